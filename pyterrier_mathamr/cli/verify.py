@@ -45,10 +45,10 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
     from pyterrier_mathamr.store.saved import is_saved, saved_faults
     from pyterrier_mathamr.systems import InOut
-    from pyterrier_mathamr.systems.colbert.files import DESCRIPTION as COLBERT
-    from pyterrier_mathamr.systems.colbert.files import colbert_faults
-    from pyterrier_mathamr.systems.marf.files import DESCRIPTION as MARF
-    from pyterrier_mathamr.systems.marf.files import marf_faults
+    from pyterrier_mathamr.systems.colbert.checkpoints import DESCRIPTION as COLBERT
+    from pyterrier_mathamr.systems.colbert.checkpoints import colbert_faults
+    from pyterrier_mathamr.systems.marf.model import DESCRIPTION as MARF
+    from pyterrier_mathamr.systems.marf.model import marf_faults
     from pyterrier_mathamr.systems.two_step.networks import DESCRIPTION as TWO_STEP
     from pyterrier_mathamr.systems.two_step.networks import two_step_faults
 
@@ -157,8 +157,8 @@ def _described(path: Path) -> str:
     from pyterrier_mathamr.store import META, Cache, read_manifest
     from pyterrier_mathamr.store.saved import described, is_saved
     from pyterrier_mathamr.systems import ColBERT, InOut, MaRF
-    from pyterrier_mathamr.systems.colbert.files import DESCRIPTION as COLBERT
-    from pyterrier_mathamr.systems.marf.files import DESCRIPTION as MARF
+    from pyterrier_mathamr.systems.colbert.checkpoints import DESCRIPTION as COLBERT
+    from pyterrier_mathamr.systems.marf.model import DESCRIPTION as MARF
     from pyterrier_mathamr.systems.two_step.networks import DESCRIPTION as TWO_STEP
 
     if is_saved(path):

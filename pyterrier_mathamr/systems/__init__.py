@@ -14,10 +14,10 @@
     marf/          token rows of a text into which the vectors of its formulas are fused
     two_step/      similar questions first, then their answers; a ranking SVM over both similarities
     threads/       which answers a question has; their votes, comments, tags and texts
-    extract/       one answer for each topic, cut from those that are ranked first
-    math_tokens, math_vocabulary, latex_arguments
-                   a formula as tokens that a language model reads: $frac$ $1$ $2$
-    text_columns   where the texts of topics and documents are in a ranking
+    extract        one answer for each topic, cut from those that are ranked first
+    math_tokens    a formula as tokens that a language model reads: $frac$ $1$ $2$
+    language_models
+                   what the systems over pretrained language models share
 
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
 """
@@ -61,6 +61,13 @@ _MOVED = {
 }
 
 
+_RENAMED = {
+    "CheckpointFormError": ("ModelFileError", "pyterrier_mathamr.model.errors", "ModelFileError"),
+    "post_text": ("math_tokens.post_text", f"{__name__}.math_tokens", "post_text"),
+    "with_question": ("threads.with_question()", f"{__name__}.threads.transformers", "WithQuestion"),
+}
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used; names that moved keep their old place for one release."""
     for room, names in _MOVED.items():
@@ -69,4 +76,8 @@ def __getattr__(name: str) -> Any:
             return getattr(import_module(f"pyterrier_mathamr.{room}"), name)
     if name == "GraphTermsIndex":  # an entry point, which refuses folders of older releases
         return import_module(".removed", __name__).GraphTermsIndex
+    if name in _RENAMED:
+        new, module, attribute = _RENAMED[name]
+        warnings.warn(f"{name} is now {new}.", DeprecationWarning, stacklevel=2)
+        return getattr(import_module(module), attribute)
     return _lazy_names(name)

@@ -44,25 +44,3 @@ class NoModelError(SystemsError):
     path: Path
     template = "{path}: the index was opened without the model that encodes formulas."
     advice = "Give it: InOutIndex(path, model)."
-
-
-class CheckpointFormError(SystemsError):
-    """A folder holds no ColBERT checkpoint of a known form."""
-
-    path: Path
-    found: str
-    template = "{path}: no ColBERT checkpoint of a known form: {found}."
-    advice = (
-        "Give a multi-vector model of sentence-transformers or PyLate, a Stanford checkpoint (HF_ColBERT) or one of "
-        "Approach Zero (ColBERT); ColBERT.new(backbone) begins the training of a bare encoder."
-    )
-
-
-class TooManyDocumentsError(SystemsError):
-    """An index that is scanned whole for each query has too many documents."""
-
-    path: Path
-    documents: int
-    most: int
-    template = "{path}: it has {documents:,} documents, and every view of at most {most:,} is scanned."
-    advice = "Put a first stage before the scorer: bm25 >> marf.query_encoder() >> index.scorer()."

@@ -14,8 +14,7 @@ from pyterrier_mathamr.experiments.training.negatives import mine_negatives
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
 from pyterrier_mathamr.systems.colbert import PRESETS
-from pyterrier_mathamr.systems.colbert.training import States
-from pyterrier_mathamr.systems.colbert.training_data import positive_pairs
+from pyterrier_mathamr.systems.colbert.training import States, positive_pairs
 
 from .definition import AnswerRow, AnswerStudy
 from .parts import DEPTH, AnswerParts
@@ -27,8 +26,7 @@ BACKBONES = {"mini": "all-MiniLM-L6-v2", "full": "hf:bert-base-uncased"}
 
 def new_colbert(parts: AnswerParts) -> ColBERT:
     """Begin the model of a preset, with the options that were set by hand."""
-    recipe = PRESETS["published" if parts.preset == "full" else "mini"]
-    options, training = recipe.model.to_dict(), recipe.training.to_dict()
+    options, training = (of.to_dict() for of in PRESETS["published" if parts.preset == "full" else "mini"])
     for name, value in parts.changes.items():
         (options if name in options else training)[name] = value
     training |= {"seed": max(parts.seed, 0)}

@@ -23,8 +23,7 @@ from pyterrier_mathamr.experiments.measuring import PairedTest, paired_test
 from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.systems import ColBERT, CosineScorer, ExtractAnswer
-from pyterrier_mathamr.systems.extract.extract_answer import Posts
-from pyterrier_mathamr.systems.extract.snippets import Start
+from pyterrier_mathamr.systems.extract import Posts, Start
 
 from .definition import AnswerRow, AnswerStudy
 from .parts import AnswerParts

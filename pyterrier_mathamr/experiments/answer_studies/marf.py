@@ -24,7 +24,7 @@ from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.tables import KNOWN, MAIN, REFERENCE
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, document_post, query_post
-from pyterrier_mathamr.systems.marf.config import PRESETS, MaRFConfig, MaRFTraining
+from pyterrier_mathamr.systems.marf import PRESETS, MaRFConfig, MaRFTraining
 from pyterrier_mathamr.systems.math_tokens import math_tokens
 
 from .definition import AnswerRow, AnswerStudy
@@ -34,7 +34,7 @@ from .rows.text_vectors import MINI_LM
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.systems.marf import MaRF, MaRFIndex
-    from pyterrier_mathamr.systems.marf.reading import Formula, Reading
+    from pyterrier_mathamr.systems.marf.context import Formula, MaRFPost
 
     from .definition import Outcome
 
@@ -150,14 +150,14 @@ def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
     pool = sorted({formula for reading in marf.readings(posts) for formula in reading.formulas}, key=len)
     lengths, read = list(map(len, pool)), marf.readings
 
-    def other(formula: Formula, own: Reading) -> Formula:
+    def other(formula: Formula, own: MaRFPost) -> Formula:
         first, last = bisect.bisect_left(lengths, len(formula)), bisect.bisect_right(lengths, len(formula))
         first, last = (first, last) if last - first > 1 else (max(0, first - 5), min(len(pool), last + 5))
         start = sum(map(ord, " ".join(formula))) % max(1, last - first)
         turned = [*pool[first + start : last], *pool[first : first + start]]
         return next((one for one in turned if one not in own.formulas), formula)
 
-    def readings(posts: Sequence[MathPost]) -> list[Reading]:
+    def readings(posts: Sequence[MathPost]) -> list[MaRFPost]:
         return [replace(own, formulas=tuple(sorted({other(one, own) for one in own.formulas}))) for own in read(posts)]
 
     marf.readings = readings  # type: ignore[method-assign]

@@ -5,52 +5,49 @@ form                   recognised by                                            
 =====================  ==========================================================  ==============================
 sentence-transformers  ``modules.json`` of a multi-vector model, or of PyLate      the library
 Stanford               architecture ``HF_ColBERT``, ``linear.weight``              the library
-Approach Zero          architecture ``ColBERT``, ``linear.weight``                 `convert`, below
+Approach Zero          architecture ``ColBERT``, ``linear.weight``                 `load_checkpoint`
 bare encoder           anything else                                               refused: it has to be trained
 =====================  ==========================================================  ==============================
 
 Given a checkpoint of Approach Zero as it is, the library makes its projection at random, and only a line in a log says
 so. Nothing in a folder is run: parts are classes of sentence-transformers, weights are safetensors.
+
+`ColBERT.save` adds to the files of sentence-transformers the options, and a checksum of each file::
+
+    mathamr_colbert.json  {"format": 1, "options": {…}, "files": {name: sha256}, "checksum": <of all of the above>}
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pyterrier_mathamr._common.errors import require
-from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr.model.errors import ModelNotFoundError, UnsafeModelError
-from pyterrier_mathamr.model.saving.places import HUB
-from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
-from pyterrier_mathamr.model.variants.text_loading import SAFE_FILES, local_model, without_bars
-from pyterrier_mathamr.systems.errors import CheckpointFormError
+from safetensors import SafetensorError, safe_open
 
-from .network import assemble, expand_queries
+from pyterrier_mathamr._common.errors import MathAMRError, require
+from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr.model.errors import ModelFileError, UnsafeModelError
+from pyterrier_mathamr.model.saving.description import read_description, sum_faults, sums_of
+from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
+from pyterrier_mathamr.model.variants.text_loading import without_bars
+from pyterrier_mathamr.store import signed, write_file
+
+from .network import ColBERTOptions, assemble, expand_queries
 
 Form = Literal["sentence-transformers", "Stanford", "Approach Zero"]
 
 LENGTH = 512
 """Tokens of queries and documents where a checkpoint does not say."""
 
+DESCRIPTION = "mathamr_colbert.json"
+FORMAT_VERSION = 1
+
 _MODULES, _CONFIG, _ST_CONFIG = "modules.json", "config.json", "config_sentence_transformers.json"
 _WEIGHTS, _PROJECTION = "model.safetensors", "linear.weight"
 _METADATA = "artifact.metadata"
 _PYLATE = {"query_prefix", "document_prefix"}
 _PYLATE_PARTS = ("pylate.models.Dense.Dense",)  # the library takes its own class for it
-
-
-def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision: str | None = None) -> Path:
-    """Find the folder of a checkpoint or backbone."""
-    if str(name).startswith(HUB):
-        folder = _from_hub(str(name).removeprefix(HUB), subfolder, revision)
-    else:
-        folder = Path(local_model(str(name)))
-    folder = folder / subfolder if subfolder else folder
-    if not folder.is_dir():
-        reason = f"{folder} is no folder. Give one, or hf:organisation/name for a model on the hub"
-        raise ModelNotFoundError(str(name), reason)
-    return folder
 
 
 def form_of(folder: Path) -> Form:
@@ -60,52 +57,44 @@ def form_of(folder: Path) -> Form:
         described = _read(folder / _ST_CONFIG)
         if described.get("model_type") in ("MultiVectorEncoder", "ColBERT") or _PYLATE & described.keys():
             return "sentence-transformers"
-        raise CheckpointFormError(folder, "a SentenceTransformer, which has one vector for a text")
+        raise _unknown(folder, "a SentenceTransformer, which has one vector for a text")
     if not (folder / _CONFIG).is_file():
-        raise CheckpointFormError(folder, f"it has neither {_MODULES} nor {_CONFIG}")
+        raise _unknown(folder, f"it has neither {_MODULES} nor {_CONFIG}")
     forms: dict[str, Form] = {"HF_ColBERT": "Stanford", "ColBERT": "Approach Zero"}
     architectures = [str(name) for name in _read(folder / _CONFIG).get("architectures") or ()]
     form = next((forms[name] for name in architectures if name in forms), None)
     if form is None:
-        raise CheckpointFormError(folder, f"a bare encoder of architecture {', '.join(architectures) or 'unknown'}")
+        raise _unknown(folder, f"a bare encoder of architecture {', '.join(architectures) or 'unknown'}")
     check_encoder_folder(folder)
     if not (folder / _WEIGHTS).is_file():
         raise UnsafeModelError(folder / _WEIGHTS, "weights are read from safetensors alone; convert pickled ones")
-    if _PROJECTION not in _names(folder / _WEIGHTS):
-        raise CheckpointFormError(folder, f"{form}, but its weights lack the projection {_PROJECTION}")
+    try:
+        with safe_open(folder / _WEIGHTS, "pt") as file:
+            names = set(file.keys())
+    except SafetensorError as error:
+        raise _unknown(folder, f"{_WEIGHTS} is no safetensors file ({error})") from error
+    if _PROJECTION not in names:
+        raise _unknown(folder, f"{form}, but its weights lack the projection {_PROJECTION}")
     return form
 
 
 def load_checkpoint(folder: Path, query_length: int | None = None) -> Any:
     """Load a checkpoint of any form as a ``MultiVectorEncoder`` on the CPU, in evaluation mode."""
     form = form_of(folder)
-    encoder = convert(folder) if form == "Approach Zero" else _load(folder)
+    if form == "Approach Zero":
+        with safe_open(folder / _WEIGHTS, "pt") as file:
+            projection = file.get_tensor(_PROJECTION).float()
+        encoder = assemble(folder, projection, query_length=LENGTH, document_length=LENGTH, query_expansion=True)
+    else:
+        options = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
+        with without_bars():
+            library = require("sentence_transformers", "colbert")
+            encoder = library.MultiVectorEncoder(str(folder), device="cpu", **options).float()
     if form == "Stanford" and query_length is None and not (folder / _METADATA).is_file():
         query_length = LENGTH
     if query_length is not None:
         expand_queries(encoder, query_length, encoder[0].query_expansion is not None)
     return encoder.eval()
-
-
-def convert(folder: Path) -> Any:
-    """Build the modules of a checked checkpoint of Approach Zero, with its stored projection and its tokenizer."""
-    from safetensors import safe_open
-
-    with safe_open(folder / _WEIGHTS, "pt") as file:
-        projection = file.get_tensor(_PROJECTION).float()
-    return assemble(folder, projection, query_length=LENGTH, document_length=LENGTH, query_expansion=True)
-
-
-def _load(folder: Path) -> Any:
-    library = require("sentence_transformers", "colbert")
-    with without_bars():
-        return library.MultiVectorEncoder(
-            str(folder),
-            device="cpu",
-            local_files_only=True,
-            trust_remote_code=False,
-            model_kwargs={"use_safetensors": True},
-        ).float()
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -114,28 +103,41 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise CheckpointFormError(path.parent, f"{path.name} is no JSON ({error})") from error
+        raise _unknown(path.parent, f"{path.name} is no JSON ({error})") from error
     return content if isinstance(content, dict) else {}
 
 
-def _names(weights: Path) -> set[str]:
-    from safetensors import SafetensorError, safe_open
+def _unknown(folder: Path, found: str) -> ModelFileError:
+    advice = (
+        "Give a multi-vector model of sentence-transformers or PyLate, a Stanford checkpoint (HF_ColBERT) or one of "
+        "Approach Zero (ColBERT); ColBERT.new(backbone) begins the training of a bare encoder."
+    )
+    return ModelFileError(folder, f"no ColBERT checkpoint of a known form: {found}", advice)
 
+
+def write_description(folder: Path, options: ColBERTOptions) -> None:
+    """Describe a model's folder, when all other files are written."""
+    content = {"format": FORMAT_VERSION, "options": options.to_dict(), "files": sums_of(folder)}
+    write_file(folder / DESCRIPTION, (signed(content),))
+
+
+def read_options(folder: Path) -> ColBERTOptions | None:
+    """Read the options of a model's folder; ``None`` for a checkpoint that others wrote."""
+    return ColBERTOptions.from_dict(_description(folder)["options"]) if (folder / DESCRIPTION).is_file() else None
+
+
+def colbert_faults(folder: Path) -> Iterator[MathAMRError]:
+    """Compare the files of a model with their checksums, and yield what is wrong."""
     try:
-        with safe_open(weights, "pt") as file:
-            return set(file.keys())
-    except SafetensorError as error:
-        raise CheckpointFormError(weights.parent, f"{weights.name} is no safetensors file ({error})") from error
+        sums = _description(folder)["files"]
+    except ModelFileError as error:
+        yield error
+        return
+    yield from sum_faults(folder, sums)
 
 
-def _from_hub(name: str, subfolder: str | None, revision: str | None) -> Path:
-    """Fetch a model from the hub or its cache, without pickled weights."""
-    hub = require("huggingface_hub", "hub")
-    inside = f"{subfolder}/" if subfolder else ""
-    patterns = [inside + kind for kind in (*SAFE_FILES, "*.metadata")]
-    try:
-        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=patterns))
-    except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
-        problem = str(error).strip().partition("\n")[0]
-        fix = "Check the name and the connection; without one, give the path of a copy"
-        raise ModelNotFoundError(HUB + name, f"it cannot be fetched ({problem}). {fix}") from error
+def _description(folder: Path) -> dict[str, Any]:
+    def read(content: dict[str, Any]) -> dict[str, Any]:
+        return {"options": dict(content["options"]), "files": dict(content["files"])}
+
+    return read_description(folder / DESCRIPTION, FORMAT_VERSION, "description of a ColBERT model", read)

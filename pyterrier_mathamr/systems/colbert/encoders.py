@@ -22,7 +22,8 @@ from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transforme
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, Reading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
 from pyterrier_mathamr.sparse.reading import document_post, query_post
-from pyterrier_mathamr.systems.text_columns import (
+from pyterrier_mathamr.systems.language_models import (
+    Precision,
     check_documents,
     check_queries,
     check_texts,
@@ -31,7 +32,7 @@ from pyterrier_mathamr.systems.text_columns import (
     read_texts,
 )
 
-from .encoding import Embeddings, Precision, TextRows
+from .network import Embeddings, TextRows
 
 if TYPE_CHECKING:
     from .model import ColBERT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import method
@@ -14,21 +14,43 @@ from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
-from pyterrier_mathamr.systems.math_vocabulary import MathVocabulary
+from pyterrier_mathamr.systems.language_models import Precision, find_checkpoint
+from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
-from .checkpoints import find_checkpoint, form_of, load_checkpoint
+from .checkpoints import form_of, load_checkpoint, read_options, write_description
 from .encoders import ColBERTDocEncoder, ColBERTQueryEncoder, ColBERTTextScorer
-from .encoding import Precision, TextRows, encode_texts
-from .files import read_options, write_description
-from .network import Side, assemble, digest_of, has_math_tokens, random_projection, width_of
-from .options import PRESETS, ColBERTOptions, ColBERTTraining, Preset
-from .start import math_start
-from .texts import PostTexts
-from .training import States, train_all, train_last
-from .training_data import ColBERTData, Records
+from .network import (
+    ColBERTOptions,
+    ColBERTTexts,
+    Side,
+    TextRows,
+    assemble,
+    digest_of,
+    encode_texts,
+    has_math_tokens,
+    math_start,
+    random_projection,
+)
+from .training import ColBERTData, ColBERTTraining, Records, States, train_all, train_last
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Preset = Literal["published", "mini"]
+
+PRESETS: dict[Preset, tuple[ColBERTOptions, ColBERTTraining]] = {
+    "published": (
+        ColBERTOptions(query_length=512, document_length=512, query_expansion=True, math=True),
+        ColBERTTraining("all", "triple", epochs=7, batch_size=48, learning_rate=1e-6, warmup=0.0),
+    ),
+    "mini": (ColBERTOptions(), ColBERTTraining()),
+}
+"""What Zhong, Xie and Lin (CLEF 2022) print, and our choice for a CPU.
+
+Math tokens need a language model that was pretrained on them, as the published one was: without, LaTeX as text ranks
+better.
+"""
 
 
 class ColBERT(SavedModel):
@@ -85,13 +107,12 @@ class ColBERT(SavedModel):
         """
         if preset not in PRESETS:
             raise ConfigError("preset", preset, " or ".join(map(repr, PRESETS)))
-        recipe = PRESETS[preset]
-        options, training = options or recipe.model, training or recipe.training
+        options, training = options or PRESETS[preset][0], training or PRESETS[preset][1]
         folder = find_checkpoint(backbone)
         check_encoder_folder(folder)
         encoder = assemble(
             folder,
-            random_projection(options.dimensions, width_of(folder), training.seed),
+            random_projection(folder, options.dimensions, training.seed),
             query_length=options.query_length,
             document_length=options.document_length,
             query_expansion=options.query_expansion,
@@ -120,7 +141,7 @@ class ColBERT(SavedModel):
             query_length: tokens of a query; by default the checkpoint's.
 
         Raises:
-            CheckpointFormError: it is of no known form, such as a bare encoder.
+            ModelFileError: it is of no known form, such as a bare encoder.
             ModelNotFoundError: there is no such folder, or the hub cannot be reached.
             UnsafeModelError: loading it could run code of its author.
         """
@@ -140,9 +161,9 @@ class ColBERT(SavedModel):
         return self._encoder
 
     @property
-    def texts(self) -> PostTexts:
+    def texts(self) -> ColBERTTexts:
         """How posts are written for the model: with math tokens if its tokenizer has them."""
-        return PostTexts(has_math_tokens(self.encoder.tokenizer), self.options.case)
+        return ColBERTTexts(has_math_tokens(self.encoder.tokenizer), self.options.case)
 
     @property
     def dimensions(self) -> int:

@@ -13,35 +13,239 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
+import pandas as pd
 import torch
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.frames import documents
+from pyterrier_mathamr._common.parameters import FRACTION, between
+from pyterrier_mathamr.model.config.options import Count, Natural
+from pyterrier_mathamr.model.encoder.maxsim import maxsim, maxsim_matrix
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.training.data import (
+    Answers,
+    HardNegatives,
+    Pair,
+    batches_of,
+    columns_of,
+    generator_of,
+    read_pairs,
+)
+from pyterrier_mathamr.model.training.losses import info_nce
+from pyterrier_mathamr.posts import MathPost, document_post, post_from_any
+from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
 
-from .encoding import batches_of_texts, features_of, finish, mixed
-from .losses import InBatchMaxSimLoss, PairwiseMaxSimLoss, Ragged
-from .network import Side
-from .options import ColBERTTraining
-from .texts import PostTexts
-from .training_data import Batch, ColBERTData
+from .network import ColBERTTexts, Side, batches_of_texts, features_of, finish
 
+Loss = Literal["in-batch", "triple"]
+
+LEAST_VOTES = 8
+"""Votes from which on an answer is right: more than 7 (Zhong et al. 2022, section 4.2)."""
+
+Records = Iterable[Mapping[str, Any]]
 State = tuple[Tensor, Tensor, Tensor]
 """Of a text: states before the last layer, float16 ``[L, d_model]``; ids of the tokens; which are attended to."""
 
 States = dict[tuple[Side, str], State]
 """Of texts, by side."""
 
+_NEGATIVES = 10_000_018  # in place of a batch's number: the generator that draws an epoch's wrong answers
+
+
+@dataclass(frozen=True, slots=True)
+class ColBERTTraining(SavedOptions):
+    """How a model is trained.
+
+    Attributes:
+        train: ``last`` trains the projection and the last layer alone, over cached states of the layer below; ``all``
+            trains everything, for a GPU.
+        loss: ``triple`` compares each right answer with its wrong one alone, as published; ``in-batch`` also with all
+            answers of the batch.
+        epochs: over all pairs.
+        batch_size: pairs in a step.
+        learning_rate: of AdamW, at its greatest.
+        weight_decay: of AdamW, not for biases and norms.
+        warmup: the share of steps in which the learning rate rises; it then falls to 0. Without one it is constant.
+        hard_negatives: wrong answers drawn for each pair in each epoch, where there are any.
+        seed: of shuffling and drawing, and of dropout in all layers; the last layer alone is trained without it.
+    """
+
+    train: Literal["last", "all"] = "last"
+    loss: Loss = "in-batch"
+    epochs: Count = 2
+    batch_size: Count = 16
+    learning_rate: Annotated[float, between(0)] = 5e-5
+    weight_decay: Annotated[float, between(0)] = 0.01
+    warmup: Annotated[float, FRACTION] = 0.1
+    hard_negatives: Natural = 1
+    seed: Natural = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """The rows of several texts.
+
+    Attributes:
+        rows: float32 ``[r, d]``, end to end.
+        offsets: int64 ``[m + 1]``.
+    """
+
+    rows: Tensor
+    offsets: Tensor
+
+    @classmethod
+    def of(cls, padded: Tensor, scoring: Tensor) -> Ragged:
+        """Leave out the rows that do not score."""
+        return cls(padded[scoring].float(), F.pad(scoring.sum(1).cumsum(0), (1, 0)))
+
+    def text(self, i: int) -> Tensor:
+        """Return the rows of one text."""
+        return self.rows[int(self.offsets[i]) : int(self.offsets[i + 1])]
+
+    def texts(self, places: list[int]) -> Ragged:
+        """Return some of the texts, in another order."""
+        parts = [self.text(i) for i in places]
+        lengths = torch.tensor([0, *map(len, parts)], device=self.rows.device)
+        return Ragged(torch.cat(parts), lengths.cumsum(0))
+
+
+def triple_loss(queries: Ragged, documents: Ragged, wrong: list[int | None]) -> Tensor:
+    """L = -ln( e^S(q, p⁺) / (e^S(q, p⁺) + e^S(q, p⁻)) ), the mean over triples (Zhong et al. 2022, section 3.2)."""
+    losses = []
+    for i, place in enumerate(wrong):
+        if place is not None:
+            both = documents.texts([i, place])
+            right, other = maxsim(queries.text(i), both.rows, both.offsets)
+            losses.append(F.softplus(other - right))
+    return torch.stack(losses).mean() if losses else queries.rows.sum() * 0.0
+
+
+def in_batch_loss(queries: Ragged, documents: Ragged, allowed: Tensor) -> Tensor:
+    """L = -1/B Σᵢ ln( e^S_ii / Σⱼ e^S_ij ) over a batch and wrong answers, without others that are right."""
+    scores = maxsim_matrix(queries.rows, queries.offsets, documents.rows, documents.offsets)
+    return info_nce(scores, 1.0, allowed)
+
+
+def positive_pairs(
+    pairs: Iterable[Pair],
+    votes: Mapping[str, int] | None = None,
+    accepted: Collection[str] = (),
+    duplicates: Mapping[str, Iterable[str]] | None = None,
+) -> list[Pair]:
+    """Choose the pairs to train on: accepted answers, those of duplicates, and answers with more than 7 votes."""
+    every = list(dict.fromkeys(pairs))
+    if not votes and not accepted:
+        return every
+    known = votes or {}
+    of: defaultdict[str, list[str]] = defaultdict(list)
+    for question, answer in every:
+        if answer in accepted:
+            of[question].append(answer)
+    found = {pair: None for pair in every if pair[1] in accepted or known.get(pair[1], 0) >= LEAST_VOTES}
+    for question, others in (duplicates or {}).items():
+        found |= {(question, answer): None for other in others for answer in of.get(other, ())}
+    return list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class PostBatch:
+    """The texts of one step, by name.
+
+    Attributes:
+        queries: B question ids.
+        documents: their B right answers, then H wrong ones.
+        allowed: bool ``[B, B + H]``; which documents may be negatives of which question.
+        wrong: for each question the place of its first own wrong answer among the documents.
+    """
+
+    queries: list[str]
+    documents: list[str]
+    allowed: Tensor
+    wrong: list[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ColBERTData:
+    """The pairs of a run, the posts in them, and who may be a negative of whom.
+
+    Attributes:
+        pairs: to train on.
+        posts: by name: all questions and answers.
+        answers: those known to be right.
+        negatives: wrong answers.
+    """
+
+    pairs: tuple[Pair, ...]
+    posts: dict[str, MathPost]
+    answers: Answers
+    negatives: HardNegatives
+
+    @classmethod
+    def read(
+        cls,
+        pairs: Iterable[Any] | pd.DataFrame,
+        posts: Records | pd.DataFrame | None = None,
+        negatives: Mapping[str, Sequence[str]] | None = None,
+        never: Mapping[str, Iterable[str]] | None = None,
+    ) -> ColBERTData:
+        """Read what ``ColBERT.fit`` is given."""
+        given = documents(pairs)
+        texts: dict[str, MathPost] = {}
+        ids = []
+        for item in given:
+            if isinstance(item, Mapping) and "question" in item:
+                if missing := [
+                    name for name in ("qid", "question", "aid", "answer") if not isinstance(item.get(name), str)
+                ]:
+                    raise TrainingError(f"a pair with texts lacks {', '.join(missing)}: {item!r:.200}")
+                texts[item["qid"]] = post_from_any(item["question"])
+                texts[item["aid"]] = post_from_any(item["answer"])
+                ids.append((item["qid"], item["aid"]))
+            else:
+                ids.append((item["qid"], item["docno"]) if isinstance(item, Mapping) else item)
+        wanted = read_pairs(ids)
+        if len(wanted) < 2:
+            raise TrainingError(f"training needs at least two pairs, and {len(wanted)} are given.")
+        answers = Answers(wanted, never)
+        wrong = HardNegatives(negatives or {}, answers)
+        names = {name for pair in wanted for name in pair} | set(wrong.documents(wanted))
+        for record in documents(posts if posts is not None else ()):
+            if record["docno"] in names:
+                texts[record["docno"]] = document_post(record)
+        if missing := sorted(names - texts.keys()):
+            shown = ", ".join(missing[:5])
+            raise TrainingError(f"{len(missing)} posts of the pairs and negatives have no text: {shown}. Give posts=.")
+        return cls(wanted, texts, answers, wrong)
+
+    def batches(self, training: ColBERTTraining, epoch: int) -> list[PostBatch]:
+        """Shuffle the pairs of an epoch, draw their wrong answers and cut them into batches."""
+        chance = generator_of(training.seed, epoch, _NEGATIVES)
+        drawn = self.negatives.draw(self.pairs, training.hard_negatives, chance)
+        cut = batches_of(self.pairs, training.batch_size, generator_of(training.seed, epoch, 0))
+        return [self._batch(pairs, drawn) for pairs in cut]
+
+    def _batch(self, pairs: list[Pair], drawn: Mapping[Pair, Sequence[str]]) -> PostBatch:
+        others = columns_of(pairs, drawn)
+        documents = [*(answer for _, answer in pairs), *others]
+        place = {name: i for i, name in reversed(list(enumerate(documents)))}
+        wrong = [next((place[name] for name in drawn[pair]), None) for pair in pairs]
+        allowed: Tensor = self.answers.allowed(pairs, others)
+        return PostBatch([question for question, _ in pairs], documents, allowed.to(torch.bool), wrong)
+
 
 def train_last(
     encoder: Any,
     data: ColBERTData,
-    texts: PostTexts,
+    texts: ColBERTTexts,
     training: ColBERTTraining,
     *,
     states: States | None = None,
@@ -64,7 +268,7 @@ def train_last(
 def train_all(
     encoder: Any,
     data: ColBERTData,
-    texts: PostTexts,
+    texts: ColBERTTexts,
     training: ColBERTTraining,
     *,
     states: States | None = None,
@@ -75,7 +279,7 @@ def train_all(
 
     def rows(names: Sequence[str], side: Side) -> Ragged:
         features = features_of(encoder, [written[name] for name in names], side)
-        with mixed(encoder.device, "auto"):
+        with mixed(encoder.device):
             features = encoder[0](features)
         features["token_embeddings"] = features["token_embeddings"].float()
         features = finish(encoder, features, side)
@@ -118,13 +322,11 @@ def _run(
     return history
 
 
-def batch_loss(queries: Ragged, documents: Ragged, batch: Batch, training: ColBERTTraining) -> Tensor:
+def batch_loss(queries: Ragged, documents: Ragged, batch: PostBatch, training: ColBERTTraining) -> Tensor:
     """Compute the loss that the options name."""
     if training.loss == "triple":
-        loss: Tensor = PairwiseMaxSimLoss()(queries, documents, batch.wrong)
-    else:
-        loss = InBatchMaxSimLoss()(queries, documents, batch.allowed.to(queries.rows.device))
-    return loss
+        return triple_loss(queries, documents, batch.wrong)
+    return in_batch_loss(queries, documents, batch.allowed.to(queries.rows.device))
 
 
 def optimizer_of(
@@ -168,7 +370,7 @@ class Tail:
         for members in progress(batches, f"states of {side} texts", "batches", verbose=verbose):
             features = features_of(encoder, [distinct[i] for i in members], side)
             ids, attended = features["input_ids"], features["attention_mask"]
-            with torch.no_grad(), mixed(encoder.device, "auto"):
+            with torch.no_grad(), mixed(encoder.device):
                 found = encoder[0].model(ids, attention_mask=attended, output_hidden_states=True).hidden_states[-2]
             used = attended.bool() | features.get("query_expansion_positions", torch.zeros_like(attended)).bool()
             for i, kept, *parts in zip(members, used, found.half(), ids, attended, strict=True):
@@ -182,7 +384,7 @@ class Tail:
             pad_sequence(list(part), batch_first=True).to(place) for part in zip(*texts, strict=True)
         )
         there = pad_sequence([torch.ones(len(own[1]), dtype=torch.bool) for own in texts], batch_first=True).to(place)
-        with mixed(place, "auto"):
+        with mixed(place):
             hidden = self.model(inputs_embeds=states.float(), attention_mask=attended).last_hidden_state
         features = {"token_embeddings": hidden.float(), "input_ids": ids, "attention_mask": attended}
         features["query_expansion_positions"] = there & ~attended.bool()

@@ -1,38 +1,186 @@
-"""The context encoder: a pretrained language model, used as it is, from texts to rows of their tokens.
+"""What MaRF is and reads: its options, a post's text and formulas, and the rows of the frozen language model.
 
 ``[CLS]`` is brought to the end, where an index expects the document's vector; MaxSim does not depend on the order.
-A causal model's last token stands there anyway. Rows are rounded to float16, so that cached ones are equal.
+A causal model's last token is there anyway. Rows are rounded to float16, so that cached ones are equal.
 """
 
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.parameters import Rule
+from pyterrier_mathamr.model.config.options import Count, MaybeCount, Natural
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
+from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import Cache
-from pyterrier_mathamr.systems.colbert.checkpoints import find_checkpoint
-from pyterrier_mathamr.systems.colbert.encoding import Precision, mixed
+from pyterrier_mathamr.systems.language_models import Precision, SavedOptions, find_checkpoint, mixed
+from pyterrier_mathamr.systems.math_tokens import MathVocabulary, math_tokens, post_text
 
-from .config import MaRFConfig
-
+Keys = Literal["formulas", "context"]
 Rows = npt.NDArray[np.float32]
+Formula = tuple[str, ...]
+"""The math tokens of a formula."""
+
+MIN_TOKENS = 3
+"""Shorter formulas, such as a variable alone, are in no training pair, and have no view in a post with longer ones."""
 
 _BUDGET = {"cpu": 8_192, "cuda": 65_536}  # most tokens of a batch, padding included
 _BLOCK = 1024  # texts between two writes to the cache
+
+
+def _share(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaRFConfig(SavedOptions):
+    """What a model is. The paper prints the sizes of the encoders and the six formulas; it is silent on the rest.
+
+    Attributes:
+        text: how the context encoder reads formulas: as ``latex`` between dollars, or as math ``tokens``, which its
+            tokenizer must have. The paper adds the tokens and trains BERT further; an encoder that is used as it is
+            has read LaTeX.
+        rows: all ``tokens`` of a text are rows, or the ``last`` alone, as a causal encoder's vector of a text (not
+            said of Qwen3 in the paper).
+        instruction: put before a query, as the card of an instructed model asks; documents have none.
+        query_length: most tokens of a query.
+        document_length: most tokens of a document.
+        width: of the context's rows before the fusion, such as 768 for Qwen3's 1,024; ``None`` leaves them.
+        output: of the rows that are compared; ``None`` leaves them.
+        formula_layers: of the formula encoder.
+        formula_heads: of its attention.
+        formula_width: of its rows.
+        formula_hidden: of its SwiGLU.
+        formula_length: most tokens of a formula.
+        formula_vocabulary: tokens with a row of their own are those that the posts of :meth:`MaRF.new` have
+            (``own``), or those of the ``context`` encoder's tokenizer.
+        formula_score: what formulas are compared by in their training: all rows (``token``), or their mean
+            (``passage``). The captions of the paper's tables say passage, its text prefers token.
+        heads: of the cross-attention.
+        dropout: in training, of formula encoder and fusion.
+        keys: what the context attends to: its ``formulas``, or, as a control, the ``context`` itself.
+        formulas: most views of a document, each with one of its formulas; 1 takes the longest, more are drawn at
+            random, seeded by the docno.
+        query_formulas: the ``longest`` formula of a query (algorithm 1 has one), or the mean over views with ``all``.
+        seed: of the parameters.
+    """
+
+    text: Literal["latex", "tokens"] = "latex"
+    rows: Literal["tokens", "last"] = "tokens"
+    instruction: Annotated[str, Rule("text", lambda value: isinstance(value, str))] = ""
+    query_length: Count = 512
+    document_length: Count = 512
+    width: MaybeCount = None
+    output: MaybeCount = None
+    formula_layers: Count = 8
+    formula_heads: Count = 8
+    formula_width: Count = 512
+    formula_hidden: Count = 2048
+    formula_length: Count = 64
+    formula_vocabulary: Literal["own", "context"] = "own"
+    formula_score: Literal["token", "passage"] = "token"
+    heads: Count = 8
+    dropout: Annotated[float, Rule("a number from 0 and below 1", _share)] = 0.1
+    keys: Keys = "formulas"
+    formulas: Count = 6
+    query_formulas: Literal["longest", "all"] = "longest"
+    seed: Natural = 42
+
+    def __post_init__(self) -> None:
+        super(MaRFConfig, self).__post_init__()
+        if self.formula_width % (2 * self.formula_heads):
+            raise ConfigError(
+                "formula_heads", self.formula_heads, f"heads of an even width: {self.formula_width} = 2·k·n"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class MaRFPost:
+    """A post as MaRF reads it.
+
+    Attributes:
+        text: of the context encoder.
+        formulas: the distinct ones, sorted, so that their order in the post has no effect.
+    """
+
+    text: str
+    formulas: tuple[Formula, ...]
+
+    @classmethod
+    def of(cls, post: MathPost, config: MaRFConfig) -> MaRFPost:
+        """Read a post.
+
+        Args:
+            post: with its formulas.
+            config: ``text`` and ``formula_length``.
+        """
+        text = post_text(post) if config.text == "tokens" else plain_text(post)
+        found = {_tokens(formula.latex)[: config.formula_length] for formula in post.formulas}
+        return cls(text, tuple(sorted(formula for formula in found if formula)))
+
+    def longest(self) -> tuple[Formula, ...]:
+        """Return the formula with the most tokens, of several the first in order; none of a post without formulas."""
+        return tuple(sorted(self.formulas, key=lambda formula: (-len(formula), formula))[:1])
+
+    def some(self, most: int, seed: str) -> tuple[Formula, ...]:
+        """Return the longest formula, or several drawn at random, the same for the same seed.
+
+        Args:
+            most: how many; 1 is the longest.
+            seed: such as a docno.
+        """
+        if most == 1:
+            return self.longest()
+        long = [formula for formula in self.formulas if len(formula) >= MIN_TOKENS]
+        pool = long or list(self.formulas)
+        if len(pool) <= most:
+            return tuple(pool)
+        number = int.from_bytes(hashlib.blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+        return tuple(sorted(random.Random(number).sample(pool, most)))
+
+
+class FormulaTokens:
+    """Tokens of formulas to numbers: by a vocabulary of their own, or by a tokenizer."""
+
+    def __init__(self, vocabulary: MathVocabulary, tokenizer: Any = None) -> None:
+        self.vocabulary, self._tokenizer = vocabulary, tokenizer
+        self._numbers = {token: number for number, token in enumerate(vocabulary.tokens, 1)}
+
+    def __len__(self) -> int:
+        return len(self._tokenizer) if self._tokenizer is not None else len(self._numbers) + 1
+
+    def ids(self, formula: Sequence[str], most: int) -> list[int]:
+        """Return the numbers of a formula's tokens, at least one and at most ``most``."""
+        if self._tokenizer is None:
+            return [self._numbers.get(token, 0) for token in formula[:most]]
+        found: list[int] = self._tokenizer(" ".join(formula), add_special_tokens=False)["input_ids"]
+        return found[:most] or [0]
+
+
+@lru_cache(maxsize=65_536)
+def _tokens(latex: str) -> Formula:
+    return tuple(formula_tokens(latex))
+
+
+def formula_tokens(latex: str) -> list[str]:
+    """Write a formula as the formula encoder reads it: argument boundaries, numbers by powers of ten."""
+    return math_tokens(latex, numbers="10e", braces=True)
 
 
 class ContextEncoder:
@@ -126,7 +274,7 @@ class ContextEncoder:
         self.network.to(where)
         ids = self.token_ids(texts, query)
         found = [np.empty((0, self.width), np.float32)] * len(texts)
-        batches = batches_by_size([max(1, len(of)) for of in ids], _BUDGET.get(where.type, _BUDGET["cuda"]))
+        batches = batches_by_size([max(1, len(of)) for of in ids], token_budget(where))
         for members in progress(batches, "encoding texts", "batches", verbose=verbose):
             kept = [i for i in members if ids[i]]  # a tokenizer without special tokens has none for an empty text
             if kept:
@@ -152,3 +300,8 @@ class ContextEncoder:
         if ids[0] == self.tokenizer.cls_token_id:
             rows = np.roll(rows, -1, axis=0)
         return rows[-1:].copy() if self.config.rows == "last" else rows.copy()
+
+
+def token_budget(device: torch.device) -> int:
+    """Return the most tokens of a batch, padding included."""
+    return _BUDGET.get(device.type, _BUDGET["cuda"])

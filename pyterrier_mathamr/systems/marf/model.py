@@ -1,36 +1,65 @@
-"""`MaRF`: a context encoder, the network over it, and the identity of the vectors that they make."""
+"""`MaRF`: a context encoder, the network over it, the identity of the vectors that they make, and their files.
+
+::
+
+    marf.json             {"format": 1, "config": {…}, "training": {…}, "vocabulary": […], "backbone": name or "",
+                           "weights": <sha256 of the file>, "context": {file: sha256}, "checksum": …}
+    weights.safetensors   the trained parameters
+    context/              the context encoder, where it has no name
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from torch import Tensor
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.parameters import method
-from pyterrier_mathamr.model.saving.description import other_shapes
+from pyterrier_mathamr.model.errors import ModelNotFoundError
+from pyterrier_mathamr.model.saving.description import other_shapes, read_description, read_weights, sum_faults, sums_of
 from pyterrier_mathamr.model.saving.files import WEIGHTS, pack_weights
+from pyterrier_mathamr.model.saving.places import HUB
 from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
+from pyterrier_mathamr.model.variants.text_loading import BUNDLED_MODELS, without_bars
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.systems.colbert.encoding import Precision
-from pyterrier_mathamr.systems.math_vocabulary import MathVocabulary
+from pyterrier_mathamr.store import new_folder, signed, write_file
+from pyterrier_mathamr.systems.language_models import Precision
+from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
-from . import files
-from .config import PRESETS, MaRFConfig, MaRFTraining, Preset
-from .context import ContextEncoder
-from .encoding import View, formula_rows, fused_rows
-from .networks.network import MaRFNetwork
-from .networks.starting import set_maps
-from .reading import Formula, FormulaTokens, Reading, formula_tokens
+from .context import ContextEncoder, Formula, FormulaTokens, MaRFConfig, MaRFPost, formula_tokens
+from .network import MaRFNetwork, View, formula_rows, fused_rows, set_maps
+from .training import MaRFRun, MaRFStep, MaRFTraining
 from .transformers import MaRFDocEncoder, MaRFQueryEncoder, MaRFTextScorer
 
-if TYPE_CHECKING:
-    from .training import Step
+Preset = Literal["published", "mini"]
+
+PRESETS: dict[Preset, tuple[MaRFConfig, MaRFTraining]] = {
+    "published": (MaRFConfig(text="tokens", formula_vocabulary="context"), MaRFTraining()),
+    "mini": (
+        MaRFConfig(
+            query_length=96,
+            document_length=128,
+            output=128,
+            formula_layers=4,
+            formula_heads=4,
+            formula_width=256,
+            formula_hidden=1024,
+            formulas=3,
+        ),
+        MaRFTraining(formula_steps=150, formula_batch=32, formula_rate=5e-4, epochs=2, rate=3e-4),
+    ),
+}
+"""The paper's sizes, and ours for a CPU: MiniLM as it is, LaTeX between dollars, rows of 128 numbers."""
+
+DESCRIPTION = "marf.json"
+CONTEXT = "context"
+FORMAT_VERSION = 1
 
 
 class MaRF(SavedModel):
@@ -121,7 +150,7 @@ class MaRF(SavedModel):
         vocabulary = MathVocabulary.learn(known, min_count, formula_tokens)
         marf = cls(context, config, vocabulary, training)
         if known and marf._network.maps:
-            set_maps(marf._network, context, [Reading.of(post, config).text for post in known], device, verbose)
+            set_maps(marf._network, context, [MaRFPost.of(post, config).text for post in known], device, verbose)
         return marf
 
     @classmethod
@@ -135,13 +164,15 @@ class MaRF(SavedModel):
             ModelNotFoundError: there is no such model, or its backbone is not there. ModelFileError: a file is missing
             or damaged.
         """
-        found = files.read(Path(path))
-        context = ContextEncoder.load(found.backbone, found.config)
+        folder = Path(path)
+        if not (folder / DESCRIPTION).is_file():
+            raise ModelNotFoundError(str(folder), f"it has no {DESCRIPTION}. Give the path that MaRF.save() wrote")
+        config, training, vocabulary, backbone, weights = _read(folder)
         try:
-            marf = cls(context, found.config, found.vocabulary, found.training, found.weights)
+            marf = cls(ContextEncoder.load(backbone, config), config, vocabulary, training, weights)
         except RuntimeError as error:
-            raise other_shapes(Path(path) / WEIGHTS, files.DESCRIPTION) from error
-        marf._folder = Path(path)
+            raise other_shapes(folder / WEIGHTS, DESCRIPTION) from error
+        marf._folder = folder
         return marf
 
     def save(self, path: str | Path) -> None:
@@ -150,8 +181,24 @@ class MaRF(SavedModel):
         Raises:
             ConfigError: the folder exists. WriteError: it cannot be written.
         """
-        saved = files.Saved(self.config, self.training, self.tokens.vocabulary, self.context.name, self._weights())
-        files.write(check_new_folder(path), saved, self.context)
+        context, packed = self.context, pack_weights(self._weights())
+        named = context.name.startswith(HUB) or context.name in BUNDLED_MODELS
+        with new_folder(check_new_folder(path)) as folder:
+            if not named:
+                with without_bars():
+                    context.network.save_pretrained(folder / CONTEXT)
+                context.tokenizer.save_pretrained(folder / CONTEXT)
+            content = {
+                "format": FORMAT_VERSION,
+                "config": self.config.to_dict(),
+                "training": self.training.to_dict(),
+                "vocabulary": list(self.tokens.vocabulary.tokens),
+                "backbone": context.name if named else "",
+                "weights": hashlib.sha256(packed).hexdigest(),
+                "context": sums_of(folder / CONTEXT),
+            }
+            write_file(folder / WEIGHTS, (packed,))
+            write_file(folder / DESCRIPTION, (signed(content),))
 
     doc_encoder = method(MaRFDocEncoder)
     query_encoder = method(MaRFQueryEncoder)
@@ -165,7 +212,7 @@ class MaRF(SavedModel):
         known: Mapping[str, Iterable[str]] | None = None,
         device: str | None = None,
         verbose: bool = False,
-    ) -> tuple[Step, ...]:
+    ) -> tuple[MaRFStep, ...]:
         """Train the formula encoder on pairs of formulas, then the fusion on pairs of posts.
 
         The context encoder is frozen throughout, the formula encoder in the second part. The same pairs and options
@@ -184,24 +231,22 @@ class MaRF(SavedModel):
         Raises:
             TrainingError: there are too few pairs, or a loss is not finite.
         """
-        from .training import Training
-
         self._folder = None
         vars(self).pop("identity", None)
-        training = Training(self, pairs, posts, known or {}, device, verbose)
+        training = MaRFRun(self, pairs, posts, known or {}, device, verbose)
         try:
             steps = [] if self.config.keys == "context" else training.formulas()
             return (*steps, *training.fusion())
         finally:
             self._network.cpu().eval()
 
-    def readings(self, posts: Sequence[MathPost]) -> list[Reading]:
+    def readings(self, posts: Sequence[MathPost]) -> list[MaRFPost]:
         """Read posts as this model does."""
-        return [Reading.of(post, self.config) for post in posts]
+        return [MaRFPost.of(post, self.config) for post in posts]
 
     def encode(
         self,
-        readings: Sequence[Reading],
+        readings: Sequence[MaRFPost],
         names: Sequence[str] = (),
         *,
         query: bool = False,
@@ -239,7 +284,7 @@ class MaRF(SavedModel):
             found[place].append(view)
         return found
 
-    def chosen(self, reading: Reading, name: str, query: bool) -> tuple[Formula, ...]:
+    def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Formula, ...]:
         """Choose the formulas that a post has views of; none for a post without formulas.
 
         Args:
@@ -271,3 +316,28 @@ class MaRF(SavedModel):
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
+
+
+def marf_faults(folder: Path) -> Iterator[MathAMRError]:
+    """Read a model's files, compare every checksum, and yield what is wrong."""
+    try:
+        _read(folder)
+    except MathAMRError as error:
+        yield error
+
+
+def _read(folder: Path) -> tuple[MaRFConfig, MaRFTraining, MathVocabulary, str, dict[str, Tensor]]:
+    """Read a model's files, and check every byte; the name or folder of the backbone is before the weights."""
+
+    def read(content: dict[str, Any]) -> tuple[MaRFConfig, MaRFTraining, MathVocabulary, str, dict[str, Tensor]]:
+        for fault in sum_faults(folder / CONTEXT, content["context"]):
+            raise fault
+        return (
+            MaRFConfig.from_dict(content["config"]),
+            MaRFTraining.from_dict(content["training"]),
+            MathVocabulary(tuple(map(str, content["vocabulary"]))),
+            str(content["backbone"]) or str(folder / CONTEXT),
+            read_weights(folder / WEIGHTS, str(content["weights"]), DESCRIPTION),
+        )
+
+    return read_description(folder / DESCRIPTION, FORMAT_VERSION, "MaRF model", read)

@@ -14,36 +14,109 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
-from torch import Tensor
+from torch import Tensor, nn
 
 from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.parameters import Rule, between
+from pyterrier_mathamr.model.config.options import Count, Natural
 from pyterrier_mathamr.model.encoder.maxsim import maxsim_matrix
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.training.data import Answers
-from pyterrier_mathamr.model.training.losses import normalise
+from pyterrier_mathamr.model.training.data import Answers, Pair
+from pyterrier_mathamr.model.training.losses import info_nce, normalise
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.systems.colbert.encoding import mixed
+from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
 
-from .losses import ScoreLoss
-from .networks.network import padded
-from .reading import MIN_TOKENS, Formula, Reading
+from .context import MIN_TOKENS, Formula, MaRFPost
+from .network import padded
 
 if TYPE_CHECKING:
     from .model import MaRF
 
-Pair = tuple[str, str]
+
+Loss = Literal["softmax", "ratio"]
+
 _TOKENS = 512  # of formulas of similar lengths, encoded together
 _BLOCK = 512  # posts that are encoded at once
+_LEAST = 1e-6
 
 
-class Step(NamedTuple):
+def _positive(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+_Positive = Annotated[float, Rule("a number above 0", _positive)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaRFTraining(SavedOptions):
+    """How a model is trained. The paper prints 3 and 4 epochs; it is silent on rates, batches and negatives.
+
+    Attributes:
+        loss: ``softmax``, or the ``ratio`` of equation 3 as printed, which is not defined for scores of 0 and below:
+            they are raised to 1e-6.
+        temperature: first value of the learned τ that softmax divides scores by.
+        formula_epochs: over the pairs of formulas, at most.
+        formula_steps: batches of formulas, at most.
+        formula_batch: pairs of formulas in a batch; the others' formulas are the negatives.
+        formula_rate: learning rate of the formula encoder.
+        epochs: over the pairs of posts.
+        batch: pairs of posts in a batch; the others' answers are the negatives.
+        rate: learning rate of the fusion.
+        weight_decay: of AdamW.
+        seed: of everything that is random.
+    """
+
+    loss: Loss = "softmax"
+    temperature: _Positive = 0.05
+    formula_epochs: Count = 3
+    formula_steps: Count = 1_000_000
+    formula_batch: Count = 64
+    formula_rate: _Positive = 1e-4
+    epochs: Count = 4
+    batch: Count = 32
+    rate: _Positive = 1e-4
+    weight_decay: Annotated[float, between(0)] = 0.01
+    seed: Natural = 42
+
+
+def ratio_loss(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+    """Compute L = mean of −ln( S⁺ / (S⁺ + Σ S⁻) ) as printed, scores below 1e-6 raised to it (MaRF, equation 3)."""
+    kept = scores.clamp_min(_LEAST)
+    if allowed is not None:
+        diagonal = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
+        kept = kept.masked_fill(~(allowed | diagonal), 0.0)
+    return -(kept.diagonal().log() - kept.sum(dim=1).log()).mean()
+
+
+class ScoreLoss(nn.Module):
+    """The loss of a batch: softmax with a learned temperature, or the ratio."""
+
+    def __init__(self, loss: Loss, temperature: float) -> None:
+        super().__init__()
+        self.loss = loss
+        self.log_temperature = nn.Parameter(torch.tensor(math.log(temperature)))
+
+    @property
+    def temperature(self) -> Tensor:
+        """τ, a scalar above 0."""
+        return self.log_temperature.exp()
+
+    def forward(self, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """Compute a scalar of scores ``[B, m]``; see :func:`ratio_loss`."""
+        if self.loss == "ratio":
+            return ratio_loss(scores, allowed)
+        return info_nce(scores, self.temperature, allowed)
+
+
+class MaRFStep(NamedTuple):
     """The loss of a batch.
 
     Attributes:
@@ -55,7 +128,7 @@ class Step(NamedTuple):
     loss: float
 
 
-class Training:
+class MaRFRun:
     """One run of training."""
 
     def __init__(
@@ -74,10 +147,10 @@ class Training:
             raise TrainingError(f"training needs at least 2 pairs whose posts are given, found {len(self.pairs)}.")
         self.answers = Answers(self.pairs, known)
         names = dict.fromkeys(name for pair in self.pairs for name in pair)
-        self.readings = {name: Reading.of(posts[name], marf.config) for name in names}
+        self.readings = {name: MaRFPost.of(posts[name], marf.config) for name in names}
         self.network = marf._network.to(self.device)
 
-    def formulas(self) -> list[Step]:
+    def formulas(self) -> list[MaRFStep]:
         """Train the formula encoder alone; with no formulas to pair it stays as it is."""
         long = {
             name: [formula for formula in of.formulas if len(formula) >= MIN_TOKENS]
@@ -89,7 +162,7 @@ class Training:
         options, encoder = self.options, self.network.formulas
         loss = ScoreLoss(options.loss, options.temperature).to(self.device)
         optimizer = _optimizer([*encoder.parameters(), *loss.parameters()], options.formula_rate, options.weight_decay)
-        steps: list[Step] = []
+        steps: list[MaRFStep] = []
         batches = self._batches(pairs, options.formula_batch, options.formula_epochs, "formulas")
         batches = batches[: options.formula_steps]
         torch.manual_seed(options.seed)
@@ -99,11 +172,11 @@ class Training:
             sides = ([draw.choice(long[pair[side]]) for pair in batch] for side in (0, 1))
             questions, answers = (self._formula_rows(side) for side in sides)
             scores = self._formula_scores(questions, answers)
-            steps.append(Step("formulas", _step(loss(scores, self._allowed(batch)), optimizer)))
+            steps.append(MaRFStep("formulas", _step(loss(scores, self._allowed(batch)), optimizer)))
         encoder.eval()
         return steps
 
-    def fusion(self) -> list[Step]:
+    def fusion(self) -> list[MaRFStep]:
         """Train the fusion and the maps around it; both encoders stay as they are."""
         options, network = self.options, self.network
         network.formulas.requires_grad_(False)
@@ -111,7 +184,7 @@ class Training:
         trained = [*network.fusion.parameters(), *(part.weight for part in network.maps), *loss.parameters()]
         optimizer = _optimizer(trained, options.rate, options.weight_decay)
         contexts = (self._contexts(0), self._contexts(1))
-        steps: list[Step] = []
+        steps: list[MaRFStep] = []
         torch.manual_seed(options.seed)
         network.fusion.train()
         batches = self._batches(self.pairs, options.batch, options.epochs, "fusion")
@@ -122,7 +195,7 @@ class Training:
             ]
             (questions, question_ends), (answers, answer_ends) = sides
             scores = normalise(maxsim_matrix(questions, question_ends, answers, answer_ends), question_ends)
-            steps.append(Step("fusion", _step(loss(scores, self._allowed(batch)), optimizer)))
+            steps.append(MaRFStep("fusion", _step(loss(scores, self._allowed(batch)), optimizer)))
         network.fusion.eval()
         network.formulas.requires_grad_(True)
         return steps
@@ -146,7 +219,7 @@ class Training:
         rows: list[Tensor] = [torch.empty(0)] * len(ids)
         for members in batches_by_size(list(map(len, ids)), _TOKENS):  # few formulas are long, padding would be most
             batch, missing = padded([ids[i] for i in members], self.device)
-            with mixed(self.device, "auto"):
+            with mixed(self.device):
                 encoded = self.network.formulas(batch, missing).float()
             for i, of in zip(members, encoded, strict=True):
                 rows[i] = of[: len(ids[i])]
@@ -182,7 +255,7 @@ class Training:
         """Fuse each post with one of its formulas, with gradient: unit rows end to end, and offsets."""
         network, config = self.network, self.marf.config
         context, absent = padded([torch.from_numpy(contexts[name]).float() for name in names], self.device)
-        with mixed(self.device, "auto"):
+        with mixed(self.device):
             context = network.before(context)
             if config.keys == "context":
                 fused = network.fusion(context, context, absent)

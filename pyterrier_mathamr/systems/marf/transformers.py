@@ -25,8 +25,8 @@ from pyterrier_mathamr.explain import Reading as ShownReading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.sparse.reading import document_post, query_post
-from pyterrier_mathamr.systems.colbert.encoding import Precision
-from pyterrier_mathamr.systems.text_columns import (
+from pyterrier_mathamr.systems.language_models import (
+    Precision,
     check_documents,
     check_queries,
     check_texts,
@@ -35,7 +35,7 @@ from pyterrier_mathamr.systems.text_columns import (
     read_texts,
 )
 
-from .encoding import View
+from .network import View
 
 if TYPE_CHECKING:
     from .model import MaRF

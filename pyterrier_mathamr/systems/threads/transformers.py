@@ -1,32 +1,38 @@
-"""Rankings of questions and of answers, turned into each other by a thread store.
+"""Rankings of questions and of answers, turned into each other by a thread store, and the texts of posts.
 
 ::
 
-    ranking of questions ── ThreadAnswers ──▶ all their answers         + question_docno, qq_score
-    ranking of answers ──── ThreadQuestions ▶ the same rows             + question_docno
-                       ──── ThreadMetadata ─▶ the same rows             + votes, comments, accepted, tag_overlap
-    either ──────────────── BestAnswer ─────▶ the threads' best answers + question_docno
+    ranking of questions ── ThreadAnswers ────▶ all their answers         + question_docno, qq_score
+    ranking of answers ──── ThreadQuestions ──▶ the same rows             + question_docno
+                       ──── ThreadMetadata ───▶ the same rows             + votes, comments, accepted, tag_overlap
+    either ──────────────── BestAnswer ───────▶ the threads' best answers + question_docno
+           ──────────────── ThreadTextLoader ─▶ the same rows             + html
+    documents ───────────── WithQuestion ─────▶ the same rows             title and html with the question in front
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
-from pyterrier_mathamr._common.transformers import Transformer
-
-from .records import tags_of
+from pyterrier_mathamr._common.frames import documents, empty_output, is_missing, ordered_by_score
+from pyterrier_mathamr._common.parameters import FLAG
+from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, html_from_markdown, is_html
 
 if TYPE_CHECKING:
     from .thread_store import ThreadStore
 
 _RESULT = ("docno", "score", "rank")
 _OF_DOCUMENT = {"docid", "html", "text", "markdown", "graph", "formula_ids", "question_docno", "qq_score"}
+_TAG = re.compile(r"[^<>|,\s]+")
+_BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _FEATURES = ("votes", "comments", "accepted", "tag_overlap")
 
 
@@ -39,7 +45,7 @@ class _OfThreads(Transformer):
 
 
 class ThreadAnswers(_OfThreads):
-    """Replaces each question of a ranking by all of its answers; see :meth:`ThreadStore.answers`.
+    """Replaces each question of a ranking by all of its answers.
 
     Answers have the score of their question, so those of one question are ordered by docno. Columns that describe the
     question's text (``html``, ``text``, ``doc_…``) are dropped.
@@ -47,26 +53,12 @@ class ThreadAnswers(_OfThreads):
     Example::
 
         questions >> threads.answers()
-
-    Args:
-        threads: the store.
     """
 
     label = "answers"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Look up the answers.
-
-        Args:
-            inp: ``qid``, ``docno`` (a question), ``score``.
-
-        Returns:
-            The columns of queries, ``docno`` (an answer), ``question_docno``, ``qq_score`` (the question's score),
-            ``score`` (the same) and ``rank``; no row for a question without answers.
-
-        Raises:
-            UnknownIdError: some questions are not in the store; it names them.
-        """
+        """Look up the answers of ``docno``, a question with a ``score``, which becomes ``qq_score``."""
         pt.validate.result_frame(inp, extra_columns=["score"], context=self)
         kept = _query_columns(inp)
         if inp.empty:
@@ -85,31 +77,17 @@ class ThreadAnswers(_OfThreads):
 
 
 class ThreadQuestions(_OfThreads):
-    """Adds the question of each answer of a ranking; see :meth:`ThreadStore.questions`.
+    """Adds the question of each answer of a ranking.
 
     Example::
 
         bm25 >> threads.questions()
-
-    Args:
-        threads: the store.
     """
 
     label = "questions"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Look up the questions.
-
-        Args:
-            inp: ``docno``.
-
-        Returns:
-            The rows with ``question_docno``: the question of an answer, empty where the collection has none, and a
-            question itself.
-
-        Raises:
-            UnknownIdError: some answers are not in the store; it names them.
-        """
+        """Add ``question_docno``: of an answer its question, empty where the collection has none; a question itself."""
         with pt.validate.any(inp, context=self) as check:
             check.columns(includes=["docno"])
         if inp.empty:
@@ -119,7 +97,7 @@ class ThreadQuestions(_OfThreads):
 
 
 class ThreadMetadata(_OfThreads):
-    """Adds what readers said of each answer of a ranking; see :meth:`ThreadStore.metadata`.
+    """Adds what readers said of each answer of a ranking.
 
     These are features of the ranker of Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval"
     (dissertation, 2022), section 5.3. Unknown values are 0; one warning names columns that are unknown of all posts.
@@ -127,25 +105,15 @@ class ThreadMetadata(_OfThreads):
     Example::
 
         candidates >> threads.metadata()
-
-    Args:
-        threads: the store.
     """
 
     label = "metadata"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Look up the features.
+        """Add ``votes`` and ``comments`` (int64), ``accepted`` (0 or 1) and ``tag_overlap``.
 
-        Args:
-            inp: ``docno``, and ``tags`` of the topic where it has some: a list, or names separated by blanks.
-
-        Returns:
-            The rows with ``votes`` and ``comments`` (int64), ``accepted`` (0 or 1) and ``tag_overlap``: the share of
-            the topic's tags that the answer's question has, 0 for a topic without tags.
-
-        Raises:
-            UnknownIdError: some answers are not in the store; it names them.
+        The overlap is the share of the topic's ``tags`` (a list, or names separated by blanks) that the answer's
+        question has, 0 for a topic without tags.
         """
         with pt.validate.any(inp, context=self) as check:
             check.columns(includes=["docno"])
@@ -164,7 +132,7 @@ class ThreadMetadata(_OfThreads):
                 dtype=np.int64,
             ),
             tag_overlap=[
-                _overlap(tags_of(topic), question.tags if question else ())
+                len({*tags} & {*(question.tags if question else ())}) / len(tags) if (tags := tags_of(topic)) else 0.0
                 for topic, question in zip(topics, of_threads, strict=True)
             ],
         )
@@ -172,7 +140,7 @@ class ThreadMetadata(_OfThreads):
 
 
 class BestAnswer(_OfThreads):
-    """Replaces each post of a ranking by the best answer of its thread; see :meth:`ThreadStore.best_answers`.
+    """Replaces each post of a ranking by the best answer of its thread.
 
     A thread has the best of its scores. This is the "re-map" of Zhong, Xie and Lin, "Applying Structural and Dense
     Semantic Matching for the ARQMath Lab 2022" (CLEF 2022), section 4.7: the paper looks for the most similar question,
@@ -181,26 +149,12 @@ class BestAnswer(_OfThreads):
     Example::
 
         bm25 >> threads.best_answer()
-
-    Args:
-        threads: the store.
     """
 
     label = "best answer"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Look up the best answers.
-
-        Args:
-            inp: ``qid``, ``docno`` (an answer or a question), ``score``.
-
-        Returns:
-            The columns of queries, ``docno`` (the best answer), ``question_docno``, ``score`` and ``rank``; no row for
-            a thread without answers.
-
-        Raises:
-            UnknownIdError: some posts are not in the store; it names them.
-        """
+        """Look up the best answers of ``docno``, an answer or a question; no row for a thread without answers."""
         pt.validate.result_frame(inp, extra_columns=["score"], context=self)
         kept = _query_columns(inp)
         if inp.empty:
@@ -216,6 +170,104 @@ class BestAnswer(_OfThreads):
         return ordered_by_score(rows, rows["score"])
 
 
+class WithQuestion(_OfThreads):
+    """Puts the title and the body of its question before each answer: the documents of a structural search.
+
+    Zhong, Xie and Lin, "Applying Structural and Dense Semantic Matching for the ARQMath Lab 2022" (CLEF 2022), index
+    answers so.
+
+    Example::
+
+        (threads.with_question() >> BM25Index("threads.bm25").indexer()).index(dataset.get_corpus_iter())
+
+    Args:
+        threads: the store.
+        body: the body of the question, too; else its title alone.
+    """
+
+    label = "with question"
+
+    def __init__(self, threads: ThreadStore, body: bool = True) -> None:
+        super().__init__(threads)
+        FLAG.check("body", body)
+        self.body = body
+
+    def transform_inputs(self) -> list[list[str]]:
+        """Return the columns of a document, one list for each way."""
+        return [["docno", name] for name in DOCUMENT_COLUMNS]
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Set ``title``, the question's, and ``html``, its body, if asked for, and the answer.
+
+        What is a question, or has none in the store, keeps its own title and text.
+        """
+        with pt.validate.any(inp, context=self) as check:
+            for name in DOCUMENT_COLUMNS:
+                check.columns(includes=["docno", name])
+        if inp.empty:
+            return empty_output(inp, ["title", "html"])
+        posts = self.threads.posts(inp["docno"].tolist())
+        questions = {post.id for post in self.threads.known_posts(post.question_id for post in posts)}
+        asked = [post.question_id if post.kind == "answer" else "" for post in posts]
+        known = list(dict.fromkeys(name for name in asked if name in questions))
+        texts = {
+            name: (title, body if self.body else "")
+            for name, (title, body) in zip(known, self.threads.texts(known), strict=True)
+        }
+        rows = [
+            _in_front(row, *texts.get(question, (None, "")))
+            for row, question in zip(documents(inp), asked, strict=True)
+        ]
+        titles, bodies = zip(*rows, strict=True)
+        result: pd.DataFrame = inp.assign(title=list(titles), html=list(bodies))
+        return result
+
+
+class ThreadTextLoader(ColumnAdder, _OfThreads):
+    """Adds the text of the posts of a ranking as ``html``.
+
+    Example::
+
+        bm25 >> threads.best_answer() >> threads.text_loader()
+    """
+
+    label = "ThreadStore loader"
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Load the texts, each once; that of a question begins with its title."""
+        with pt.validate.any(inp, context=self) as check:
+            check.columns(includes=["docno"])
+        if inp.empty:
+            return empty_output(inp, ["html"])
+        ids = list(dict.fromkeys(inp["docno"]))
+        texts = {
+            name: f"<p>{title}</p>{body}" if title else body
+            for name, (title, body) in zip(ids, self.threads.texts(ids), strict=True)
+        }
+        result: pd.DataFrame = inp.assign(html=[texts[name] for name in inp["docno"]])
+        return result
+
+
+def _in_front(row: dict[str, Any], title: str | None, question: str) -> tuple[str, str]:
+    """Return title and HTML of a document with its question."""
+    name = next((name for name in DOCUMENT_COLUMNS if not is_missing(row.get(name))), "")
+    text = row[name] if name else ""
+    if name == "markdown":
+        text = html_from_markdown(text)
+    elif name != "html" and not is_html(text):
+        text = "".join(f"<p>{escape(block, quote=False)}</p>" for block in _BLANK_LINES.split(text))
+    own = row.get("title")
+    return ("" if is_missing(own) else str(own)) if title is None else title, question + text
+
+
+def tags_of(value: object) -> tuple[str, ...]:
+    """Read tags: a list, or ``calculus limits``, ``calculus,limits``, ``<calculus><limits>``."""
+    if is_missing(value):
+        return ()
+    text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, Iterable) else str(value)
+    return tuple(dict.fromkeys(_TAG.findall(text)))
+
+
 def _threads_of(threads: ThreadStore, docnos: Iterable[str]) -> list[str]:
     return [post.question_id for post in threads.posts(list(docnos))]
 
@@ -224,8 +276,3 @@ def _query_columns(frame: pd.DataFrame) -> list[str]:
     """List the columns that stay where a document is replaced by another one."""
     dropped = {*_RESULT, *_OF_DOCUMENT}
     return [name for name in frame.columns if name not in dropped and not str(name).startswith("doc_")]
-
-
-def _overlap(topic: Sequence[str], question: Sequence[str]) -> float:
-    """Compute |T ∩ A| / |T|."""
-    return len({*topic} & {*question}) / len(topic) if topic else 0.0

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from pyterrier_mathamr._common.errors import MathAMRError, require
-from pyterrier_mathamr._common.parameters import COUNT, Rule
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
+from pyterrier_mathamr.model.config.options import Count, MaybeCount, Natural
 from pyterrier_mathamr.model.errors import ModelFileError
 from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.saving.description import sum_faults, sums_of
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, read_saved, reason_of, write_saved
-from pyterrier_mathamr.systems.colbert.checkpoints import find_checkpoint
-from pyterrier_mathamr.systems.colbert.encoding import mixed as in_precision
+from pyterrier_mathamr.systems.language_models import SavedOptions, find_checkpoint, mixed
 
 Kind = Literal["cross", "bi"]
 """An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""
@@ -105,11 +112,6 @@ class WeightsDigest:
         return self._digest
 
 
-def mixed(network: Any) -> AbstractContextManager[Any]:
-    """Return the context in which a language model computes in bfloat16, where its processor multiplies in it."""
-    return in_precision(network.device, "auto")
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Load or save without bars, and without the report of layers that start at random, which the docstring tells."""
@@ -123,3 +125,201 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+_MARGIN, _SCALE = 0.5, 20.0
+_LOSSES = "sentence_transformers.sentence_transformer.losses"
+
+Pair = tuple[str, str]
+
+
+class QuestionBatch(NamedTuple):
+    """Similar pairs, and pairs that are not similar."""
+
+    similar: list[Pair]
+    others: list[Pair]
+
+
+class InMixedPrecision(torch.nn.Module):
+    """A ``SentenceTransformer`` in bfloat16 where its processor multiplies in it, whose vectors are float32."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        """Add ``sentence_embedding``, float32 ``[n, d]``."""
+        with mixed(self.network.device):
+            found: dict[str, Any] = self.network(features)
+        return {**found, "sentence_embedding": found["sentence_embedding"].float()}
+
+    def features(self, texts: Sequence[str]) -> dict[str, Any]:
+        """Tokenise texts, on the device of the network."""
+        device = self.network.device
+        found = self.network.preprocess(list(texts))
+        return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in found.items()}
+
+    def vectors(self, texts: Sequence[str]) -> Tensor:
+        """Encode texts: float32 ``[n, d]``, with gradient."""
+        found: Tensor = self(self.features(texts))["sentence_embedding"]
+        return found
+
+
+class PairLosses:
+    """``OnlineContrastiveLoss`` of all pairs of a batch, and ``MultipleNegativesRankingLoss`` of the similar ones."""
+
+    def __init__(self, network: Any) -> None:
+        library: Any = require(_LOSSES, "answers")
+        self.model = InMixedPrecision(network)
+        self._contrastive = library.OnlineContrastiveLoss(self.model, margin=_MARGIN)
+        self._ranking = library.MultipleNegativesRankingLoss(self.model, scale=_SCALE)
+
+    def of_batch(self, batch: QuestionBatch, step: int) -> Tensor:
+        """Compute the contrastive loss in even steps, the ranking loss in odd ones."""
+        return self.ranking(batch.similar) if step % 2 and batch.similar else self.contrastive(batch)
+
+    def contrastive(self, batch: QuestionBatch) -> Tensor:
+        """Compute the contrastive loss; pairs that are far on their side already add nothing."""
+        if not any(batch):
+            return torch.zeros(())
+        labels = torch.tensor([1] * len(batch.similar) + [0] * len(batch.others), device=self.model.network.device)
+        found: Tensor = self._contrastive(self._columns([*batch.similar, *batch.others]), labels)
+        return found
+
+    def ranking(self, pairs: Sequence[Pair]) -> Tensor:
+        """Compute the ranking loss of similar pairs: the right texts of the others are the negatives of each."""
+        found: Tensor = self._ranking(self._columns(pairs), None)
+        return found
+
+    def held_out(self, pairs: Sequence[Pair], batch_size: int) -> float:
+        """Compute the mean ranking loss of batches of held-out pairs, without gradient."""
+        starts = [*range(0, len(pairs), batch_size), len(pairs)]
+        with torch.no_grad():
+            return float(np.mean([float(self.ranking(pairs[start:end])) for start, end in pairwise(starts)]))
+
+    def _columns(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+        return [self.model.features([pair[side] for pair in pairs]) for side in (0, 1)]
+
+
+def random_batches(
+    pairs: Sequence[Pair], known: set[Pair], batch_size: int, random: np.random.Generator
+) -> list[QuestionBatch]:
+    """Cut pairs into batches in random order, with a random right text of the others as a negative of each."""
+    right = [pair[1] for pair in pairs]
+    order = random.permutation(len(pairs)).tolist()
+    found = []
+    for start in range(0, len(order), batch_size):
+        similar = [pairs[i] for i in order[start : start + batch_size]]
+        drawn = [right[i] for i in random.integers(len(right), size=len(similar))]
+        others = [(left, other) for (left, _), other in zip(similar, drawn, strict=True)]
+        others = [(a, b) for a, b in others if a != b and (a, b) not in known and (b, a) not in known]
+        found.append(QuestionBatch(similar, others))
+    return found
+
+
+B = TypeVar("B")
+
+_CLIP = 1.0  # the largest norm of a gradient
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions(SavedOptions):
+    """How a language model of the two-step search is trained.
+
+    Batch size and most epochs are printed (Mansouri, dissertation, 2022, section 5.3.1); the paper is silent on the
+    others, which are those of sentence-transformers, but for the learning rate's warm-up.
+
+    Args:
+        epochs: most epochs: 20 for questions, 50 for answers there.
+        batch_size: pairs of a step, 64 there.
+        learning_rate: the largest, of AdamW; it falls linearly to 0.
+        warm_up: the share of the steps in which the learning rate rises.
+        layers: train only so many of the last layers, and what follows them; ``None`` for all. With 2 of MiniLM's 6 a
+            step takes less than half the time.
+        seed: of the order of pairs, of negatives, and of dropout.
+
+    Raises:
+        ConfigError: an option is out of its range.
+    """
+
+    epochs: Count = 10
+    batch_size: Count = 64
+    learning_rate: Annotated[float, between(0)] = 2e-5
+    warm_up: Annotated[float, FRACTION] = 0.1
+    layers: MaybeCount = None
+    seed: Natural = 0
+
+
+class Epoch(NamedTuple):
+    """What an epoch came to: the mean loss of its steps, and the loss on held-out pairs where there are some."""
+
+    loss: float
+    validation: float | None
+
+
+def fit_network(
+    network: Any,
+    batches: Callable[[np.random.Generator], Sequence[B]],
+    loss_of: Callable[[B, int], Tensor],
+    options: FitOptions,
+    validate: Callable[[], float] | None = None,
+    *,
+    verbose: bool = False,
+) -> list[Epoch]:
+    """Train a language model; it ends with the weights of the epoch that was best on held-out pairs, else the last."""
+    found: list[Epoch] = []
+    best: tuple[float, dict[str, Tensor]] | None = None
+    with torch.random.fork_rng():
+        torch.manual_seed(options.seed)
+        random = np.random.default_rng(options.seed)
+        trained = _trained(network, options.layers)
+        optimizer = torch.optim.AdamW(trained, lr=options.learning_rate)
+        schedule: torch.optim.lr_scheduler.LambdaLR | None = None
+        for epoch in range(options.epochs):
+            steps = batches(random)
+            schedule = schedule or _schedule(optimizer, options, len(steps))
+            losses = []
+            network.train()
+            for number, batch in enumerate(progress(steps, f"epoch {epoch + 1}", "steps", verbose=verbose)):
+                loss = loss_of(batch, epoch * len(steps) + number)
+                optimizer.zero_grad(set_to_none=True)
+                if loss.requires_grad:  # a batch without a pair that counts has none
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    torch.nn.utils.clip_grad_norm_(trained, _CLIP)
+                    optimizer.step()
+                schedule.step()
+                losses.append(float(loss.detach()))
+            network.eval()
+            held_out = None if validate is None else validate()
+            found.append(Epoch(float(np.mean(losses)) if losses else 0.0, held_out))
+            if held_out is not None and (best is None or held_out < best[0]):
+                best = held_out, {name: value.detach().clone() for name, value in network.state_dict().items()}
+    if best is not None:
+        network.load_state_dict(best[1])
+    network.requires_grad_(True)
+    return found
+
+
+def _trained(network: Any, layers: int | None) -> list[Tensor]:
+    """Freeze all but the last layers and what follows them, and list the parameters that are trained."""
+    network.requires_grad_(True)
+    stacks = [part for part in network.modules() if isinstance(part, torch.nn.ModuleList) and len(part) > 1]
+    if layers is not None and stacks:
+        stack = max(stacks, key=len)
+        names = [name for name, _ in network.named_parameters()]
+        first = stack[max(0, len(stack) - layers)]
+        of_first = {id(parameter) for parameter in first.parameters()}
+        start = next(i for i, (_, value) in enumerate(network.named_parameters()) if id(value) in of_first)
+        frozen = set(names[:start])
+        for name, parameter in network.named_parameters():
+            parameter.requires_grad_(name not in frozen)
+    return [parameter for parameter in network.parameters() if parameter.requires_grad]
+
+
+def _schedule(optimizer: Any, options: FitOptions, steps: int) -> torch.optim.lr_scheduler.LambdaLR:
+    """Raise the learning rate linearly, then let it fall to 0."""
+    total = max(1, options.epochs * steps)
+    warm_up = max(1, round(options.warm_up * total))
+    return torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm_up, (total - step) / max(1, total - warm_up))
+    )

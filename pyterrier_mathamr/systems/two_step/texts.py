@@ -9,13 +9,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr._common.parameters import one_of
+from pyterrier_mathamr.amr import AmrGraph
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.graph.structure import placeholder_number
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
 from pyterrier_mathamr.posts.rows import is_blank, text_of
 
-from .graph_words import linearise
+Order = Literal["role", "written"]
+
+_MATH = "math"
+_TREE, _OTHER_TREE = ":opt", ":slt"
+
+
+def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = True) -> str:
+    """Write the labels of a graph depth first, without its edges.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), sections 4.4 and 5.3.2. A
+    node that is met twice is written once; constants are written; the labels of operator trees lose their type
+    (``U!plus`` becomes ``plus``). Layout trees are left out.
+
+    Args:
+        graph: a graph built with ``formulas="opt"``.
+        order: of the children of a node. ``"role"``: by the name of their role without case, so that ``:op10`` comes
+            before ``:op2``, and of equal roles the one written last first, as in the published strings; ``"written"``:
+            as the graph is written.
+        math_word: write the word ``math`` in place of each placeholder, before its tree, as the dissertation's example
+            does; the published strings do not.
+
+    Returns:
+        The labels, separated by spaces.
+
+    Raises:
+        ConfigError: the order is unknown.
+    """
+    one_of(*get_args(Order)).check("order", order)
+    amr, words = graph.amr, list[str]()
+    children = _children(amr, order)
+    seen, waiting = bytearray(len(amr.labels)), [(0, False)]
+    while waiting:  # no recursion: formulas may be thousands of symbols deep
+        node, in_tree = waiting.pop()
+        if seen[node]:
+            continue
+        seen[node] = True
+        label = amr.labels[node]
+        is_formula = not in_tree and 0 <= placeholder_number(label) < graph.n_formulas
+        if is_formula:
+            words += [_MATH] * math_word
+        else:
+            words.append(label.partition("!")[2] or label if in_tree else label)
+        for role, child in reversed(children[node]):
+            if not (is_formula and role == _OTHER_TREE):
+                waiting.append((child, in_tree or (is_formula and role == _TREE)))
+    return " ".join(word for word in words if word)
+
+
+def _children(amr: AmrGraph, order: Order) -> list[list[tuple[str, int]]]:
+    """List the role and the target of each edge that leaves a node, in the order in which they are written."""
+    found: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
+    for source, role, target in amr.edges:
+        found[source].append((role, target))
+    if order == "role":
+        for edges in found:
+            edges.reverse()
+            edges.sort(key=lambda edge: edge[0].lower())  # stable: of equal roles the last written stays first
+    return found
+
 
 Form = Literal["raw", "mathamr"]
 """Texts with LaTeX between dollars, or linearised MathAMR graphs."""

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pyterrier_mathamr.systems import ThreadStore
-from pyterrier_mathamr.systems.threads import indexer
+from pyterrier_mathamr.systems.threads import thread_store
 
 NAME = "thread_store"
 PART = 2
@@ -13,7 +13,7 @@ DELETES = False  # as its rows have no ids of the store's
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     """Store posts d0 … of ``rows``; another seed gives the same ids other votes and texts."""
-    indexer.STEP = PART
+    thread_store.STEP = PART
     ThreadStore(path).indexer(mode).index(_post(i, seed) for i in rows)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ from tiny_models import tiny_bert
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from pyterrier_mathamr.systems import CheckpointFormError, ColBERT
+from pyterrier_mathamr.systems import ColBERT
 
 LENGTH = 12
 QUERIES = pd.DataFrame(
@@ -103,7 +103,7 @@ def test_what_is_no_checkpoint_is_refused_by_name(make, tmp_path):
     else:
         stored_inline(folder, "ColBERT")
         (folder / "config.json").write_text("{", "utf-8")
-    with pytest.raises(CheckpointFormError, match="no ColBERT checkpoint of a known form") as raised:
+    with pytest.raises(ModelFileError, match="no ColBERT checkpoint of a known form") as raised:
         ColBERT.from_pretrained(folder)
     assert raised.value.path == folder
     assert "ColBERT.new(backbone)" in str(raised.value)
@@ -143,7 +143,7 @@ def test_a_saved_copy_is_equal_to_the_bit(forms, form, tmp_path):
 
 
 def test_a_damaged_copy_is_told(forms, tmp_path):
-    from pyterrier_mathamr.systems.colbert.files import colbert_faults
+    from pyterrier_mathamr.systems.colbert.checkpoints import colbert_faults
 
     ColBERT.from_pretrained(forms["Approach Zero"]).save(tmp_path / "copy")
     assert list(colbert_faults(tmp_path / "copy")) == []

@@ -16,8 +16,7 @@ from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.model.inputs.devices import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
 from pyterrier_mathamr.systems import ColBERT
-from pyterrier_mathamr.systems.colbert.encoding import encode_texts
-from pyterrier_mathamr.systems.colbert.network import assemble
+from pyterrier_mathamr.systems.colbert.network import assemble, encode_texts
 
 WORDS = [
     "sum",
@@ -249,9 +248,8 @@ def test_a_ranking_is_encoded_once_for_each_query(model, monkeypatch):
 def test_topics_with_title_and_body_and_documents_in_html_are_read(model):
     topics = pd.DataFrame({"qid": ["1"], "title": ["the sum"], "body": ["of <i>two</i>"]})
     rows = model.query_encoder(precision="float32")(topics)["query_embs"][0]
-    expected = model.encode(
-        [model.texts.document({"title": "the sum", "html": "of two"})], "query", precision="float32"
-    )
+    text = model.texts.text(document_post({"title": "the sum", "html": "of two"}))
+    expected = model.encode([text], "query", precision="float32")
     np.testing.assert_allclose(rows, expected[0].rows, atol=1e-6)
 
 

@@ -16,8 +16,8 @@ from pyterrier_mathamr.arqmath import read_answers, task3_scores, write_answers
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import post_from_html, post_from_text
-from pyterrier_mathamr.systems import CosineScorer, ExtractAnswer, ThreadStore, longest_prefix, snippets_of
-from pyterrier_mathamr.systems.extract import windows
+from pyterrier_mathamr.systems import CosineScorer, ExtractAnswer, ThreadStore
+from pyterrier_mathamr.systems.extract import longest_prefix, snippets_of, windows
 
 
 class ByWords(pt.Transformer):  # type: ignore[misc]

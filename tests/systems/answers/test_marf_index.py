@@ -13,8 +13,8 @@ from pyterrier_mathamr.index.errors import ModelMismatchError
 from pyterrier_mathamr.model import exact_maxsim
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError
 from pyterrier_mathamr.systems import MaRFIndex
-from pyterrier_mathamr.systems.errors import TooManyDocumentsError
-from pyterrier_mathamr.systems.marf import searching
+from pyterrier_mathamr.systems.errors import SystemsError
+from pyterrier_mathamr.systems.marf import index as marf_index
 
 _NAMES = ["a", "a!", "b#0", "c", "x", "é"]
 
@@ -139,8 +139,8 @@ def test_a_docno_twice_and_another_model_are_refused(tmp_path: Path) -> None:
 
 
 def test_many_documents_are_not_scanned(index: MaRFIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "MOST_DOCUMENTS", 39)
-    with pytest.raises(TooManyDocumentsError, match="first stage"):
+    monkeypatch.setattr(marf_index, "MOST_DOCUMENTS", 39)
+    with pytest.raises(SystemsError, match="first stage"):
         index.retriever()(queries())
 
 

@@ -16,7 +16,7 @@ from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
 from pyterrier_mathamr.model.variants.text_loading import local_model
 from pyterrier_mathamr.posts import MathPost, post_from_text
 from pyterrier_mathamr.systems import MaRF, MaRFIndex
-from pyterrier_mathamr.systems.marf.reading import FormulaTokens, Reading, formula_tokens
+from pyterrier_mathamr.systems.marf.context import FormulaTokens, MaRFPost, formula_tokens
 
 
 def of_docs(marf: MaRF, *docnos: str) -> list[list[np.ndarray]]:
@@ -49,7 +49,7 @@ def test_an_untrained_view_is_the_context(tmp_path: Path) -> None:
     marf = tiny_marf(tmp_path)
     marf.config = marf.config.__class__(**{**marf.config.to_dict(), "formulas": 6})
     with_formulas = of_docs(marf, "d1")[0]
-    alone = marf.encode([Reading(marf.readings([POSTS["d1"]])[0].text, ())], ["d1"], **EXACT)[0]
+    alone = marf.encode([MaRFPost(marf.readings([POSTS["d1"]])[0].text, ())], ["d1"], **EXACT)[0]
     assert len(with_formulas) == 3
     assert all(np.allclose(view, alone[0], rtol=0, atol=1e-6) for view in with_formulas)
 
@@ -76,14 +76,14 @@ def test_equal_formulas_make_equal_views(tmp_path: Path) -> None:
     marf = fusing(tiny_marf(tmp_path))
     one, other = marf.readings([post_from_text(r"sum $\frac12 y$"), post_from_text(r"sum $\dfrac{1}{2}\,y$")])
     assert one.formulas == other.formulas
-    same = [Reading("sum", one.formulas), Reading("sum", other.formulas)]
+    same = [MaRFPost("sum", one.formulas), MaRFPost("sum", other.formulas)]
     (first,), (second,) = marf.encode(same, ["a", "b"], **EXACT)
     assert np.allclose(first, second, rtol=0, atol=1e-5)  # a row's place in the batch may change its last bit
 
 
 def test_formulas_are_drawn_by_the_docno() -> None:
     formulas = tuple(sorted({tuple(formula_tokens(f"x+{n}")) for n in range(1, 20)}))
-    reading = Reading("", formulas)
+    reading = MaRFPost("", formulas)
     assert reading.some(6, "d1") == reading.some(6, "d1")
     assert len(set(reading.some(6, "d1"))) == 6
     assert reading.some(6, "d1") != reading.some(6, "d2")
@@ -148,7 +148,7 @@ def test_all_formulas_of_a_query_are_a_mean_over_views(tmp_path: Path) -> None:
     both = index.scorer()(ranking).set_index("docno")["score"]
     single = []
     for formula in reading.formulas:
-        rows = marf.encode([Reading(reading.text, (formula,))], ["q"], query=True, **EXACT)[0][0]
+        rows = marf.encode([MaRFPost(reading.text, (formula,))], ["q"], query=True, **EXACT)[0][0]
         asked = ranking.drop(columns="query_weights").assign(query_embs=pd.Series([rows] * len(ranking), dtype=object))
         single.append(index.scorer()(asked).set_index("docno")["score"])
     assert np.allclose(both, (single[0] + single[1])[both.index] / 2, atol=1e-5)

@@ -11,18 +11,17 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.model.encoder.maxsim import maxsim
 from pyterrier_mathamr.model.training.losses import info_nce
 from pyterrier_mathamr.systems import MaRFConfig
-from pyterrier_mathamr.systems.marf.losses import ratio_loss
-from pyterrier_mathamr.systems.marf.networks.formula_encoder import FormulaEncoder
-from pyterrier_mathamr.systems.marf.networks.fusion import Fusion
+from pyterrier_mathamr.systems.marf.network import FormulaTransformer, GatedFusion
+from pyterrier_mathamr.systems.marf.training import ratio_loss
 
 
 def count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def identity_fusion() -> Fusion:
+def identity_fusion() -> GatedFusion:
     """One head, all projections the identity, FFN the identity, the gate a sigmoid."""
-    fusion = Fusion(2, 2, heads=1)
+    fusion = GatedFusion(2, 2, heads=1)
     with torch.no_grad():
         fusion.attention.in_proj_weight.copy_(torch.eye(2).repeat(3, 1))
         fusion.attention.in_proj_bias.zero_()
@@ -49,8 +48,8 @@ def test_the_fusion_of_the_worked_example() -> None:
 
 def test_sizes_are_those_of_the_paper() -> None:
     with torch.device("meta"):
-        encoder = FormulaEncoder(31_523, MaRFConfig())
-        fusion = Fusion(768, 512, 8)
+        encoder = FormulaTransformer(31_523, MaRFConfig())
+        fusion = GatedFusion(768, 512, 8)
     assert count(encoder) == 49_694_208 + 17 * 512
     assert count(fusion) == pytest.approx(4.33e6, rel=0.01)
 
@@ -74,24 +73,24 @@ def test_the_ratio_is_defined_for_scores_of_0_and_below_and_leaves_right_answers
 def test_an_untrained_fusion_returns_the_context_bit_for_bit() -> None:
     torch.manual_seed(0)
     context, formula = torch.randn(3, 5, 16), torch.randn(3, 4, 8)
-    assert torch.equal(Fusion(16, 8, 2).eval()(context, formula), context)
+    assert torch.equal(GatedFusion(16, 8, 2).eval()(context, formula), context)
 
 
 def test_padding_of_formulas_changes_nothing() -> None:
     torch.manual_seed(0)
-    encoder = FormulaEncoder(20, tiny_config(formula_layers=2)).eval()
+    encoder = FormulaTransformer(20, tiny_config(formula_layers=2)).eval()
     ids, missing = torch.randint(20, (1, 5)), torch.zeros(1, 5, dtype=torch.bool)
     alone = encoder(ids, missing)
     padded = encoder(nn.functional.pad(ids, (0, 3), value=7), nn.functional.pad(missing, (0, 3), value=True))
     assert torch.allclose(alone, padded[:, :5], atol=1e-6)
-    fusion, context = Fusion(16, 8, 2).eval(), torch.randn(1, 6, 16)
+    fusion, context = GatedFusion(16, 8, 2).eval(), torch.randn(1, 6, 16)
     nn.init.normal_(fusion.network[-1].weight)
     mask = torch.tensor([[False] * 5 + [True] * 3])
     assert torch.allclose(fusion(context, alone), fusion(context, padded, mask), atol=1e-6)
 
 
 def test_formulas_are_read_in_order() -> None:
-    encoder = FormulaEncoder(20, tiny_config()).eval()
+    encoder = FormulaTransformer(20, tiny_config()).eval()
     missing = torch.zeros(1, 3, dtype=torch.bool)
     forward, backward = encoder(torch.tensor([[1, 2, 3]]), missing), encoder(torch.tensor([[3, 2, 1]]), missing)
     assert not torch.allclose(forward.flip(1), backward, atol=1e-4)

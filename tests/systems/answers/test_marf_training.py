@@ -44,10 +44,10 @@ def test_encoders_get_no_gradient_in_the_fusion_and_the_context_never(tmp_path: 
     assert same(context, marf.context.network.state_dict())
     assert not same(formulas, state(marf, "formulas"))
     assert not same(fusion, state(marf, "fusion"))
-    from pyterrier_mathamr.systems.marf.training import Training
+    from pyterrier_mathamr.systems.marf.training import MaRFRun
 
     formulas, after = state(marf, "formulas"), state(marf, "after")
-    Training(marf, PAIRS, POSTS, {}, "cpu", False).fusion()
+    MaRFRun(marf, PAIRS, POSTS, {}, "cpu", False).fusion()
     assert same(formulas, state(marf, "formulas"))
     assert not same(after, state(marf, "after"))
 
@@ -73,10 +73,10 @@ def test_a_control_has_the_context_in_place_of_formulas(tmp_path: Path) -> None:
 
 
 def test_right_answers_are_no_negatives(tmp_path: Path) -> None:
-    from pyterrier_mathamr.systems.marf.training import Training
+    from pyterrier_mathamr.systems.marf.training import MaRFRun
 
     marf = tiny_marf(tmp_path)
-    training = Training(marf, PAIRS, POSTS, {"d0": ["d4"]}, "cpu", False)
+    training = MaRFRun(marf, PAIRS, POSTS, {"d0": ["d4"]}, "cpu", False)
     assert training.answers.allowed([("d0", "d1"), ("d3", "d4")]).tolist() == [[True, False], [True, True]]
 
 

@@ -10,7 +10,8 @@ from transformers import AutoTokenizer, BertModel
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.systems import MathVocabulary, math_tokens, post_text
+from pyterrier_mathamr.systems import MathVocabulary, math_tokens
+from pyterrier_mathamr.systems.math_tokens import post_text
 
 BRACED = partial(math_tokens, braces=True)
 

@@ -13,8 +13,8 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, Post
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError, UnknownIdError
-from pyterrier_mathamr.systems import ThreadPost, ThreadPostError, ThreadStore, with_question
-from pyterrier_mathamr.systems.threads import indexer
+from pyterrier_mathamr.systems import SystemsError, ThreadStore
+from pyterrier_mathamr.systems.threads import ThreadPost, thread_store
 
 
 def question(id: str, tags: str = "", accepted: str = "", title: str = "", body: str = "") -> Post:
@@ -150,7 +150,7 @@ def test_an_empty_ranking_keeps_its_columns(threads: ThreadStore) -> None:
 
 
 def test_an_answer_is_indexed_with_its_question_in_front(threads: ThreadStore, tmp_path: Path) -> None:
-    mapper = with_question(threads)
+    mapper = threads.with_question()
     rows = mapper(
         pd.DataFrame(
             {"docno": ["13", "12", "40", "10"], "text": ["<p>Yes, $b$.</p>", "If $x<y$,\n\nno.", "Alone", "Q"]}
@@ -195,10 +195,10 @@ def test_a_store_is_appended_to_and_refuses_what_it_holds(tmp_path: Path) -> Non
 def test_an_interrupted_job_continues_after_its_last_step_with_the_same_posts_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer, "STEP", 2)
+    monkeypatch.setattr(thread_store, "STEP", 2)
     stored: list[int] = []
-    pack = indexer.pack_text
-    monkeypatch.setattr(indexer, "pack_text", lambda record: stored.append(1) or pack(record))
+    pack = thread_store.pack_text
+    monkeypatch.setattr(thread_store, "pack_text", lambda record: stored.append(1) or pack(record))
     threads = ThreadStore(tmp_path / "it")
 
     def broken() -> Any:
@@ -229,7 +229,7 @@ def test_an_interrupted_job_continues_after_its_last_step_with_the_same_posts_on
     ],
 )
 def test_a_post_that_cannot_be_stored_is_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
-    with pytest.raises(ThreadPostError) as error:
+    with pytest.raises(SystemsError) as error:
         ThreadStore(tmp_path / "it").index([row])
     assert str(error.value).startswith(message)
 

@@ -20,9 +20,8 @@ from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, T
 from pyterrier_mathamr.store import signed
 from pyterrier_mathamr.systems import FitOptions, QASim, QQSim
 from pyterrier_mathamr.systems.two_step import networks
-from pyterrier_mathamr.systems.two_step.bi_losses import PairLosses, random_batches
-from pyterrier_mathamr.systems.two_step.qasim.losses import Example, split_folds
-from pyterrier_mathamr.systems.two_step.qasim.model import TARGETS
+from pyterrier_mathamr.systems.two_step.networks import PairLosses, random_batches
+from pyterrier_mathamr.systems.two_step.qasim import TARGETS, Example, split_folds
 
 QUESTIONS = pd.DataFrame(
     {

@@ -189,7 +189,7 @@ def test_a_topic_without_a_formula_finds_nothing_and_is_named(tangent: TangentAn
 
 
 def example_threads() -> ThreadStore:
-    return ThreadStore.example()
+    return ThreadStore("threads.mathamr")
 
 
 TestMathSEScore = pt.testing.transformer_test_class(lambda: MathSEScore(example_threads()))

@@ -21,7 +21,7 @@ from pyterrier_mathamr.graph import build_graphs
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
 from pyterrier_mathamr.store import replace_file, writing
 from pyterrier_mathamr.systems.two_step import linearise
-from pyterrier_mathamr.systems.two_step.qasim.model import TARGETS
+from pyterrier_mathamr.systems.two_step.qasim import TARGETS
 from pyterrier_mathamr.systems.two_step.texts import View
 
 _BATCH = 64

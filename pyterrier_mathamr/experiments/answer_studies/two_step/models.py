@@ -12,8 +12,8 @@ import numpy as np
 from pyterrier_mathamr.experiments.answer_studies.parts import AnswerParts
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.systems.two_step import FitOptions
-from pyterrier_mathamr.systems.two_step.qasim.model import QASim
-from pyterrier_mathamr.systems.two_step.qqsim.model import QQSim
+from pyterrier_mathamr.systems.two_step.qasim import QASim
+from pyterrier_mathamr.systems.two_step.qqsim import QQSim
 from pyterrier_mathamr.systems.two_step.texts import Form, View
 
 from .material import (

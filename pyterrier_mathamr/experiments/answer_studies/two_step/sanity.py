@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr.experiments.answer_studies.parts import AnswerParts
-from pyterrier_mathamr.systems.two_step.qasim.losses import Example, split_folds
+from pyterrier_mathamr.systems.two_step.qasim import Example, split_folds
 
 from .models import answer_model_path, judged_examples
 

@@ -1,24 +1,208 @@
-"""`ExtractAnswer`: the best snippet of the first posts of a ranking."""
+"""Task 3: one answer for each topic, cut from the answers that Task 1 ranks.
+
+::
+
+    ranking of Task 1 ──▶ the first posts ── sentences ──▶ snippets ── scorer ──▶ the best one: qanswer, at most 1,200
+                          (original, rerank, remap)                               characters
+
+A snippet is a run of whole sentences, formulas printed as ``$latex$``, so that none is cut::
+
+    7 sentences, sizes 5 to 10     middle       (0,5) (0,6) (0,7) (1,5) (1,6) (2,5)      start and size
+                                   beginning    (0,5) (0,6) (0,7)
+    4 sentences                    both         (0,4)
+
+It is refused if it has fewer words than the shortest that is asked for, more characters than the limit, or an odd
+number of dollars.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, Literal, NamedTuple, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule, at_least, one_of
 from pyterrier_mathamr._common.transformers import Transformer
-from pyterrier_mathamr.posts import MathPost, document_post, post_from_html
-from pyterrier_mathamr.systems.text_columns import TEXT_COLUMNS, text_row
-from pyterrier_mathamr.systems.threads import ThreadStore
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.model import TextEncoder
+from pyterrier_mathamr.posts import MathPost, document_post, plain_text, post_from_html, query_post
 
-from .snippets import Snippet, Start, longest_prefix, snippets_of
+from .language_models import TEXT_COLUMNS, check_texts, text_row
+from .threads import ThreadStore
+
+Start = Literal["beginning", "middle"]
+
+
+class AnswerSnippet(NamedTuple):
+    """A run of sentences of a post.
+
+    Attributes:
+        start: the number of its first sentence, from 0.
+        size: the number of its sentences; 0 for a part of one.
+        text: what it says.
+    """
+
+    start: int
+    size: int
+    text: str
+
+
+def windows(count: int, start: Start, sizes: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """List the runs of sentences that are candidates, by start and size."""
+    least, most = sizes
+    if 0 < count < least:
+        yield 0, count
+    elif start == "beginning":
+        yield from ((0, size) for size in range(least, count + 1))
+    else:
+        for first in range(count - least + 1):
+            yield from ((first, size) for size in range(least, min(most, count - first) + 1))
+
+
+def snippets_of(
+    post: MathPost, start: Start, sizes: tuple[int, int], *, shortest: int = 20, limit: int = 1200
+) -> list[AnswerSnippet]:
+    """Cut a post into snippets, without those that are refused.
+
+    Args:
+        post: the post.
+        start: see :func:`windows`.
+        sizes: see :func:`windows`.
+        shortest: the fewest words, split at white space.
+        limit: the most Unicode characters.
+    """
+    sentences = printed_sentences(post)
+    lengths = [len(sentence) for sentence in sentences]
+    found = []
+    for first, size in windows(len(sentences), start, sizes):
+        if sum(lengths[first : first + size]) + size - 1 > limit:
+            continue
+        text = " ".join(sentences[first : first + size])
+        if not text.count("$") % 2 and len(text.split()) >= shortest:
+            found.append(AnswerSnippet(first, size, text))
+    return found
+
+
+def longest_prefix(post: MathPost, limit: int = 1200) -> AnswerSnippet | None:
+    """Return the longest beginning of a post within a limit, for a post whose snippets are all refused.
+
+    The paper, whose authors chose by hand, is silent: whole sentences, without those before the first that fits; where
+    none fits, whole words and formulas of the first sentence. An even number of dollars is preferred.
+
+    Args:
+        post: the post.
+        limit: the most Unicode characters.
+
+    Returns:
+        The snippet; ``None`` for a post that has nothing within the limit.
+    """
+    sentences = printed_sentences(post)
+    first = next((i for i, sentence in enumerate(sentences) if len(sentence) <= limit), None)
+    if first is not None:
+        return _prefix(sentences[first:], limit)._replace(start=first)
+    for i, sentence in enumerate(post.sentences):
+        words = [plain_text(replace(post, text=word)) for word in sentence.split()]
+        if words and len(words[0]) <= limit:
+            return _prefix(words, limit)._replace(start=i, size=0)
+    return None
+
+
+def printed_sentences(post: MathPost) -> list[str]:
+    """Return the sentences of a post with formulas as ``$latex$``."""
+    return [plain_text(replace(post, text=sentence)) for sentence in post.sentences]
+
+
+def _prefix(parts: Sequence[str], limit: int) -> AnswerSnippet:
+    """Join as many parts as fit, the first at least; one with an even number of dollars if there is any."""
+    length, fitting = -1, 0
+    for part in parts:
+        length += len(part) + 1
+        if length > limit:
+            break
+        fitting += 1
+    dollars = accumulate(part.count("$") for part in parts[:fitting])
+    even = [size for size, count in enumerate(dollars, start=1) if not count % 2]
+    size = even[-1] if even else fitting
+    return AnswerSnippet(0, size, " ".join(parts[:size]))
+
+
+class CosineScorer(Transformer):
+    """Scores each document of a ranking by the cosine of its text's vector and the query's.
+
+    Formulas are read as ``$latex$``. Each distinct text is encoded once. Rows are ordered by query, descending score
+    and docno.
+
+    Example::
+
+        bm25 >> dataset.text_loader(["text"]) >> CosineScorer(TextEncoder("all-MiniLM-L6-v2"))
+
+    Args:
+        encoder: from texts to vectors of unit length; needs the extra ``text``.
+    """
+
+    label = "cosine"
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Replace ``score`` and ``rank``.
+
+        Args:
+            inp: ``qid``, ``docno``, ``query`` (or ``title`` and ``body``), and ``html``, ``text`` or ``markdown``.
+
+        Raises:
+            MissingExtraError: sentence-transformers is not installed.
+        """
+        check_texts(inp, self)
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        queries = distinct_queries(inp)
+        rows = (dict(zip(queries.columns, row, strict=True)) for row in queries.itertuples(index=False, name=None))
+        asked = {row["qid"]: plain_text(query_post(row)) for row in rows}
+        texts = [_text(dict(zip(inp.columns, row, strict=True))) for row in inp.itertuples(index=False, name=None)]
+        scores = self._cosines([asked[qid] for qid in inp["qid"]], texts)
+        return ordered_by_score(inp, scores)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what the score of a document is: one part, since a vector has no others.
+
+        Args:
+            query: a row with the texts of query and document, or a frame of one query.
+            docno: the document; by default that of the row.
+
+        Raises:
+            AskedError: the row has no text of the document, or no document is named.
+        """
+        name = next((name for name in TEXT_COLUMNS if name in query), TEXT_COLUMNS[0])
+        asked = read_asked(query, docno, self.label, [name])
+        texts = plain_text(query_post(asked.query_row())), _text(asked.row)
+        score = float(self._cosines([texts[0]], [texts[1]])[0])
+        part = Part(self.label, "document", texts[0], "document", texts[1], score, 1.0, score)
+        return asked.explained([part])
+
+    def _cosines(self, queries: list[str], texts: list[str]) -> Any:
+        """Return the cosine of each query and text: float64 ``[n]``."""
+        distinct = list(dict.fromkeys([*queries, *texts]))
+        place = {text: row for row, text in enumerate(distinct)}
+        vectors = self.encoder.encode(distinct).astype(np.float64)
+        left, right = vectors[[place[text] for text in queries]], vectors[[place[text] for text in texts]]
+        return (left * right).sum(axis=1)
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return plain_text(document_post(text_row(row)))
+
 
 Posts = Literal["original", "rerank", "remap"]
 
@@ -30,7 +214,7 @@ class _Candidate(NamedTuple):
 
     post: int
     docno: str
-    snippet: Snippet
+    snippet: AnswerSnippet
 
 
 class ExtractAnswer(Transformer):

@@ -1,0 +1,131 @@
+"""What the systems over pretrained language models share: a model's folder, its precision, options, the texts of rows.
+
+Of a ranking, ``title`` and ``body`` are the topic's texts, ``html``, ``text`` and ``markdown`` the document's. Where
+``title`` or ``body`` differ within a query that has a ``query``, they are the documents' (``_common.frames``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+import pyterrier as pt
+import torch
+
+from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr.explain import Asked, AskedError, QueryRow, read_asked
+from pyterrier_mathamr.model.config.options import Options, rules
+from pyterrier_mathamr.model.errors import ModelNotFoundError
+from pyterrier_mathamr.model.inputs.devices import has_bfloat16
+from pyterrier_mathamr.model.saving.places import HUB
+from pyterrier_mathamr.model.variants.text_loading import SAFE_FILES, local_model
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS
+
+Precision = Literal["auto", "float32", "bfloat16"]
+"""What a language model computes in; ``auto`` is bfloat16 where the processor multiplies in it."""
+
+QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
+"""Where the text of a topic is."""
+
+TEXT_COLUMNS = ("html", "text", "markdown")
+"""Where the text of a document is, in order of preference."""
+
+T = TypeVar("T", bound="SavedOptions")
+
+
+class SavedOptions(Options):
+    """Options that are read from plain values and written to them."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_dict(cls: type[T], values: Mapping[str, Any]) -> T:
+        """Build from options by name; those not given keep their defaults."""
+        if unknown := sorted(set(values) - set(rules(cls))):
+            raise ConfigError("options", unknown, ", ".join(rules(cls)))
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as plain values for JSON."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
+def mixed(device: torch.device, precision: Precision = "auto") -> AbstractContextManager[Any]:
+    """Return the context in which a language model computes in bfloat16, if it should."""
+    if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
+        return nullcontext()
+    return torch.autocast(device.type, torch.bfloat16)
+
+
+def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision: str | None = None) -> Path:
+    """Find the folder of a checkpoint or backbone: bundled, on disk, or on the hub, without pickled weights."""
+    if str(name).startswith(HUB):
+        hub = require("huggingface_hub", "hub")
+        inside = f"{subfolder}/" if subfolder else ""
+        patterns = [inside + kind for kind in (*SAFE_FILES, "*.metadata")]
+        try:
+            folder = Path(
+                hub.snapshot_download(str(name).removeprefix(HUB), revision=revision, allow_patterns=patterns)
+            )
+        except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
+            problem = str(error).strip().partition("\n")[0]
+            fix = "Check the name and the connection; without one, give the path of a copy"
+            raise ModelNotFoundError(str(name), f"it cannot be fetched ({problem}). {fix}") from error
+    else:
+        folder = Path(local_model(str(name)))
+    folder = folder / subfolder if subfolder else folder
+    if not folder.is_dir():
+        reason = f"{folder} is no folder. Give one, or hf:organisation/name for a model on the hub"
+        raise ModelNotFoundError(str(name), reason)
+    return folder
+
+
+def check_documents(frame: pd.DataFrame, stage: pt.Transformer) -> None:
+    """Refuse rows without a column of posts, for ``stage``."""
+    with pt.validate.any(frame, context=stage) as validation:
+        for name in DOCUMENT_COLUMNS:
+            validation.columns(includes=[name])
+
+
+def check_queries(frame: pd.DataFrame, stage: pt.Transformer) -> None:
+    """Refuse rows without ``qid`` or the text of a topic, for ``stage``."""
+    with pt.validate.any(frame, context=stage) as validation:
+        for columns in QUERY_COLUMNS:
+            validation.columns(includes=["qid", *columns])
+
+
+def check_texts(frame: pd.DataFrame, stage: pt.Transformer) -> None:
+    """Refuse a ranking without the texts of topics or of documents, for ``stage``."""
+    with pt.validate.any(frame, context=stage) as validation:
+        for columns in QUERY_COLUMNS:
+            for name in TEXT_COLUMNS:
+                validation.result_frame(extra_columns=[*columns, name])
+
+
+def read_texts(query: QueryRow, docno: str | None, label: str) -> Asked:
+    """Read what an explanation of the texts of a query and a document is asked of."""
+    asked = read_asked(query, docno, label)
+    if all(asked.row.get(name) is None for name in TEXT_COLUMNS):
+        raise AskedError(label, "the row has no text of the document", "Give it `html` or `text`.")
+    return asked
+
+
+def text_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a row of a ranking, for :func:`~pyterrier_mathamr.posts.document_post`."""
+    name = next((name for name in TEXT_COLUMNS if not is_missing(row.get(name))), "")
+    return {"docno": str(row["docno"]), **({name: row[name]} if name else {})}
+
+
+def of_document(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Leave out of a row of a ranking what is the query's."""
+    return {name: row[name] for name in ("docno", *TEXT_COLUMNS) if name in row}
+
+
+def of_documents(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out of a ranking what is the query's."""
+    return frame[[name for name in ("docno", *TEXT_COLUMNS) if name in frame.columns]]

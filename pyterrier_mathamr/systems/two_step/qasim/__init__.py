@@ -1,1 +1,0 @@
-"""QASim: a language model that reads a question and an answer, its losses and its transformer."""

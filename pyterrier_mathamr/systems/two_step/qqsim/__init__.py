@@ -1,1 +1,0 @@
-"""QQSim: a bi-encoder of questions, and its transformers."""

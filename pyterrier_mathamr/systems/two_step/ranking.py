@@ -1,0 +1,318 @@
+"""Rankings of answers from both similarities: by products, or by a ranking SVM over six features.
+
+::
+
+    candidates ──┬── MathSEScore ──────────────────────────────▶ QQSim · votes
+                 ├── qasim.scorer() ── TimesQQ ────────────────▶ QQSim · QASim
+                 └── TwoStepFeatures ── RankingSVM ────────────▶ w · features
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, require
+from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, with_objects
+from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr._common.parameters import Rule, between
+from pyterrier_mathamr._common.transformers import Leaf, Transformer, inputs_of_all
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.systems.formula_ltr.pairwise import Graded
+from pyterrier_mathamr.systems.formula_ltr.ranker import LinearRanker
+from pyterrier_mathamr.systems.threads import ThreadStore
+
+
+class MathSEScore(Leaf, Transformer):
+    """Scores answers by QQSim(Q_T, Q_A) · (v - min) / (max - min), v their votes (eqs. 5.1 and 5.2).
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. Minimum
+    and maximum are those of all answers of the same question, also of those that are not in the ranking. The paper is
+    silent on a question with one answer, or whose answers have the same votes: the second factor is 1 there. So it is
+    where a collection has no votes; one warning says so.
+
+    Args:
+        threads: the votes, and the answers of questions.
+
+    Example::
+
+        pipeline = questions >> threads.answers() >> MathSEScore(threads)
+    """
+
+    label = "MathSE"
+
+    def __init__(self, threads: ThreadStore) -> None:
+        super().__init__()
+        self.threads = threads
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score and order answers.
+
+        Args:
+            inp: ``qid``, ``docno`` and ``qq_score``, which ``threads.answers()`` adds.
+
+        Returns:
+            The same rows, ordered, with ``score`` and ``rank``.
+
+        Raises:
+            UnknownIdError: some answers are not in the store; it names them.
+        """
+        pt.validate.result_frame(inp, extra_columns=["qq_score"], context=self)
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        self.threads.tell_unknown("votes")
+        shares = self.vote_shares(inp["docno"].tolist())
+        return ordered_by_score(inp, inp["qq_score"].to_numpy(np.float64) * shares)
+
+    def vote_shares(self, docnos: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Bring the votes of answers to 0 … 1 among the answers of their question (eq. 5.1): float64 ``[n]``.
+
+        Raises:
+            UnknownIdError: some answers are not in the store; it names them.
+        """
+        posts = self.threads.posts(docnos)
+        found = np.ones(len(posts))
+        votes = {
+            question: [answer.votes or 0 for answer in answers]
+            for question, answers in self.threads.answers_of({post.question_id for post in posts}).items()
+        }
+        for row, post in enumerate(posts):
+            of_all = votes.get(post.question_id, [0])
+            low, high = min(of_all), max(of_all)
+            if low < high:
+                found[row] = ((post.votes or 0) - low) / (high - low)
+        return found
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Return the score as one part: the share of votes, weighted by the similarity of the questions.
+
+        Args:
+            query: a row of a ranking with ``qq_score``.
+            docno: by default that of the row.
+
+        Raises:
+            AskedError: the row has no ``qq_score``.
+            UnknownIdError: the store does not hold the answer.
+        """
+        asked = read_asked(query, docno, self.label, ["qq_score"])
+        share, weight = float(self.vote_shares([asked.docno])[0]), float(asked.row["qq_score"])
+        part = Part(self.label, "votes", similarity=share, weight=weight, contribution=weight * share)
+        return asked.explained([part])
+
+
+class TimesQQ(Transformer):
+    """Multiplies each score by that of the answer's question: QQSim(Q_T, Q_A) · QASim(Q_T, A) (eq. 5.3).
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1.
+
+    Example::
+
+        scored = threads.text_loader() >> QASim.new("all-MiniLM-L6-v2").scorer()
+        pipeline = questions >> threads.answers() >> scored >> TimesQQ()
+    """
+
+    explains_incoming: ClassVar[bool] = True
+    """:meth:`explain` takes the explanation of the stages before it."""
+    label = "times QQSim"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Multiply and order.
+
+        Args:
+            inp: ``qid``, ``docno``, ``score`` and ``qq_score``, which ``threads.answers()`` adds.
+
+        Returns:
+            The same rows, ordered, with ``score`` and ``rank``.
+        """
+        pt.validate.result_frame(inp, extra_columns=["score", "qq_score"], context=self)
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        return ordered_by_score(inp, (inp["score"] * inp["qq_score"]).to_numpy(np.float64))
+
+    def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
+        """Multiply what contributes to the incoming score.
+
+        Args:
+            query: a row of a ranking with ``score`` and ``qq_score``.
+            docno: by default that of the row.
+            incoming: the explanation of the incoming score, which is one part without it.
+
+        Raises:
+            AskedError: the row lacks a score.
+        """
+        asked = read_asked(query, docno, self.label, ["score", "qq_score"])
+        whole = Part(self.label, "score", contribution=float(asked.row["score"]))
+        first = incoming or asked.explained([whole])
+        return first.scaled(float(asked.row["qq_score"]))
+
+
+class TwoStepFeatures(Transformer):
+    """Computes six features of each answer of a ranking, as a column ``features``, for ``pt.ltr``.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1, in the
+    order printed there: QQSim, QASim, the number of comments, votes, whether the asker accepted the answer (0 or 1),
+    and the share of the topic's tags that the answer's question has. Nothing is normalised. ("Percentage" of the tags
+    may be 0 to 1 or 0 to 100; the weights that are printed fit both, and here it is a fraction.) What a collection does
+    not say is 0, with one warning.
+
+    Args:
+        threads: votes, comments, accepted answers and tags.
+        qasim: scores a ranking by QASim, such as ``threads.text_loader() >> qasim.scorer()``.
+
+    Example::
+
+        qasim = QASim.new("all-MiniLM-L6-v2")
+        features = TwoStepFeatures(threads, threads.text_loader() >> qasim.scorer())
+        learned = pt.ltr.apply_learned_model(RankingSVM(C=.01, names=features.names), form="ltr")
+        pipeline = questions >> threads.answers() >> features >> learned
+    """
+
+    label = "two-step features"
+    names: ClassVar[tuple[str, ...]] = ("QQSim", "QASim", "comments", "votes", "accepted", "tag overlap")
+    """Of the features, in the order of the column."""
+
+    def __init__(self, threads: ThreadStore, qasim: pt.Transformer) -> None:
+        super().__init__()
+        self.threads, self.qasim = threads, qasim
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """Return the scorer; the threads are a store, not a stage."""
+        return {"qasim": self.qasim}
+
+    def transform_inputs(self) -> list[list[str]]:
+        """Return the columns of a ranking that QASim takes, with ``qq_score``."""
+        return inputs_of_all([self.qasim], "qid", "docno", "qq_score")
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Add ``features`` to a ranking of answers.
+
+        Args:
+            inp: ``qid``, ``docno``, ``qq_score``, what ``qasim`` takes, and ``tags`` of the topic where it has some.
+
+        Returns:
+            The same rows with ``features``, float64 ``[6]``.
+
+        Raises:
+            UnknownIdError: some answers are not in the store; it names them.
+        """
+        pt.validate.result_frame(inp, extra_columns=["qq_score"], context=self)
+        if inp.empty:
+            return empty_output(inp, ["features"])
+        scored = self.qasim(inp).drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["score"]
+        qasim = scored.reindex(pd.MultiIndex.from_frame(inp[["qid", "docno"]])).fillna(0.0).to_numpy(np.float64)
+        names, told = ("comments", "votes", "accepted", "tag_overlap"), self.threads.metadata()(inp)
+        columns = [inp["qq_score"].to_numpy(np.float64), qasim, *(told[name].to_numpy(np.float64) for name in names)]
+        return with_objects(inp, features=list(np.stack(columns, axis=1)))
+
+
+_Floats = npt.NDArray[np.float64]
+_POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
+_ITERATIONS = 100_000
+
+
+class RankingSVM(LinearRanker):
+    r"""Learns to order pairs of candidates: SVM-rank with the hinge loss, as a learner of ``pt.ltr``.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1; Joachims,
+    "Training linear SVMs in linear time", KDD 2006. The weights minimise ½ w · w + (C / n) · Σ max(0, 1 - w · (x_i -
+    x_j)) over all pairs of a query's candidates of which i has the higher grade; n is the number of queries, and there
+    is no intercept. It is solved on the differences and their mirror images with C / (2 n), since each mirror image
+    doubles a pair's loss.
+
+    The dissertation prints neither C for this task (.01 is one of the two values that it has for formulas) nor how C
+    is scaled; here it is scaled as in SVM-rank. Features are not normalised, as there.
+    :class:`PairwiseRanker` minimises squared losses, and needs no extra.
+
+    Args:
+        C: the weight of the losses.
+        tolerance: of the solver, relative.
+        names: of the features, for explanations; a ranker with names takes as many features only.
+        weights: of the features; ``None`` until :meth:`fit` finds them.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        svm = RankingSVM(C=.01, names=("QQSim", "QASim"))
+        svm.fit([(.04, .9), (.05, .4), (.03, .1)], [3, 1, 0], group=[3])
+        pipeline = pt.ltr.apply_learned_model(svm, form="ltr")
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = {**LinearRanker.checks, "C": _POSITIVE, "tolerance": _POSITIVE}
+
+    def __init__(
+        self,
+        C: float = 0.01,  # noqa: N803  (as it is printed, and as scikit-learn has it)
+        tolerance: float = 1e-3,
+        *,
+        names: Sequence[str] | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        self.C, self.tolerance = C, tolerance
+        self._set(names, weights)
+
+    def fit_ranking(self, ranking: pd.DataFrame, qrels: pd.DataFrame, *, judged_only: bool = True) -> Self:
+        """Find the weights from a ranking and judgments.
+
+        PyTerrier's ``pipeline.fit`` gives the grade 0 to whatever is not judged.
+
+        Args:
+            ranking: ``qid``, ``docno``, ``features``.
+            qrels: ``qid``, ``docno``, ``label``.
+            judged_only: leave out what is not judged; otherwise its grade is 0.
+
+        Raises:
+            NothingJudgedError: no row is judged.
+            NothingToFitError: no query has candidates of different grades.
+        """
+        if judged_only:
+            return self.fit_judged(ranking, qrels)
+        grades = qrels.drop_duplicates(["qid", "docno"])[["qid", "docno", "label"]]
+        rows = ranking[["qid", "docno", "features"]].merge(grades, on=["qid", "docno"], how="left")
+        rows = rows.sort_values("qid", kind="stable")
+        sizes = rows.groupby("qid", sort=False).size().to_numpy()
+        return self.fit(np.stack(rows["features"].tolist()), rows["label"].fillna(0), group=sizes)
+
+    def find(self, groups: Sequence[Graded]) -> _Floats:
+        """Minimise the loss of the pairs of the groups.
+
+        Raises:
+            ConfigError: a feature is not finite.
+            MissingExtraError: scikit-learn is not installed.
+            NothingToFitError: there is no pair.
+        """
+        pairs = np.concatenate([_differences(features, grades) for features, grades in groups])
+        if not len(pairs):
+            raise NothingToFitError(len(groups))
+        if not np.isfinite(pairs).all():
+            raise ConfigError("features", "NaN or infinite", "finite numbers")
+        svm: Any = require("sklearn.svm", "answers")
+        cost = self.C / (2 * len(groups))
+        solver = svm.LinearSVC(
+            loss="hinge", C=cost, fit_intercept=False, tol=self.tolerance, max_iter=_ITERATIONS, random_state=0
+        )
+        sides = np.repeat([1, -1], len(pairs))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", require("sklearn.exceptions", "answers").ConvergenceWarning)
+            solver.fit(np.concatenate([pairs, -pairs]), sides)
+        if solver.n_iter_ >= _ITERATIONS:
+            text = f"the ranking SVM stopped after {_ITERATIONS:,} steps; scale the features, or give a smaller C"
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+        weights: _Floats = solver.coef_[0].astype(np.float64)
+        return weights
+
+
+def _differences(features: _Floats, grades: _Floats) -> _Floats:
+    """Subtract the features of each candidate from those of each with a higher grade: float64 ``[pairs, f]``."""
+    higher, lower = np.nonzero(grades[:, None] > grades)
+    return features[higher] - features[lower]
