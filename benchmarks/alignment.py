@@ -18,8 +18,7 @@ from tree_pairs import collections, compare
 
 from pyterrier_mathamr.formula import FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.tangent_s import align
-from pyterrier_mathamr.systems.tangent_s.counts import Labels
+from pyterrier_mathamr.systems.tangent_s import Labels, align
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "formulas" / "tangent_s"))
 from tangent_s_plain import PlainAlignment

@@ -2,7 +2,7 @@
 
 ::
 
-    ranking ── comparisons (matching) ──▶ features ── pt.ltr ──▶ ranker (pairwise) ──▶ ranking
+    ranking ── features ── pt.ltr ──▶ ranker ──▶ ranking
 """
 
 from __future__ import annotations

@@ -24,8 +24,7 @@ from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr._common.parameters import Rule, between
 from pyterrier_mathamr._common.transformers import Leaf, Transformer, inputs_of_all
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
-from pyterrier_mathamr.systems.formula_ltr.pairwise import Graded
-from pyterrier_mathamr.systems.formula_ltr.ranker import LinearRanker
+from pyterrier_mathamr.systems.formula_ltr.ranker import Graded, LinearRanker
 from pyterrier_mathamr.systems.threads import ThreadStore
 
 

@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.fusion import RankerFileError, RankerNotFittedError
 from pyterrier_mathamr.systems import ListwiseRanker, NothingJudgedError, PairwiseRanker
-from pyterrier_mathamr.systems.formula_ltr import pairwise
+from pyterrier_mathamr.systems.formula_ltr import ranker as rankers
 
 SIZES = [12, 1, 30, 7]
 
@@ -75,7 +75,7 @@ def test_two_candidates_are_told_apart_by_their_difference_as_worked_by_hand() -
 
 def test_many_candidates_are_summed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = PairwiseRanker(1.0).fit(*examples(), group=SIZES)
-    monkeypatch.setattr(pairwise, "_CELLS", 64)
+    monkeypatch.setattr(rankers, "_CELLS", 64)
     assert PairwiseRanker(1.0).fit(*examples(), group=SIZES).weights == pytest.approx(whole.weights)
 
 
@@ -93,7 +93,7 @@ def test_of_several_c_that_which_orders_held_out_queries_best_is_taken() -> None
         for fold in range(5):
             held = every[fold::5]
             kept = [group for number, group in enumerate(every) if number % 5 != fold]
-            weights = pairwise.fit_pairwise(kept, c, "squared-hinge")
+            weights = rankers.fit_pairwise(kept, c, "squared-hinge")
             for scored, graded in held:
                 above, below = scored[graded == 1] @ weights, scored[graded == 0] @ weights
                 shares[c] += np.mean(above[:, None] > below)

@@ -14,8 +14,7 @@ from tangent_s_plain import PlainAlignment
 
 from pyterrier_mathamr.formula import FormulaTree, slt_from_latex
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.tangent_s import align, alignment_scores
-from pyterrier_mathamr.systems.tangent_s.counts import Labels
+from pyterrier_mathamr.systems.tangent_s import Labels, align, alignment_scores
 
 Nested = tuple[Any, ...]
 
