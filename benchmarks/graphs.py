@@ -25,8 +25,7 @@ import pandas as pd
 from lxml import html
 
 from pyterrier_mathamr._common.running.resources import one_blas_thread
-from pyterrier_mathamr.amr.dependency.syntax import bundled_net
-from pyterrier_mathamr.amr.dependency.tokens import tokenize
+from pyterrier_mathamr.amr.dependency.syntax import bundled_net, tokenize
 from pyterrier_mathamr.formula import trees_of_posts
 from pyterrier_mathamr.formula.tex.converter import to_mathml
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store

@@ -37,7 +37,7 @@ from .search import search
 from .verify import verify
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.amr.worker.doctor import ParserName
+    from pyterrier_mathamr.amr.doctor import ParserName
 
 _COMMANDS = (arqmath, build, draw, evaluate, experiment, mcp, search, serve, verify)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}

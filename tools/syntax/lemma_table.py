@@ -7,7 +7,7 @@ from pathlib import Path
 
 from treebank import rows
 
-from pyterrier_mathamr.amr.dependency.lemmas import by_rule
+from pyterrier_mathamr.amr.dependency.lexicon import by_rule
 
 _KINDS = {"V": "v", "N": "n", "J": "a", "R": "a"}
 

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from treebank import Tree
 
-from pyterrier_mathamr.amr.dependency.tokens import FEATURES, feature_ids, features_of
+from pyterrier_mathamr.amr.dependency.syntax import FEATURES, feature_ids, features_of
 
 _LEAST = {"word": 2, "suffix3": 4, "suffix2": 3, "prefix3": 4, "shape": 1}
 _BEHIND = -100  # after the end of a sentence; ignored by the cross-entropy

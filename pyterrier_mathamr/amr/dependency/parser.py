@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyterrier_mathamr._common.parameters import ByParameters
-from pyterrier_mathamr.amr.merge import Part
-from pyterrier_mathamr.amr.protocol import PartParser
+from pyterrier_mathamr.amr.parsing import Part, PartParser
 
 from .concepts import make_nodes, make_wrappers
-from .conversion import Conversion
+from .conversion import Conversion, repair
 from .lexicon import QUESTION_WORDS
-from .repairs import repair
 from .roles import attach, share_subject
-from .syntax import MAX_TOKENS, Syntax, SyntaxNet, bundled_net
-from .tokens import tokenize
+from .syntax import MAX_TOKENS, Syntax, SyntaxNet, bundled_net, tokenize
 
 _AUXILIARY_STARTS = frozenset({"M", "V"})
 

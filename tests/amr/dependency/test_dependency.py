@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.amr import DependencyAmrParser, decode_penman, encode_penman
-from pyterrier_mathamr.amr.dependency.lemmas import by_rule, lemma
-from pyterrier_mathamr.amr.dependency.syntax import MAX_TOKENS, bundled_net, tree_heads
-from pyterrier_mathamr.amr.dependency.tokens import tokenize
+from pyterrier_mathamr.amr.dependency.lexicon import by_rule, lemma
+from pyterrier_mathamr.amr.dependency.syntax import MAX_TOKENS, bundled_net, tokenize, tree_heads
 from pyterrier_mathamr.posts import PLACEHOLDER, post_from_html, post_from_text
 
 PARSER = DependencyAmrParser()

@@ -3,7 +3,7 @@
 import pytest
 
 from pyterrier_mathamr.amr import DependencyAmrParser
-from pyterrier_mathamr.amr.dependency.lemmas import by_rule
+from pyterrier_mathamr.amr.dependency.lexicon import by_rule
 
 PARSER = DependencyAmrParser()
 

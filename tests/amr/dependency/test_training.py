@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet, bundled_net
-from pyterrier_mathamr.amr.dependency.tokens import tokenize
+from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet, bundled_net, tokenize
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools" / "syntax"
 sys.path.insert(0, str(TOOLS))  # the trainer is a script, not a part of the package

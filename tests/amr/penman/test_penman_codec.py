@@ -20,7 +20,7 @@ from pyterrier_mathamr.amr import (
     iter_penman,
     iter_records,
 )
-from pyterrier_mathamr.amr.penman.atoms import spell
+from pyterrier_mathamr.amr.penman import spell
 
 logging.getLogger("penman").setLevel(logging.ERROR)
 INDENTS = (None, -1, 0, 2, 6)

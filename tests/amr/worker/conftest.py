@@ -46,7 +46,7 @@ def broken_python(tmp_path, marks):
     """Makes an interpreter that runs, whatever it is given, a worker that breaks the agreement in some way."""
 
     def make(way):
-        return script(tmp_path / "broken", f"exec {sys.executable} -S {FOREIGN}/broken_worker.py {way}")
+        return script(tmp_path / "broken", f'exec {sys.executable} -S {FOREIGN}/broken_worker.py {way} "$@"')
 
     return make
 

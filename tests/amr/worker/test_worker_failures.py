@@ -57,7 +57,7 @@ def test_out_of_memory_halves_the_batch(transition, marks):
     assert len(lines(marks, "loaded")) == 1
 
 
-WAYS = ["other-number", "other-ids", "too-few", "half-a-line", "no-json", "nested", "long-number"]
+WAYS = ["other-number", "other-ids", "too-few", "half-a-message", "no-json", "nested", "long-number"]
 
 
 @pytest.mark.parametrize("way", WAYS)

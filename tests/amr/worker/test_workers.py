@@ -22,7 +22,7 @@ from pyterrier_mathamr.amr import (
     encode_penman,
     get_parser,
 )
-from pyterrier_mathamr.amr.worker.process import SERVE, environment
+from pyterrier_mathamr.amr.workers import SERVE, environment
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.posts import PLACEHOLDER, post_from_text
 

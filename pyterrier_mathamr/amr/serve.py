@@ -1,15 +1,15 @@
-"""The worker: a neural AMR parser behind lines of JSON, run by the interpreter that has the parser installed.
+"""The worker: a neural AMR parser behind messages of JSON, run by the interpreter that has the parser installed.
 
-Only this file is run there: it uses the standard library alone, and runs on Python 3.8 and later.
+Only this file is run there: it uses the standard library alone, and runs on Python 3.8 and later. The number of its
+socket is its argument; all that the parser prints goes elsewhere.
 
-    stdin   {"id": 1, "do": "load", "parser": "transition", "model": "doc-sen-conll-amr-seed42", "options": {}}
-    stdout  {"id": 1, "ready": {"python": "3.8.18"}}
-    stdin   {"id": 2, "do": "parse", "mode": "documents", "texts": [["a1", ["FORMULA_0 is odd.", "Why?"]]]}
-    stdout  {"id": 2, "graphs": [["a1", "(d / document ...)"]]}          one for each text, null for no graph
-    stdout  {"id": 2, "error": "memory", "message": "CUDA out of memory"}  or "failed", "setup"
+    in      {"id": 1, "do": "load", "parser": "transition", "model": "doc-sen-conll-amr-seed42", "options": {}}
+    out     {"id": 1, "ready": {"python": "3.8.18"}}
+    in      {"id": 2, "do": "parse", "mode": "documents", "texts": [["a1", ["FORMULA_0 is odd.", "Why?"]]]}
+    out     {"id": 2, "graphs": [["a1", "(d / document ...)"]]}          one for each text, null for no graph
+    out     {"id": 2, "error": "memory", "message": "CUDA out of memory"}  or "failed", "setup"
 
-Output of the parser goes to stderr; replies go to a private copy of stdout. The worker ends with its stdin or with the
-process that started it.
+The worker ends with its socket or with the process that started it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import threading
 import time
 import traceback
 import unicodedata
-from typing import Any, Callable  # noqa: UP035 - collections.abc.Callable takes no [...] before Python 3.9
+from multiprocessing.connection import Connection
+from typing import Any
 
 PLACEHOLDER = re.compile(r"(FORMULA_\d+)")
 EMPTY = "(a / amr-empty)"
@@ -215,26 +216,25 @@ class Server:
         return {"report": examined(request["parser"], request["model"])}
 
 
-def end_with(parent: int, finish: Callable[[int], Any] = os._exit) -> None:
+def end_with(parent: int) -> None:
     """End when the starting process has ended, even during a parse."""
     while os.getppid() == parent:
         time.sleep(1.0)
-    finish(1)
+    os._exit(1)
 
 
 def main() -> None:
-    """Answer the requests on stdin until it ends."""
+    """Answer the requests until the socket is closed."""
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != folder]  # no modules of ours
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
-    os.dup2(2, 1)  # all output from now on, of Python or C, goes to stderr
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a library that prompts the user reads no request
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
-    server = Server()
-    for line in requests:
-        answers.write(json.dumps(server.reply(json.loads(line))) + "\n")
-        answers.flush()
+    connection, server = Connection(int(sys.argv[1])), Server()
+    while True:
+        try:
+            request = json.loads(connection.recv_bytes())
+        except EOFError:
+            return
+        connection.send_bytes(json.dumps(server.reply(request)).encode("ascii"))
 
 
 if __name__ == "__main__":

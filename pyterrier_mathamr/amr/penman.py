@@ -1,4 +1,15 @@
-"""`decode_penman` and the records of a file: one pass over the tokens of each graph, with a stack of open nodes."""
+"""Penman notation: the text form of AMR graphs, without recursion, so that a graph may be as deep as memory allows.
+
+::
+
+    Record := ('#' ('::' Key Value)*)* Node              Role   := ':' and all up to space " ( ) / : ~
+    Node   := '(' Variable ('/' Atom?)? Edge* ')'        Atom   := Symbol | '"' ... '"', with an alignment ~e.4 or none
+    Edge   := Role (Atom | Node)?                        Symbol := one or more characters up to space " ( ) / : ~
+
+For input that penman 1.3 accepts, the graph is that of ``penman.decode`` and the text that of ``penman.encode``, with
+three exceptions that are errors here: text after the graph, a variable defined twice, and the empty node ``()``. An
+edge that is written twice is kept twice, where penman loses its position.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +17,46 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, NoReturn
 
-from pyterrier_mathamr.amr.errors import PenmanError
-from pyterrier_mathamr.amr.graph import AmrEdge, AmrGraph
+from pyterrier_mathamr.amr.errors import AmrError, PenmanError
+from pyterrier_mathamr.amr.graph import AmrEdge, AmrGraph, depth_first, unreachable_text
 
-from .atoms import atom_value, spell
+# Line separators and control characters would end or hide part of a line; lone surrogates cannot be written as UTF-8.
+_UNWRITABLE = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+_SYMBOL = re.compile(rf'[^ "()/:~#{_UNWRITABLE}][^ "()/:~{_UNWRITABLE}]*')
+_ROLE = re.compile(rf':[^ "()/:~{_UNWRITABLE}]*')
+_ESCAPED = re.compile(rf'[\\"{_UNWRITABLE}]')
+_ESCAPE = re.compile(r'\\(?:([\\"])|u([0-9a-f]{4}))')
+
+
+def is_symbol(text: str) -> bool:
+    """Return whether a text is an atom (or variable) without quotes."""
+    return _SYMBOL.fullmatch(text) is not None
+
+
+def is_role(text: str) -> bool:
+    """Return whether a text can be the role of an edge."""
+    return _ROLE.fullmatch(text) is not None and text != ":instance"
+
+
+def spell(label: str, variables: Collection[str] = ()) -> str:
+    """Write a label as an atom."""
+    if not label or (is_symbol(label) and label not in variables):
+        return label
+    return f'"{_ESCAPED.sub(_escape, label)}"'
+
+
+def atom_value(atom: str) -> str:
+    """Read an atom: the inverse of `spell`."""
+    return _ESCAPE.sub(_unescape, atom[1:-1]) if atom.startswith('"') else atom
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return match[1] or chr(int(match[2], 16))
+
+
+def _escape(match: re.Match[str]) -> str:
+    return "\\" + match[0] if match[0] in '\\"' else f"\\u{ord(match[0]):04x}"
+
 
 _TOKEN = re.compile(
     r'(?P<COMMENT>\#.*$)|(?P<STRING>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<OPEN>\()|(?P<CLOSE>\))|(?P<SLASH>/)'
@@ -237,3 +284,100 @@ class Reader:
 def _names(kinds: tuple[str, ...]) -> str:
     said = {"OPEN": "'('", "CLOSE": "')'", "ROLE": "a role", "SYMBOL": "a symbol", "STRING": "a quoted string"}
     return " or ".join(said.get(kind, kind.lower()) for kind in kinds)
+
+
+def encode_penman(graph: AmrGraph, indent: int | None = None) -> str:
+    """Write one graph.
+
+    Args:
+        graph: the graph; edges are written in their order, each node where it is first reached from the root.
+        indent: ``None`` for one line, a number of spaces for each level, or ``-1`` (penman's default) to align edges
+            with the node's concept. Indented text grows with the square of the depth.
+
+    Returns:
+        Metadata as comment lines, then the graph, without a final line end.
+
+    Raises:
+        AmrError: the text would not decode to the same graph: a node cannot be reached from the root, two nodes have
+            the same variable, or a role, variable or piece of metadata cannot be written in Penman notation.
+    """
+    _check_atoms(graph)
+    names = {variable for variable in graph.variables if variable}
+    spelled = dict(graph.spellings)
+    marks = {edge: (role, target) for edge, role, target in graph.alignments}
+
+    def opening(node: int) -> str:
+        concept = spelled.get(node, spell(graph.labels[node]))
+        return f"({graph.variables[node]} / {concept}" if concept else f"({graph.variables[node]}"
+
+    def edges_column(node: int, column: int) -> int:
+        return column + (len(graph.variables[node]) + 2 if indent == -1 else indent or 0)
+
+    pieces = [f"# ::{key}{' ' + value if value else ''}\n" for key, value in graph.metadata]
+    pieces.append(opening(0))
+    path = [(0, edges_column(0, 0))]  # open nodes, each with the column of its edges
+    fresh = not graph.labels[0] and 0 not in spelled  # after (x without a concept the first edge stays on the line
+    reached = {0}
+    for edge, defines in depth_first(graph):
+        source, role, target = graph.edges[edge]
+        while path[-1][0] != source:
+            path.pop()
+            pieces.append(")")
+            fresh = False
+        column = path[-1][1]
+        role_mark, target_mark = marks.get(edge, ("", ""))
+        pieces += [" " if indent is None or fresh else "\n" + " " * column, role, role_mark]
+        fresh = False
+        if not graph.variables[target]:
+            atom = spelled.get(target, spell(graph.labels[target], names))
+        elif defines:
+            atom = opening(target)
+            path.append((target, edges_column(target, column + (len(role + role_mark) + 1 if indent == -1 else 0))))
+            fresh = not graph.labels[target] and target not in spelled
+        else:
+            atom = graph.variables[target] + target_mark
+        pieces.append(" " + atom if atom else "")
+        reached.add(target)
+    if len(reached) != len(graph.labels):
+        raise AmrError(unreachable_text(graph, reached))
+    pieces.append(")" * len(path))
+    return "".join(pieces)
+
+
+def check_penman(graph: AmrGraph) -> None:
+    """Reject a graph that :func:`encode_penman` rejects, without writing it.
+
+    Raises:
+        AmrError: see :func:`encode_penman`.
+    """
+    _check_atoms(graph)
+    bare, reached = frozenset(graph.mentions), bytearray(len(graph.labels))
+    reached[0] = 1
+    for index, (source, _, target) in enumerate(graph.edges):  # one pass is enough for edges in writing order
+        if reached[source] and index not in bare:
+            reached[target] = 1
+    if not all(reached):
+        found = {0, *(graph.edges[edge][2] for edge, _ in depth_first(graph))}
+        if len(found) != len(reached):
+            raise AmrError(unreachable_text(graph, found))
+
+
+def _check_atoms(graph: AmrGraph) -> None:
+    """Reject variables, roles and metadata that would not be read back unchanged."""
+    seen: set[str] = set()
+    for variable in filter(None, graph.variables):
+        if not is_symbol(variable):
+            raise AmrError(f"{variable!r} cannot be a variable in Penman notation.")
+        if variable in seen:
+            raise AmrError(f"two nodes have the variable {variable!r}.")
+        seen.add(variable)
+    for role in {role for _, role, _ in graph.edges}:
+        if not is_role(role):
+            raise AmrError(f"{role!r} cannot be a role in Penman notation.")
+    for key, value in graph.metadata:
+        line = f"::{key} {value}"
+        fits = len(line.splitlines()) == 1 and value == value.rstrip()
+        if not fits or " " in key or key.startswith(":") or line.count("::") > 1:
+            raise AmrError(f"metadata {key!r}: {value!r} does not fit on a line of the form '# ::key value'.")
+    if len(dict(graph.metadata)) != len(graph.metadata):
+        raise AmrError("a key of the metadata occurs twice.")

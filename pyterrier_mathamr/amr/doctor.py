@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyterrier_mathamr.amr.dependency import DependencyAmrParser
-
-from .neural import PYTHON_VARIABLE, TRANSITION_MODEL
-from .process import WorkerBrokenError, WorkerProcess
+from pyterrier_mathamr.amr.parsers import PYTHON_VARIABLE, TRANSITION_MODEL
+from pyterrier_mathamr.amr.workers import WorkerBrokenError, WorkerProcess
 
 ForeignParser = Literal["transition", "amrlib"]
 ParserName = Literal["dependency", ForeignParser]
