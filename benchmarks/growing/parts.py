@@ -195,7 +195,7 @@ def _share(place: Place) -> int:
 
 def _graphs(place: Place) -> int:
     """Build graphs as ``mathamr graphs`` does."""
-    from pyterrier_mathamr.experiments.artifacts.jobs import complete_store
+    from pyterrier_mathamr.index.from_graphs import complete_store
     from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 
     source = place.folder / ("share" if place.share < 1 else "release")

@@ -22,7 +22,7 @@ from __future__ import annotations
 from pyterrier_mathamr.arqmath.release.inventory import is_release
 
 from .answer_studies import ANSWER_STUDIES, AnswerRow, AnswerStudy, run_answer_study
-from .artifacts.jobs import build_graphs, index_graph_store
+from pyterrier_mathamr.index.from_graphs import build_graphs, index_graph_store
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
 from .formula_studies import FORMULA_STUDIES, FormulaStudy, run_formula_study
 from .measuring import (
@@ -41,20 +41,11 @@ from .protocol import MTEBSearch, run_beir, run_domains, run_protocol
 from .reporting.published import published, published_answers
 from .reporting.report import Report, environment, markdown_table
 from .search import search_systems
-from .sources import (
-    LINKED_QUESTIONS,
-    LinkedQuestions,
-    TrainingPairs,
-    count_documents,
-    known_answers,
-    linked_pairs,
-    read_documents,
-    read_training_pairs,
-)
+from pyterrier_mathamr.arqmath.sources import LINKED_QUESTIONS, LinkedQuestions, TrainingPairs, count_documents, known_answers, linked_pairs, read_documents, read_training_pairs
 from .stages import StageRecord, Stages
 from .studies import PRESETS, STUDIES, Study, run_study
 from .tasks import TRAINING_PRESETS, run_arqmath, run_demo, run_task2
-from .training.from_sources import FurtherTraining, train_from_sources, train_in_out
+from pyterrier_mathamr.model.training.from_sources import FurtherTraining, train_from_sources, train_in_out
 from .training.negatives import MINERS, Miner, mine_negatives
 
 __all__ = [

@@ -21,7 +21,7 @@ from pyterrier_mathamr.experiments.measuring.topics import (
     visual_judgments,
 )
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
-from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.arqmath.sources import read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, write_atomically
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
@@ -30,7 +30,7 @@ from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 from pyterrier_mathamr.store import writer_lock
 
 from .formula_indexes import TANGENT, FormulaIndexes
-from .jobs import build_graphs, complete_store
+from pyterrier_mathamr.index.from_graphs import build_graphs, complete_store
 
 
 class Artifacts(FormulaIndexes):

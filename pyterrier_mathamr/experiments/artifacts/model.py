@@ -15,7 +15,7 @@ from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 
 from .collection import Artifacts
-from .jobs import index_documents
+from pyterrier_mathamr.index.from_graphs import index_documents
 
 
 @dataclass(frozen=True, eq=False)

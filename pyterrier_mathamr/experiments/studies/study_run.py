@@ -12,7 +12,7 @@ from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import Depth
-from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.arqmath.sources import read_training_pairs
 from pyterrier_mathamr.experiments.stages import to_stderr
 
 from .definition import Study

@@ -17,7 +17,7 @@ from functools import cached_property
 import pandas as pd
 
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
+from pyterrier_mathamr.index.from_graphs import index_documents
 from pyterrier_mathamr.experiments.measuring.topics import TopicSet
 from pyterrier_mathamr.experiments.protocol.definition import Fitted, ProtocolSystem, Questions
 from pyterrier_mathamr.experiments.protocol.systems.fused import Fused

@@ -23,7 +23,7 @@ from pyterrier_mathamr.experiments.measuring import (
     random_known_items,
 )
 from pyterrier_mathamr.experiments.reporting.report import Report
-from pyterrier_mathamr.experiments.sources import read_documents
+from pyterrier_mathamr.arqmath.sources import read_documents
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.posts import document_post
 

@@ -15,18 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pyterrier_mathamr.arqmath import (
-    ARQMathCollection,
-    Link,
-    MissingFileError,
-    known_item_split,
-    split_pairs,
-)
-from pyterrier_mathamr.arqmath.release.inventory import is_release
+from . import ARQMathCollection, Link, MissingFileError, known_item_split, split_pairs
+from .release.inventory import is_release
 from pyterrier_mathamr.posts import DocumentError, accepted_posts, count_posts, json_lines, post_files, readable
 from pyterrier_mathamr.store import file_fingerprint
 
-from .errors import SourceError
+from pyterrier_mathamr.experiments.errors import SourceError
 
 _FIELDS = ("qid", "question", "aid", "answer")
 

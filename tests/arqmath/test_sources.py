@@ -9,7 +9,7 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.experiments import SourceError, build_graphs, read_documents, read_training_pairs
-from pyterrier_mathamr.experiments.sources import count_documents, source_fingerprints
+from pyterrier_mathamr.arqmath.sources import count_documents, source_fingerprints
 from pyterrier_mathamr.posts import DocumentError, accepted_posts
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"

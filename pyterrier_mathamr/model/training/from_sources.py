@@ -9,20 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pyterrier_mathamr.experiments.sources import (
-    LinkedQuestions,
-    TrainingPairs,
-    known_answers,
-    linked_pairs,
-    read_training_pairs,
-)
+from pyterrier_mathamr.arqmath.sources import LinkedQuestions, TrainingPairs, known_answers, linked_pairs, read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, is_first
 from pyterrier_mathamr.model.saving.saved_model import check_new_folder
 from pyterrier_mathamr.store import move, writer_lock
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 
-from .negatives import Miner, mine_negatives
+from pyterrier_mathamr.experiments.training.negatives import Miner, mine_negatives
 
 
 class JoinedGraphs:

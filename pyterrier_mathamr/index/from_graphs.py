@@ -12,11 +12,11 @@ from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.arqmath import ARQMathCollection
-from pyterrier_mathamr.experiments.sources import count_documents, read_documents, source_fingerprints
+from pyterrier_mathamr.arqmath.sources import count_documents, read_documents, source_fingerprints
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, GraphStore, build_store
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ShardedIndex, index_on
-from pyterrier_mathamr.index.sharded import filling
+from . import MathAMRFormulaIndex, MathAMRIndex, ShardedIndex, index_on
+from .sharded import filling
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.store import META, Mode, file_fingerprint
 
