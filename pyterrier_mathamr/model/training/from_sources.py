@@ -1,22 +1,27 @@
-"""Train a model on the pairs of several sources, optionally with hard negatives, linked questions and first pairs."""
+"""Training on the pairs of several sources, and In+Out on formulas: what ``mathamr train`` does."""
 
 from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pyterrier_mathamr.arqmath.sources import LinkedQuestions, TrainingPairs, known_answers, linked_pairs, read_training_pairs
+from pyterrier_mathamr.arqmath import LinkedQuestions, TrainingPairs, known_answers, linked_pairs, read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, is_first
+from pyterrier_mathamr.model.config.config import MathAMRConfig
+from pyterrier_mathamr.model.in_out import InOut, InOutOptions
+from pyterrier_mathamr.model.loop import is_first
+from pyterrier_mathamr.model.mathamr import MathAMR
 from pyterrier_mathamr.model.saving.saved_model import check_new_folder
+from pyterrier_mathamr.model.variants.text import TextEncoder
 from pyterrier_mathamr.store import move, writer_lock
-from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 
-from pyterrier_mathamr.experiments.training.negatives import Miner, mine_negatives
+from .trainer import Trainer
+
+Mining = Callable[[Path, Sequence[tuple[str, str]], Mapping[str, Iterable[str]]], Mapping[str, Sequence[str]]]
+"""A source, its training pairs and what is never a negative, to the hard negatives of each question."""
 
 
 class JoinedGraphs:
@@ -68,37 +73,15 @@ def train_on_pairs(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FurtherTraining:
-    """What a model is trained with in addition to the pairs of its sources.
-
-    Attributes:
-        negatives: how hard negatives are mined; ``hard_negatives`` of the configuration (at least 1) are drawn for
-            each pair.
-        negatives_from: name or folder of the model that mines, if ``negatives`` is ``model``.
-        linked_questions: which links of an ARQMath folder become pairs of questions.
-        first: sources whose pairs are trained on in the first ``first_epochs`` epochs of the configuration (at least
-            1).
-    """
-
-    negatives: Miner | None = None
-    negatives_from: str = "mathamr-plus-mini"
-    linked_questions: LinkedQuestions = "none"
-    first: tuple[Path, ...] = ()
-
-    def configure(self, config: MathAMRConfig) -> MathAMRConfig:
-        """Set the options without which it would have no effect to 1."""
-        wanted = {"hard_negatives": self.negatives is not None, "first_epochs": bool(self.first)}
-        return config.replace(**{name: 1 for name, used in wanted.items() if used and getattr(config, name) == 0})
-
-
 def train_from_sources(
     sources: Sequence[Path],
     graph_store: Path,
     output: Path,
     config: MathAMRConfig,
     *,
-    further: FurtherTraining | None = None,
+    linked_questions: LinkedQuestions = "none",
+    first: Sequence[Path] = (),
+    mine: Mining | None = None,
     fresh: bool = False,
     verbose: bool = False,
 ) -> MathAMR:
@@ -113,7 +96,11 @@ def train_from_sources(
             ``<output>.history.csv`` and, with the extra ``plots``, ``<output>.losses.png`` remain. Of several
             processes only the first writes.
         config: options of the model and the training.
-        further: hard negatives, linked questions, first pairs.
+        linked_questions: which links of an ARQMath folder become pairs of questions.
+        first: sources whose pairs are trained on in the first ``first_epochs`` epochs of the configuration (at least
+            1).
+        mine: finds hard negatives, such as ``functools.partial(mine_negatives, "bm25")``; ``hard_negatives`` of the
+            configuration (at least 1) are drawn for each pair. Called once for each source.
         fresh: discard the state of a run that was stopped.
         verbose: show progress.
 
@@ -124,19 +111,36 @@ def train_from_sources(
         ConfigError: ``output`` exists. WriteError: nothing can be written there.
     """
     check_new_folder(output, "output")
-    further = further or FurtherTraining()
     checkpoint = output.with_name(f"{output.name}.training")
     if is_first():
         with writer_lock(checkpoint.absolute()):
             pass  # fail before negatives are mined if another process trains here, or nothing can be written
     graphs = GraphStore(graph_store)
-    pairs = [_with_links(source, further.linked_questions) for source in sources]
-    never, negatives = _negatives([*sources, *further.first], further, graphs, verbose)
-    options: dict[str, Any] = {"never": never, "negatives": negatives}
-    if further.first:
-        options["first"] = [read_training_pairs(source) for source in further.first]
+    read = {source: read_training_pairs(source) for source in (*sources, *first)}
+    never: defaultdict[str, set[str]] = defaultdict(set)
+    negatives: dict[str, Sequence[str]] = {}
+    for source, (train, validation) in read.items():
+        known = [pair for pair in train if pair[0] in graphs and pair[1] in graphs]
+        for question, answers in known_answers(source, (question for question, _ in (*known, *validation))).items():
+            never[question] |= answers
+        if mine is not None:
+            negatives.update(mine(source, known, never))
+    wanted = {"hard_negatives": mine is not None, "first_epochs": bool(first)}
+    config = config.replace(**{name: 1 for name, used in wanted.items() if used and getattr(config, name) == 0})
+    pairs = [
+        read[source]._replace(train=[*read[source].train, *linked_pairs(source, linked_questions)])
+        for source in sources
+    ]
     model = train_on_pairs(
-        pairs, graphs, further.configure(config), checkpoint, fresh=fresh, verbose=verbose, **options
+        pairs,
+        graphs,
+        config,
+        checkpoint,
+        fresh=fresh,
+        first=[read[source] for source in first],
+        negatives=None if mine is None else negatives,
+        never=dict(never),
+        verbose=verbose,
     )
     if is_first():
         model.save(output)
@@ -171,27 +175,3 @@ def train_in_out(
     move(checkpoint / "history.csv", output.with_name(f"{output.name}.history.csv"))
     shutil.rmtree(checkpoint)
     return model
-
-
-def _with_links(source: Path, which: LinkedQuestions) -> TrainingPairs:
-    """Read the pairs of a source, and those of its linked questions."""
-    pairs = read_training_pairs(source)
-    return pairs._replace(train=[*pairs.train, *linked_pairs(source, which)])
-
-
-def _negatives(
-    sources: Iterable[Path], further: FurtherTraining, graphs: GraphStore, verbose: bool
-) -> tuple[dict[str, set[str]], dict[str, tuple[str, ...]] | None]:
-    """Collect by question id the documents that are never negatives, and the hard negatives if wanted."""
-    never: defaultdict[str, set[str]] = defaultdict(set)
-    mined: dict[str, tuple[str, ...]] = {}
-    model = MathAMR.from_pretrained(further.negatives_from) if further.negatives == "model" else None
-    for source in sources:
-        train, validation = read_training_pairs(source)
-        train = [pair for pair in train if pair[0] in graphs and pair[1] in graphs]
-        for question, known in known_answers(source, (question for question, _ in (*train, *validation))).items():
-            never[question] |= known
-        if further.negatives is not None:
-            found = mine_negatives(further.negatives, source, train, never, graphs=graphs, model=model, verbose=verbose)
-            mined.update(found)
-    return dict(never), None if further.negatives is None else mined
