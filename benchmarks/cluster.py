@@ -111,9 +111,9 @@ def build(given: argparse.Namespace) -> None:
     """Build graphs and an index in this process with one executor; the driver of a trial."""
     warnings.simplefilter("ignore")
     from pyterrier_mathamr import GraphBuilder, GraphStore, MathAMR, MathAMRIndex, Processes, RayCluster
-    from pyterrier_mathamr.index.from_graphs import index_documents
-    from pyterrier_mathamr.arqmath.sources import read_documents
+    from pyterrier_mathamr.arqmath import read_documents
     from pyterrier_mathamr.graph import build_store
+    from pyterrier_mathamr.index import index_documents
     from pyterrier_mathamr.index.building import builder
 
     builder.PART_BYTES = given.part_bytes

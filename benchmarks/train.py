@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from pyterrier_mathamr.arqmath.sources import read_training_pairs
+from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, Vocabulary
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.model.checkpoints import RunFolder, Unfinished

@@ -195,8 +195,7 @@ def _share(place: Place) -> int:
 
 def _graphs(place: Place) -> int:
     """Build graphs as ``mathamr graphs`` does."""
-    from pyterrier_mathamr.index.from_graphs import complete_store
-    from pyterrier_mathamr.graph import GraphBuilder, GraphStore
+    from pyterrier_mathamr.graph import GraphBuilder, GraphStore, complete_store
 
     source = place.folder / ("share" if place.share < 1 else "release")
     builder = GraphBuilder("dependency", "both", _formula_store(place))

@@ -15,12 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from . import ARQMathCollection, Link, MissingFileError, known_item_split, split_pairs
-from .release.inventory import is_release
 from pyterrier_mathamr.posts import DocumentError, accepted_posts, count_posts, json_lines, post_files, readable
 from pyterrier_mathamr.store import file_fingerprint
 
-from pyterrier_mathamr.experiments.errors import SourceError
+from .collection import ARQMathCollection
+from .errors import ARQMathError, MissingFileError
+from .files.pairs import Link
+from .known_items import known_item_split, split_pairs
+from .release.inventory import is_release
 
 _FIELDS = ("qid", "question", "aid", "answer")
 
@@ -51,8 +53,8 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
         cannot be read is named in a warning.
 
     Raises:
-        SourceError: there is no such source. DocumentError: nothing of it can be read. ARQMathError: a file of the
-            folder is missing.
+        ARQMathError: there is no such source, or a file of the folder is missing. DocumentError: nothing of it can be
+            read.
     """
     path = Path(source)
     kind = _kind(path)
@@ -90,11 +92,18 @@ def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
     if path.is_dir():
         return "release" if is_release(path) else "posts"
     if not path.is_file():
-        raise SourceError(path)
+        raise _missing(path)
     if not path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")):
         return "posts"
     records = (record for _, record in json_lines(path) if isinstance(record, dict))
     return "pairs" if any(name in next(records, {}) for name in ("qid", "aid")) else "posts"
+
+
+def _missing(path: Path) -> ARQMathError:
+    return ARQMathError(
+        f"{path}: no such file or folder. Name a local ARQMath folder, a file of pairs (.jsonl, .jsonl.gz), or posts "
+        "as `mathamr build` reads them: a .jsonl file, or a folder of Markdown, HTML, LaTeX or text."
+    )
 
 
 def read_training_pairs(source: str | Path) -> TrainingPairs:
@@ -107,7 +116,7 @@ def read_training_pairs(source: str | Path) -> TrainingPairs:
         source: an ARQMath folder, or a pair file.
 
     Raises:
-        SourceError: the source is neither; ARQMathError: a file of the folder is missing.
+        ARQMathError: the source is neither, or a file of the folder is missing.
     """
     path = Path(source)
     if not path.is_dir():
@@ -134,7 +143,7 @@ def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
 def read_pair_file(path: Path) -> Iterator[dict[str, str]]:
     """Read the valid lines of a file of pairs; a warning at the end names the others."""
     if not path.is_file():
-        raise SourceError(path)
+        raise _missing(path)
     yield from readable(_pairs(path), "pairs", str(path))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -105,12 +106,12 @@ def graphs(
     (not on a cluster), so an interrupted job does not parse them again. A job with other sources or options than the
     interrupted one is refused; --fresh discards the interrupted one's work.
     """
-    from pyterrier_mathamr.experiments import build_graphs
+    from pyterrier_mathamr.graph import graphs_from_sources
 
     chosen = chosen_parser(output, **parser)
     options: dict[str, Any] = {"parser": chosen, "formulas": formulas, "workers": workers, "fresh": fresh}
     options["executor"] = cluster_of(ray, ray_workers, workers)
-    store = build_graphs(sources, output, **options, verbose=not quiet)
+    store = graphs_from_sources(sources, output, **options, verbose=not quiet)
     click.echo(f"{output}: {counted(len(store), 'graph')}")
     if embedded := getattr(chosen, "embedded_count", 0):
         click.echo(f"The embedded parser parsed {embedded:,} of the texts instead; see '# ::parser' of their graphs.")
@@ -181,11 +182,19 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     for training only. Linked questions of a folder can be pairs, too; the answers of each are never negatives of the
     other. The state after each epoch is kept beside OUTPUT until the model is finished.
     """
-    from pyterrier_mathamr.experiments import FurtherTraining, train_from_sources
+    from pyterrier_mathamr.model import MathAMR, train_from_sources
 
     config = config_of(options.pop("file"), options.pop("changes"))
-    further = FurtherTraining(**options)
-    model = train_from_sources(sources, graph_store, output, config, further=further, fresh=fresh, verbose=not quiet)
+    miner, miners_model = options.pop("negatives"), options.pop("negatives_from")
+    if miner:
+        from pyterrier_mathamr.experiments import mine_negatives
+        from pyterrier_mathamr.graph import GraphStore
+
+        searched = MathAMR.from_pretrained(miners_model) if miner == "model" else None
+        options["mine"] = partial(
+            mine_negatives, miner, graphs=GraphStore(graph_store), model=searched, verbose=not quiet
+        )
+    model = train_from_sources(sources, graph_store, output, config, fresh=fresh, verbose=not quiet, **options)
     click.echo(f"{output}: model {model.identity[:12]}")
 
 
@@ -200,11 +209,11 @@ def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fr
 
     The state after each epoch is kept beside OUTPUT until the model is finished.
     """
-    from pyterrier_mathamr.experiments import train_in_out
-    from pyterrier_mathamr.systems import InOutOptions
+    from pyterrier_mathamr.model import train_in_out
+    from pyterrier_mathamr.systems import FormulaTrees, InOutOptions
 
     options = InOutOptions.from_dict(values_of(changes))
-    model = train_in_out(formula_trees, output, options, fresh=fresh, verbose=not quiet)
+    model = train_in_out(FormulaTrees(formula_trees), output, options, fresh=fresh, verbose=not quiet)
     click.echo(f"{output}: In+Out model {model.identity[:12]}")
 
 
@@ -232,8 +241,7 @@ def index(
 ) -> None:
     """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
     from pyterrier_mathamr._common.running.processes import Processes
-    from pyterrier_mathamr.experiments import index_graph_store
-    from pyterrier_mathamr.index import ShardedIndex
+    from pyterrier_mathamr.index import ShardedIndex, index_graph_store
 
     executor = cluster_of(ray, ray_workers, workers) or Processes(workers or 1)
     built = index_graph_store(graph_store, model, output, executor=executor, verbose=not quiet, **options)

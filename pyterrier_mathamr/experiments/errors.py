@@ -42,17 +42,6 @@ class NoRelevantTopicError(ExperimentError):
     advice = "Choose another year, or a larger part of the release."
 
 
-class SourceError(ExperimentError):
-    """A source of posts or pairs does not exist."""
-
-    path: Path
-    template = "{path}: no such file or folder."
-    advice = (
-        "Name a local ARQMath folder, a file of pairs (.jsonl, .jsonl.gz), or posts as `mathamr build` reads them: a "
-        ".jsonl file, or a folder of Markdown, HTML, LaTeX or text."
-    )
-
-
 class WeightsFileError(ExperimentError):
     """A file does not hold weights of formula systems."""
 

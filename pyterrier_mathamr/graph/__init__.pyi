@@ -1,4 +1,6 @@
 from .building.from_posts import build_graphs as build_graphs
+from .building.from_sources import complete_store as complete_store
+from .building.from_sources import graphs_from_sources as graphs_from_sources
 from .building.parallel import build_store as build_store
 from .building.transformer import GraphBuilder as GraphBuilder
 from .errors import GraphError as GraphError

@@ -25,6 +25,7 @@ from .errors import (
     ModelMismatchError,
     QueryError,
 )
+from .from_graphs import index_documents, index_graph_store
 from .qdrant import CollectionOptions, QdrantCollectionError, QdrantError, QdrantFormulaIndex, QdrantIndex
 from .sharded import (
     PartChangedError,
@@ -84,5 +85,7 @@ __all__ = [
     "SingleVectorRetriever",
     "TextLoader",
     "VectorLoader",
+    "index_documents",
+    "index_graph_store",
     "index_on",
 ]

@@ -5,18 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT, between
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.graph import GraphError, GraphStore
-from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.store import META, Mode, file_fingerprint
 
 from .artifacts import MathAMRFormulaIndex, MathAMRIndex
 from .building.spreading import index_on
 from .sharded import ShardedIndex, filling
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.model import MathAMR  # loads torch
 
 _BATCH = 100  # documents that PyTerrier's pipelines pass on at once, unless a stage wants more
 
@@ -59,6 +61,8 @@ def index_graph_store(
         where = answers_of or graph_store
         raise GraphError(str(where), "it holds nothing to index; `mathamr graphs` builds graphs of posts")
     sources = {"answers_of": str(answers_of.resolve()) if answers_of else None}
+    from pyterrier_mathamr.model import MathAMR
+
     encoder = MathAMR.from_pretrained(model)
     options: dict[str, Any] = {"sources": sources, "executor": executor, "verbose": verbose}
     if parts is not None:
@@ -83,6 +87,8 @@ def index_in_parts(
     verbose: bool = False,
 ) -> ShardedIndex:
     """Encode the graphs of some documents and index their vectors in parts, one after the other."""
+    from pyterrier_mathamr.model import vectors_by
+
     COUNT.check("parts", parts)
     between(1, len(docnos)).check("parts", parts)
     made_from = {**(sources or {}), "graphs": artifact_identity(graphs.path), "model": vectors_by(model)}
@@ -111,6 +117,8 @@ def index_documents(
     **options: Any,
 ) -> Index:
     """Encode the graphs of some documents and index their vectors."""
+    from pyterrier_mathamr.model import vectors_by
+
     sources = {**(sources or {}), "graphs": artifact_identity(graphs.path)}
     options |= {"verbose": verbose, "total": len(docnos) if isinstance(docnos, Sized) else None}
     indexer = index.indexer(mode, model=vectors_by(model), resume=True, sources=sources, **options)

@@ -28,6 +28,10 @@ from .loop import is_first as is_first
 from .mathamr import MathAMR as MathAMR
 from .mathamr import vectors_by as vectors_by
 from .training.augment import augment as augment
+from .training.from_sources import JoinedGraphs as JoinedGraphs
+from .training.from_sources import train_from_sources as train_from_sources
+from .training.from_sources import train_in_out as train_in_out
+from .training.from_sources import train_on_pairs as train_on_pairs
 from .training.losses import ContrastiveLoss as ContrastiveLoss
 from .training.losses import info_nce as info_nce
 from .training.losses import normalise as normalise

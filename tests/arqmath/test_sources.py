@@ -7,9 +7,16 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
-from pyterrier_mathamr.experiments import SourceError, build_graphs, read_documents, read_training_pairs
-from pyterrier_mathamr.arqmath.sources import count_documents, source_fingerprints
+from pyterrier_mathamr.arqmath import (
+    ARQMathCollection,
+    ARQMathError,
+    count_documents,
+    known_item_split,
+    read_documents,
+    read_training_pairs,
+    source_fingerprints,
+)
+from pyterrier_mathamr.graph import graphs_from_sources
 from pyterrier_mathamr.posts import DocumentError, accepted_posts
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
@@ -78,7 +85,7 @@ def test_a_file_of_which_nothing_can_be_read_is_an_error(tmp_path: Path, content
 
 
 def test_a_missing_source_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="nowhere"):
+    with pytest.raises(ARQMathError, match="nowhere"):
         next(read_documents(tmp_path / "nowhere"))
 
 
@@ -101,7 +108,7 @@ def test_each_file_that_graphs_are_made_from_is_identified_by_its_content(tmp_pa
         out.write("\n")
     again = source_fingerprints([file, folder])
     assert [name for name in found if found[name] != again[name]] == [table]
-    with pytest.raises(SourceError, match="nowhere"):
+    with pytest.raises(ARQMathError, match="nowhere"):
         source_fingerprints([tmp_path / "nowhere"])
 
 
@@ -109,8 +116,8 @@ def test_trees_of_other_tables_are_never_reused(tmp_path: Path) -> None:
     other = Path(shutil.copytree(SAMPLE, tmp_path / "other"))
     table = other / "slt_representation_v3" / "1.tsv"
     table.write_text(table.read_text(encoding="utf-8").replace("<mi>x</mi>", "<mi>q</mi>"), encoding="utf-8")
-    store = build_graphs([SAMPLE], tmp_path / "out")
+    store = graphs_from_sources([SAMPLE], tmp_path / "out")
     ids, before = store.ids(), store.get_many(store.ids())
-    after = build_graphs([other], tmp_path / "out").get_many(ids)
+    after = graphs_from_sources([other], tmp_path / "out").get_many(ids)
     assert after != before
-    assert after == build_graphs([other], tmp_path / "anew").get_many(ids)
+    assert after == graphs_from_sources([other], tmp_path / "anew").get_many(ids)

@@ -15,7 +15,7 @@ from pyterrier_mathamr import (
     Processes,
     RayCluster,
 )
-from pyterrier_mathamr.index.from_graphs import index_documents
+from pyterrier_mathamr.index import index_documents
 from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.store import job_folder
 

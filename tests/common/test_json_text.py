@@ -6,7 +6,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr.arqmath.sources import read_training_pairs
+from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.fusion import BlendFileError, LinearBlend
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.errors import GraphMetadataError

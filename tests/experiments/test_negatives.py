@@ -8,14 +8,15 @@ import pytest
 
 from pyterrier_mathamr import GraphStore, MathAMR
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
-from pyterrier_mathamr.experiments import (
-    build_graphs,
+from pyterrier_mathamr.arqmath import (
+    ARQMathCollection,
     known_answers,
+    known_item_split,
     linked_pairs,
-    mine_negatives,
     read_training_pairs,
 )
+from pyterrier_mathamr.experiments import mine_negatives
+from pyterrier_mathamr.graph import graphs_from_sources
 
 TRAIN = [str(i) for i in range(100, 400) if known_item_split(str(i)) == "train"][:10]
 OTHER = next(str(i) for i in range(100, 400) if known_item_split(str(i)) == "test")
@@ -58,7 +59,7 @@ def pairs() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def graphs(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
-    return build_graphs([folder], tmp_path_factory.mktemp("graphs") / "graphs.mathamr")
+    return graphs_from_sources([folder], tmp_path_factory.mktemp("graphs") / "graphs.mathamr")
 
 
 def answers_of(*numbers: int) -> set[str]:

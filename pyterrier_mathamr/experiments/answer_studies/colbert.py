@@ -9,7 +9,7 @@ from typing import Any
 
 import pyterrier as pt
 
-from pyterrier_mathamr.arqmath.sources import known_answers, read_documents, read_training_pairs
+from pyterrier_mathamr.arqmath import known_answers, read_documents, read_training_pairs
 from pyterrier_mathamr.experiments.training.negatives import mine_negatives
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining

@@ -19,8 +19,8 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents
+from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.experiments.measuring import SHORT_NAMES
-from pyterrier_mathamr.arqmath.sources import read_training_pairs
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.tables import KNOWN, MAIN, REFERENCE
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, document_post, query_post

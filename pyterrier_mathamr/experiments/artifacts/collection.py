@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics, read_training_pairs
 from pyterrier_mathamr.experiments.measuring import FLOOR, measured_formulas, random_floor
 from pyterrier_mathamr.experiments.measuring.topics import (
     Split,
@@ -21,16 +21,14 @@ from pyterrier_mathamr.experiments.measuring.topics import (
     visual_judgments,
 )
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
-from pyterrier_mathamr.arqmath.sources import read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, write_atomically
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, complete_store, graphs_from_sources
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 from pyterrier_mathamr.store import writer_lock
 
 from .formula_indexes import TANGENT, FormulaIndexes
-from pyterrier_mathamr.index.from_graphs import build_graphs, complete_store
 
 
 class Artifacts(FormulaIndexes):
@@ -109,7 +107,7 @@ class Artifacts(FormulaIndexes):
                 f"pairs-{name}",
                 path,
                 {"file": str(file.resolve()), "bytes": file.stat().st_size},
-                lambda file=file, path=path: build_graphs([file], path, verbose=self.verbose),  # type: ignore[misc]
+                lambda file=file, path=path: graphs_from_sources([file], path, verbose=self.verbose),  # type: ignore[misc]
             )
             stores.append(GraphStore(path))
         return stores

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import pyterrier as pt
 
-from pyterrier_mathamr.arqmath import ARQMathCollection
-from pyterrier_mathamr.arqmath.sources import read_documents
+from pyterrier_mathamr.arqmath import ARQMathCollection, read_documents
 from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex

@@ -11,11 +11,10 @@ from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.stages import Stages
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 
 from .collection import Artifacts
-from pyterrier_mathamr.index.from_graphs import index_documents
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pyterrier_mathamr.arqmath import read_documents
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
@@ -19,7 +20,6 @@ from pyterrier_mathamr.experiments.measuring import (
     measured_formulas,
 )
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
-from pyterrier_mathamr.arqmath.sources import read_documents
 from pyterrier_mathamr.experiments.stages import Stages, write_atomically
 from pyterrier_mathamr.experiments.tasks.formulas.known_items import search_known_formulas
 from pyterrier_mathamr.formula import FormulaPair

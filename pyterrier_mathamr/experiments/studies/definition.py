@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import LinkedQuestions
 from pyterrier_mathamr.experiments.search import COLBERT, EQUAL_FUSION, STRATEGIES, TASK1
-from pyterrier_mathamr.arqmath.sources import LinkedQuestions
 from pyterrier_mathamr.experiments.training.negatives import Miner
 from pyterrier_mathamr.model import MathAMRConfig
 

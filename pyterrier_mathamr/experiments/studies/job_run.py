@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 import torch
 
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, TrainingPairs, known_answers, linked_pairs, read_training_pairs
 from pyterrier_mathamr.experiments.artifacts import Artifacts, ModelArtifacts
 from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
@@ -21,12 +21,10 @@ from pyterrier_mathamr.experiments.measuring import (
 )
 from pyterrier_mathamr.experiments.reporting.report import environment
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, FUSION, STRATEGIES, Search, distinct
-from pyterrier_mathamr.arqmath.sources import TrainingPairs, known_answers, linked_pairs, read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, peak_memory, write_atomically
-from pyterrier_mathamr.model.training.from_sources import JoinedGraphs, train_on_pairs
 from pyterrier_mathamr.experiments.training.negatives import mine_negatives
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import MathAMR, fit_score_weights
+from pyterrier_mathamr.model import JoinedGraphs, MathAMR, fit_score_weights, train_on_pairs
 from pyterrier_mathamr.store import writer_lock
 
 from .definition import Recipe

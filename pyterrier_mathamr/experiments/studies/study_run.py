@@ -8,11 +8,11 @@ from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.processes import Executor, Processes
+from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import Depth
-from pyterrier_mathamr.arqmath.sources import read_training_pairs
 from pyterrier_mathamr.experiments.stages import to_stderr
 
 from .definition import Study

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr.arqmath import TrainingPairs, read_training_pairs
 from pyterrier_mathamr.experiments.artifacts import Artifacts, ModelArtifacts
-from pyterrier_mathamr.arqmath.sources import TrainingPairs, read_training_pairs
 from pyterrier_mathamr.experiments.stages import to_stderr
-from pyterrier_mathamr.model.training.from_sources import train_on_pairs
 from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TrainingError, fit_score_weights
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TrainingError, fit_score_weights, train_on_pairs
 
 from .presets import BUNDLED, choose_training
 

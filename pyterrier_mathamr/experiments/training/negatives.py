@@ -18,11 +18,9 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr.arqmath import ARQMathCollection
-from pyterrier_mathamr.index.from_graphs import index_documents
-from pyterrier_mathamr.arqmath.sources import read_documents
+from pyterrier_mathamr.arqmath import ARQMathCollection, read_documents
 from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.sparse import BM25Index
 

@@ -12,6 +12,7 @@ from pyterrier_mathamr.arqmath import LinkedQuestions, TrainingPairs, known_answ
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.in_out import InOut, InOutOptions
+from pyterrier_mathamr.model.in_out.model import TreeCollection
 from pyterrier_mathamr.model.loop import is_first
 from pyterrier_mathamr.model.mathamr import MathAMR
 from pyterrier_mathamr.model.saving.saved_model import check_new_folder
@@ -152,12 +153,12 @@ def train_from_sources(
 
 
 def train_in_out(
-    trees: Path, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
+    formulas: TreeCollection, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
 ) -> InOut:
     """Train an In+Out model on formulas and save it.
 
     Args:
-        trees: a folder of ``FormulaTrees``.
+        formulas: the trees, such as :class:`~pyterrier_mathamr.systems.FormulaTrees`.
         output: the new model. ``<output>.training`` keeps the training state until the model is saved;
             ``<output>.history.csv`` remains.
         options: of the model.
@@ -168,7 +169,7 @@ def train_in_out(
         ConfigError: ``output`` exists. WriteError: nothing can be written there.
     """
     check_new_folder(output, "output")
-    checkpoint, formulas = output.with_name(f"{output.name}.training"), FormulaTrees(trees)
+    checkpoint = output.with_name(f"{output.name}.training")
     model = InOut.new(formulas, options)
     model.fit(formulas, checkpoint=checkpoint, fresh=fresh, verbose=verbose)
     model.save(output)

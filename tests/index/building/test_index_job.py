@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from folder_bytes import folder_bytes
 
 from pyterrier_mathamr import MathAMRIndex, cli
-from pyterrier_mathamr.experiments import build_graphs, index_graph_store
+from pyterrier_mathamr.graph import graphs_from_sources
+from pyterrier_mathamr.index import index_graph_store
 from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.index.building.indexers import ArtifactIndexer
 from pyterrier_mathamr.store import UnfinishedJobError
@@ -25,7 +26,7 @@ def graph_store(folder: Path, name: str, added: str) -> Path:
     pairs = [{"qid": f"q{i}", "question": text, "aid": f"a{i}", "answer": text} for i, text in enumerate(texts)]
     with gzip.open(source, "wt") as out:
         out.writelines(json.dumps(pair) + "\n" for pair in pairs)
-    return build_graphs([source], folder / f"{name}.mathamr").path
+    return graphs_from_sources([source], folder / f"{name}.mathamr").path
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from pyterrier_mathamr import MathAMRIndex, ShardedIndex, cli
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import build_graphs, index_graph_store
+from pyterrier_mathamr.graph import graphs_from_sources
+from pyterrier_mathamr.index import index_graph_store
 from pyterrier_mathamr.index.building.indexers import ArtifactIndexer
 from pyterrier_mathamr.store import META, NotBuiltError, OtherArtifactError, UnfinishedJobError
 
@@ -25,7 +26,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = [{"qid": f"q{i}", "question": text, "aid": f"a{i}", "answer": text} for i, text in enumerate(texts)]
     with gzip.open(folder / "pairs.jsonl.gz", "wt") as out:
         out.writelines(json.dumps(pair) + "\n" for pair in pairs)
-    return build_graphs([folder / "pairs.jsonl.gz"], folder / "graphs.mathamr").path
+    return graphs_from_sources([folder / "pairs.jsonl.gz"], folder / "graphs.mathamr").path
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,8 @@ import pyterrier as pt
 
 from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
-from pyterrier_mathamr.index.from_graphs import index_documents
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
-from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 
 from .common import text_model

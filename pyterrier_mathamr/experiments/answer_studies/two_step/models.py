@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.experiments.answer_studies.parts import AnswerParts
-from pyterrier_mathamr.arqmath.sources import read_training_pairs
 from pyterrier_mathamr.systems.two_step import FitOptions
 from pyterrier_mathamr.systems.two_step.qasim import QASim
 from pyterrier_mathamr.systems.two_step.qqsim import QQSim

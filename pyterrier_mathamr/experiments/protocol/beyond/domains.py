@@ -14,7 +14,7 @@ import pandas as pd
 from ir_measures import RR
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index.from_graphs import build_graphs
+from pyterrier_mathamr.arqmath import read_pair_file, read_training_pairs
 from pyterrier_mathamr.experiments.measuring import measure_by_topic
 from pyterrier_mathamr.experiments.protocol.definition import Choice
 from pyterrier_mathamr.experiments.protocol.nested import Nested
@@ -23,12 +23,10 @@ from pyterrier_mathamr.experiments.protocol.systems.strategies import SHIPPED
 from pyterrier_mathamr.experiments.protocol.tables import means_table, tests_of
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import COLBERT
-from pyterrier_mathamr.arqmath.sources import read_pair_file, read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
 from pyterrier_mathamr.experiments.tasks.presets import BUNDLED, choose_training
-from pyterrier_mathamr.model.training.from_sources import JoinedGraphs, train_on_pairs
-from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.graph import GraphStore, graphs_from_sources
+from pyterrier_mathamr.model import JoinedGraphs, MathAMR, train_on_pairs
 from pyterrier_mathamr.store import file_fingerprint
 
 from .texts import EQUAL, TextArtifacts, TextCollection
@@ -140,7 +138,7 @@ class Training:
         path = self.workdir / "pairs" / f"{name}.mathamr"
         path.parent.mkdir(parents=True, exist_ok=True)
         of = file_fingerprint(source) if source.is_file() else str(source.resolve())
-        build = lambda: build_graphs([source], path, verbose=self.verbose)  # noqa: E731
+        build = lambda: graphs_from_sources([source], path, verbose=self.verbose)  # noqa: E731
         self.stages.run(f"pairs-{name}", path, {"source": of}, build)
         return GraphStore(path)
 

@@ -17,7 +17,6 @@ from functools import cached_property
 import pandas as pd
 
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.index.from_graphs import index_documents
 from pyterrier_mathamr.experiments.measuring.topics import TopicSet
 from pyterrier_mathamr.experiments.protocol.definition import Fitted, ProtocolSystem, Questions
 from pyterrier_mathamr.experiments.protocol.systems.fused import Fused
@@ -25,7 +24,7 @@ from pyterrier_mathamr.experiments.protocol.systems.strategies import SHIPPED, M
 from pyterrier_mathamr.experiments.search import COLBERT
 from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
-from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from pyterrier_mathamr.arqmath import read_documents
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
@@ -23,7 +24,6 @@ from pyterrier_mathamr.experiments.measuring import (
     random_known_items,
 )
 from pyterrier_mathamr.experiments.reporting.report import Report
-from pyterrier_mathamr.arqmath.sources import read_documents
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.posts import document_post
 

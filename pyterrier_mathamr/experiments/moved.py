@@ -1,0 +1,72 @@
+"""Deprecated names: what builds, trains and indexes is in ``arqmath``, ``graph``, ``model`` and ``index`` now."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pyterrier_mathamr.arqmath import LinkedQuestions
+from pyterrier_mathamr.graph import GraphStore
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, train_from_sources, train_in_out
+from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
+
+from .training.negatives import Miner, mine_negatives
+
+_MOVED = {
+    **dict.fromkeys(
+        ["LINKED_QUESTIONS", "LinkedQuestions", "TrainingPairs", "count_documents", "is_release", "known_answers"],
+        "arqmath",
+    ),
+    **dict.fromkeys(["linked_pairs", "read_documents", "read_training_pairs"], "arqmath"),
+    "SourceError": "arqmath.ARQMathError",
+    "build_graphs": "graph.graphs_from_sources",
+    "index_graph_store": "index",
+}
+
+
+def moved(name: str) -> Any:
+    """Return a name that was here until the last release, with a warning that names its new place."""
+    here = {"FurtherTraining": FurtherTraining, "train_from_sources": _train, "train_in_out": _train_in_out}
+    if name not in _MOVED and name not in here:
+        raise AttributeError(f"module 'pyterrier_mathamr.experiments' has no attribute {name!r}")
+    room, _, new = _MOVED.get(name, "model.train_from_sources" if name == "FurtherTraining" else "model").partition(".")
+    warnings.warn(f"{name} is now pyterrier_mathamr.{room}.{new or name}.", DeprecationWarning, stacklevel=3)
+    return here[name] if name in here else getattr(import_module(f"pyterrier_mathamr.{room}"), new or name)
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherTraining:
+    """What are arguments of ``model.train_from_sources`` now."""
+
+    negatives: Miner | None = None
+    negatives_from: str = "mathamr-plus-mini"
+    linked_questions: LinkedQuestions = "none"
+    first: tuple[Path, ...] = ()
+
+
+def _train(
+    sources: Sequence[Path],
+    graph_store: Path,
+    output: Path,
+    config: MathAMRConfig,
+    *,
+    further: FurtherTraining | None = None,
+    verbose: bool = False,
+    **options: Any,
+) -> MathAMR:
+    further = further or FurtherTraining()
+    if further.negatives:
+        model = MathAMR.from_pretrained(further.negatives_from) if further.negatives == "model" else None
+        given: dict[str, Any] = {"graphs": GraphStore(graph_store), "model": model, "verbose": verbose}
+        options["mine"] = partial(mine_negatives, further.negatives, **given)
+    options |= {"linked_questions": further.linked_questions, "first": further.first}
+    return train_from_sources(sources, graph_store, output, config, verbose=verbose, **options)
+
+
+def _train_in_out(trees: Path, output: Path, options: InOutOptions, **more: Any) -> InOut:
+    return train_in_out(FormulaTrees(trees), output, options, **more)
