@@ -22,12 +22,9 @@ import numpy as np
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.systems import FormulaTrees
-from pyterrier_mathamr.systems.approach0.paths import formula_paths
-from pyterrier_mathamr.systems.approach0.payload import PathLists, PathListsBuilder
-from pyterrier_mathamr.systems.approach0.query import path_query
-from pyterrier_mathamr.systems.approach0.scoring import Constants, Scored, score_expressions
-from pyterrier_mathamr.systems.approach0.search import Effort, Search
-from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree
+from pyterrier_mathamr.systems.approach0.path_lists import PathLists, PathListsBuilder, indexed_paths, path_query
+from pyterrier_mathamr.systems.approach0.search import Constants, Effort, Scored, Search, score_expressions
+from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "approach0"))
 from approach0_plain import PlainScorer
@@ -46,7 +43,7 @@ def index_of(trees: list[FormulaTree]) -> PathLists:
     """Index operator trees."""
     builder = PathListsBuilder()
     for tree in trees:
-        builder.add(FormulaPair(None, tree))
+        builder.add(indexed_paths(FormulaPair(None, tree)))
     return builder.payload()
 
 

@@ -33,7 +33,7 @@ from pyterrier_mathamr.graph.building.parallel import Built, begun_store, proces
 from pyterrier_mathamr.graph.store.records import graph_of, unpack
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import Document, document_post
-from pyterrier_mathamr.sparse.expressions.reading import Read as ReadFormulas
+from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
 from pyterrier_mathamr.store import Mode, StoredArtifact
 
 from .generations import Indexes

@@ -25,7 +25,7 @@ from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.sparse import BM25Index
-from pyterrier_mathamr.sparse.reading import query_post
+from pyterrier_mathamr.sparse.index import query_post
 
 SCALE = 100.0
 """A score of 100 is that of a document which says all that the query says, and says nothing else."""

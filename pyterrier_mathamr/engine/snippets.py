@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pyterrier_mathamr.formula.display.rendering import formula_span, needs_space
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
-from pyterrier_mathamr.sparse.bm25.tokens import TokenOptions, formula_tokens, word_tokens
+from pyterrier_mathamr.sparse.tokens import TokenOptions, formula_tokens, word_tokens
 
 _WORD = re.compile(r"[^\W_]+")
 _WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")

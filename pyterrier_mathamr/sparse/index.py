@@ -1,9 +1,18 @@
-"""What the sparse indexes share: one part after a build, options that must agree, and merging."""
+"""What every sparse index does: it reads posts, is one part after a build, merges, and ranks.
+
+::
+
+    posts ── SparseIndexer ──▶ (a system: terms) ──▶ parts of a job ──▶ SparseIndex
+                                                                            │
+    queries ── SparseRetriever ──▶ (a system: scores) ── best_first ──▶ ranking: score descending, then name ascending
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args
@@ -13,20 +22,126 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr import posts
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress, told_once
+from pyterrier_mathamr._common.frames import distinct_queries, documents, empty_output, listed
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
-from pyterrier_mathamr._common.transformers import Indexer
+from pyterrier_mathamr._common.transformers import Indexer, Retriever
 from pyterrier_mathamr.explain import Explanation, QueryRow
-from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged
+from pyterrier_mathamr.posts import MathPost, PostError
+from pyterrier_mathamr.store import (
+    META,
+    Array,
+    DamagedError,
+    Job,
+    Mode,
+    Parts,
+    Rows,
+    Snapshot,
+    StoredArtifact,
+    detail,
+    merged,
+)
 
-from .ranking import SparseRetriever
-from .reading import DOCUMENT_COLUMNS, checked_documents
+Names = Callable[[Rows], list[str]]
+"""Returns the texts of some numbers."""
+
+Found = tuple[Rows, Array]
+"""The numbers and scores of a query's results, best first."""
+
+_REMEMBERED = 1 << 18
+
+
+class SparseRetriever(Retriever):
+    """Searches with each query of a frame, once for each ``qid``."""
+
+    inputs: ClassVar[tuple[tuple[str, ...], ...]]
+    """What a query may bring beside ``qid``, one tuple for each way."""
+    outputs: ClassVar[tuple[str, ...]]
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search with each query."""
+        with pt.validate.any(inp, context=self) as validation:
+            for columns in self.inputs:
+                validation.query_frame(extra_columns=list(columns))
+        queries = distinct_queries(inp, self.outputs)
+        return empty_output(queries, self.outputs) if queries.empty else self.search_all(queries)
+
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row."""
+        raise NotImplementedError
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what contributes to the score of a result."""
+        raise NotImplementedError
+
+
+def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> Found:
+    """Rank by score descending, then by name ascending as Python compares texts (the order of their UTF-8 bytes)."""
+    if len(numbers) > count:  # keep all that tie with the last: the name decides
+        kept = scores >= -np.partition(-scores, count - 1)[count - 1]
+        numbers, scores = numbers[kept], scores[kept]
+    order = np.argsort(-scores, kind="stable")
+    numbers, scores = numbers[order], scores[order]
+    _, group, sizes = np.unique(-scores, return_inverse=True, return_counts=True)
+    tied = np.flatnonzero(sizes[group] > 1)
+    ties = zip(group[tied].tolist(), names(numbers[tied]), numbers[tied].tolist(), strict=True)
+    numbers[tied] = [number for _, _, number in sorted(ties)]
+    return numbers[:count], scores[:count]
+
+
+class Remembered:
+    """Reads texts by number and caches them, since many queries find the same documents."""
+
+    def __init__(self, snapshot: Snapshot, read: Callable[[Any, Rows], list[str]]) -> None:
+        self._snapshot, self._read = weakref.proxy(snapshot), read
+        self._known: dict[int, str] = {}
+
+    def __call__(self, numbers: Rows) -> list[str]:
+        """Return the texts of some numbers, in their order."""
+        wanted, known = numbers.tolist(), self._known
+        try:
+            return list(map(known.__getitem__, wanted))
+        except KeyError:
+            if len(known) > _REMEMBERED:
+                known = self._known = {}  # another thread may still read the old one
+            missing = [number for number in dict.fromkeys(wanted) if number not in known]
+            known.update(zip(missing, self._read(self._snapshot, np.asarray(missing, dtype=np.int64)), strict=True))
+            return list(map(known.__getitem__, wanted))
+
+
+DOCUMENT_COLUMNS = tuple(("docno", name) for name in posts.DOCUMENT_COLUMNS)
+"""The columns of a document, one tuple for each way."""
+
+
+def document_post(document: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
+    """Read a document as :func:`~pyterrier_mathamr.posts.document_post`; one that cannot be read is empty."""
+    return _read(posts.document_post, document, bare_formulas, f"document {document.get('docno')!r}")
+
+
+def query_post(query: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
+    """Read a query as :func:`~pyterrier_mathamr.posts.query_post`; one that cannot be read is empty."""
+    return _read(posts.query_post, query, bare_formulas, f"query {query.get('qid')!r}")
+
+
+def warn_of_queries(qids: Sequence[str], why: str, advice: str) -> None:
+    """Warn once of all queries that cannot find anything."""
+    if qids:
+        text = f"{len(qids)} query(ies) find nothing, since {why}: {listed(qids)}. {advice}"
+        warnings.warn(text, MathAMRWarning, stacklevel=4)
+
+
+def _read(reader: Callable[..., MathPost], row: Mapping[Any, Any], bare_formulas: bool, name: str) -> MathPost:
+    try:
+        return reader(row, bare_formulas=bare_formulas)
+    except PostError as error:
+        warnings.warn(f"{name} cannot be read; it is used without text: {error}", MathAMRWarning, stacklevel=3)
+        return MathPost("", ())
+
 
 Options = TypeVar("Options")
-Details = Mapping[str, Any]
-"""The options of an index by their name, as its manifest keeps them."""
 
 PART_BYTES = 64 << 20
 """Counted in memory before a part is written, and lost if an indexer is killed."""
@@ -122,17 +237,14 @@ class SparseIndex(BuiltOnce):
 Batch = list[Mapping[str, Any]]
 
 
-class Growing(Protocol):
+class _Writing(Protocol):
     """A part that is counted in memory."""
-
-    def add(self, documents: Sequence[Mapping[str, Any]]) -> None:
-        """Count documents; write a part when it is large enough."""
 
     def write(self) -> None:
         """Write what was counted since the last part."""
 
 
-Part = TypeVar("Part", bound=Growing)
+Part = TypeVar("Part", bound=_Writing)
 
 
 class SparseIndexer(Indexer):
@@ -150,39 +262,38 @@ class SparseIndexer(Indexer):
         """Return the columns of a document, one list for each way."""
         return [list(columns) for columns in DOCUMENT_COLUMNS]
 
-    def read(self, part: Any, batches: Iterator[Batch]) -> Generator[Any, None, None]:
-        """Prepare batches of documents for the part that counts them; by default they are left to it."""
-        yield from batches
-
-    def build(
-        self,
-        index: BuiltOnce,
-        stream: pd.DataFrame | Iterable[Mapping[str, Any]],
-        details: Details,
-        sources: Mapping[str, Any],
-        begin: Callable[[Job], Part],
-    ) -> Part:
-        """Count documents and write them as parts of a job; they become the index at the end."""
-        total = getattr(stream, "__len__", lambda: None)()
-        with self.begun(index, details, sources, begin) as part:
-            checked, title = checked_documents(stream, self), self.label.replace("Indexer", "index")
-            beside = self.executor.doing if self.executor is not None else None
-            shown = progress(checked, title, "documents", verbose=self.verbose, total=total, beside=beside)
-            documents = iter(shown)
-            with closing(self.read(part, iter(lambda: list(islice(documents, BATCH)), []))) as batches:
-                for batch in batches:
-                    part.add(batch)
-        return part
+    def batches(self, stream: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Iterator[Batch]:
+        """Cut documents into batches, after a check of the first one."""
+        peekable: Any = pt.utils.peekable(documents(stream))
+        try:
+            peekable.peek()
+        except StopIteration:
+            return
+        with pt.validate.any_iter(peekable, context=self) as validation:
+            for columns in self.index_inputs():
+                validation.columns(includes=columns)
+        title, total = self.label.replace("Indexer", "index"), getattr(stream, "__len__", lambda: None)()
+        beside = self.executor.doing if self.executor is not None else None
+        shown = iter(progress(peekable, title, "documents", verbose=self.verbose, total=total, beside=beside))
+        while batch := list(islice(shown, BATCH)):
+            yield batch
 
     @contextmanager
     def begun(
         self,
         index: BuiltOnce,
-        details: Details,
+        details: Mapping[str, Any],
         sources: Mapping[str, Any],
         begin: Callable[[Job], Part],
     ) -> Iterator[Part]:
-        """Open a job of the index, and publish what the body has counted; see :meth:`build`."""
+        """Open a job of the index, and publish what the body has counted in what ``begin`` makes.
+
+        Args:
+            index: that is built.
+            details: its options, by the names of its manifest; those of an index that is added to must be the same.
+            sources: what else determines the rows, which a job that is resumed must have, too.
+            begin: makes an empty part.
+        """
         details = {**details, "bare_formulas": bool(self.bare_formulas)}
         with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:

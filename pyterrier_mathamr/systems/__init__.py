@@ -5,7 +5,7 @@
     approach0/     ranks formulas by leaf-root paths of their operator trees
     tangent_cft/   ranks formulas by vectors that fastText learns from pairs of symbols
     in_out/        ranks formulas by a vector for each symbol, learned from formulas
-    formula_trees/ both trees of each formula, in a few arrays
+    formula_trees  both trees of each formula, in a few arrays
     tangent_s/     Tangent's candidates, ranked by how well trees align
     edit_distance/ what it costs to change one tree into another
     formula_ltr/   many similarities of trees, as features to learn from
@@ -55,7 +55,6 @@ _MOVED = {
         "word_tokens",
         "PairOptions",
         "TangentIndex",
-        "TangentIndexer",
         "TangentRetriever",
     },
 }
@@ -64,6 +63,10 @@ _MOVED = {
 _RENAMED = {
     "CheckpointFormError": ("ModelFileError", "pyterrier_mathamr.model.errors", "ModelFileError"),
     "post_text": ("math_tokens.post_text", f"{__name__}.math_tokens", "post_text"),
+    **dict.fromkeys(
+        ("ApproachZeroIndexer", "FormulaTreesIndexer", "InOutIndexer", "TangentCFTIndexer", "TangentIndexer"),
+        ("ExpressionIndexer, which `index.indexer()` returns", "pyterrier_mathamr.sparse", "ExpressionIndexer"),
+    ),
     "with_question": ("threads.with_question()", f"{__name__}.threads.transformers", "WithQuestion"),
 }
 

@@ -1,7 +1,4 @@
 from .approach0 import ApproachZeroIndex as ApproachZeroIndex
-from .approach0 import ApproachZeroIndexer as ApproachZeroIndexer
-from .approach0 import ApproachZeroRetriever as ApproachZeroRetriever
-from .approach0 import ApproachZeroScorer as ApproachZeroScorer
 from .colbert import ColBERT as ColBERT
 from .colbert import ColBERTOptions as ColBERTOptions
 from .colbert import ColBERTTraining as ColBERTTraining
@@ -9,7 +6,6 @@ from .edit_distance import EDIT_COSTS as EDIT_COSTS
 from .edit_distance import EditCosts as EditCosts
 from .edit_distance import EditDistanceReranker as EditDistanceReranker
 from .edit_distance import tree_edit_distance as tree_edit_distance
-from .errors import NoModelError as NoModelError
 from .errors import NothingJudgedError as NothingJudgedError
 from .errors import SystemsError as SystemsError
 from .extract import CosineScorer as CosineScorer
@@ -18,10 +14,8 @@ from .formula_ltr import FormulaFeatures as FormulaFeatures
 from .formula_ltr import ListwiseRanker as ListwiseRanker
 from .formula_ltr import PairwiseRanker as PairwiseRanker
 from .formula_trees import FormulaTrees as FormulaTrees
-from .formula_trees import FormulaTreesIndexer as FormulaTreesIndexer
 from .in_out import InOut as InOut
 from .in_out import InOutIndex as InOutIndex
-from .in_out import InOutIndexer as InOutIndexer
 from .in_out import InOutOptions as InOutOptions
 from .in_out import InOutRetriever as InOutRetriever
 from .marf import MaRF as MaRF
@@ -33,7 +27,6 @@ from .math_tokens import math_tokens as math_tokens
 from .structural import StructuralSearch as StructuralSearch
 from .tangent_cft import FastTextOptions as FastTextOptions
 from .tangent_cft import TangentCFT as TangentCFT
-from .tangent_cft import TangentCFTIndexer as TangentCFTIndexer
 from .tangent_s import AlignmentScores as AlignmentScores
 from .tangent_s import TangentS as TangentS
 from .tangent_s import alignment_scores as alignment_scores

@@ -24,8 +24,7 @@ from pyterrier_mathamr._common.errors import MathAMRWarning, require
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.formula.tex.converter import repair
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
-from pyterrier_mathamr.sparse.bm25.lexer import NUMBER, TEXT, lex_latex
-from pyterrier_mathamr.sparse.bm25.symbols import SYMBOL_NAMES
+from pyterrier_mathamr.sparse.tokens import NUMBER, SYMBOL_NAMES, TEXT, lex_latex
 
 OPEN, CLOSE = "{", "}"
 """Tokens of the two ends of an argument."""

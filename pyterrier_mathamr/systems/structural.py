@@ -25,10 +25,10 @@ from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import MathPost, PostFormula
-from pyterrier_mathamr.sparse.bm25 import BM25Index, BM25Retriever
+from pyterrier_mathamr.sparse.bm25 import BM25Index
+from pyterrier_mathamr.sparse.bm25_search import BM25Retriever
 from pyterrier_mathamr.sparse.expressions import formula_trees
-from pyterrier_mathamr.sparse.ranking import SparseRetriever, best_first
-from pyterrier_mathamr.sparse.reading import warn_of_queries
+from pyterrier_mathamr.sparse.index import SparseRetriever, best_first, warn_of_queries
 from pyterrier_mathamr.systems.approach0 import ApproachZeroIndex, PathQuery, path_query, tree_paths
 
 _LEAST_NODES = 3

@@ -28,7 +28,7 @@ from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.sparse.expressions import FormulaRetriever, asked_formula, formula_trees, query_trees
-from pyterrier_mathamr.sparse.ranking import best_first
+from pyterrier_mathamr.sparse.index import best_first
 from pyterrier_mathamr.sparse.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.errors import NothingJudgedError

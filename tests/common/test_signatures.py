@@ -3,7 +3,7 @@
 import inspect
 
 from pyterrier_mathamr import BM25Index, GraphBuilder, MathAMRIndex, QdrantIndex, TangentIndex
-from pyterrier_mathamr.sparse.bm25.retriever import BM25Retriever
+from pyterrier_mathamr.sparse.bm25_search import BM25Retriever
 
 
 def test_a_method_that_constructs_has_the_parameters_of_the_class_and_says_what_it_returns() -> None:

@@ -5,7 +5,7 @@ import pytest
 from pyterrier_mathamr.engine import snippets
 from pyterrier_mathamr.engine.snippets import Matcher, best_piece, best_snippet, marked_post, piece_of
 from pyterrier_mathamr.posts import MathPost, PostFormula, plain_text
-from pyterrier_mathamr.sparse.bm25.tokens import TokenOptions
+from pyterrier_mathamr.sparse.tokens import TokenOptions
 
 
 def post(*sentences: str) -> MathPost:

@@ -13,7 +13,7 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.posts import post_from_any
 from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, post_tokens
-from pyterrier_mathamr.sparse.bm25.tokens import formula_tokens
+from pyterrier_mathamr.sparse.tokens import formula_tokens
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError
 
 DOCUMENTS = [
@@ -153,8 +153,8 @@ def test_a_document_may_be_html_with_a_title(tmp_path: Path) -> None:
 
 def test_the_plain_form_knows_neither_pairs_nor_stems(tmp_path: Path) -> None:
     index = BM25Index(tmp_path / "i").indexer(tokens=PLAIN_TOKENS).index(DOCUMENTS)
-    assert sorted(index.postings().terms)[:3] == ["a", "bounded", "convergent"]
-    assert BM25Index(tmp_path / "i").token_options() == PLAIN_TOKENS
+    assert sorted(index.snapshot().postings.terms)[:3] == ["a", "bounded", "convergent"]
+    assert BM25Index(tmp_path / "i").snapshot().tokens == PLAIN_TOKENS
 
 
 def test_an_empty_frame_gives_an_empty_frame_with_all_columns_without_an_index(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_tf_idf_gives_the_values_worked_by_hand(tmp_path: Path) -> None:
     twice = [{"docno": "twice", "text": "rare rare filler filler"}]
     long = [{"docno": "long", "text": "rare" + 7 * " filler"}]
     index = BM25Index(tmp_path / "p").indexer(tokens=PLAIN_TOKENS).index([*fillers, *rare, *twice, *long])
-    assert index.postings().lengths.mean() == 4
+    assert index.snapshot().postings.lengths.mean() == 4
     tf_idf = index.retriever(weighting="tf-idf")
     found = tf_idf(queries("rare"))
     by_docno = found.set_index("docno")["score"]

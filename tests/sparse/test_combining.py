@@ -14,17 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
+from pyterrier_mathamr.sparse import bm25_search as weights
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.sparse import postings as blocks
 from pyterrier_mathamr.sparse import texts as text_blocks
-from pyterrier_mathamr.sparse import vocabulary as term_blocks
-from pyterrier_mathamr.sparse.bm25 import weighting as weights
-from pyterrier_mathamr.sparse.bm25.weighting import PostingWeights, Weighting
-from pyterrier_mathamr.sparse.expressions import content as expressions
-from pyterrier_mathamr.sparse.expressions.joining import _order
+from pyterrier_mathamr.sparse.bm25_search import PostingWeights, Weighting
+from pyterrier_mathamr.sparse.expressions import parts as expressions
+from pyterrier_mathamr.sparse.expressions.parts import _order
 from pyterrier_mathamr.sparse.postings import Postings, PostingsBuilder, combine
-from pyterrier_mathamr.sparse.texts import Texts
-from pyterrier_mathamr.sparse.vocabulary import Vocabulary, united
+from pyterrier_mathamr.sparse.texts import Texts, Vocabulary, united
 from pyterrier_mathamr.store import Appended, scratch_array
 from pyterrier_mathamr.store.jobs import job
 
@@ -68,7 +66,7 @@ def test_pieces_are_combined_as_if_their_documents_were_counted_at_once(tmp_path
     folder = tmp_path_factory.getbasetemp() if disk else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK", block)
-        patch.setattr(term_blocks, "AT_ONCE", block)
+        patch.setattr(text_blocks, "AT_ONCE", block)
         found = combine([counted(piece) for piece in pieces], numbers, len(documents), folder)
     assert plain(found) == expected
     assert list(found.names) == sorted({token for tokens in expected for token in tokens})
@@ -81,7 +79,7 @@ def test_vocabularies_are_united_in_order_whatever_is_taken_at_a_time(vocabulari
     found: list[str] = []
     numbers: list[list[int]] = [[] for _ in pieces]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(term_blocks, "AT_ONCE", step)
+        patch.setattr(text_blocks, "AT_ONCE", step)
         for terms, places in united([Texts.of(piece) for piece in pieces]):
             assert len(terms) <= max(step, len(pieces))
             for (first, here), number in zip(places, numbers, strict=True):
@@ -128,7 +126,7 @@ def test_formulas_are_in_order_of_expression_and_then_of_id_as_python_has_it(
     pairs: list[tuple[int, str]], step
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_blocks, "_AT_ONCE", step)
+        patch.setattr(text_blocks, "AT_ONCE", step)
         texts = Texts.of(name for _, name in pairs)
         order = _order(np.array([number for number, _ in pairs], dtype=np.int64), texts)
         assert list(texts) == [name for _, name in pairs]

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, PairOptions, TangentIndex
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, PairOptions, TangentIndex, bm25
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.sparse.texts import text_arrays
 from pyterrier_mathamr.store import (
@@ -258,11 +258,8 @@ def test_an_interrupted_build_goes_on_and_gives_the_same(
 
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The docnos of the documents that are taken apart from now on."""
-    from pyterrier_mathamr.sparse.bm25 import indexer as bm25_indexer
-    from pyterrier_mathamr.sparse.expressions import reading as expression_reading
-
     read: list[str] = []
-    for module in (bm25_indexer, expression_reading):
+    for module in (sparse, bm25):
         whole = module.document_post
 
         def reading(row: Any, *, whole: Callable[..., Any] = whole, **options: Any) -> Any:
@@ -372,7 +369,7 @@ def test_options_that_are_none_are_damage(kind: Any, value: Any, tmp_path: Path)
     with index.job("create", {}) as job:
         job.commit({} if value is None else {name: value})
     if kind is BM25Index and value == {}:
-        assert index.token_options().stem  # what is not said is as by default
+        assert index.snapshot().tokens.stem  # what is not said is as by default
     else:
         with pytest.raises(DamagedError, match=name):
             search(index)

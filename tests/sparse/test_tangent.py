@@ -106,7 +106,7 @@ def test_every_formula_of_an_expression_is_found_in_order_of_ids_with_post_and_v
     assert found.score.tolist()[:2] == [1.0, 1.0]
     assert found["rank"].tolist() == list(range(len(found)))
     assert len(index) == 8
-    assert len(index.content().owned) - 1 == 7  # expressions
+    assert len(index.snapshot().expressions.owned) - 1 == 7  # expressions
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 100])
@@ -290,7 +290,7 @@ def test_options_out_of_range_are_refused(index: TangentIndex, name: str, value:
 def test_the_best_are_those_of_sorting_all_formulas(shared_data: Path, tmp_path: Path) -> None:
     posts = islice(ARQMathCollection(shared_data / "arqmath-mini").posts(), 200)
     index = TangentIndex(tmp_path / "f").index({"docno": post.id, "html": post.body} for post in posts)
-    content = index.content()
+    content = index.snapshot().expressions
     scores = np.random.default_rng(1).integers(0, 9, len(content.owned) - 1) / 8  # many ties, some zeros
     of_formulas = np.repeat(scores, np.diff(content.owned))
     docnos = list(index.snapshot())

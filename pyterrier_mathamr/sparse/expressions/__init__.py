@@ -2,27 +2,22 @@
 
 ::
 
-    posts ── reading ──▶ formulas ── trees ──▶ both trees of each
-                                                    │ indexer (joining, ragged: parts, a block at a time)
-                                                    ▼
-                                   content: a payload of distinct expressions, and the formulas that they own
-                                                    │ index: opened for a reader
-                                                    ▼
-    queries ── queries ──▶ both trees of each ── retriever ──▶ ranking
+    posts ── indexer ──▶ both trees of each formula ──▶ parts: payloads of distinct expressions, and their formulas
+                                                          │
+    queries ── index ──▶ both trees of each ──────────────┴──▶ ranking
 """
 
 from __future__ import annotations
 
-from .content import Expressions as Expressions
-from .content import Payload as Payload
-from .content import expression_fields as expression_fields
 from .index import ExpressionIndex as ExpressionIndex
 from .index import ExpressionSnapshot as ExpressionSnapshot
+from .index import FormulaRetriever as FormulaRetriever
+from .index import asked_formula as asked_formula
+from .index import query_formula as query_formula
+from .index import query_trees as query_trees
 from .indexer import ExpressionIndexer as ExpressionIndexer
-from .joining import merging as merging
-from .queries import asked_formula as asked_formula
-from .queries import query_formula as query_formula
-from .queries import query_trees as query_trees
-from .ragged import combined_runs as combined_runs
-from .retriever import FormulaRetriever as FormulaRetriever
-from .trees import formula_trees as formula_trees
+from .indexer import Packing as Packing
+from .indexer import formula_trees as formula_trees
+from .parts import combined_runs as combined_runs
+from .parts import expression_fields as expression_fields
+from .parts import merging as merging

@@ -1,44 +1,35 @@
-"""An index of expressions on disk, and what a reader of it has opened."""
+"""An index of expressions on disk, what a reader of it has opened, and what every search in it does.
+
+::
+
+    queries ──▶ both trees of each ──(a system: scores of all expressions)──▶ the best formulas, by name
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
-from pyterrier_mathamr._common.feedback import counted
-from pyterrier_mathamr.formula import FormulaPair
-from pyterrier_mathamr.sparse.index import BuiltOnce
-from pyterrier_mathamr.sparse.ranking import Remembered
+from pyterrier_mathamr._common.feedback import counted, progress
+from pyterrier_mathamr._common.frames import is_missing, ranking_frame
+from pyterrier_mathamr._common.parameters import method
+from pyterrier_mathamr.explain import Asked, AskedError, QueryRow, read_asked
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.posts import PostFormula, is_formula, strip_delimiters
+from pyterrier_mathamr.sparse.index import BuiltOnce, Found, Remembered, SparseRetriever, warn_of_queries
 from pyterrier_mathamr.sparse.texts import read_texts
 from pyterrier_mathamr.store import Kind, Rows, Snapshot
 
-from .content import KEY_BYTES, Expressions, P, digests, expression_key, keys_of
+from .indexer import ExpressionIndexer, Packing, formula_trees
+from .parts import KEY_BYTES, Expressions, P, digests, expression_key, keys_of
 
 _AT_ONCE = 4096
-
-
-class ExpressionIndex(BuiltOnce):
-    """An index of the formulas of posts, stored once for each expression."""
-
-    KEEPS_FIRST = True
-    HOLDS = "formula"
-
-    def more_counts(self) -> list[str]:
-        """List the number of distinct expressions, those of each part."""
-        return [counted(sum(len(part["keys"]) for part in self.snapshot().parts), "expression")]
-
-    def get_corpus_iter(self) -> Iterator[dict[str, str]]:
-        """Yield ``docno`` (the formula's id), ``post_id`` and ``visual_id`` of each formula."""
-        for part in self.snapshot().parts:
-            rows = np.flatnonzero(part.alive)
-            for some in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)):
-                texts = part.ids.texts(some), read_texts(part, "post_ids", some), read_texts(part, "visual_ids", some)
-                for docno, post_id, visual_id in zip(*texts, strict=True):
-                    yield {"docno": docno, "post_id": post_id, "visual_id": visual_id}
 
 
 class ExpressionSnapshot(Snapshot, Generic[P]):
@@ -77,3 +68,114 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
         for part, places, rows in self.by_part(self.live[numbers]):
             found[places] = read_texts(part, name, rows)
         return list(found)
+
+
+S = TypeVar("S", bound=ExpressionSnapshot[Any])
+
+
+class ExpressionIndex(BuiltOnce, Generic[S]):
+    """An index of the formulas of posts, stored once for each expression."""
+
+    KEEPS_FIRST = True
+    HOLDS = "formula"
+    SNAPSHOT: ClassVar[type[Any]]
+
+    indexer = method(ExpressionIndexer)
+
+    def packing(self) -> Packing:
+        """Say what the index keeps of an expression."""
+        raise NotImplementedError
+
+    def snapshot(self) -> S:
+        """Return the current state; an index of several parts is combined in memory, until it is compacted."""
+        return cast("S", super().snapshot())
+
+    def open_snapshot(self) -> Snapshot:
+        """Open the index."""
+        opened: Snapshot = self.SNAPSHOT(self.path)
+        return opened
+
+    def more_counts(self) -> list[str]:
+        """List the number of distinct expressions, those of each part."""
+        return [counted(sum(len(part["keys"]) for part in self.snapshot().parts), "expression")]
+
+    def get_corpus_iter(self) -> Iterator[dict[str, str]]:
+        """Yield ``docno`` (the formula's id), ``post_id`` and ``visual_id`` of each formula."""
+        for part in self.snapshot().parts:
+            rows = np.flatnonzero(part.alive)
+            for some in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)):
+                texts = part.ids.texts(some), read_texts(part, "post_ids", some), read_texts(part, "visual_ids", some)
+                for docno, post_id, visual_id in zip(*texts, strict=True):
+                    yield {"docno": docno, "post_id": post_id, "visual_id": visual_id}
+
+
+def query_trees(queries: pd.DataFrame, store: FormulaStore | None) -> list[FormulaPair]:
+    """Read the formula of each query: official trees where the store has its ``formula_id``."""
+    trees = formula_trees([query_formula(row) for row in queries.to_dict("records")], store)
+    unread = [qid for qid, pair in zip(queries["qid"], trees, strict=True) if pair.slt is None and pair.opt is None]
+    warn_of_queries(unread, "they are no formula", "Give each a formula in LaTeX, in `latex` or `query`.")
+    return trees
+
+
+def asked_formula(query: QueryRow, docno: str | None, system: str) -> tuple[Asked, PostFormula]:
+    """Read what an explanation of a formula's score is asked for."""
+    asked = read_asked(query, docno, system)
+    if all(is_missing(asked.row.get(name)) for name in ("latex", "query")):
+        raise AskedError(system, "the row has no formula", "Give it `latex`, or `query`.")
+    return asked, query_formula(asked.row)
+
+
+def query_formula(query: Mapping[Any, Any]) -> PostFormula:
+    """Read the formula of a query, from ``latex`` or ``query``; what is no formula is blank."""
+    text, formula_id = (
+        next((str(query[name]) for name in names if not is_missing(query.get(name))), "")
+        for names in (("latex", "query"), ("formula_id",))
+    )
+    return PostFormula(strip_delimiters(text) if is_formula(text) else "", formula_id)
+
+
+Q = TypeVar("Q")
+"""What a query is to a system: its trees, or what is made of them."""
+
+
+class FormulaRetriever(SparseRetriever):
+    """Ranks the formulas of an index of expressions for the formula of each query."""
+
+    inputs = (("latex",), ("query",))
+    outputs = ("docno", "post_id", "visual_id", "score", "rank")
+    num_results: int
+    store: FormulaStore | None
+    verbose: bool
+
+    def rank_scores(
+        self,
+        queries: pd.DataFrame,
+        snapshot: ExpressionSnapshot[Any],
+        score: Callable[[FormulaPair], npt.NDArray[np.float64]],
+        *,
+        above: float = 0.0,
+    ) -> pd.DataFrame:
+        """Rank by the scores that all expressions have for the trees of each query, those above a bound."""
+
+        def find(pair: FormulaPair) -> Found:
+            return snapshot.expressions.best(score(pair), self.num_results, snapshot.formula_ids, above=above)
+
+        return self.rank_each(queries, query_trees(queries, self.store), snapshot, find)
+
+    def rank_each(
+        self, queries: pd.DataFrame, read: Sequence[Q], snapshot: ExpressionSnapshot[Any], find: Callable[[Q], Found]
+    ) -> pd.DataFrame:
+        """Rank for what was read of each query.
+
+        Args:
+            queries: at least one.
+            read: what was read of each.
+            snapshot: the index.
+            find: returns the formulas that one of them finds.
+
+        Returns:
+            The queries with :attr:`outputs`; ``docno`` is the formula's id.
+        """
+        found = [find(each) for each in progress(read, self.label, "queries", verbose=self.verbose)]
+        names = {"docno": snapshot.formula_ids, "post_id": snapshot.post_ids, "visual_id": snapshot.visual_ids}
+        return ranking_frame(queries, found, **names)

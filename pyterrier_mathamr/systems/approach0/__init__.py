@@ -2,18 +2,16 @@
 
 ::
 
-    operator tree ── rules, tree ──▶ canonical form ── paths ──▶ leaf-root paths ── sectors, payload ──▶ lists of paths
-                                                          │                                                   │
-    query's formula ──────────────────────────────────────┴── query ──▶ search ──▶ bounds ──▶ scoring ──▶ ranking
+    operator tree ── tree ──▶ canonical form, leaf-root paths ── path_lists ──▶ lists of paths on disk
+                                          │                                          │
+    query's formula ──────────────────────┴── search: bounds, exact scores ──────────┴──▶ index: ranking
 """
 
 from __future__ import annotations
 
-from .explanation import tree_paths as tree_paths
 from .index import ApproachZeroIndex as ApproachZeroIndex
-from .index import ApproachZeroSnapshot as ApproachZeroSnapshot
-from .indexer import ApproachZeroIndexer as ApproachZeroIndexer
-from .query import PathQuery as PathQuery
-from .query import path_query as path_query
-from .retriever import ApproachZeroRetriever as ApproachZeroRetriever
-from .scorer import ApproachZeroScorer as ApproachZeroScorer
+from .index import ApproachZeroRetriever as ApproachZeroRetriever
+from .index import ApproachZeroScorer as ApproachZeroScorer
+from .index import tree_paths as tree_paths
+from .path_lists import PathQuery as PathQuery
+from .path_lists import path_query as path_query

@@ -1,24 +1,247 @@
-"""An index of Approach Zero on disk, and what a reader of it has opened."""
+"""An index of Approach Zero on disk, searching it, scoring given formulas with it, and why a formula has its score."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar, cast
+from math import nan
+from typing import ClassVar
 
 import numpy as np
+import pandas as pd
+import pyterrier as pt
 
-from pyterrier_mathamr._common.parameters import method
-from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionSnapshot
-from pyterrier_mathamr.sparse.index import SparseIndex
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
+from pyterrier_mathamr._common.parameters import FRACTION, Rule, method
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.sparse.expressions import (
+    ExpressionIndex,
+    ExpressionSnapshot,
+    FormulaRetriever,
+    Packing,
+    asked_formula,
+    formula_trees,
+    query_trees,
+)
+from pyterrier_mathamr.sparse.index import Found, SparseIndex, warn_of_queries
 from pyterrier_mathamr.store import Rows
 
-from .indexer import ApproachZeroIndexer
-from .payload import APPROACH0, PathLists
-from .retriever import ApproachZeroRetriever
-from .scorer import ApproachZeroScorer
+from .path_lists import APPROACH0, PathLists, PathListsBuilder, PathQuery, indexed_paths, path_query
+from .search import Constants, Search, common_paths, score_expressions
+from .tree import FormulaPaths, canonical_tree, formula_paths, path_names
+
+_CONSTANTS: Mapping[str, Rule] = {"eta": FRACTION, "b1": FRACTION, "b2": FRACTION}
+_PAPER = "https://doi.org/10.1007/978-3-030-45439-5_47"
 
 
-class ApproachZeroIndex(ExpressionIndex, SparseIndex):
+def asked_paths(queries: pd.DataFrame, store: FormulaStore | None) -> list[FormulaPaths]:
+    """List the paths of the formula of each query (see :func:`query_trees`); a query without operator tree has none."""
+    pairs = query_trees(queries, store)
+    without = [qid for qid, pair in zip(queries["qid"], pairs, strict=True) if pair.slt is not None and not pair.opt]
+    warn_of_queries(without, "they have no operator tree", "Search for them with TangentIndex.")
+    return [tree_paths(pair) for pair in pairs]
+
+
+def tree_paths(pair: FormulaPair) -> FormulaPaths:
+    """List the paths of a formula; one without operator tree has none."""
+    return FormulaPaths(0, [], {}) if pair.opt is None else formula_paths(canonical_tree(pair.opt))
+
+
+class _Scoring:
+    """What the retriever and the scorer share: the constants of the score, and its explanation."""
+
+    label, help_url = "Approach Zero", _PAPER
+    approach_zero_index: ApproachZeroIndex
+    eta: float
+    b1: float
+    b2: float
+    store: FormulaStore | None
+
+    @property
+    def _constants(self) -> Constants:
+        return Constants(self.eta, self.b1, self.b2)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each path that a formula has in common with the query contributes to its score.
+
+        Args:
+            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
+                name the formula that is found.
+            docno: the id of any formula of the index; by default the ``docno`` of the row.
+
+        Raises:
+            AskedError: the row has no query, or no formula is named.
+            UnknownIdError: the index does not hold the formula.
+        """
+        (asked, formula), snapshot = asked_formula(query, docno, self.label), self.approach_zero_index.snapshot()
+        rows, index = snapshot.expressions_of([asked.docno]), snapshot.expressions.payload
+        pair = formula_trees([formula], self.store)[0]
+        sought = path_query(tree_paths(pair), index)
+        scored = score_expressions(sought, index.of, rows, self._constants)
+        row, latex = asked.formula()
+        parts = []
+        if pair.opt is not None and scored.ends[0] >= 0:
+            factor = float(scored.symbols[0] * self._constants.penalties(index.of.leaves[rows])[0])
+            gained = common_paths(sought, index.of, int(scored.roots[0]), int(scored.ends[0]))
+            names = path_names(canonical_tree(pair.opt), gained)
+            parts = [
+                Part(
+                    self.label, f"path {names[key]}", formula.latex, "formula", latex, nan, nan, weight * factor, 0, row
+                )
+                for key, weight in gained.items()
+            ]
+        return asked.explained(parts)
+
+
+class ApproachZeroRetriever(_Scoring, FormulaRetriever):
+    r"""Ranks formulas by the greatest common sub-structure of operator trees, as Approach Zero.
+
+    The score is w* · S_sym · P (equation 5 of the paper): the PathIDF of the paths that two sub-trees have in common,
+    summed for the best two (equation 2); how well their symbols agree (equation 3); a penalty of length (equation 4).
+    Formulas of the same score are in order of their ids. A query is ``latex``, or ``query`` that is one formula in
+    LaTeX, with or without dollars. What is no formula finds nothing, with a warning.
+
+    The search is exact: lists of paths are left out only where they cannot change the results. The paper is silent
+    where several pairs of sub-trees are equally good (the best symbol score counts), and on the order of symbols that
+    occur equally often (that of the formula).
+
+    Args:
+        approach_zero_index: the index.
+        num_results: the number of formulas for each query; those without a common path are left out.
+        eta: how much long formulas are penalized, 0 to 1.
+        b1: points of two leaves with the same symbol below other operators, 0 to 1.
+        b2: points of two leaves with different symbols, 0 to 1.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        verbose: show a progress bar.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        pipeline = ApproachZeroIndex("formulas.a0").retriever(num_results=100)
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = {**FormulaRetriever.checks, **_CONSTANTS}
+
+    def __init__(
+        self,
+        approach_zero_index: ApproachZeroIndex,
+        num_results: int = 1000,
+        *,
+        eta: float = 0.3,
+        b1: float = 0.94,
+        b2: float = 0.9,
+        store: FormulaStore | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__()
+        self.approach_zero_index, self.num_results = approach_zero_index, num_results
+        self.eta, self.b1, self.b2, self.store, self.verbose = eta, b1, b2, store, verbose
+
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row; ``docno`` is the formula's id."""
+        snapshot = self.approach_zero_index.snapshot()
+
+        def find(paths: FormulaPaths) -> Found:
+            return self.find(snapshot, path_query(paths, snapshot.expressions.payload))
+
+        return self.rank_each(queries, asked_paths(queries, self.store), snapshot, find)
+
+    def find(self, snapshot: ApproachZeroSnapshot, query: PathQuery) -> Found:
+        """Find the formulas of an index with the best scores for one query."""
+        index, constants = snapshot.expressions.payload, self._constants
+        penalties = constants.penalties(index.of.leaves)
+        search = Search(query, index, snapshot.sizes, penalties, constants, self.num_results)
+        return snapshot.expressions.best(search.run(), self.num_results, snapshot.formula_ids)
+
+
+class ApproachZeroScorer(_Scoring, Leaf, Transformer):
+    """Ranks the formulas of a ranking anew by the score of Approach Zero, whatever found them.
+
+    The rows come back by query (as they come), descending score, ascending docno, with all their columns. A formula
+    without a common path scores 0.
+
+    Args:
+        approach_zero_index: the index.
+        eta: see :class:`ApproachZeroRetriever`.
+        b1: likewise.
+        b2: likewise.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        verbose: show a progress bar.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        TangentIndex("formulas.tangent").retriever() >> ApproachZeroIndex("formulas.a0").scorer()
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = _CONSTANTS
+
+    def __init__(
+        self,
+        approach_zero_index: ApproachZeroIndex,
+        *,
+        eta: float = 0.3,
+        b1: float = 0.94,
+        b2: float = 0.9,
+        store: FormulaStore | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__()
+        self.approach_zero_index, self.eta, self.b1, self.b2 = approach_zero_index, eta, b1, b2
+        self.store, self.verbose = store, verbose
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking of formulas.
+
+        Args:
+            inp: ``qid``, ``docno`` (ids of formulas), and ``latex`` or ``query`` that is one formula.
+
+        Returns:
+            The same rows, ordered, with ``score`` and ``rank``.
+
+        Raises:
+            UnknownIdError: the index does not hold some of the formulas; it names them.
+        """
+        with pt.validate.any(inp, context=self) as validation:
+            validation.result_frame(extra_columns=["latex"])
+            validation.result_frame(extra_columns=["query"])
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        snapshot, constants = self.approach_zero_index.snapshot(), self._constants
+        index, rows = snapshot.expressions.payload, snapshot.expressions_of(inp["docno"].astype(str).tolist())
+        penalties = constants.penalties(index.of.leaves)
+        codes, _ = pd.factorize(inp["qid"])
+        queries = asked_paths(inp.drop_duplicates("qid"), self.store)
+        scores = np.zeros(len(inp))
+        for number, paths in enumerate(progress(queries, self.label, "queries", verbose=self.verbose)):
+            places = np.flatnonzero(codes == number)
+            found = score_expressions(path_query(paths, index), index.of, rows[places], constants)
+            scores[places] = found.structure * found.symbols * penalties[rows[places]]
+        return ordered_by_score(inp, scores)
+
+
+class ApproachZeroSnapshot(ExpressionSnapshot[PathLists]):
+    """An index of Approach Zero as it was when it was opened."""
+
+    KIND, payload = APPROACH0, PathLists
+
+    @cached_property
+    def sizes(self) -> Rows:
+        """How many formulas each expression owns: int64 ``[x]``."""
+        of = self.expressions
+        found = np.zeros(len(of.payload.of.leaves), dtype=np.int64)
+        np.add.at(found, of.numbers, np.diff(of.owned))
+        return found
+
+
+class ApproachZeroIndex(ExpressionIndex[ApproachZeroSnapshot], SparseIndex):
     r"""An inverted index over leaf-root paths of operator trees, after the formula search of Approach Zero.
 
     Zhong, Xie and Lin, "Applying structural and dense semantic matching for the ARQMath Lab 2022", CLEF 2022; Zhong,
@@ -36,41 +259,19 @@ class ApproachZeroIndex(ExpressionIndex, SparseIndex):
         formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
     """
 
-    KIND = APPROACH0
+    KIND, SNAPSHOT = APPROACH0, ApproachZeroSnapshot
     ARTIFACT_TYPE, ARTIFACT_FORMAT = APPROACH0.type, APPROACH0.format
 
-    schematic: ClassVar[dict[str, str]] = {
-        "label": "Approach Zero Index",
-        "help_url": "https://doi.org/10.1007/978-3-030-45439-5_47",
-    }
+    schematic: ClassVar[dict[str, str]] = {"label": "Approach Zero Index", "help_url": _PAPER}
 
     @staticmethod
     def example() -> ApproachZeroIndex:
         """Return an index that is not built."""
         return ApproachZeroIndex("index.a0")
 
-    indexer = method(ApproachZeroIndexer)
     retriever = method(ApproachZeroRetriever)
     scorer = method(ApproachZeroScorer)
 
-    def snapshot(self) -> ApproachZeroSnapshot:
-        """Return the current state; an index of several parts is combined in memory, until it is compacted."""
-        return cast("ApproachZeroSnapshot", super().snapshot())
-
-    def open_snapshot(self) -> ApproachZeroSnapshot:
-        """Open the index."""
-        return ApproachZeroSnapshot(self.path)
-
-
-class ApproachZeroSnapshot(ExpressionSnapshot[PathLists]):
-    """An index of Approach Zero as it was when it was opened."""
-
-    KIND, payload = APPROACH0, PathLists
-
-    @cached_property
-    def sizes(self) -> Rows:
-        """How many formulas each expression owns: int64 ``[x]``."""
-        of = self.expressions
-        found = np.zeros(len(of.payload.of.leaves), dtype=np.int64)
-        np.add.at(found, of.numbers, np.diff(of.owned))
-        return found
+    def packing(self) -> Packing:
+        """Say what the index keeps of an expression: the paths of its operator tree."""
+        return Packing(PathListsBuilder, indexed_paths)

@@ -1,20 +1,221 @@
-"""The canonical operator tree of Approach Zero: what should match has the same tokens on its way to the root.
+"""The canonical operator tree of Approach Zero, and its leaf-root paths.
 
-``x^2-1`` as Tangent-S has it, and in canonical form; a token of :data:`UNORDERED` puts no rank on the paths below it::
+What should match has the same tokens on its way to the root. Tokens are those of the search engine's own grammar:
+variables with and without scripts share ``SUBSUP`` and ``BASE``, all relations share ``REL``, sums are flat and hold
+signs, and a function is a factor before its arguments. ``x^2-1`` as Tangent-S has it, and in canonical form::
 
     O!minus ──0── O!SUP ──0── V!𝑥          ADD ──── SUBSUP ──── BASE ──── VAR 𝑥
             │           └─1── N!2             │              └── SUPSCRIPT ──── NUM 2
             └─1── N!1                         └── ONE, sign -1
+
+Its three leaves begin the paths; those of ``x``, each with the node where it ends::
+
+    VAR/BASE             BASE
+    VAR/BASE/SUBSUP      SUBSUP
+    VAR/BASE/SUBSUP/ADD  ADD
+
+All leaves below a node whose paths to it have the same tokens are a sector; in ``x^2+x`` that of the last path has
+width 2 at the root. Where the order of operands has a meaning, their place is a token of the path, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
-from pyterrier_mathamr.formula import FormulaTree
+from pyterrier_mathamr.formula import RELATIONS, FormulaTree
 
-from .rules import MOST_LEAVES, OperatorNode, operator_node
+MOST_LEAVES = 64
+"""Leaves of a formula that are used."""
+
+_SCRIPTS = {"O!SUP": "SUPSCRIPT", "O!SUB": "SUBSCRIPT"}
+_NUMBERS = {"N!1": "ONE", "N!0": "ZERO"}
+_LEAVES = {
+    "V": "VAR", "-": "VAR", "N": "NUM", "C": "CONST", "F": "FUN", "O": "FUN", "U": "FUN", "T": "TEXT", "?": "WILDCARD"
+}  # fmt: skip
+_SUMS = frozenset({"sum", "product", "union", "intersect", "coproduct", "direct-sum", "tensor-product"})
+_LIMITS = frozenset({"limit", "limit-supremum", "limit-infimum", "supremum", "infimum"})
+
+
+class OperatorNode:
+    """A node of a canonical tree.
+
+    Attributes:
+        token: what paths are made of.
+        symbol: what is compared beside the token.
+        kids: the operands.
+        ordered: whether their order has a meaning.
+        sign: -1 for what is subtracted.
+        leaves: how many are below it; 1 for a leaf.
+    """
+
+    __slots__ = ("kids", "leaves", "ordered", "sign", "symbol", "token")
+
+    def __init__(
+        self, token: str, symbol: str = "", kids: Sequence[OperatorNode] = (), *, ordered: bool = False, sign: int = 1
+    ) -> None:
+        self.token, self.symbol, self.kids, self.ordered, self.sign = token, symbol or token, kids, ordered, sign
+        self.leaves: int = sum(kid.leaves for kid in kids) if kids else 1
+
+    def signed(self, sign: int) -> OperatorNode:
+        """Return the node, or its opposite."""
+        if sign == 1:
+            return self
+        return OperatorNode(self.token, self.symbol, self.kids, ordered=self.ordered, sign=-self.sign)
+
+
+Nodes = Sequence[OperatorNode]
+Rule = Callable[[str, Nodes], OperatorNode]
+
+
+def operator_node(label: str, kids: Nodes) -> OperatorNode:
+    """Make the node of an operator of Tangent-S, or of a leaf."""
+    if not kids:
+        return _leaf(label)
+    rule = _RULES.get(label) or _RULES.get(label[:4]) or _RULES.get(label[:2], _ordered)
+    return rule(label, kids)
+
+
+def _leaf(label: str) -> OperatorNode:
+    """A variable is its own base, so that ``x`` and ``x_i`` share paths; a number or name is its type."""
+    if label[:2] == "V!":
+        return _scripted(OperatorNode("VAR", label))
+    return OperatorNode(_NUMBERS.get(label) or _big(label) or _LEAVES.get(label[:1], "EMPTY"), label)
+
+
+def _big(label: str) -> str:
+    """Return the token of an operator with bounds; empty for any other."""
+    name = label.partition("!")[2]
+    if label[:1] not in "OU":
+        return ""
+    return "SUM" if name in _SUMS else "LIM" if name in _LIMITS else "INT" if name.endswith(("int", "integral")) else ""
+
+
+def _scripted(base: OperatorNode) -> OperatorNode:
+    """Return what scripts are attached to."""
+    return base if base.token == "SUBSUP" else OperatorNode("SUBSUP", kids=(OperatorNode("BASE", kids=(base,)),))
+
+
+def _script(label: str, kids: Nodes) -> OperatorNode:
+    """Attach scripts beside the others of the same base: ``x_i^2`` has one node with three operands."""
+    of = _scripted(kids[0])
+    below = [OperatorNode(_SCRIPTS[label], kids=(kid,)) for kid in kids[1:]]
+    return OperatorNode("SUBSUP", kids=(*of.kids, *below))
+
+
+def _merged(token: str, kids: Nodes) -> OperatorNode:
+    """Make an operator whose operands in any order include those of the same operator below it."""
+    flat: list[OperatorNode] = []
+    for kid in kids:
+        flat += [below.signed(kid.sign) for below in kid.kids] if kid.token == token else [kid]
+    return OperatorNode(token, kids=tuple(flat))
+
+
+def _sum(label: str, kids: Nodes) -> OperatorNode:
+    """Sums and differences, of one operand, too: the sign of an operand is no node."""
+    first = -1 if label == "O!minus" and len(kids) == 1 else 1
+    rest = -1 if label == "O!minus" else 1
+    return _merged("ADD", [kids[0].signed(first), *(kid.signed(rest) for kid in kids[1:])])
+
+
+def _product(_: str, kids: Nodes) -> OperatorNode:
+    return _merged("TIMES", kids)
+
+
+def _function(label: str, kids: Nodes) -> OperatorNode:
+    """``sin x`` is a product of ``sin`` and ``x``."""
+    return OperatorNode("TIMES", kids=(OperatorNode("FUN", label), *kids))
+
+
+def _applied(_: str, kids: Nodes) -> OperatorNode:
+    """An operator that is a tree, such as a sum with bounds, is a factor before its operand, which stays one."""
+    return OperatorNode("TIMES", kids=tuple(kids))
+
+
+def _bounded(label: str, kids: Nodes) -> OperatorNode:
+    """A sum, an integral or a limit without bounds, likewise."""
+    operands = [kid for kid in kids if kid.token != "EMPTY"]
+    return OperatorNode("TIMES", kids=(_scripted(OperatorNode(_big(label), label)), *operands))
+
+
+def _relation(label: str, kids: Nodes) -> OperatorNode:
+    return OperatorNode("REL", label, tuple(kids))
+
+
+def _chain(label: str, kids: Nodes) -> OperatorNode:
+    """``a=b=c`` is one relation of three; relations of several kinds are listed, with the operands that they share."""
+    if not all(kid.token == "REL" for kid in kids):
+        return _unordered(label, kids)
+    relations, single = [kids[0]], True
+    for kid in kids[1:]:
+        single = single and len(kid.kids) == 1 and kid.symbol == kids[0].symbol
+        before = relations[-1].kids[-1:] if len(kid.kids) == 1 else ()
+        relations.append(OperatorNode("REL", kid.symbol, (*before, *kid.kids)))
+    if single:
+        return OperatorNode("REL", kids[0].symbol, tuple(operand for kid in kids for operand in kid.kids))
+    return OperatorNode("SEP", kids=tuple(relations))
+
+
+def _list(_: str, kids: Nodes) -> OperatorNode:
+    return _merged("SEP", kids)
+
+
+def _group(label: str, kids: Nodes) -> OperatorNode:
+    """Brackets around one thing, or around several with commas between them."""
+    inner = kids if len(kids) == 1 else (_merged("SEP", kids),)
+    return OperatorNode("GROUP", label[:3] if label[0] == "M" else label, tuple(inner))
+
+
+def _matrix(_: str, kids: Nodes) -> OperatorNode:
+    return kids[0]
+
+
+def _rows(_: str, kids: Nodes) -> OperatorNode:
+    return OperatorNode("TAB_ROW", kids=tuple(kids))
+
+
+def _columns(_: str, kids: Nodes) -> OperatorNode:
+    return OperatorNode("TAB_COL", kids=tuple(kids))
+
+
+def _unordered(label: str, kids: Nodes) -> OperatorNode:
+    return OperatorNode(label[2:], label, tuple(kids))
+
+
+def _fragments(label: str, kids: Nodes) -> OperatorNode:
+    """What could not be read: its parts in any order."""
+    return OperatorNode("ROW", label, tuple(kid for kid in kids if kid.symbol != "O!fragments") or tuple(kids))
+
+
+def _ordered(label: str, kids: Nodes) -> OperatorNode:
+    return OperatorNode(label[2:], label, tuple(kids), ordered=True)
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_SCRIPTS, _script),
+    "U!plus": _sum,
+    "O!minus": _sum,
+    "U!times": _product,
+    "F!⋅": _product,
+    "F!": _function,
+    "+!": _applied,
+    **{f"O!{name}": _bounded for name in (*_SUMS, *_LIMITS, "int", "contour-integral", "double-integral")},
+    **dict.fromkeys(RELATIONS, _relation),
+    "U!and": _chain,
+    "O!form-seq": _list,
+    "M!L-": _list,
+    **{f"O!interval({ends})": _group for ends in ("O-O", "O-C", "C-O", "C-C")},
+    "M!": _group,
+    "O!matrix": _matrix,
+    "M!M-": _rows,
+    "M!R!": _columns,
+    "U!": _unordered,
+    "E!": _fragments,
+}
+"""By label, by its first four letters, or by its first two; any other operator keeps the order of its operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +297,123 @@ def _flat(root: OperatorNode) -> OperatorTree:
         else:
             leaves.append(number)
     return OperatorTree(tokens, symbols, signs, parents, ranks, leaves, root.leaves)
+
+
+_NOT_COMPARED = frozenset({"BASE", "SUBSCRIPT", "SUPSCRIPT", "TAB_ROW", "TAB_COL", "SEP"})
+_COMPARED = 4  # operators above a leaf
+
+
+class Leaves(NamedTuple):
+    """The leaves of a sector that have the same symbol.
+
+    Attributes:
+        symbol: of these leaves.
+        first: the number of the formula's first leaf with this symbol, 0 to 63.
+        width: how many leaves.
+        operators: the fingerprint of the first: the symbols and signs of up to four operators above it.
+    """
+
+    symbol: str
+    first: int
+    width: int
+    operators: str
+
+
+class RootEnd(NamedTuple):
+    """A node where paths end.
+
+    Attributes:
+        leaves: the number of leaves below it.
+        sectors: key of a path to the leaves that it comes from, in the order of the formula.
+    """
+
+    leaves: int
+    sectors: dict[int, list[Leaves]]
+
+
+class FormulaPaths(NamedTuple):
+    """The paths of a formula.
+
+    Attributes:
+        size: the number of its leaves.
+        roots: the nodes where paths end, in depth-first order.
+        symbols: symbol to the number of leaves that have it, in the order of the formula.
+    """
+
+    size: int
+    roots: list[RootEnd]
+    symbols: dict[str, int]
+
+
+@lru_cache(maxsize=1 << 18)
+def extended(key: int, token: str) -> int:
+    """Return the key of a path with one more token: 64 bits that identify its tokens; 0 is the key of no tokens."""
+    digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8, key=key.to_bytes(8, "little"))
+    return int.from_bytes(digest.digest(), "little")
+
+
+def formula_paths(tree: OperatorTree, share: float = 0.0) -> FormulaPaths:
+    """List the paths of a formula: the prefixes of two tokens and more of all leaf-root paths that end at a node."""
+    below = _leaves_below(tree)
+    least = share * len(tree.leaves)
+    counted: list[dict[int, list[Leaves]]] = [{} for _ in below]
+    marks = [("\t-" if sign < 0 else "\t+") + symbol for sign, symbol in zip(tree.signs, tree.symbols, strict=True)]
+    firsts: dict[str, int] = {}
+    for number, leaf in enumerate(tree.leaves):
+        symbol = tree.symbols[leaf]
+        first = firsts.setdefault(symbol, number)
+        key, operators, compared = extended(0, tree.tokens[leaf]), "-" if tree.signs[leaf] < 0 else "", 0
+        node, parent = leaf, tree.parents[leaf]
+        if parent < 0:
+            counted[node][key] = [Leaves(symbol, first, 1, operators)]
+        while parent >= 0:
+            if tree.ranks[node]:
+                key = extended(key, f"RANK_{tree.ranks[node]}")
+            node, token = parent, tree.tokens[parent]
+            key, parent = extended(key, token), tree.parents[node]
+            if compared < _COMPARED and token not in _NOT_COMPARED:
+                operators += marks[node]
+                compared += 1
+            if below[node] > least:
+                _count(counted[node].setdefault(key, []), symbol, first, operators)
+    roots = [RootEnd(leaves, sectors) for leaves, sectors in zip(below, counted, strict=True) if sectors]
+    symbols = [tree.symbols[leaf] for leaf in tree.leaves]
+    return FormulaPaths(tree.size, roots, {symbol: symbols.count(symbol) for symbol in firsts})
+
+
+def path_names(tree: OperatorTree, keys: Container[int]) -> dict[int, str]:
+    """Spell some paths of a formula: their tokens from the leaf up, such as ``VAR/BASE/SUBSUP``."""
+    names: dict[int, str] = {}
+    for leaf in tree.leaves:
+        tokens = [tree.tokens[leaf]]
+        key, node = extended(0, tokens[0]), leaf
+        while True:
+            if key in keys and key not in names:
+                names[key] = "/".join(tokens)
+            if tree.parents[node] < 0:
+                break
+            rank = [f"RANK_{tree.ranks[node]}"] if tree.ranks[node] else []
+            node = tree.parents[node]
+            for token in (*rank, tree.tokens[node]):
+                tokens.append(token)
+                key = extended(key, token)
+    return names
+
+
+def _leaves_below(tree: OperatorTree) -> list[int]:
+    """Count the leaves below each node; a leaf has itself."""
+    below = [0] * len(tree.tokens)
+    for leaf in tree.leaves:
+        below[leaf] = 1
+    for node in range(len(below) - 1, 0, -1):
+        below[tree.parents[node]] += below[node]
+    return below
+
+
+def _count(sector: list[Leaves], symbol: str, first: int, operators: str) -> None:
+    """Count one more leaf of a sector."""
+    for place, same in enumerate(sector):
+        if same.first == first:
+            sector[place] = Leaves(symbol, first, same.width + 1, same.operators)
+            return
+    sector.append(Leaves(symbol, first, 1, operators))

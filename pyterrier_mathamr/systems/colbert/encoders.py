@@ -21,7 +21,7 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, Reading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
-from pyterrier_mathamr.sparse.reading import document_post, query_post
+from pyterrier_mathamr.sparse.index import document_post, query_post
 from pyterrier_mathamr.systems.language_models import (
     Precision,
     check_documents,

@@ -2,11 +2,9 @@
 
 ::
 
-    both trees ──model──▶ float32 [nodes, d] ──indexer──▶ payload: node_rows of distinct expressions ──index
-                                  │                                            │
-                                  └──retriever── MaxSim in each graph ─────────┴── combining ──▶ ranking of formulas
-
-The model is that of ``model/in_out``.
+    both trees ──model/in_out──▶ float32 [nodes, d] ── node_rows ──▶ vectors of distinct expressions on disk
+                                       │                                   │
+                 query's formula ──────┴── index: MaxSim in each graph ────┴──▶ ranking of formulas
 """
 
 from __future__ import annotations
@@ -14,10 +12,7 @@ from __future__ import annotations
 from pyterrier_mathamr.model.in_out import InOut as InOut
 from pyterrier_mathamr.model.in_out import InOutOptions as InOutOptions
 
-from .combining import Combine as Combine
-from .combining import Scale as Scale
+from .index import Combine as Combine
 from .index import InOutIndex as InOutIndex
-from .index import InOutIndexer as InOutIndexer
-from .index import InOutSnapshot as InOutSnapshot
-from .payload import NodeEncoder as NodeEncoder
-from .retriever import InOutRetriever as InOutRetriever
+from .index import InOutRetriever as InOutRetriever
+from .index import Scale as Scale

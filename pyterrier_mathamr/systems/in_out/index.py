@@ -1,87 +1,189 @@
-"""An In+Out index on disk, and what a reader of it has opened."""
+"""An In+Out index on disk, and the search in it: MaxSim in each of two graphs, combined."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast, get_args
+from typing import ClassVar, Literal, Self, get_args
 
+import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.feedback import counted
-from pyterrier_mathamr._common.parameters import method
-from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr._common.parameters import Rule, method, one_of
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed
+from pyterrier_mathamr.fusion.reciprocal_rank import RRF_K
 from pyterrier_mathamr.index.errors import check_model
-from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionIndexer, ExpressionSnapshot
+from pyterrier_mathamr.sparse.expressions import (
+    ExpressionIndex,
+    ExpressionSnapshot,
+    FormulaRetriever,
+    Packing,
+    asked_formula,
+    formula_trees,
+)
 from pyterrier_mathamr.sparse.index import SparseIndex
-from pyterrier_mathamr.store import Mode, detail
-from pyterrier_mathamr.systems.errors import NoModelError
+from pyterrier_mathamr.store import detail
+from pyterrier_mathamr.systems.errors import SystemsError
 
-from .payload import IN_OUT, NodeEncoder, NodeVectors, NodeVectorsBuilder
-from .retriever import InOutRetriever
+from .node_rows import IN_OUT, Grid, NodeEncoder, NodeVectors, NodeVectorsBuilder, Scores, on_grid
+
+Combine = Literal["max", "avg", "f1", "rrf"]
+Scale = Literal["sum", "mean"]
+
+_NAMES: dict[Packed, str] = {"slt": "layout graph", "opt": "operator graph"}
+_PAPER = "https://doi.org/10.1145/3731120.3744589"
 
 
-class InOutIndexer(ExpressionIndexer):
-    """Builds an :class:`InOutIndex` of the formulas of posts, or adds to one, in one step at the end.
+def combined(combine: Combine, scores: Scores) -> Scores:
+    """Combine the scores of both graphs."""
+    weights, values = parts(combine, scores)
+    return np.asarray((weights * values).sum(axis=0))
 
-    Of an id that comes twice, or is in the index already, the first place with a tree is kept. Finished parts are kept
-    if the process is killed: the same call with ``resume=True`` continues after the last one.
+
+def parts(combine: Combine, scores: Scores) -> tuple[Scores, Scores]:
+    """Write the combined score as a weighted sum."""
+    if combine == "rrf":
+        return np.ones_like(scores), 1 / (RRF_K + np.array([ranks(of) for of in scores]))
+    if combine == "avg":
+        return np.full_like(scores, 0.5), scores
+    if combine == "max":
+        first = scores[0] >= scores[1]
+        return np.array([first, ~first], dtype=np.float64), scores
+    above = (scores > 0).all(axis=0)
+    total = np.where(above, scores.sum(axis=0), 1.0)
+    return np.where(above, 2 * (scores[::-1] / total) ** 2, 0.0), scores
+
+
+def ranks(scores: Scores) -> Scores:
+    """Rank scores from 1, the greatest first; equal ones share the best rank of theirs: float64 ``[x]``."""
+    return np.asarray(1.0 + len(scores) - np.searchsorted(np.sort(scores), scores, side="right"), dtype=np.float64)
+
+
+class InOutRetriever(FormulaRetriever):
+    """Ranks formulas by how well the nodes of the query's graphs are found among theirs.
+
+    For each of the two graphs the score is S(Q, C) = Σᵢ maxⱼ cos(qᵢ, cⱼ), over the nodes i of the query and j of the
+    candidate (In+Out, equation 4), computed of all formulas; a candidate that lacks a graph has 0 there. A query that
+    has one tree only, or a model of one kind of graph, is scored by that. Formulas of the same score are in order of
+    their ids. A query is ``latex``, or ``query`` that is one formula in LaTeX, with or without dollars. What is no
+    formula (blank text, prose, braces that do not pair) finds nothing, with a warning.
 
     Args:
-        in_out_index: the index, with a model.
-        mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
-        store: official trees by formula id; formulas that it does not have get theirs from LaTeX.
-        visual_ids: formula id to visual id; by default the store's.
-        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
-        resume: continue an earlier call that was interrupted.
+        in_out_index: the index, with the model that built it.
+        num_results: the number of formulas for each query.
+        combine: of both scores the greater one, ``max``; the mean, ``avg``; the harmonic mean, ``f1``, 0 where one is
+            not above 0; or ``rrf``, the sum of 1 / (60 + rank), the constant of which the paper does not print.
+        scale: ``sum`` as printed; ``mean`` divides each score by the nodes of the query's graph, of which the operator
+            graph usually has more.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
         verbose: show a progress bar.
 
     Raises:
-        ConfigError: the mode is unknown.
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        pipeline = InOutIndex("formulas.inout", model).retriever(combine="max", num_results=100)
     """
 
-    label, help_url = "In+Out Indexer", "https://doi.org/10.1145/3731120.3744589"
+    label, help_url = "In+Out", _PAPER
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **FormulaRetriever.checks,
+        "combine": one_of(*get_args(Combine)),
+        "scale": one_of(*get_args(Scale)),
+    }
 
     def __init__(
         self,
         in_out_index: InOutIndex,
-        mode: Mode = "create",
+        num_results: int = 1000,
         *,
+        combine: Combine = "max",
+        scale: Scale = "sum",
         store: FormulaStore | None = None,
-        visual_ids: Mapping[str, str] | None = None,
-        bare_formulas: bool = False,
-        resume: bool = False,
         verbose: bool = False,
     ) -> None:
         super().__init__()
-        self.in_out_index, self.mode, self.store, self.visual_ids = in_out_index, mode, store, visual_ids
-        self.bare_formulas, self.resume, self.verbose = bare_formulas, resume, verbose
+        self.in_out_index, self.num_results, self.combine, self.scale = in_out_index, num_results, combine, scale
+        self.store, self.verbose = store, verbose
 
-    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> InOutIndex:
-        """Build the index, or add to it.
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row; ``docno`` is the formula's id."""
+        snapshot, model = self.in_out_index.asked()
+        vectors = snapshot.expressions.payload
+        return self.rank_scores(queries, snapshot, lambda pair: self.scores(vectors, model, pair), above=-np.inf)
+
+    def scores(self, vectors: NodeVectors, model: NodeEncoder, pair: FormulaPair) -> Scores:
+        """Score all expressions for the trees of one formula: float64 ``[x]``, minus infinity where it has no graph."""
+        each = self._each([(kind, rows) for kind, _, rows in _graphs(model, pair)], vectors)
+        if not len(each):
+            return np.full(len(vectors), -np.inf)
+        return combined(self.combine, each) if len(each) > 1 else each[0]
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each node of the query's graphs contributes to the score of a formula.
+
+        With reciprocal rank fusion, which knows no nodes, the parts are the ranks by both graphs.
 
         Args:
-            iter: a DataFrame or dictionaries with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
-
-        Returns:
-            The index. Formulas without any tree are left out, with a warning that says how many.
+            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
+                name the formula that is found.
+            docno: the id of any formula of the index; by default the ``docno`` of the row.
 
         Raises:
-            NoModelError: the index has no model.
-            ConfigError: the index that is added to was built by another model, or with other options.
-            StoreError: one of its kinds; nothing was changed.
+            AskedError: the row has no query, or no formula is named.
+            UnknownIdError: the index does not hold the formula.
         """
-        model = self.in_out_index.encoder()
-        self.build_expressions(self.in_out_index, iter, {"model": model.identity, "kinds": list(model.kinds)})
-        return self.in_out_index
+        (asked, formula), (snapshot, model) = asked_formula(query, docno, self.label), self.in_out_index.asked()
+        vectors, expression = snapshot.expressions.payload, int(snapshot.expressions_of([asked.docno])[0])
+        graphs = _graphs(model, formula_trees([formula], self.store)[0])
+        each = self._each([(kind, rows) for kind, _, rows in graphs], vectors)
+        weights, values = parts(self.combine, each) if len(graphs) > 1 else (np.ones_like(each), each)
+        row, latex = asked.formula()
+        found = []
+        for place, (kind, tree, rows) in enumerate(graphs):
+            factor, name = float(weights[place, expression]), _NAMES[kind]
+            met: list[tuple[str, float]] = [(formula.latex, float(values[place, expression]))]
+            if self.combine != "rrf" or len(graphs) == 1:
+                factor *= self._factor(rows)
+                own = getattr(vectors, kind).only(expression)
+                met = [(label, float(own.maxsim(node[None])[0])) for label, node in zip(tree.nodes, rows, strict=True)]
+            found += [
+                Part(self.label, name, text, "formula", latex, value, factor, factor * value, 0, row)
+                for text, value in met
+            ]
+        return asked.explained(found)
 
-    def begin(self) -> NodeVectorsBuilder:
-        """Return the vectors of no expressions."""
-        return NodeVectorsBuilder(self.in_out_index.encoder())
+    def _each(self, graphs: Sequence[tuple[Packed, Grid]], vectors: NodeVectors) -> Scores:
+        """Score all expressions by each graph of a query: float64 ``[graphs, x]``."""
+        return np.array([getattr(vectors, kind).maxsim(rows) * self._factor(rows) for kind, rows in graphs])
+
+    def _factor(self, rows: Grid) -> float:
+        return 1 / len(rows) if self.scale == "mean" else 1.0
 
 
-class InOutIndex(ExpressionIndex, SparseIndex):
+def _graphs(model: NodeEncoder, pair: FormulaPair) -> list[tuple[Packed, FormulaTree, Grid]]:
+    """Encode the graphs of a formula that there are."""
+    there = [(kind, tree) for kind, tree in zip(get_args(Packed), pair, strict=True) if tree and kind in model.kinds]
+    return [(kind, tree, on_grid(model.encode([tree], kind, distinct=False)[0])) for kind, tree in there]
+
+
+class InOutSnapshot(ExpressionSnapshot[NodeVectors]):
+    """An In+Out index as it was when it was opened."""
+
+    KIND, payload = IN_OUT, NodeVectors
+
+    @property
+    def model(self) -> str:
+        """The identity of the model of the vectors."""
+        return detail(self.manifest.details, "model", str, self.path)
+
+
+class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
     r"""The vectors of the nodes of all formulas, searched by the sum of greatest similarities.
 
     Amador and Zanibbi, "Math formula graph retrieval using contrastive learning over visual and semantic embeddings",
@@ -100,10 +202,10 @@ class InOutIndex(ExpressionIndex, SparseIndex):
         formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
     """
 
-    KIND = IN_OUT
+    KIND, SNAPSHOT = IN_OUT, InOutSnapshot
     ARTIFACT_TYPE, ARTIFACT_FORMAT = IN_OUT.type, IN_OUT.format
 
-    schematic: ClassVar[dict[str, str]] = {"label": "In+Out Index", "help_url": InOutIndexer.help_url}
+    schematic: ClassVar[dict[str, str]] = {"label": "In+Out Index", "help_url": _PAPER}
 
     def __init__(self, path: str | Path, model: NodeEncoder | None = None) -> None:
         super().__init__(path)
@@ -117,7 +219,6 @@ class InOutIndex(ExpressionIndex, SparseIndex):
         """Return an index that is not built."""
         return InOutIndex("index.inout")
 
-    indexer = method(InOutIndexer)
     retriever = method(InOutRetriever)
 
     @classmethod
@@ -137,38 +238,26 @@ class InOutIndex(ExpressionIndex, SparseIndex):
         """Return the model.
 
         Raises:
-            NoModelError: there is none.
+            SystemsError: there is none.
         """
         if self.model is None:
-            raise NoModelError(self.path)
+            text = "the index was opened without the model that encodes formulas. Give it: InOutIndex(path, model)."
+            raise SystemsError(f"{self.path}: {text}")
         return self.model
 
     def asked(self) -> tuple[InOutSnapshot, NodeEncoder]:
         """Return the current state of the index and the model that searches it.
 
         Raises:
-            NoModelError: there is no model.
+            SystemsError: there is no model.
             ModelMismatchError: the index was built by another one.
         """
         snapshot, model = self.snapshot(), self.encoder()
         check_model(self.path, snapshot.model, model.identity)
         return snapshot, model
 
-    def snapshot(self) -> InOutSnapshot:
-        """Return the current state; an index of several parts is combined in memory, until it is compacted."""
-        return cast("InOutSnapshot", super().snapshot())
-
-    def open_snapshot(self) -> InOutSnapshot:
-        """Open the index."""
-        return InOutSnapshot(self.path)
-
-
-class InOutSnapshot(ExpressionSnapshot[NodeVectors]):
-    """An In+Out index as it was when it was opened."""
-
-    KIND, payload = IN_OUT, NodeVectors
-
-    @property
-    def model(self) -> str:
-        """The identity of the model of the vectors."""
-        return detail(self.manifest.details, "model", str, self.path)
+    def packing(self) -> Packing:
+        """Say what the index keeps of an expression: the vectors of its nodes, by its model."""
+        model = self.encoder()
+        details = {"model": model.identity, "kinds": list(model.kinds)}
+        return Packing(partial(NodeVectorsBuilder, model), details=details)

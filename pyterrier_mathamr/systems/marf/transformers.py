@@ -24,7 +24,7 @@ from pyterrier_mathamr.explain import Explanation, Part, QueryRow
 from pyterrier_mathamr.explain import Reading as ShownReading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.sparse.reading import document_post, query_post
+from pyterrier_mathamr.sparse.index import document_post, query_post
 from pyterrier_mathamr.systems.language_models import (
     Precision,
     check_documents,

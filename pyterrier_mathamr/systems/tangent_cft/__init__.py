@@ -2,17 +2,14 @@
 
 ::
 
-    trees ── words ──▶ sentences of symbol pairs ── training (gensim) ──▶ word_vectors
-               │                                                              │
-               └──────────────────── encoder ◀────────────────────────────────┘
-                                        │
-    posts ── indexer ── payload ──▶ five int8 vectors an expression ── retriever ──▶ cosines, fused by rank
+    trees ── word_vectors ──▶ sentences of symbol pairs, trained word vectors
+                                         │
+    posts ── index ── vectors ──▶ five int8 vectors an expression ──▶ cosines, fused by rank
 """
 
 from __future__ import annotations
 
-from .encoder import FormulaEncoder as FormulaEncoder
 from .index import TangentCFT as TangentCFT
-from .indexer import TangentCFTIndexer as TangentCFTIndexer
-from .options import FastTextOptions as FastTextOptions
-from .retriever import TangentCFTRetriever as TangentCFTRetriever
+from .index import TangentCFTIndexer as TangentCFTIndexer
+from .index import TangentCFTRetriever as TangentCFTRetriever
+from .word_vectors import FastTextOptions as FastTextOptions

@@ -1,29 +1,340 @@
-"""A Tangent-CFT index on disk, and what a reader of it has opened."""
+"""A Tangent-CFT index on disk: training its encoder and building it, and searching it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
-from pyterrier_mathamr._common.feedback import counted
-from pyterrier_mathamr._common.parameters import method
-from pyterrier_mathamr.formula import FormulaPair
-from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionSnapshot
-from pyterrier_mathamr.sparse.index import SparseIndex
-from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.errors import NoEncoderError
+from pyterrier_mathamr._common.feedback import counted, progress, told_once
+from pyterrier_mathamr._common.parameters import COUNT, Rule, method, one_of
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.fusion import reciprocal_ranks
+from pyterrier_mathamr.sparse.expressions import (
+    ExpressionIndex,
+    ExpressionIndexer,
+    ExpressionSnapshot,
+    FormulaRetriever,
+    Packing,
+    asked_formula,
+    formula_trees,
+)
+from pyterrier_mathamr.sparse.expressions.parts import Formulas, content_of
+from pyterrier_mathamr.sparse.index import SparseIndex, best_first
+from pyterrier_mathamr.store import Job, Rows, map_arrays, move, write_arrays
+from pyterrier_mathamr.store import Mode as BuildMode
+from pyterrier_mathamr.systems.errors import SystemsError
+from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreePairs
 
-from .encoder import KEPT, FormulaEncoder, cosines, quantized
-from .indexer import TangentCFTIndexer
-from .payload import CFT, FormulaVectors
-from .retriever import TangentCFTRetriever
-from .words import REPRESENTATIONS
+from .vectors import CFT, KEPT, FormulaEncoder, FormulaVectors, FormulaVectorsBuilder, Kept, cosines
+from .word_vectors import REPRESENTATIONS, Corpus, FastTextOptions, Representation, WordVectors, train
+
+Mode = Literal["cft", "cft2"]
+
+_PAPER = "https://doi.org/10.1145/3341981.3344235"
+_NAMES: dict[Kept, str] = {
+    "slt": "layout tree",
+    "opt": "operator tree",
+    "slt_type": "layout tree of types",
+    "opt_type": "operator tree of types",
+    "sum": "formula",
+}
+_COMPARED: dict[Mode, tuple[Kept, ...]] = {"cft": ("sum",), "cft2": REPRESENTATIONS}
 
 
-class TangentCFT(ExpressionIndex, SparseIndex):
+class _Term(NamedTuple):
+    """What one vector contributes to the scores of some expressions: cosine times weight.
+
+    Attributes:
+        name: of the vector.
+        expressions: int64 ``[y]``.
+        cosines: float64 ``[y]``, of them.
+        weights: float64 ``[y]``.
+    """
+
+    name: Kept
+    expressions: Rows
+    cosines: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64]
+
+
+class TangentCFTRetriever(FormulaRetriever):
+    r"""Ranks formulas by the cosine of their vectors with the query's.
+
+    Tangent-CFT compares the sum of three vectors, those of layout tree, operator tree and layout tree of types; a
+    formula without a layout tree is not found. Tangent-CFT2 ranks by each of four vectors, and fuses the rankings by
+    modified reciprocal rank fusion, Σ cosine / (60 + rank) (Mansouri, "Leveraging Formulae and Text for Improved Math
+    Retrieval", 2022, equation 4.2). Expressions are ranked, and each of their formulas has their score; formulas of the
+    same score are in order of their ids. The search is exact. A query is ``latex``, or ``query`` that is one formula in
+    LaTeX, with or without dollars. What is no formula finds nothing, with a warning.
+
+    Args:
+        tangent_cft: the index.
+        num_results: the number of formulas for each query; those whose cosine is not above 0 are left out.
+        mode: ``"cft"`` or ``"cft2"``.
+        candidates: the number of expressions in each ranking that Tangent-CFT2 fuses.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        verbose: show a progress bar.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        pipeline = TangentCFT("formulas.cft").retriever(mode="cft2", num_results=100)
+    """
+
+    label, help_url = "Tangent-CFT", _PAPER
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **FormulaRetriever.checks,
+        "mode": one_of(*get_args(Mode)),
+        "candidates": COUNT,
+    }
+
+    def __init__(
+        self,
+        tangent_cft: TangentCFT,
+        num_results: int = 1000,
+        *,
+        mode: Mode = "cft2",
+        candidates: int = 1000,
+        store: FormulaStore | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__()
+        self.tangent_cft, self.num_results, self.mode, self.candidates = tangent_cft, num_results, mode, candidates
+        self.store, self.verbose = store, verbose
+
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row; ``docno`` is the formula's id."""
+        snapshot = self.tangent_cft.snapshot()
+        return self.rank_scores(queries, snapshot, lambda pair: self.scores(snapshot, pair))
+
+    def scores(self, snapshot: CFTSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
+        """Score all expressions of the index for one formula."""
+        total = np.zeros(len(snapshot.expressions.payload.squares))
+        for term in self._terms(snapshot, pair):
+            total[term.expressions] += term.weights * term.cosines
+        return total
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what the cosine of each vector contributes to the score of a formula; its weight is 1 / (60 + rank)."""
+        (asked, formula), snapshot = asked_formula(query, docno, self.label), self.tangent_cft.snapshot()
+        expression = snapshot.expressions_of([asked.docno])[0]
+        row, latex = asked.formula()
+        parts = []
+        for term in self._terms(snapshot, formula_trees([formula], self.store)[0]):
+            for place in np.flatnonzero(term.expressions == expression).tolist():
+                cosine, weight = float(term.cosines[place]), float(term.weights[place])
+                each = (_NAMES[term.name], formula.latex, "formula", latex, cosine, weight, cosine * weight, 0, row)
+                parts.append(Part(self.label, *each))
+        return asked.explained(parts)
+
+    def _terms(self, snapshot: CFTSnapshot, pair: FormulaPair) -> Iterator[_Term]:
+        """Compute the terms of the score."""
+        expressions = snapshot.expressions
+        payload = expressions.payload
+        if not len(payload.squares):
+            return
+        query = dict(zip(KEPT, snapshot.encoder().quantized(pair), strict=True))
+        every = np.arange(len(payload.squares))
+        for name in _COMPARED[self.mode]:
+            found = cosines(payload.rows[name], payload.squares[:, KEPT.index(name)], query[name])
+            if self.mode == "cft":
+                yield _Term(name, every, found, np.ones(len(found)))
+                continue
+            above = np.flatnonzero(found > 0)
+            best, values = best_first(
+                above,
+                found[above],
+                self.candidates,
+                lambda some: snapshot.formula_ids(expressions.firsts[some]),
+            )
+            yield _Term(name, best, values, reciprocal_ranks(values, np.arange(len(best))))
+
+
+class TangentCFTIndexer(ExpressionIndexer):
+    """Builds a :class:`TangentCFT` index of the formulas of posts, or adds to one, in one step at the end.
+
+    A new index trains its encoder on its own expressions first, by gensim (extra ``cft``), unless it is given the one
+    of another index; what is added to an index is encoded as the index was. The same formulas and seed give the same
+    bytes, in whatever order the posts come.
+
+    Of an id that comes twice, or is in the index already, the first place with a tree is kept. Finished work is kept if
+    the process is killed: the same call with ``resume=True`` continues, after the last representation that was trained.
+
+    Args:
+        tangent_cft: the index.
+        mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
+        model: an index whose encoder is taken; by default one is trained, and ``append`` takes that of the index.
+        training: how it is trained.
+        store: official trees by formula id; formulas that it does not have get theirs from LaTeX.
+        visual_ids: formula id to visual id; by default the store's.
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
+        resume: continue an earlier call that was interrupted.
+        verbose: show progress bars.
+
+    Raises:
+        ConfigError: the mode is unknown.
+    """
+
+    label = "Tangent-CFT Indexer"
+
+    def __init__(
+        self,
+        tangent_cft: TangentCFT,
+        mode: BuildMode = "create",
+        *,
+        model: TangentCFT | None = None,
+        training: FastTextOptions = FastTextOptions(),  # noqa: B008 - frozen
+        store: FormulaStore | None = None,
+        visual_ids: Mapping[str, str] | None = None,
+        bare_formulas: bool = False,
+        resume: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            tangent_cft,
+            mode,
+            store=store,
+            visual_ids=visual_ids,
+            bare_formulas=bare_formulas,
+            resume=resume,
+            verbose=verbose,
+        )
+        self.tangent_cft, self.model, self.training = tangent_cft, model, training
+
+    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> TangentCFT:
+        """Build the index, or add to it.
+
+        Args:
+            iter: a DataFrame or dictionaries with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
+
+        Returns:
+            The index. Formulas without any tree are left out, with a warning that says how many.
+
+        Raises:
+            MissingExtraError: an encoder is to be trained, and gensim is not installed.
+            SystemsError: there are too few formulas to train on.
+            ConfigError: the index that is added to was built by another encoder, or with other options.
+            StoreError: one of its kinds; nothing was changed.
+        """
+        if self._source() is None:
+            self._train_and_index(iter)
+        else:
+            super().index(iter)
+        return self.tangent_cft
+
+    def made_packing(self) -> Packing:
+        """Return what is kept of an expression: its vectors, and in the first part of a new index their encoder."""
+        source, kept = self._source(), self.mode == "append"
+        snapshot = (source or self.tangent_cft).snapshot()
+        encoder = snapshot.encoder()
+
+        def builder() -> FormulaVectorsBuilder:
+            nonlocal kept
+            first, kept = not kept, True
+            return FormulaVectorsBuilder(encoder, keep=first)
+
+        details = {name: snapshot.manifest.details[name] for name in ("training", "encoder")}
+        return Packing(builder, encoder.kept, details)
+
+    def _source(self) -> TangentCFT | None:
+        """Return the index whose encoder is taken, ``None`` where one is trained."""
+        return self.tangent_cft if self.model is None and self.mode == "append" else self.model
+
+    def _train_and_index(self, posts: pd.DataFrame | Iterable[Mapping[str, Any]]) -> None:
+        """Collect the trees of all formulas, train on them, and encode them."""
+        details = {"training": self.training.to_dict(), "bare_formulas": bool(self.bare_formulas)}
+        with told_once(), self.tangent_cft.job(self.mode, {**details, **self.sources()}, resume=self.resume) as job:
+            trees = FormulaTrees(job.scratch("trees"))
+            trees.indexer(
+                "overwrite",
+                store=self.store,
+                visual_ids=self.visual_ids,
+                bare_formulas=self.bare_formulas,
+                resume=self.resume,
+                verbose=self.verbose,
+            ).index(posts)
+            identity = ""
+            for part in trees.snapshot().parts:  # one, if there are any formulas
+                formulas = Formulas.of_part(part, TreePairs)
+                pairs = _Pairs(formulas.payload)
+                encoder = self._trained(job, pairs)
+                vectors = FormulaVectorsBuilder(encoder, keep=True)
+                for pair in progress(pairs, "encoding", "expressions", verbose=self.verbose):
+                    vectors.add(encoder.kept(pair))
+                job.add(content_of([formulas.having(vectors.payload())]))
+                identity = encoder.identity()
+            job.commit({**details, "encoder": identity})
+
+    def _trained(self, job: Job, pairs: _Pairs) -> FormulaEncoder:
+        """Train all representations, but for those that an earlier run of this job has trained."""
+        corpora, words = Corpus.of_formulas(pairs), dict[Representation, WordVectors]()
+        for name in progress(REPRESENTATIONS, "training", "representations", verbose=self.verbose):
+            path = job.scratch(f"{name}-{corpora[name].digest(self.training)}")
+            if not path.exists():
+                unfinished = job.scratch(f"{name}.new")
+                unfinished.unlink(missing_ok=True)
+                arrays = train(corpora[name], self.training).arrays()
+                write_arrays(unfinished, {f"{name}_{of}": array for of, array in arrays.items()})
+                move(unfinished, path)
+            words[name] = WordVectors.of_part(_Trained(path), name)
+        if not any(len(of.words) for of in words.values()):
+            raise SystemsError(
+                f"no pair of symbols of {len(pairs)} formulas occurs {self.training.min_count} times, so that nothing "
+                "can be trained. Give more posts, the model= of another index, or fewer occurrences: "
+                "training=FastTextOptions(min_count=1)."
+            )
+        return FormulaEncoder(words)
+
+
+class _Pairs:
+    """The trees of expressions, unpacked while they are iterated over."""
+
+    def __init__(self, trees: TreePairs) -> None:
+        self._trees = trees
+
+    def __len__(self) -> int:
+        return len(self._trees.slt)
+
+    def __iter__(self) -> Any:
+        for row in range(len(self)):
+            yield FormulaPair(self._trees.slt.tree(row), self._trees.opt.tree(row))
+
+
+class _Trained:
+    """The file of a representation that was trained."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._arrays = path, map_arrays(path)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._arrays[name]
+
+
+class CFTSnapshot(ExpressionSnapshot[FormulaVectors]):
+    """A Tangent-CFT index as it was when it was opened."""
+
+    KIND, payload = CFT, FormulaVectors
+
+    def encoder(self) -> FormulaEncoder:
+        """Return the encoder."""
+        encoder = self.expressions.payload.encoder
+        if encoder is None:
+            raise SystemsError(
+                f"{self.path}: the index keeps no encoder, since all of its formulas were deleted. Build it again with "
+                "mode='overwrite'."
+            )
+        return encoder
+
+
+class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
     r"""Tangent-CFT: vectors of formulas that fastText learns from their symbol pairs, with the encoder that made them.
 
     Mansouri and others, "Tangent-CFT: An Embedding Model for Mathematical Formulas", ICTIR 2019; in its second version
@@ -40,10 +351,10 @@ class TangentCFT(ExpressionIndex, SparseIndex):
         pipeline = cft.retriever(mode="cft2") >> trees.edit_distance(combine="rrf")      # CFT2TED
     """
 
-    KIND = CFT
+    KIND, SNAPSHOT = CFT, CFTSnapshot
     ARTIFACT_TYPE, ARTIFACT_FORMAT = CFT.type, CFT.format
 
-    schematic: ClassVar[dict[str, str]] = {"label": "Tangent-CFT Index", "help_url": TangentCFTIndexer.help_url}
+    schematic: ClassVar[dict[str, str]] = {"label": "Tangent-CFT Index", "help_url": _PAPER}
 
     @staticmethod
     def example() -> TangentCFT:
@@ -77,7 +388,7 @@ class TangentCFT(ExpressionIndex, SparseIndex):
         rows = formulas if isinstance(formulas, np.ndarray) else snapshot.expressions_of(list(formulas))
         payload, found = snapshot.expressions.payload, np.zeros((len(rows), len(REPRESENTATIONS)))
         if len(rows):
-            query = quantized(snapshot.encoder().encode(pair))
+            query = snapshot.encoder().quantized(pair)
             for column, name in enumerate(REPRESENTATIONS):
                 place = KEPT.index(name)
                 found[:, column] = cosines(payload.rows[name][rows], payload.squares[rows, place], query[place])
@@ -96,24 +407,3 @@ class TangentCFT(ExpressionIndex, SparseIndex):
             if any(len(local) == part.meta.live for part, _, local in snapshot.by_part(rows)):
                 self.compact()
         super().delete(ids)
-
-    def snapshot(self) -> CFTSnapshot:
-        """Return the current state; an index of several parts is combined in memory, until it is compacted."""
-        return cast("CFTSnapshot", super().snapshot())
-
-    def open_snapshot(self) -> CFTSnapshot:
-        """Open the index."""
-        return CFTSnapshot(self.path)
-
-
-class CFTSnapshot(ExpressionSnapshot[FormulaVectors]):
-    """A Tangent-CFT index as it was when it was opened."""
-
-    KIND, payload = CFT, FormulaVectors
-
-    def encoder(self) -> FormulaEncoder:
-        """Return the encoder."""
-        encoder = self.expressions.payload.encoder
-        if encoder is None:
-            raise NoEncoderError(self.path)
-        return encoder

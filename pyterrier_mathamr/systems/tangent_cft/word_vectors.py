@@ -1,4 +1,14 @@
-"""The vectors of symbol pairs as fastText defines them, read by numpy alone.
+r"""From formulas to the vectors of their symbol pairs, as fastText defines them: read by numpy, trained by gensim.
+
+A formula's symbol pairs are words, and their tokens are characters. ``x^2+1``, the symbol pairs of its layout tree
+within two edges, and the characters of the first::
+
+    (x, 2, a)  (2, end, n)  (x, +, n)  (x, 1, nn)  (+, 1, n)  (1, end, n)
+
+    V!  x  N!  2  a        in the tree of types: V!  N!  a
+
+A formula has four sentences, one for each representation: layout tree (``slt``) and operator tree (``opt``), and both
+trees of types, where ``V!x`` is ``V!``.
 
 A word of the vocabulary has a vector of its own. Any other is the mean of its n-grams, each of which has the row of its
 bucket; of a million buckets only those are kept into which an n-gram of the vocabulary falls::
@@ -10,17 +20,151 @@ bucket; of a million buckets only those are kept into which an n-gram of the voc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.sparse.texts import Arrays, read_texts, text_arrays
 from pyterrier_mathamr.store import Array, DamagedError
 
-from .words import UNKNOWN, Characters, Word
+Representation = Literal["slt", "opt", "slt_type", "opt_type"]
+REPRESENTATIONS: tuple[Representation, ...] = get_args(Representation)
+
+Word = tuple[str, ...]
+"""The tokens of a symbol pair; those of the path between its nodes begin with :data:`EDGE`."""
+
+EDGE = "\0"
+WINDOW = 2
+_FIRST = 0xF0000  # private use: no token is a bracket, with which fastText marks the ends of a word
+_CHARACTERS = 0x110000 - _FIRST - 1
+UNKNOWN = chr(0x10FFFF)
+"""The character of a token without one; no n-gram with it was trained."""
+
+
+def sentences(pair: FormulaPair) -> dict[Representation, list[Word]]:
+    """Write a formula in each representation, without those whose tree it lacks."""
+    written: dict[Representation, list[Word]] = {}
+    if pair.slt is not None:
+        written["slt"], written["slt_type"] = _words(pair.slt, digits=True)
+    if pair.opt is not None:
+        written["opt"], written["opt_type"] = _words(pair.opt, digits=False)
+    return written
+
+
+def _words(tree: FormulaTree, *, digits: bool) -> tuple[list[Word], list[Word]]:
+    """Return the words of a tree, and those of its types."""
+    known: dict[str, tuple[Word, Word]] = {}
+
+    def tokens(label: str) -> tuple[Word, Word]:
+        if label not in known:
+            known[label] = (_tokens(label, digits=digits), _type_tokens(label))
+        return known[label]
+
+    plain, types = [], []
+    for above, below, path, _ in tree.tuples(WINDOW, eob=True):
+        edges = tuple(EDGE + label for label in path)
+        one, other = tokens(above), tokens(below)
+        plain.append((*one[0], *other[0], *edges))
+        types.append((*one[1], *other[1], *edges))
+    return plain, types
+
+
+def _tokens(label: str, *, digits: bool) -> Word:
+    """Split a label into its type and its value, and in layout trees a number into its digits."""
+    if label[1:2] != "!" or label == "O!":
+        return (label,)
+    kind, value = label[:2], label[2:].partition("!")[0]
+    return (kind, *value) if digits and kind == "N!" else (kind, value)
+
+
+def _type_tokens(label: str) -> Word:
+    return (label[:2] if label[1:2] == "!" else label,)
+
+
+class Characters:
+    """The characters of tokens, numbered in the order of the tokens."""
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self.tokens = tokens
+
+    @classmethod
+    def of_words(cls, counts: Mapping[Word, int]) -> Characters:
+        """Number the tokens of some words; of more than there are characters the rarest have none."""
+        times: dict[str, int] = {}
+        for word, count in counts.items():
+            for token in word:
+                times[token] = times.get(token, 0) + count
+        kept = sorted(times, key=lambda token: (-times[token], token))[:_CHARACTERS]
+        return cls(sorted(kept))
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        return {token: chr(_FIRST + number) for number, token in enumerate(self.tokens)}
+
+    def spell(self, word: Word) -> str:
+        """Write a word, one character for each token."""
+        known = self._known
+        return "".join([known.get(token, UNKNOWN) for token in word])
+
+
+_DIMENSIONS = Rule("an integer from 1 to 1000", lambda value: COUNT.holds(value) and value <= 1000)
+"""With more, products of int8 vectors are not exact in float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class FastTextOptions:
+    """Options of fastText: skip-gram with negative sampling, as Tangent-CFT has it.
+
+    The dissertation prints n-grams, context and the kind of training; dimensions, negatives and epochs are those of the
+    published program, and the rest its library's.
+
+    Attributes:
+        dimensions: of a vector.
+        epochs: passes over all formulas.
+        context: the number of words on each side that a word predicts.
+        negatives: words that a word is told apart from.
+        min_ngram: characters of the shortest n-grams, the marks of both ends of a word included.
+        max_ngram: of the longest.
+        min_count: words that occur less often have no vector of their own.
+        seed: of all random numbers.
+
+    Raises:
+        ConfigError: a value is out of its range.
+    """
+
+    dimensions: int = 300
+    epochs: int = 30
+    context: int = 5
+    negatives: int = 20
+    min_ngram: int = 3
+    max_ngram: int = 6
+    min_count: int = 5
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        _DIMENSIONS.check("dimensions", self.dimensions)
+        for name in ("epochs", "context", "negatives", "min_ngram", "min_count"):
+            COUNT.check(name, getattr(self, name))
+        at_least(self.min_ngram).check("max_ngram", self.max_ngram)
+        at_least(0).check("seed", self.seed)
+
+    @classmethod
+    def small(cls) -> FastTextOptions:
+        """Return options that train a tenth as long: 100 dimensions, 10 epochs."""
+        return cls(dimensions=100, epochs=10)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as plain values for JSON."""
+        return asdict(self)
+
 
 Vector = npt.NDArray[np.float32]
 
@@ -134,3 +278,98 @@ def ngram_buckets(spelled: str, shortest: int, longest: int, size: int) -> list[
             if length >= shortest:
                 found.append(state % size if known else _NO_BUCKET)
     return found
+
+
+_NO_SIZE = 1 << 32
+
+
+class Corpus:
+    """The sentences of one representation, four bytes a word, which fastText reads once for each epoch."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Word, int] = {}
+        self._sentences: list[npt.NDArray[np.int32]] = []
+
+    @classmethod
+    def of_formulas(cls, pairs: Iterable[FormulaPair]) -> dict[Representation, Corpus]:
+        """Write formulas in each representation."""
+        corpora: dict[Representation, Corpus] = {name: cls() for name in REPRESENTATIONS}
+        for pair in pairs:
+            for name, sentence in sentences(pair).items():
+                corpora[name].add(sentence)
+        return corpora
+
+    def add(self, sentence: list[Word]) -> None:
+        """Take a sentence."""
+        numbers = [self._numbers.setdefault(word, len(self._numbers)) for word in sentence]
+        self._sentences.append(np.array(numbers, dtype=np.int32))
+
+    def counts(self) -> dict[Word, int]:
+        """Count how often each word occurs, in the order of first occurrences."""
+        times = np.zeros(len(self._numbers), dtype=np.int64)
+        for sentence in self._sentences:
+            np.add.at(times, sentence, 1)
+        return dict(zip(self._numbers, times.tolist(), strict=True))
+
+    def spelled(self, characters: Characters) -> Spelled:
+        """Write the words in characters."""
+        return Spelled([characters.spell(word) for word in self._numbers], self._sentences)
+
+    def digest(self, options: FastTextOptions) -> str:
+        """Identify the vectors that are trained of these sentences."""
+        state = hashlib.blake2b(repr((options, list(self._numbers))).encode("utf-8", "surrogatepass"), digest_size=16)
+        for sentence in self._sentences:
+            state.update(len(sentence).to_bytes(8, "little"))
+            state.update(sentence.tobytes())
+        return state.hexdigest()
+
+
+class Spelled:
+    """Sentences of spelled words, which can be iterated over many times."""
+
+    def __init__(self, words: list[str], sentences: list[npt.NDArray[np.int32]]) -> None:
+        self._words, self._sentences = words, sentences
+
+    def __iter__(self) -> Iterator[list[str]]:
+        words = self._words
+        for sentence in self._sentences:
+            yield [words[number] for number in sentence.tolist()]
+
+
+def train(corpus: Corpus, options: FastTextOptions) -> WordVectors:
+    """Train the vectors of one representation, by one thread: the same sentences and seed give the same bytes."""
+    fasttext = require("gensim.models.fasttext", "cft")
+    counts = corpus.counts()
+    characters = Characters.of_words(counts)
+    common = [characters.spell(word) for word, count in counts.items() if count >= options.min_count]
+    ngrams = options.min_ngram, options.max_ngram
+    hashes = {bucket for word in common for bucket in ngram_buckets(word, *ngrams, _NO_SIZE)}
+    size = 1 << max(0, len(hashes) - 1).bit_length()
+    if not common:
+        return WordVectors.empty(characters.tokens, options.dimensions, size, ngrams)
+    model: Any = fasttext.FastText(
+        corpus.spelled(characters),
+        sg=1,
+        hs=0,
+        negative=options.negatives,
+        vector_size=options.dimensions,
+        window=options.context,
+        epochs=options.epochs,
+        min_n=options.min_ngram,
+        max_n=options.max_ngram,
+        min_count=options.min_count,
+        bucket=size,
+        seed=options.seed,
+        workers=1,
+    )
+    vectors = model.wv
+    buckets = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *vectors.buckets_word]))
+    return WordVectors(
+        characters.tokens,
+        list(vectors.index_to_key),
+        np.asarray(vectors.vectors, dtype=np.float32),
+        buckets.astype(np.int32),
+        vectors.vectors_ngrams[buckets.astype(np.int64)].astype(np.float16),
+        size,
+        ngrams,
+    )

@@ -23,10 +23,10 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
 def read(path: Path) -> object:
     """All docnos in order, all term counts, and a ranking."""
     index = BM25Index(path)
-    postings = index.postings()
+    postings = index.snapshot().postings
     found = index.retriever()(pd.DataFrame({"qid": ["1"], "query": ["series matrix $x^0$ own3"]}))
     return [
-        index.token_options().to_dict(),
+        index.snapshot().tokens.to_dict(),
         [row["docno"] for row in index.get_corpus_iter()],
         [list(postings.names), *(getattr(postings, name).tolist() for name in ("offsets", "documents", "counts"))],
         found[["docno", "score", "rank"]].round(5).to_numpy().tolist(),

@@ -20,7 +20,7 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
 def read(path: Path) -> object:
     """All formulas with their posts, all pairs, and a ranking."""
     index = TangentIndex(path)
-    pairs = index.content().payload
+    pairs = index.snapshot().expressions.payload
     found = index.retriever()(pd.DataFrame({"qid": ["1"], "latex": ["x^2+b"]}))
     return [
         index.pair_options().to_dict(),

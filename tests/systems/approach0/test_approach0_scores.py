@@ -8,12 +8,9 @@ import pytest
 from approach0_plain import PlainScorer
 
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
-from pyterrier_mathamr.systems.approach0.paths import formula_paths
-from pyterrier_mathamr.systems.approach0.payload import PathLists, PathListsBuilder
-from pyterrier_mathamr.systems.approach0.query import path_query
-from pyterrier_mathamr.systems.approach0.scoring import Constants, score_expressions
-from pyterrier_mathamr.systems.approach0.search import Search
-from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree
+from pyterrier_mathamr.systems.approach0.path_lists import PathLists, PathListsBuilder, indexed_paths, path_query
+from pyterrier_mathamr.systems.approach0.search import Constants, Search, score_expressions
+from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
 PRINTED = Constants()
 WORKED = ("x^2+1", "y^2+1", "x^2+x", "y^3", "z")
@@ -46,7 +43,7 @@ def tree_of(latex: str) -> OperatorTree:
 def index_of(formulas: Sequence[str]) -> PathLists:
     builder = PathListsBuilder()
     for latex in formulas:
-        builder.add(trees_from_latex(latex))
+        builder.add(indexed_paths(trees_from_latex(latex)))
     return builder.payload()
 
 
@@ -78,8 +75,8 @@ def test_a_formula_of_one_leaf_is_raised_and_one_without_leaves_is_no_error() ->
         [1.13281, 1.13281, 0.867433], abs=5e-6
     )
     builder = PathListsBuilder()
-    builder.add(FormulaPair(None, None))
-    builder.add(trees_from_latex("x"))
+    builder.add(indexed_paths(FormulaPair(None, None)))
+    builder.add(indexed_paths(trees_from_latex("x")))
     assert scores(builder.payload(), "x")[0] == 0
 
 
@@ -97,7 +94,7 @@ def test_pruning_gives_the_ranking_of_reading_every_list(shared_data: Path) -> N
     pairs = [pair for pair in map(trees_from_latex, latex) if pair.opt is not None]
     builder = PathListsBuilder()
     for pair in pairs:
-        builder.add(pair)
+        builder.add(indexed_paths(pair))
     index, constants = builder.payload(), Constants()
     penalties = constants.penalties(index.of.leaves)
     sizes = np.random.default_rng(3).integers(1, 4, len(pairs))

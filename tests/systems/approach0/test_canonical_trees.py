@@ -3,8 +3,7 @@
 import pytest
 
 from pyterrier_mathamr.formula import FormulaTree, opt_from_latex, opt_from_mathml
-from pyterrier_mathamr.systems.approach0.paths import formula_paths, path_names
-from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree
+from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths, path_names
 
 
 def shown(tree: OperatorTree) -> str:

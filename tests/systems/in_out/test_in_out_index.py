@@ -14,8 +14,7 @@ from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.index import ModelMismatchError
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.store import META, FormatError, UnknownIdError
-from pyterrier_mathamr.systems import InOutIndex
-from pyterrier_mathamr.systems.errors import NoModelError
+from pyterrier_mathamr.systems import InOutIndex, SystemsError
 
 MODEL = HashedNodes()
 LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x+x+y", "y", r"\int_0^\infty e^{-x^2}\,dx", "x^2+y^2+1"]
@@ -185,7 +184,7 @@ def test_another_model_is_refused_and_a_missing_one_named(index: InOutIndex) -> 
     with pytest.raises(ConfigError, match="model='other' is not accepted"):
         other.indexer("append").index(POSTS)
     loaded = InOutIndex(index.path)
-    with pytest.raises(NoModelError, match="Give it: InOutIndex"):
+    with pytest.raises(SystemsError, match="Give it: InOutIndex"):
         loaded.search("x")
     assert len(loaded) == len(LATEX)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyterrier_mathamr.systems.in_out import node_rows
-from pyterrier_mathamr.systems.in_out.combining import combined, parts, ranks
+from pyterrier_mathamr.systems.in_out.index import combined, parts, ranks
 from pyterrier_mathamr.systems.in_out.node_rows import NodeRows, on_grid
 
 

@@ -14,10 +14,10 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MissingExtraError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.store import UnfinishedJobError
-from pyterrier_mathamr.systems import FastTextOptions, TangentCFT
-from pyterrier_mathamr.systems.errors import NothingToTrainError
-from pyterrier_mathamr.systems.tangent_cft import indexer, training
-from pyterrier_mathamr.systems.tangent_cft.training import Corpus, train
+from pyterrier_mathamr.systems import FastTextOptions, SystemsError, TangentCFT
+from pyterrier_mathamr.systems.tangent_cft import index as indexer
+from pyterrier_mathamr.systems.tangent_cft import word_vectors as training
+from pyterrier_mathamr.systems.tangent_cft.word_vectors import Corpus, train
 
 LATEX = ["x^2+1", "y^2+1", "a+b", r"\frac{x}{y}", "x^2", r"\sin x", r"\int_0^1 f(x)\,dx", "x^2+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
@@ -109,7 +109,7 @@ def test_training_that_was_interrupted_goes_on_after_the_last_representation(
 
 
 def test_too_little_to_train_on_is_told(fasttext: Any, tmp_path: Path) -> None:
-    with pytest.raises(NothingToTrainError, match="1 formulas occurs 5 times"):
+    with pytest.raises(SystemsError, match="1 formulas occurs 5 times"):
         TangentCFT(tmp_path / "f").index([{"docno": "1", "text": "$xyz$"}])
     with pytest.warns(EmptyIndexWarning, match="none of 1 posts has a formula"):
         TangentCFT(tmp_path / "g").index([{"docno": "1", "text": "nothing"}])

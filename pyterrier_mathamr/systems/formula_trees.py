@@ -1,8 +1,10 @@
-"""The packed trees of expressions in the parts of an artifact.
+"""Both trees of each formula of a collection on disk, for systems that compare whole trees.
 
-slt_offsets, slt_labels, slt_parents, slt_edges      arrays of :class:`PackedTrees`, x trees
-slt_names                                            the labels, ascending
-opt_…                                                likewise
+A part keeps those of each expression, packed::
+
+    slt_offsets, slt_labels, slt_parents, slt_edges      arrays of :class:`PackedTrees`, x trees
+    slt_names                                            the labels, ascending
+    opt_…                                                likewise
 """
 
 from __future__ import annotations
@@ -16,12 +18,21 @@ from typing import Self, get_args
 
 import numpy as np
 
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.sparse.expressions import combined_runs, expression_fields, merging
+from pyterrier_mathamr.sparse.expressions import (
+    ExpressionIndex,
+    ExpressionSnapshot,
+    Packing,
+    combined_runs,
+    expression_fields,
+    merging,
+)
 from pyterrier_mathamr.sparse.index import UNBOUNDED
 from pyterrier_mathamr.sparse.texts import read_texts, text_arrays, text_fields
 from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows, ranges
+from pyterrier_mathamr.systems.edit_distance import EditDistanceReranker
 
 _NODE_BYTES = 100  # of memory for a node of a tree that is not packed yet
 
@@ -134,3 +145,54 @@ def _combined(pieces: Sequence[PackedTrees], numbers: Sequence[Rows], size: int,
         for name in ("parents", "edges")
     )
     return PackedTrees(kind, names, offsets, np.concatenate(labels)[order], parents, edges)
+
+
+class TreesSnapshot(ExpressionSnapshot[TreePairs]):
+    """The trees as they were when they were opened."""
+
+    KIND, payload = TREES, TreePairs
+
+
+class FormulaTrees(ExpressionIndex[TreesSnapshot]):
+    r"""Both trees of each formula of a collection, once for each expression.
+
+    Systems that rank candidates anew by whole trees read them from here: the alignment of Tangent-S, the edit distance.
+
+    Args:
+        path: the folder; it need not exist yet.
+
+    Example::
+
+        trees = FormulaTrees("formulas.trees")
+        trees.index(dataset.get_corpus_iter())
+    """
+
+    KIND, SNAPSHOT = TREES, TreesSnapshot
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = TREES.type, TREES.format
+
+    @staticmethod
+    def example() -> FormulaTrees:
+        """Return trees that are not built."""
+        return FormulaTrees("formulas.trees")
+
+    edit_distance = method(EditDistanceReranker)
+
+    def get(self, formula_id: str) -> FormulaPair:
+        """Return both trees of a formula.
+
+        Raises:
+            UnknownIdError: it is not there.
+        """
+        snapshot = self.snapshot()
+        row = int(snapshot.expressions_of([formula_id])[0])
+        trees = snapshot.expressions.payload
+        return FormulaPair(trees.slt.tree(row), trees.opt.tree(row))
+
+    def packed(self, kind: Packed) -> PackedTrees:
+        """Return the trees of one kind, of each distinct formula."""
+        trees = self.snapshot().expressions.payload
+        return trees.slt if kind == "slt" else trees.opt
+
+    def packing(self) -> Packing:
+        """Say what is kept of an expression: both trees."""
+        return Packing(TreePairsBuilder)

@@ -1,0 +1,434 @@
+"""Searching a BM25 index by ``bm25s``: weights, a ranking of all documents, scores of given ones, and explanations.
+
+With ``f`` the count of a term in a document, ``l`` the document's length, ``L`` the mean length, ``n`` of ``m``
+documents with the term, and ``s = f / (f + k1 · (1 - b + b · l / L))``, an occurrence weighs::
+
+    BM25     ln(1 + (m - n + 0.5) / (n + 0.5)) · s                        Lucene's form
+    BM25+    ln((m + 1) / n)                   · ((k1 + 1) · s + delta)
+    TF-IDF   log2(m / n + 1)                   · k1 · s                   Terrier's form
+
+A score is a sum over tokens, so an explanation groups them: those of a formula are one part, and a token that several
+formulas or words share is divided among them by how often each has it.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.frames import (
+    distinct_queries,
+    empty_output,
+    is_missing,
+    ordered_by_score,
+    ranking_frame,
+)
+from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, Reading, read_asked
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+from pyterrier_mathamr.store import Rows
+
+from .index import SparseRetriever, best_first, warn_of_queries
+from .postings import Postings, contributions, numbers_of
+from .tokens import TokenOptions, formula_tokens, post_tokens, word_tokens
+
+if TYPE_CHECKING:
+    from .bm25 import BM25Index, BM25Snapshot
+
+Scheme = Literal["bm25", "tf-idf"]
+QueryWeights = Literal["log", "linear"]
+
+OPTIONS: Mapping[str, Rule] = {
+    "k1": between(0).or_none(),
+    "b": FRACTION.or_none(),
+    "delta": between(0).or_none(),
+    "query_weights": one_of(*get_args(QueryWeights)).or_none(),
+    "weighting": one_of(*get_args(Scheme)),
+}
+"""Of the retriever and of the scorer."""
+
+_AT_ONCE = 1 << 16
+
+
+class _Defaults(NamedTuple):
+    k1: float
+    b: float
+    query_weights: QueryWeights
+
+
+_DEFAULTS: dict[Scheme, _Defaults] = {"bm25": _Defaults(2.0, 1.0, "log"), "tf-idf": _Defaults(1.2, 0.75, "linear")}
+
+
+class Weighting(NamedTuple):
+    """The weights of a search: equal ones give equal scores."""
+
+    scheme: Scheme
+    k1: float
+    b: float
+    query_weights: QueryWeights
+    delta: float | None
+
+    @classmethod
+    def of(
+        cls, scheme: Scheme, k1: float | None, b: float | None, query_weights: QueryWeights | None, delta: float | None
+    ) -> Weighting:
+        """Give each value that is ``None`` the default of its scheme."""
+        default = _DEFAULTS[scheme]
+        if scheme == "tf-idf" and delta is not None:
+            raise ConfigError("delta", delta, "None for weighting='tf-idf', since it belongs to BM25+")
+        return cls(
+            scheme,
+            default.k1 if k1 is None else float(k1),
+            default.b if b is None else float(b),
+            query_weights or default.query_weights,
+            delta,
+        )
+
+    @property
+    def most(self) -> float:
+        """What a term that is repeated without end adds to a score, for a rarity of 1."""
+        if self.scheme == "tf-idf":
+            return self.k1
+        return 1.0 if self.delta is None else self.k1 + 1 + self.delta
+
+    def rarity(self, postings: Postings, terms: Rows) -> npt.NDArray[np.float64]:
+        """Compute the logarithm of some terms: float64 ``[len(terms)]``."""
+        documents, found_in = len(postings.lengths), postings.offsets[terms + 1] - postings.offsets[terms]
+        if self.scheme == "tf-idf":
+            rarity: npt.NDArray[np.float64] = np.log2(documents / found_in + 1)
+        elif self.delta is not None:
+            rarity = np.log((documents + 1) / found_in)
+        else:
+            rarity = np.log1p((documents - found_in + 0.5) / (found_in + 0.5))
+        return rarity
+
+
+class PostingWeights:
+    """The weights of postings, computed for a term when it is sought first, and kept."""
+
+    def __init__(self, weighting: Weighting, postings: Postings) -> None:
+        self.weighting, self._postings = weighting, postings
+        lengths = postings.lengths
+        mean = lengths.mean() if lengths.any() else 1.0
+        self._lengths = weighting.k1 * (1 - weighting.b + weighting.b * lengths / mean)  # [m]
+        self._weights = _untouched(len(postings.counts))
+        self._known: set[int] = set()
+
+    def of(self, terms: Iterable[int]) -> npt.NDArray[np.float32]:
+        """Return the weight of each posting, positive, where it is one of some terms: float32 ``[p]``."""
+        sought, offsets = set(terms), self._postings.offsets
+        new = np.array(sorted(sought - self._known), dtype=np.int64)
+        for term, rarity in zip(new.tolist(), self.weighting.rarity(self._postings, new), strict=True):
+            first, last = offsets[term : term + 2].tolist()
+            for start in range(first, last, _AT_ONCE):
+                self._weigh(slice(start, min(start + _AT_ONCE, last)), rarity)
+        self._known |= sought  # last: another thread that seeks them meanwhile computes the same
+        return self._weights
+
+    def _weigh(self, here: slice, rarity: np.float64) -> None:
+        """Weigh some postings of one term."""
+        weighting, counts = self.weighting, self._postings.counts[here]
+        saturation = counts / (counts + self._lengths[self._postings.documents[here]])
+        if weighting.scheme == "tf-idf":
+            saturation = weighting.k1 * saturation
+        elif weighting.delta is not None:
+            saturation = (weighting.k1 + 1) * saturation + weighting.delta
+        self._weights[here] = rarity * saturation
+
+
+def _untouched(count: int) -> npt.NDArray[np.float32]:
+    """Return zeros that take memory where they are written, a small page at a time; numpy's own take large ones."""
+    if not hasattr(mmap, "MADV_NOHUGEPAGE"):
+        return np.zeros(count, dtype=np.float32)
+    area = mmap.mmap(-1, max(1, 4 * count), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # of a system without large pages
+        area.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(area, dtype=np.float32, count=count)
+
+
+SYSTEM = "BM25"
+_WORD = re.compile(r"[^\W_]+")
+_COMPARED = 2_000  # formulas of a document that one of the query may be said to meet, the first ones
+
+
+def explain_tokens(
+    docno: str, shares: Mapping[str, float], query: MathPost, document: Reading | None, options: TokenOptions
+) -> Explanation:
+    """Group what each token contributes to a score by the words and formulas that it comes from."""
+    asked = query.formulas if options.formulas else ()
+    of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in asked]
+    of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
+    sources = sum(of_formulas, start=of_words.copy())
+    parts: list[Part] = []
+    formulas = () if document is None else document.post.formulas[:_COMPARED]
+    found = [set(formula_tokens(formula.latex, options)) for formula in formulas]
+    for row, tokens in enumerate(of_formulas):
+        given = {token: shares[token] * times / sources[token] for token, times in tokens.items() if token in shares}
+        if given:
+            parts.append(_symbols(row, given, query, document, found))
+    parts += _words(
+        {
+            token: share * of_words[token] / sources[token] if sources[token] else share
+            for token, share in shares.items()
+        },
+        query,
+        document,
+        options,
+    )
+    return Explanation.of(docno, parts, Reading(query), document)
+
+
+def _symbols(
+    row: int, given: Mapping[str, float], query: MathPost, document: Reading | None, found: Sequence[Set[str]]
+) -> Part:
+    """Make the part of a formula, with the formula of the document that has most of what contributes."""
+    formulas = () if document is None else document.post.formulas
+    common = [sum(given.get(token, 0.0) for token in tokens) for tokens in found]
+    met = common.index(max(common)) if any(common) else -1
+    return Part(
+        SYSTEM,
+        "symbols",
+        query.formulas[row].latex,
+        "formula" if met >= 0 else "",
+        formulas[met].latex if met >= 0 else "",
+        contribution=sum(given.values()),
+        query_row=row,
+        document_row=met,
+        query_formula_id=query.formulas[row].id,
+        document_formula_id=formulas[met].id if met >= 0 else "",
+    )
+
+
+def _words(
+    given: Mapping[str, float], query: MathPost, document: Reading | None, options: TokenOptions
+) -> Iterator[Part]:
+    """Make the part of each word and pair of words, as the query and the document write it."""
+    asked = _written(query.text, options)
+    found = {} if document is None else _written(document.post.text, options)
+    for token, share in given.items():
+        if share:
+            yield Part(SYSTEM, "word", _phrase(token, asked), "word", _phrase(token, found), contribution=share)
+
+
+def _written(text: str, options: TokenOptions) -> dict[str, str]:
+    """Map each token of a word to the word as the text first writes it."""
+    plain = TokenOptions(stop_words=options.stop_words, stem=options.stem, bigrams=False)
+    words: Iterable[str] = dict.fromkeys(_WORD.findall(PLACEHOLDER.sub(" ", text)))
+    found: dict[str, str] = {}
+    for word in words:
+        for token in word_tokens(word, plain):
+            found.setdefault(token, word)
+    return found
+
+
+def _phrase(token: str, written: Mapping[str, str]) -> str:
+    return " ".join(written.get(word, word) for word in token.split("_"))
+
+
+class BM25Scorer(Leaf, Transformer):
+    """Scores each document of a ranking by BM25, whatever found it.
+
+    The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
+    without a token of the query scores 0.
+
+    Args:
+        bm25_index: the index.
+        k1: see :class:`BM25Retriever`, as the other options.
+        b: likewise.
+        query_weights: likewise.
+        delta: likewise.
+        weighting: likewise.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.colbert() >> bm25_index.scorer()
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = OPTIONS
+    label = "BM25 scorer"
+
+    def __init__(
+        self,
+        bm25_index: BM25Index,
+        *,
+        k1: float | None = None,
+        b: float | None = None,
+        query_weights: QueryWeights | None = None,
+        delta: float | None = None,
+        weighting: Scheme = "bm25",
+    ) -> None:
+        super().__init__()
+        self.bm25_index, self.k1, self.b = bm25_index, k1, b
+        self.query_weights, self.delta, self.weighting = query_weights, delta, weighting
+        self.settings()  # refuses a delta of TF-IDF
+
+    def settings(self) -> Weighting:
+        """Return the options with their defaults."""
+        return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking."""
+        with pt.validate.any(inp, context=self) as validation:
+            validation.result_frame(extra_columns=["query"])
+            validation.result_frame(extra_columns=["title", "body"])
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        snapshot = self.bm25_index.snapshot()
+        codes, _ = pd.factorize(inp["qid"])
+        scores = np.empty(len(inp))
+        for number, query in enumerate(distinct_queries(inp).to_dict("records")):
+            rows = np.flatnonzero(codes == number)
+            terms = query_terms(snapshot, snapshot.read_query(query), self.settings().query_weights)
+            numbers = numbers_of(snapshot, inp["docno"].iloc[rows].astype(str).tolist())
+            scores[rows] = self._contributions(snapshot, terms, numbers).sum(axis=1)
+        return ordered_by_score(inp, scores)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each word and the symbols of each formula of a query contribute to the score of a document."""
+        asked = read_asked(query, docno, self.label)
+        if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body")):
+            raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
+        snapshot = self.bm25_index.snapshot()
+        post, options = snapshot.read_query(asked.row), snapshot.tokens
+        return explain_tokens(asked.docno, self.shares(post, asked.docno), post, asked.document_reading(), options)
+
+    def shares(self, query: MathPost, docno: str) -> dict[str, float]:
+        """Compute what each token of a query contributes to the score of a document, where it is not zero."""
+        snapshot = self.bm25_index.snapshot()
+        terms = query_terms(snapshot, query, self.settings().query_weights)
+        shares = self._contributions(snapshot, terms, numbers_of(snapshot, [docno]))[0]
+        return {token: share for token, share in zip(terms, shares.tolist(), strict=True) if share}
+
+    def greatest_score(self, query: MathPost) -> float:
+        """Bound the score of a query: that of a document which repeats each of its tokens without end."""
+        snapshot = self.bm25_index.snapshot()
+        terms = query_terms(snapshot, query, self.settings().query_weights)
+        if not terms:
+            return 0.0
+        postings, weighting = snapshot.postings, self.settings()
+        numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
+        return weighting.most * float(np.dot(weighting.rarity(postings, numbers), list(terms.values())))
+
+    def _contributions(
+        self, snapshot: BM25Snapshot, terms: Mapping[str, float], numbers: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """Compute what each token of a query contributes to the score of some documents."""
+        postings = snapshot.postings
+        weights = snapshot.weights(self.settings(), [postings.terms[token] for token in terms])
+        return contributions(postings, weights, terms, numbers)
+
+
+def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
+    """Weigh the tokens of a query that the index has."""
+    tokens, terms = Counter(post_tokens(post, snapshot.tokens)), snapshot.postings.terms
+    return {
+        token: 1 + math.log(times) if weights == "log" else float(times)
+        for token, times in sorted(tokens.items())
+        if token in terms
+    }
+
+
+class BM25Retriever(SparseRetriever):
+    """Ranks documents by BM25: queries to ``docno``, ``score``, ``rank``, with the query's columns.
+
+    A query is ``title`` and ``body`` where a frame has them, else ``query``: HTML, or text with formulas between
+    dollars. Documents with the same score are in order of ``docno``. A blank query finds nothing, with a warning.
+
+    Args:
+        bm25_index: the index.
+        num_results: the number of documents for each query; those without a common token are left out.
+        k1: at least 0; how slowly repetition in a document saturates. ``None`` for 2, with TF-IDF 1.2.
+        b: 0 to 1; how much long documents are discounted. ``None`` for 1, with TF-IDF .75.
+        query_weights: the weight of a token that occurs ``f`` times in the query: ``1 + ln f`` (``log``), since posts
+            as queries repeat themselves, or ``f`` (``linear``). ``None`` for ``log``, with TF-IDF ``linear``.
+        delta: of BM25+ (Lv and Zhai, CIKM 2011), at least 0, 1 there; ``None`` for BM25.
+        weighting: ``"tf-idf"`` for Terrier's TF-IDF, the baseline of ARQMath; its index has ``PLAIN_TOKENS``. One index
+            serves all weightings, since it keeps counts.
+        verbose: show a progress bar.
+
+    Raises:
+        ConfigError: an option is out of its range, or TF-IDF has a delta.
+
+    Example::
+
+        index.retriever(num_results=100) >> encode >> mathamr_index.scorer()
+    """
+
+    label, help_url = "BM25", "https://github.com/xhluca/bm25s"
+    inputs = (("query",), ("title", "body"))
+    outputs = ("docno", "score", "rank")
+    checks: ClassVar[Mapping[str, Rule]] = {**SparseRetriever.checks, **OPTIONS}
+
+    def __init__(
+        self,
+        bm25_index: BM25Index,
+        num_results: int = 1000,
+        *,
+        k1: float | None = None,
+        b: float | None = None,
+        query_weights: QueryWeights | None = None,
+        delta: float | None = None,
+        weighting: Scheme = "bm25",
+        verbose: bool = False,
+    ) -> None:
+        super().__init__()
+        self.bm25_index, self.num_results, self.k1, self.b = bm25_index, num_results, k1, b
+        self.query_weights, self.delta, self.weighting, self.verbose = query_weights, delta, weighting, verbose
+        self.settings()  # refuses a delta of TF-IDF
+
+    def settings(self) -> Weighting:
+        """Return the options with their defaults."""
+        return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
+
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row."""
+        snapshot = self.bm25_index.snapshot()
+        posts = [snapshot.read_query(row) for row in queries.to_dict("records")]
+        blank = [qid for qid, post in zip(queries["qid"], posts, strict=True) if not post.text.strip()]
+        warn_of_queries(blank, "they are blank", "Give each a text in `query`, or in `title` and `body`.")
+        found = []
+        for post in progress(posts, "BM25", "queries", verbose=self.verbose):
+            scores = self.scores(snapshot, post)
+            matching = np.flatnonzero(scores > 0)
+            found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
+        return ranking_frame(queries, found, docno=snapshot.docnos)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each word and formula of a query contributes to a score; see :meth:`BM25Scorer.explain`."""
+        return self.scorer().explain(query, docno)
+
+    def scorer(self) -> BM25Scorer:
+        """Return the scorer with the same options."""
+        options: dict[str, Any] = {
+            "query_weights": self.query_weights,
+            "delta": self.delta,
+            "weighting": self.weighting,
+        }
+        return self.bm25_index.scorer(k1=self.k1, b=self.b, **options)
+
+    def scores(self, snapshot: BM25Snapshot, post: MathPost) -> npt.NDArray[np.float32]:
+        """Score all documents of an index for one query: float32 ``[m]``, 0 without a common token."""
+        weighting = self.settings()
+        by_weight: dict[float, list[int]] = defaultdict(list)
+        for token, weight in query_terms(snapshot, post, weighting.query_weights).items():
+            by_weight[weight].append(snapshot.postings.terms[token])
+        scores = np.zeros(len(snapshot), dtype=np.float32)
+        if by_weight:
+            engine = snapshot.engine(weighting, chain.from_iterable(by_weight.values()))
+            for weight, ids in sorted(by_weight.items()):
+                scores += np.float32(weight) * engine.get_scores_from_ids(ids)
+        return scores

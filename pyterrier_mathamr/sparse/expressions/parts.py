@@ -1,0 +1,330 @@
+"""Which formulas are the same expression, what a part keeps of each, and how parts are made of parts.
+
+    …                           the payload: what the index keeps of each expression, in the order of the keys
+    keys     uint8  [x, 16]     a digest of each expression's trees, ascending; it identifies the expression
+    owned    int64  [x + 1]     expression ``i`` owns the formulas ``owned[i]:owned[i + 1]``
+    ids                         of the formulas, ascending for each expression
+    post_ids, visual_ids        texts [m]
+    sources  uint64 [m]         a hash of each formula's post
+
+Half of the formulas of a collection repeat another one, so a payload is stored and scored once for all formulas with
+the same trees. Parts are merged a block of expressions at a time, and what grows with the formulas is on the disk of
+the part that is made, in files without names: an index of 28 million formulas takes the memory of a block.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
+from pyterrier_mathamr.sparse.index import Names, best_first
+from pyterrier_mathamr.sparse.texts import Texts, TextsBuilder, ends_of, text_fields, texts_of
+from pyterrier_mathamr.store import Appended, Array, Content, DamagedError, Field, Part, Rows, ranges
+
+KEY_BYTES = 16
+BLOCK = 1 << 16
+"""Expressions that are united at a time, whatever the size of the collection."""
+
+
+class Payload(Protocol):
+    """What an index keeps of ``x`` expressions."""
+
+    @classmethod
+    def of_part(cls, part: Part) -> Self:
+        """Open what a part has."""
+
+    @classmethod
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
+        """Combine several payloads."""
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays of a part."""
+
+
+P = TypeVar("P", bound=Payload)
+Q = TypeVar("Q", bound=Payload)
+
+
+_digest = lru_cache(maxsize=8192)(FormulaTree.digest)  # half of a collection's formulas are repetitions
+
+
+def digests(pair: FormulaPair) -> tuple[str, str]:
+    """Digest both trees of a formula; a missing one has the empty text."""
+    return _digest(pair.slt) if pair.slt else "", _digest(pair.opt) if pair.opt else ""
+
+
+def expression_key(of: tuple[str, str]) -> bytes:
+    """Digest two trees' digests: what identifies their expression in a part."""
+    return hashlib.blake2b("|".join(of).encode(), digest_size=KEY_BYTES).digest()
+
+
+def expression_fields(*payload: Field) -> tuple[Field, ...]:
+    """Declare the arrays of a part: those of a payload, whose expressions are the extent ``x``, and the formulas."""
+    return (
+        *payload,
+        Field("keys", "uint8", f"x {KEY_BYTES}"),
+        Field("owned", "int64", "x+1", cuts="m"),
+        *text_fields("post_ids", "m"),
+        *text_fields("visual_ids", "m"),
+        Field("sources", "uint64", "m"),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Expressions(Generic[P]):
+    """``x`` expressions and the ``f`` formulas that they own.
+
+    Formulas are numbered in the order of their rows, without those that were deleted. A run is some neighbouring
+    formulas of one expression, ids ascending; an index of one part has one run for each expression.
+
+    Attributes:
+        payload: what is kept of the expressions.
+        numbers: int64 ``[runs]``, the expression of each run.
+        owned: int64 ``[runs + 1]``; run ``i`` has the formulas ``owned[i]:owned[i + 1]``.
+    """
+
+    payload: P
+    numbers: Rows
+    owned: Rows
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Part], payload: type[P]) -> Self:
+        """Open what was not deleted: memory-mapped from one part, else combined."""
+        if len(parts) == 1 and not len(parts[0].deleted):
+            return cls(payload.of_part(parts[0]), np.arange(len(parts[0]["keys"])), parts[0]["owned"])
+        sizes = [np.diff(ends_of(part.alive)[part["owned"]]) for part in parts]  # formulas of each expression
+        keys, numbers = unite([keys_of(part) for part in parts], [size > 0 for size in sizes])
+        pieces = [payload.of_part(part) for part in parts]
+        combined = combine_payloads(pieces, numbers, len(keys)) if pieces else payload.combined([], [], 0)
+        every = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
+        owned = ends_of(np.concatenate([np.zeros(0, np.int64), *sizes])[every >= 0])
+        return cls(combined, every[every >= 0], owned)
+
+    @cached_property
+    def firsts(self) -> Rows:
+        """The first formula of each expression: int64 ``[x]``."""
+        found = np.zeros(int(self.numbers.max(initial=-1)) + 1, dtype=np.int64)
+        found[self.numbers[::-1]] = self.owned[:-1][::-1]
+        return found
+
+    def formulas_of(self, expressions: Rows) -> list[Rows]:
+        """List the formulas of each of some expressions, ascending."""
+        order = np.argsort(self.numbers, kind="stable")
+        ends = [np.searchsorted(self.numbers[order], expressions, side) for side in ("left", "right")]
+        return [
+            np.concatenate([np.arange(self.owned[run], self.owned[run + 1]) for run in order[start:end].tolist()])
+            for start, end in zip(*(side.tolist() for side in ends), strict=True)
+        ]
+
+    def best(
+        self, scores: npt.NDArray[np.float64], count: int, ids: Names, above: float = 0.0
+    ) -> tuple[Rows, npt.NDArray[np.float64]]:
+        """Find the formulas with the highest scores: score descending, then formula id ascending."""
+        values = scores[self.numbers]  # [runs]
+        found = np.flatnonzero(values > above)
+        if len(found) > count:  # each run has a formula at least
+            found = found[values[found] >= -np.partition(-values[found], count - 1)[count - 1]]
+        sizes = np.minimum(self.owned[found + 1] - self.owned[found], count)  # the ids of a run ascend
+        return best_first(ranges(self.owned[found], sizes), np.repeat(values[found], sizes), count, ids)
+
+
+def keys_of(part: Part) -> Array:
+    """The digests of a part's expressions: bytes ``[x]``, ascending."""
+    found = np.ascontiguousarray(part["keys"]).view(f"S{KEY_BYTES}").reshape(-1)
+    if bool(np.any(found[1:] <= found[:-1])):
+        raise DamagedError(part.path, "its keys do not ascend")
+    return found
+
+
+def unite(
+    keys: Sequence[Array], owning: Sequence[npt.NDArray[np.bool_]], folder: Path | None = None
+) -> tuple[Array, list[Rows]]:
+    """Number the expressions of several pieces that own a formula; equal expressions have one number."""
+    parts = 1 if folder is None else 1 + sum(map(len, keys)) // BLOCK
+    bounds = np.array([((i << 32) // parts).to_bytes(4) for i in range(1, parts)], dtype=f"S{KEY_BYTES}")
+    cuts = [[0, *np.searchsorted(of, bounds).tolist(), len(of)] for of in keys]
+    united, size = Appended(folder, bounds.dtype), 0
+    numbers = [Appended(folder, np.dtype(np.int64)) for _ in keys]
+    for part in range(parts):
+        here = [slice(*cut[part : part + 2]) for cut in cuts]
+        some = [of[cut][own[cut]] for of, own, cut in zip(keys, owning, here, strict=True)]
+        block = np.unique(np.concatenate([bounds[:0], *some]))
+        united.append(block)
+        for number, of, own, cut in zip(numbers, keys, owning, here, strict=True):
+            number.append(np.where(own[cut], size + np.searchsorted(block, of[cut]), -1))
+        size += len(block)
+    return united.array(), [number.array() for number in numbers]
+
+
+def combine_payloads(pieces: Sequence[P], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> P:
+    """Combine several payloads; a common expression is taken from the first."""
+    known, first = np.zeros(size, dtype=np.bool_), list[Rows]()
+    for number in numbers:
+        kept = Appended(folder, np.dtype(np.int64))
+        for start in range(0, len(number), BLOCK):
+            some = number[start : start + BLOCK]
+            fresh = some >= 0
+            fresh[fresh] = ~known[some[fresh]]
+            known[some[fresh]] = True
+            kept.append(np.where(fresh, some, -1))
+        first.append(kept.array())
+    return type(pieces[0]).combined(pieces, first, size, folder)
+
+
+def combined_runs(offsets: Sequence[Rows], numbers: Sequence[Rows], size: int) -> tuple[Rows, Rows]:
+    """Lay out the runs of several pieces in the order of a result, as a payload is combined."""
+    starts, sizes, base = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), 0
+    for ends, number in zip(offsets, numbers, strict=True):
+        kept = number >= 0
+        starts[number[kept]], sizes[number[kept]] = base + ends[:-1][kept], np.diff(ends)[kept]
+        base += int(ends[-1])
+    return ends_of(sizes), ranges(starts, sizes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Formulas(Generic[P]):
+    """Some ``f`` formulas of ``x`` expressions, on their way into a part.
+
+    Attributes:
+        keys: bytes ``[x]``, of the expressions.
+        payload: what is kept of the expressions.
+        expressions: int64 ``[f]``, the expression of each formula.
+        ids: of the formulas.
+        post_ids: of their posts.
+        visual_ids: empty where they have none.
+        sources: uint64 ``[f]``.
+    """
+
+    keys: Array
+    payload: P
+    expressions: Rows
+    ids: Texts
+    post_ids: Texts
+    visual_ids: Texts
+    sources: Array
+
+    @classmethod
+    def of_part(cls, part: Part, payload: type[P], folder: Path | None = None) -> Formulas[P]:
+        """Read the formulas of a part that were not deleted; what is not the part's own may be kept in a folder."""
+        whole = cls(
+            keys=keys_of(part),
+            payload=payload.of_part(part),
+            expressions=_owners(part["owned"], folder),
+            ids=Texts.of(part.ids, folder),
+            post_ids=texts_of(part, "post_ids"),
+            visual_ids=texts_of(part, "visual_ids"),
+            sources=part["sources"],
+        )
+        return whole.take(np.flatnonzero(part.alive), folder) if len(part.deleted) else whole
+
+    def take(self, rows: Rows, folder: Path | None = None) -> Formulas[P]:
+        """Return some of the formulas, of the same expressions."""
+        return replace(
+            self,
+            expressions=self.expressions[rows],
+            ids=self.ids.take(rows, folder),
+            post_ids=self.post_ids.take(rows, folder),
+            visual_ids=self.visual_ids.take(rows, folder),
+            sources=self.sources[rows],
+        )
+
+    def between(self, first: int, last: int) -> Formulas[P]:
+        """Return the formulas of the expressions from ``first`` to before ``last``, where the expressions ascend."""
+        start, stop = np.searchsorted(self.expressions, (first, last)).tolist()
+        return replace(
+            self,
+            expressions=self.expressions[start:stop],
+            ids=self.ids.between(start, stop),
+            post_ids=self.post_ids.between(start, stop),
+            visual_ids=self.visual_ids.between(start, stop),
+            sources=self.sources[start:stop],
+        )
+
+    def having(self, payload: Q) -> Formulas[Q]:
+        """Return the same formulas with another payload of their expressions."""
+        rest = (self.expressions, self.ids, self.post_ids, self.visual_ids, self.sources)
+        return Formulas(self.keys, payload, *rest)
+
+
+def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Content:
+    """Make one part of some formulas; it does not depend on how they are cut into pieces."""
+    owning = [np.zeros(len(piece.keys), dtype=np.bool_) for piece in pieces]
+    for own, piece in zip(owning, pieces, strict=True):
+        own[piece.expressions] = True
+    keys, numbers = unite([piece.keys for piece in pieces], owning, folder)
+    ascending = [_numbered(piece, number, folder) for piece, number in zip(pieces, numbers, strict=True)]
+    payload = combine_payloads([piece.payload for piece in pieces], numbers, len(keys), folder)
+    owned, sources = Appended(folder, np.dtype(np.int64)), Appended(folder, np.dtype(np.uint64))
+    ids, post_ids, visual_ids = (TextsBuilder(folder) for _ in range(3))
+    owned.append(np.zeros(1))
+    end = 0
+    for first in range(0, len(keys), BLOCK):
+        last = min(first + BLOCK, len(keys))
+        some = [piece.between(first, last) for piece in ascending]
+        of = np.concatenate([piece.expressions for piece in some]) - first
+        names = Texts.joined([piece.ids for piece in some])
+        order = _order(of, names)
+        ids.add(names.take(order))
+        post_ids.add(Texts.joined([piece.post_ids for piece in some]).take(order))
+        visual_ids.add(Texts.joined([piece.visual_ids for piece in some]).take(order))
+        sources.append(np.concatenate([piece.sources for piece in some])[order])
+        owned.append(end + np.cumsum(np.bincount(of, minlength=last - first)))
+        end += len(of)
+    arrays = {
+        **payload.arrays(),
+        **post_ids.texts().arrays("post_ids"),
+        **visual_ids.texts().arrays("visual_ids"),
+        "keys": keys.view(np.uint8).reshape(-1, KEY_BYTES),
+        "owned": owned.array(),
+        "sources": sources.array(),
+    }
+    return Content(ids.texts(), arrays)
+
+
+def merging(payload: type[P]) -> Callable[[Sequence[Part]], Content]:
+    """Return what makes one part of several, without the formulas that were deleted."""
+
+    def merge(parts: Sequence[Part]) -> Content:
+        folder = parts[0].path.parent
+        return content_of([Formulas.of_part(part, payload, folder) for part in parts], folder)
+
+    return merge
+
+
+def _owners(owned: Rows, folder: Path | None) -> Rows:
+    """Return the expression of each formula of a part."""
+    found = Appended(folder, np.dtype(np.int64))
+    for start in range(0, len(owned) - 1, BLOCK):
+        cuts = owned[start : start + BLOCK + 1]
+        found.append(np.repeat(np.arange(start, start + len(cuts) - 1), np.diff(cuts)))
+    return found.array()
+
+
+def _numbered(piece: Formulas[P], number: Rows, folder: Path | None) -> Formulas[P]:
+    """Return formulas with the new numbers of their expressions, ascending."""
+    found, ascending, last = Appended(folder, np.dtype(np.int64)), True, 0
+    for start in range(0, len(piece.expressions), BLOCK):
+        some = number[piece.expressions[start : start + BLOCK]]
+        ascending &= last <= some[0] and bool(np.all(some[:-1] <= some[1:]))
+        last = some[-1]
+        found.append(some)
+    numbered = replace(piece, expressions=found.array())
+    return numbered if ascending else numbered.take(np.argsort(numbered.expressions, kind="stable"), folder)
+
+
+def _order(expressions: Rows, ids: Texts) -> Rows:
+    """Order formulas by their expression, then by their id: int64 ``[f]``."""
+    words = ids.words()
+    if words is not None:
+        return np.lexsort((*reversed(words), expressions)).astype(np.int64, copy=False)
+    names = list(ids)
+    pairs = list(zip(expressions.tolist(), names, strict=True))
+    return np.array(sorted(range(len(names)), key=pairs.__getitem__), dtype=np.int64)

@@ -1,0 +1,212 @@
+"""The vectors of formulas, and as an index keeps them: int8, compared by exact cosines.
+
+A part has five vectors of each expression, and the first part of an index the encoder that made them::
+
+    slt, opt, slt_type, opt_type, sum     int8 [x, d]
+    squares                               int32 [x, 5], the squared lengths of these
+    slt_tokens, slt_words, …              the arrays of the encoder; without values in the other parts
+    opt_…, slt_type_…, opt_type_…         likewise
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.sparse.expressions import expression_fields, merging
+from pyterrier_mathamr.sparse.index import UNBOUNDED
+from pyterrier_mathamr.sparse.texts import text_fields
+from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows
+
+from .word_vectors import REPRESENTATIONS, Representation, WordVectors, sentences
+
+Kept = Literal["slt", "opt", "slt_type", "opt_type", "sum"]
+KEPT: tuple[Kept, ...] = get_args(Kept)
+"""The vectors of a formula: one for each representation, and the sum of Tangent-CFT."""
+
+Quantized = npt.NDArray[np.int8]
+
+_SUMMED = [REPRESENTATIONS.index(name) for name in ("slt", "opt", "slt_type")]
+_STEPS = 127
+_EXPRESSION_BYTES = 400  # of memory, beside its vectors
+_BLOCK = 8192  # rows that are compared at once
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaEncoder:
+    """What was trained.
+
+    Attributes:
+        words: the word vectors of each representation.
+    """
+
+    words: Mapping[Representation, WordVectors]
+
+    def encode(self, pair: FormulaPair) -> npt.NDArray[np.float32]:
+        """Compute the vectors of a formula."""
+        written = sentences(pair)
+        means = np.array([self.words[name].mean(written.get(name, [])) for name in REPRESENTATIONS])
+        return np.concatenate([means, means[_SUMMED].sum(axis=0, keepdims=True)])
+
+    def quantized(self, pair: FormulaPair) -> Quantized:
+        """Compute the vectors of a formula, rounded."""
+        return quantized(self.encode(pair))
+
+    def kept(self, pair: FormulaPair) -> Quantized:
+        """Return what an index keeps: a formula without a layout tree has no sum, as Tangent-CFT does not index it."""
+        rows = self.quantized(pair)
+        if pair.slt is None:
+            rows[KEPT.index("sum")] = 0
+        return rows
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a vector."""
+        return int(self.words["slt"].vectors.shape[1])
+
+    def identity(self) -> str:
+        """Compute 32 hexadecimal digits that tell encoders apart."""
+        state = hashlib.blake2b(digest_size=16)
+        for name, array in self.arrays().items():
+            state.update(f"{name} {array.dtype} {array.shape}".encode())
+            state.update(np.ascontiguousarray(array).data)
+        return state.hexdigest()
+
+    def arrays(self) -> dict[str, Array]:
+        """Return all arrays by name."""
+        return {f"{name}_{of}": array for name, words in self.words.items() for of, array in words.arrays().items()}
+
+    @staticmethod
+    def no_arrays(dimensions: int) -> dict[str, Array]:
+        """Return the same arrays without values, for a part that keeps no encoder."""
+        nothing = WordVectors.empty([], dimensions).arrays() | {"hashing": np.zeros(0, dtype=np.int64)}
+        return {f"{name}_{of}": array for name in REPRESENTATIONS for of, array in nothing.items()}
+
+    @classmethod
+    def of_part(cls, part: Part) -> FormulaEncoder:
+        """Open the encoder that a part keeps."""
+        return cls({name: WordVectors.of_part(part, name) for name in REPRESENTATIONS})
+
+
+def quantized(vectors: npt.NDArray[np.float32]) -> Quantized:
+    """Round vectors to int8; their length is lost, their direction moves by less than half a degree."""
+    greatest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    found: Quantized = np.rint(vectors * (_STEPS / np.where(greatest > 0, greatest, 1.0))).astype(np.int8)
+    return found
+
+
+def squares(rows: Quantized) -> npt.NDArray[np.int32]:
+    """Compute the squared length of each of some rows, int8 ``[n, d]``: int32 ``[n]``."""
+    found: npt.NDArray[np.int32] = np.einsum("nd,nd->n", rows, rows, dtype=np.int32)
+    return found
+
+
+def cosines(rows: Quantized, lengths: npt.NDArray[np.int32], query: Quantized) -> npt.NDArray[np.float64]:
+    """Compare vectors with one."""
+    wide, dots = query.astype(np.float32), np.empty(len(rows), dtype=np.float32)
+    for start in range(0, len(rows), _BLOCK):
+        here = slice(start, start + _BLOCK)
+        np.matmul(rows[here].astype(np.float32), wide, out=dots[here])
+    product = lengths.astype(np.float64) * float(squares(query[None])[0])
+    return np.divide(dots, np.sqrt(product), out=np.zeros(len(rows)), where=product > 0)
+
+
+def _encoder_fields(name: Representation) -> tuple[Field, ...]:
+    words, rows = f"{name}_v", f"{name}_r"
+    return (
+        *text_fields(f"{name}_tokens", f"{name}_t"),
+        *text_fields(f"{name}_words", words),
+        Field(f"{name}_word_vectors", "float32", f"{words} d"),
+        Field(f"{name}_buckets", "int32", rows),
+        Field(f"{name}_bucket_vectors", "float16", f"{rows} d"),
+        Field(f"{name}_hashing", "int64", f"{name}_h"),
+    )
+
+
+_ENCODER = tuple(chain.from_iterable(map(_encoder_fields, REPRESENTATIONS)))
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaVectors:
+    """The vectors of ``x`` expressions, and what made them.
+
+    Attributes:
+        rows: int8 ``[x, d]`` for each of :data:`KEPT`; zeros where a formula lacks the tree.
+        squares: int32 ``[x, 5]``.
+        encoder: ``None`` in a part that does not keep it.
+    """
+
+    rows: Mapping[Kept, Quantized]
+    squares: npt.NDArray[np.int32]
+    encoder: FormulaEncoder | None
+
+    @classmethod
+    def of_part(cls, part: Part) -> Self:
+        """Open what a part has."""
+        if bool((part["squares"] < 0).any()):
+            raise DamagedError(part.path, "its squares are negative")
+        encoder = FormulaEncoder.of_part(part) if len(part["slt_hashing"]) else None
+        return cls({name: part[name] for name in KEPT}, part["squares"], encoder)
+
+    @classmethod
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
+        """Combine several; a number of -1 leaves an expression out."""
+        width = pieces[0].rows["slt"].shape[1] if pieces else 0
+        rows = {name: np.zeros((size, width), dtype=np.int8) for name in KEPT}
+        lengths = np.zeros((size, len(KEPT)), dtype=np.int32)
+        for piece, number in zip(pieces, numbers, strict=True):
+            kept = np.flatnonzero(number >= 0)
+            for name in KEPT:
+                rows[name][number[kept]] = piece.rows[name][kept]
+            lengths[number[kept]] = piece.squares[kept]
+        return cls(rows, lengths, next((piece.encoder for piece in pieces if piece.encoder), None))
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays of a part."""
+        width = self.rows["slt"].shape[1]
+        encoder = self.encoder.arrays() if self.encoder else FormulaEncoder.no_arrays(width)
+        return {**{str(name): rows for name, rows in self.rows.items()}, "squares": self.squares, **encoder}
+
+
+class FormulaVectorsBuilder:
+    """Takes the vectors of expressions, one after another."""
+
+    def __init__(self, encoder: FormulaEncoder, *, keep: bool) -> None:
+        self._encoder, self._keep = encoder, keep
+        self._rows: list[Quantized] = []
+        self.nbytes = 0
+        """The memory that is taken, about."""
+
+    def add(self, rows: Quantized) -> None:
+        """Take what :meth:`FormulaEncoder.kept` returns for an expression."""
+        self._rows.append(rows)
+        self.nbytes += rows.nbytes + _EXPRESSION_BYTES
+
+    def payload(self) -> FormulaVectors:
+        """Return the vectors of all."""
+        shape = (len(self._rows), len(KEPT), self._encoder.dimensions)
+        rows = np.stack(self._rows) if self._rows else np.zeros(shape, dtype=np.int8)
+        each = {name: np.ascontiguousarray(rows[:, place]) for place, name in enumerate(KEPT)}
+        lengths = np.stack([squares(each[name]) for name in KEPT], axis=1)
+        return FormulaVectors(each, lengths, self._encoder if self._keep else None)
+
+
+CFT = Kind(
+    type="cft_model",
+    format="mathamr",
+    version=1,
+    fields=expression_fields(
+        *(Field(name, "int8", "x d") for name in KEPT), Field("squares", "int32", f"x {len(KEPT)}"), *_ENCODER
+    ),
+    merge=merging(FormulaVectors),
+    rebuild="TangentCFT('{path}').indexer(mode='overwrite').index(posts)",
+    part_bytes=UNBOUNDED,
+)
