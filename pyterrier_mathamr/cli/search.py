@@ -71,7 +71,7 @@ def _search(
     overwrite: bool,
 ) -> None:
     """Answer one query."""
-    from pyterrier_mathamr.explain.terminal import table_of
+    from pyterrier_mathamr.explain.display import table_of
 
     if output is not None or overwrite:
         raise click.UsageError("-o and --overwrite are for --topics.")

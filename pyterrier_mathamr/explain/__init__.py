@@ -2,12 +2,11 @@
 
 ::
 
-    any retriever or scorer ──▶ Explanation       a score as the sum of its parts, as text and as HTML
-    graphs, vectors         ──▶ explain_maxsim    the best match of each virtual node of the query
-                            ──▶ maxsim/           two texts side by side, and the weighted cosines
-    graphs, formulas        ──▶ draw_graph, draw_formula
-    table of an experiment  ──▶ charts            differences by topic, speed against quality: figures of matplotlib
-    points of a figure      ──▶ labels            names beside them that cover nothing
+    any retriever or scorer ──▶ explanation    a score as the sum of its parts; of a pipeline, that of its stages
+                            ──▶ display        as text and as HTML
+    graphs, vectors         ──▶ maxsim         the best match of each virtual node of the query; weighted cosines
+                            ──▶ drawings       two texts side by side; a graph, a formula
+    table of an experiment  ──▶ charts         differences by topic, speed against quality: figures of matplotlib
 """
 
 import lazy_loader

@@ -1,25 +1,76 @@
-"""Charts of an experiment: where two systems differ, and effectiveness against speed."""
+"""Figures of matplotlib (extra ``plots``): where two systems differ, effectiveness against speed, labelled points.
+
+Figures are made without windows, and saved as the same bytes each time.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.drawing import BETTER, WORSE
+from pyterrier_mathamr._common.drawing import BETTER, WORSE, picture_path
+from pyterrier_mathamr._common.drawing import Picture as Picture
 from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.arqmath import SHORT_NAMES
 
-from .errors import ChartError
-from .figures import new_figure
+from .errors import ExplainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+_NO_DATES: dict[str, dict[str, Any]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make an empty figure that belongs to no window, and that notebooks show."""
+    module = require("matplotlib.figure", "plots")
+
+    class ShownFigure(module.Figure):  # type: ignore[misc, name-defined]
+        def _repr_png_(self) -> bytes:  # a plain figure is shown by pyplot only
+            written = BytesIO()
+            self.savefig(written, format="png", bbox_inches="tight")
+            return written.getvalue()
+
+    figure: Figure = ShownFigure(figsize=(width, height), dpi=120, layout="constrained")
+    return figure
+
+
+def save(drawing: Figure | Picture, path: str | Path) -> Path:
+    """Write a picture or figure; the same one gives the same bytes.
+
+    Args:
+        drawing: the result of a function of this room.
+        path: the file, ``.svg``, ``.png`` or ``.pdf``; its folder is created if necessary.
+
+    Returns:
+        The path.
+
+    Raises:
+        ConfigError: the name has another ending.
+    """
+    if isinstance(drawing, Picture):
+        return drawing.save(path)
+    path = picture_path(path, (".png", ".svg", ".pdf"))
+    with require("matplotlib", "plots").rc_context({"svg.hashsalt": "mathamr"}):
+        drawing.savefig(path, bbox_inches="tight", metadata=_NO_DATES.get(path.suffix.lower()))
+    return path
+
 
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")
 _MARKERS = "osD^vP*X"
@@ -40,7 +91,7 @@ def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, syste
         Differences by ``qid``, the largest first, equal ones by ``qid``; topics that only one of them has are left out.
 
     Raises:
-        ChartError: a column is missing, or there is no such measure or name; it lists the known ones.
+        ExplainError: a column is missing, or there is no such measure or name; it lists the known ones.
     """
     _has(by_topic, "column", by_topic.columns, "name", "qid", "measure", "value")
     measure = _long(measure, by_topic["measure"])
@@ -123,12 +174,12 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
         A matplotlib figure; each system has its own colour and marker, explained beside the chart.
 
     Raises:
-        ChartError: a column is missing, or a time is not above 0.
+        ExplainError: a column is missing, or a time is not above 0.
     """
     measure = _long(measure, table.columns)
     _has(table, "column", table.columns, "name", measure, time)
     if not (table[time] > 0).all():
-        raise ChartError("time", str(table[time].min()), ["numbers above 0"])
+        raise ExplainError(f"the time {table[time].min()} cannot be drawn; it must be above 0.")
     speed, value = 1000 / table[time].to_numpy(dtype=float), table[measure].to_numpy(dtype=float)
     legends = [
         f"{name}  ({of:.3f}, {per:,.1f}/s)".replace("$", r"\$")
@@ -180,10 +231,90 @@ def _has(table: pd.DataFrame, what: str, found: object, *wanted: str) -> None:
     known = [str(name) for name in dict.fromkeys(found)]  # type: ignore[call-overload]
     for name in wanted:
         if name not in known:
-            raise ChartError(what, name, known)
+            raise ExplainError(f"the {what} {name!r} cannot be drawn; the table has {', '.join(known) or 'none'}.")
 
 
 def _have(table: pd.DataFrame, what: str, wanted: str) -> pd.Series[bool]:
     """Choose the rows with a value, which some must have."""
     _has(table, what, table[what].astype(str), wanted)
     return table[what].astype(str) == wanted
+
+
+_DISTANCES = (3.0, 6.0, 10.0, 15.0)  # from the point to the label, in points of print
+_DIRECTIONS = [math.radians(angle) for angle in (45, 135, 315, 225, 0, 180, 90, 270, 20, 160, 340, 200, 70, 110)]
+_POINT = 3.0  # half the width of a point
+_LETTER = 0.58  # mean width of a letter, of the size of the font
+
+
+class Box(NamedTuple):
+    """A rectangle, in points of print."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether two rectangles have a place in common."""
+        return (
+            self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
+        )
+
+    def within(self, other: Box) -> bool:
+        """Whether another rectangle holds this one."""
+        return (
+            other.left <= self.left
+            and self.right <= other.right
+            and other.bottom <= self.bottom
+            and self.top <= other.top
+        )
+
+
+def place_labels(
+    points: npt.NDArray[np.float64], texts: Sequence[str], size: float, frame: Box, taken: Iterable[Box] = ()
+) -> list[Box]:
+    """Find a place for the label of each point, the longest label first, as near as there is one."""
+    full = [*taken, *(Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points.tolist())]
+    found: dict[int, Box] = {}
+    for i in sorted(range(len(texts)), key=lambda i: (-len(texts[i]), i)):
+        x, y = points[i].tolist()
+        inside = [box for box in _places(x, y, _LETTER * size * len(texts[i]), size) if box.within(frame)]
+        free = (box for box in inside if not any(map(box.meets, full)))
+        found[i] = next(free, None) or next(iter(inside), Box(x, y, x, y))
+        full.append(found[i])
+    return [found[i] for i in range(len(texts))]
+
+
+def _places(x: float, y: float, width: float, height: float) -> Iterator[Box]:
+    """Yield places of a label around a point, the nearest first."""
+    for distance in _DISTANCES:
+        for angle in _DIRECTIONS:
+            across, up = math.cos(angle), math.sin(angle)
+            near_x, near_y = x + (_POINT + distance) * across, y + (_POINT + distance) * up
+            left = near_x - width * (1 - across) / 2
+            bottom = near_y - height * (1 - up) / 2
+            yield Box(left, bottom, left + width, bottom + height)
+
+
+def label_points(
+    axes: Axes, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], texts: Sequence[str], *, size: float = 8
+) -> None:
+    """Write the labels of points beside them; the axes must have their final limits."""
+    figure = axes.get_figure(root=True)
+    if figure is None:
+        return
+    figure.draw_without_rendering()  # finds the place of the axes
+    scale = 72 / figure.dpi
+    points = np.asarray(axes.transData.transform(np.column_stack([x, y])), dtype=float) * scale
+    frame = np.asarray(axes.get_window_extent().get_points(), dtype=float).ravel() * scale
+    lines = []
+    for line in axes.get_lines():
+        corners = np.asarray(line.get_transform().transform_path(line.get_path()).vertices, dtype=float) * scale
+        lines += [Box(*(np.minimum(a, b) - 1).tolist(), *(np.maximum(a, b) + 1).tolist()) for a, b in pairwise(corners)]
+    boxes = place_labels(points, texts, size, Box(*frame.tolist()), lines)
+    for box, (across, up), at, text in zip(boxes, points.tolist(), zip(x, y, strict=True), texts, strict=True):
+        side = "right" if box.right < across else "left"  # the edge at the point, since the width is an estimate
+        offset = ((box.right if side == "right" else box.left) - across, (box.bottom + box.top) / 2 - up)
+        axes.annotate(
+            text, at, offset, textcoords="offset points", fontsize=size, ha=side, va="center", parse_math=False
+        ).set_in_layout(False)

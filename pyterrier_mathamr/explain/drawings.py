@@ -1,6 +1,350 @@
-"""Drawings of formulas and graphs, which users find with the other figures."""
+"""The picture of a comparison: the two texts, each part of the query and its match in one color; then the numbers.
 
-from pyterrier_mathamr.formula.display.formula_drawing import draw_formula
-from pyterrier_mathamr.graph.drawing.graph_drawing import draw_graph
+::
 
-__all__ = ["draw_formula", "draw_graph"]
+    ┌ query ────────────────────────┐ ┌ document ─────────────────────┐
+    │ ① Why is [② x² ≥ 0] ?         │ │ ① A square [② a²] is positive.│
+    └───────────────────────────────┘ └───────────────────────────────┘
+                                      ①     ②     ③    ③ × ③
+             A square a² is positive │.31│ │.12│ │.20│               a number is weight × cosine;
+                                  a² │.22│ │.45│ │.18│               framed: the best match of a column
+                     the whole text  │.17│ │.14│ │.11│  │.80│
+                       in the score   .31 + .45 + .20 +  .80 = 1.76
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy.typing as npt
+import pandas as pd
+
+from pyterrier_mathamr._common.drawing import (
+    BETTER,
+    WORSE,
+    Canvas,
+    Paint,
+    Palette,
+    Picture,
+    Theme,
+    mixed,
+    palette,
+    shortened,
+    text_on,
+    text_width,
+)
+from pyterrier_mathamr.formula.display.formula_drawing import draw_formula as draw_formula
+from pyterrier_mathamr.formula.display.paragraphs import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.graph.drawing.graph_drawing import draw_graph as draw_graph
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, placeholder
+
+from .display import HUES
+from .maxsim import Comparison, Embeddings, Term, compare, rounded, similarities
+
+MARGIN, _BETWEEN = 14.0, 14.0
+_PANEL = 560.0
+_GREY = "#b9c0c8"
+
+
+def draw_maxsim(
+    query_graph: MathAMRGraph,
+    query_embs: Embeddings,
+    doc_graph: MathAMRGraph,
+    doc_embs: Embeddings,
+    *,
+    query_weights: npt.ArrayLike | None = None,
+    query_document_weight: float | None = None,
+    query_post: MathPost | None = None,
+    doc_post: MathPost | None = None,
+    theme: Theme = "light",
+    parts: int = 16,
+) -> Picture:
+    """Draw what a document's score is the sum of: both texts, and a table of weighted cosines (MathAMR+, Figure 4.1).
+
+    Args:
+        query_graph: graph of the query.
+        query_embs: float32 ``[q, d]``, unit rows: formulas, sentences, document.
+        doc_graph: graph of the document.
+        doc_embs: float32 ``[n, d]``, the same of the document.
+        query_weights: float ``[q]``, the weight of each row of the query, as an encoded query has them; 1 by default.
+        query_document_weight: the weight of the product of the two document vectors, added to MaxSim.
+        query_post: the query's text and LaTeX, where its graph does not have them.
+        doc_post: the document's.
+        theme: ``light`` or ``dark`` background.
+        parts: rows and columns of the table at most; further parts of the query are added up in one column.
+
+    Returns:
+        The picture. The numbers in its last row add up to the score.
+
+    Raises:
+        ExplainError: the vectors do not belong to the graphs, their widths or the number of weights differ, or one of
+            the posts has no vector.
+        ConfigError: there is no such theme.
+
+    Example::
+
+        query, document = graph_store.get_many(graph_store.ids()[:2])
+        vectors = model.encode([query, document])
+        explain.draw_maxsim(query, vectors[0], document, vectors[1]).save('maxsim.svg')
+    """
+    table = similarities(query_graph, query_embs, doc_graph, doc_embs, query_post=query_post, doc_post=doc_post)
+    found = compare(table, query_graph.id, doc_graph.id, query_weights, query_document_weight)
+    return _drawn(found, palette(theme), parts)
+
+
+class Group(NamedTuple):
+    """A part of the query with its number, 1 for the greatest contribution, and its color."""
+
+    number: int
+    color: str
+
+    @property
+    def badge(self) -> Badge:
+        """The number on its color."""
+        return Badge(str(self.number), self.color)
+
+
+def _drawn(found: Comparison, colors: Palette, parts: int) -> Picture:
+    canvas, groups = Canvas(), groups_of(found.terms)
+    title = f"{found.query_id or 'query'} and {found.document_id or 'document'}: score {found.score:.3f}"
+    canvas.text(MARGIN, 26, title, colors.text, strong=True, size=14)
+    asked = {row: [group.badge] for row, group in groups.items()}
+    met: dict[int, list[Badge]] = {}
+    for term in sorted(found.terms, key=lambda term: groups[term.query_row].number):
+        badges = met.setdefault(term.document_row, [])
+        if groups[term.query_row].badge not in badges:
+            badges.append(groups[term.query_row].badge)
+    right = MARGIN + _PANEL + _BETWEEN
+    panels = (
+        measured_panel(f"query {found.query_id}".strip(), found.query, asked, _PANEL),
+        measured_panel(f"document {found.document_id}".strip(), found.document, met, _PANEL),
+    )
+    height = max(panel.height for panel in panels)
+    for panel, x in zip(panels, (MARGIN, right), strict=True):
+        paint_panel(canvas, panel, x, 40.0, _PANEL, height, colors)
+    width, bottom = paint_table(canvas, found, groups, MARGIN, 40.0 + height + 24.0, colors, parts)
+    return canvas.picture(max(width, right + _PANEL) + MARGIN, bottom + MARGIN, colors.ground, title)
+
+
+def groups_of(terms: Sequence[Term]) -> Mapping[int, Group]:
+    """Number the rows of the query by what they contribute; the first have colors of their own, the others are grey."""
+    totals: dict[int, float] = {}
+    for term in terms:
+        totals[term.query_row] = totals.get(term.query_row, 0.0) + term.contribution
+    ordered = sorted(totals, key=lambda row: -totals[row])
+    return {row: Group(i + 1, HUES[i] if i < len(HUES) else _GREY) for i, row in enumerate(ordered)}
+
+
+_PAD, _HEAD, _GUTTER, _BETWEEN = 10.0, 28.0, 12.0, 6.0
+_SENTENCES = 14  # a longer text is shown without the sentences in which nothing is marked
+
+
+class Entry(NamedTuple):
+    """A sentence, or a line for some that are left out: its text and the badges of the whole sentence."""
+
+    text: Paragraph
+    badges: Sequence[Badge]
+    marked: bool
+
+
+class Panel(NamedTuple):
+    """A text in a panel.
+
+    Attributes:
+        title: above it.
+        badges: of the whole text.
+        entries: its sentences.
+        fills: the color of each marked formula.
+        height: in pixels.
+    """
+
+    title: str
+    badges: Sequence[Badge]
+    entries: Sequence[Entry]
+    fills: Mapping[int, str]
+    height: float
+
+
+def measured_panel(title: str, parts: pd.DataFrame, marks: Mapping[int, Sequence[Badge]], width: float) -> Panel:
+    """Measure a panel."""
+    latex = parts.loc[parts["kind"] == "formula", "label"].tolist()
+    sentences = parts.loc[parts["kind"] == "sentence", ["row", "label"]].itertuples(index=False, name=None)
+    badges = {row: found for row, found in marks.items() if row < len(latex)}
+    texts = [(text, marks.get(row, [])) for row, text in sentences]
+    written = {int(match[1]) for text, _ in texts for match in PLACEHOLDER.finditer(text)}
+    texts += [(placeholder(row), []) for row in range(len(latex)) if row not in written]
+    room = width - 2 * _PAD - _GUTTER
+    entries: list[Entry] = []
+    hidden = 0
+    for text, found in texts:
+        marked = bool(found) or any(int(match[1]) in badges for match in PLACEHOLDER.finditer(text))
+        if not marked and len(texts) > _SENTENCES:
+            hidden += 1
+            continue
+        entries += _left_out(hidden)
+        hidden = 0
+        lead = sum(text_width(f" {badge.text} ") + 3 for badge in found)
+        entries.append(Entry(paragraph(text, latex, room - lead, badges=badges), found, marked))
+    entries += _left_out(hidden)
+    whole = marks.get(len(parts) - 1, []) if len(parts) and parts["kind"].iloc[-1] == "document" else []
+    height = _HEAD + sum(entry.text.height + _BETWEEN for entry in entries) + _PAD
+    return Panel(title, whole, entries, {row: found[0].color for row, found in badges.items() if found}, height)
+
+
+def _left_out(count: int) -> list[Entry]:
+    text = f"… {count} sentence{'' if count == 1 else 's'} without a match …"
+    return [Entry(paragraph(text, (), 400.0), (), False)] if count else []
+
+
+def paint_panel(
+    canvas: Canvas, panel: Panel, x: float, top: float, width: float, height: float, colors: Palette
+) -> None:
+    """Paint a panel whose left upper corner is at ``x``, ``top``."""
+    canvas.panel(x, top, width, height, colors.panel, colors.panel, "text-panel")
+    at = x + _PAD
+    for badge in panel.badges:
+        at += paint_badge(canvas, at, top + 18, badge.text, badge.color) + 3
+    room = int((x + width - _PAD - at) / text_width("m"))
+    canvas.text(at, top + 18, shortened(panel.title, room), colors.text, strong=True)
+    # Mixed, not translucent: CairoSVG paints translucent colors as full ones.
+    fills = {row: mixed(colors.panel, color, 0.35) for row, color in panel.fills.items()}
+    y = top + _HEAD
+    for entry in panel.entries:
+        at = x + _PAD + _GUTTER
+        if entry.badges:
+            canvas.panel(x + _PAD, y - 1, 4, entry.text.height - 2, entry.badges[0].color, "none", "bar", radius=1)
+        for badge in entry.badges:
+            at += paint_badge(canvas, at, y + entry.text.first, badge.text, badge.color) + 3
+        color = colors.text if entry.marked else colors.quiet
+        paint_paragraph(canvas, entry.text, at, y, color, fills=fills)
+        y += entry.text.height + _BETWEEN
+
+
+_CELL, _LABEL, _ROW = 54.0, 380.0, 22.0
+_DIGITS = 3
+_KEY = "A number is weight × cosine. The score is the sum of the best match of each column, which is framed."
+_PRODUCT = "The last column is the product of the vectors of the two whole texts."
+
+
+class _Column(NamedTuple):
+    """A part of the query, or the product of the whole texts; the terms of all that have no column are one column."""
+
+    term: Term | None
+    product: bool
+    contribution: float
+
+
+def paint_table(
+    canvas: Canvas,
+    found: Comparison,
+    groups: Mapping[int, Group],
+    x: float,
+    top: float,
+    colors: Palette,
+    parts: int,
+) -> tuple[float, float]:
+    """Paint the table and return its right and lower border."""
+    columns = _columns(found, parts)
+    rows = _rows(found, columns, parts)
+    product = any(column.product for column in columns)
+    for line in (_KEY, _PRODUCT) if product else (_KEY,):
+        canvas.text(x, top, line, colors.quiet)
+        top += 15
+    labels = [_label(found, row) for row in rows]
+    left = x + _LABEL
+    for place, column in enumerate(columns):
+        _header(canvas, column, groups, left + place * _CELL, top, colors)
+    y = top + 2 * _ROW
+    greatest = max((abs(_value(found, c, row)) for c in columns if c.term for row in rows), default=0.0) or 1.0
+    for row, label in zip(rows, labels, strict=True):
+        high = max(_ROW, label.height + 4)
+        paint_paragraph(canvas, label, left - 12 - label.width, y + (high - label.height) / 2 + 2, colors.text)
+        for place, column in enumerate(columns):
+            if column.term is not None and (not column.product or column.term.document_row == row):
+                color = groups[column.term.query_row].color if column.term.document_row == row else ""
+                value = _value(found, column, row)
+                _cell(canvas, left + place * _CELL, y, high, value, value / greatest, color, colors)
+        y += high
+    return _sum(canvas, columns, found, left, y + 6, colors)
+
+
+def _columns(found: Comparison, parts: int) -> list[_Column]:
+    """Choose the terms that contribute most, in the order of the query."""
+    product = len(found.terms) - len(found.query)
+    plain = found.terms[: len(found.query)]
+    kept = sorted(sorted(plain, key=lambda term: -abs(term.contribution))[:parts], key=plain.index)
+    columns = [_Column(term, False, term.contribution) for term in kept]
+    rest = [term.contribution for term in plain if term not in kept]
+    columns += [_Column(None, False, math.fsum(rest))] if rest else []
+    return columns + [_Column(term, True, term.contribution) for term in found.terms[-product:] if product]
+
+
+def _rows(found: Comparison, columns: Sequence[_Column], parts: int) -> list[int]:
+    """Choose the parts of the document that are the match of a column, and then the most similar ones, in its order."""
+    met = {column.term.document_row for column in columns if column.term is not None}
+    by_cosine = sorted(range(len(found.document)), key=lambda row: -float(found.cosines[:, row].max()))
+    others = [row for row in by_cosine if row not in met]
+    return sorted([*met, *others[: max(0, parts - len(met))]])
+
+
+def _value(found: Comparison, column: _Column, row: int) -> float:
+    """Weight times cosine."""
+    return column.term.weight * float(found.cosines[column.term.query_row, row]) if column.term else 0.0
+
+
+def _label(found: Comparison, row: int) -> Paragraph:
+    """Name a part of the document: its formula, or the begin of its sentence with formulas in place."""
+    kind, label = found.document["kind"][row], found.document["label"][row]
+    latex = found.document.loc[found.document["kind"] == "formula", "label"].tolist()
+    text = f"FORMULA_{row}" if kind == "formula" else "the whole text" if kind == "document" else label
+    return paragraph(text, latex, _LABEL - 24, lines=1)
+
+
+def _header(canvas: Canvas, column: _Column, groups: Mapping[int, Group], x: float, y: float, colors: Palette) -> None:
+    """Paint the number of a part of the query and its weight."""
+    middle = x + _CELL / 2
+    if column.term is None:
+        _centered(canvas, middle, y + 12, "others", colors.quiet)
+        return
+    group = groups[column.term.query_row]
+    name = f"{group.number} × {group.number}" if column.product else str(group.number)
+    wide = text_width(name) + 14
+    told = f"part {group.number} of the query"
+    paint = Paint(group.color, group.color, text_on(group.color))
+    canvas.chip(middle - wide / 2, y + 8, wide, name, paint, told, marks="column round strong")
+    _centered(canvas, middle, y + 32, f"w {column.term.weight:.3g}", colors.quiet)
+
+
+def _cell(
+    canvas: Canvas, x: float, y: float, high: float, value: float, share: float, frame: str, colors: Palette
+) -> None:
+    """Paint a number on a color whose strength is its share of the greatest; framed if it is in the score."""
+    fill = mixed(colors.panel, BETTER if value >= 0 else WORSE, 0.85 * min(1.0, abs(share)) ** 0.7)
+    canvas.panel(x + 2, y + 2, _CELL - 4, high - 4, fill, "none", "cell best" if frame else "cell", radius=2)
+    if frame:
+        canvas.panel(x + 2, y + 2, _CELL - 4, high - 4, "none", colors.text, "frame outer", radius=2)
+        canvas.panel(x + 3.5, y + 3.5, _CELL - 7, high - 7, "none", frame, "frame", radius=2)
+    _centered(canvas, x + _CELL / 2, y + high / 2 + 4, f"{value:z.2f}", text_on(fill), strong=bool(frame))
+
+
+def _sum(
+    canvas: Canvas, columns: Sequence[_Column], found: Comparison, left: float, y: float, colors: Palette
+) -> tuple[float, float]:
+    """Write the terms, rounded so that what is shown adds up to the score that is shown."""
+    values = rounded([column.contribution for column in columns], _DIGITS)
+    name = "in the score"
+    canvas.text(left - 12 - text_width(name), y + 14, name, colors.text, strong=True)
+    for place, value in enumerate(values):
+        _centered(canvas, left + place * _CELL + _CELL / 2, y + 14, f"{value:z.{_DIGITS}f}", colors.text, strong=True)
+    right = left + len(columns) * _CELL
+    canvas.line(f"M{left:.1f} {y:.1f}H{right:.1f}", colors.line, "rule")
+    total = f"= {found.score:.{_DIGITS}f}"
+    canvas.text(right + 8, y + 14, total, colors.text, strong=True)
+    return right + 8 + text_width(total), y + 22
+
+
+def _centered(canvas: Canvas, middle: float, y: float, text: str, color: str, *, strong: bool = False) -> None:
+    canvas.text(middle - text_width(text) / 2, y, text, color, strong=strong)

@@ -1,19 +1,18 @@
-"""Errors of figures."""
+"""Errors of explanations."""
 
 from __future__ import annotations
 
-from .asking_errors import ExplainError
+from pyterrier_mathamr._common.errors import MathAMRError
 
 
-class ChartError(ExplainError):
-    """A table lacks a column or a value that a chart needs."""
+class ExplainError(MathAMRError):
+    """Vectors do not belong to a graph, or a table lacks what a chart needs; the message says which."""
 
-    what: str
-    wanted: str
-    found: list[str]
-    template = "the {what} {wanted!r} cannot be drawn; the table has {listed}."
 
-    @property
-    def listed(self) -> str:
-        """What the table has instead."""
-        return ", ".join(self.found) or "none"
+class AskedError(ExplainError):
+    """A system cannot explain what it is asked."""
+
+    system: str
+    reason: str
+    remedy: str
+    template = "{system} cannot explain a score: {reason}. {remedy}"

@@ -8,7 +8,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
-from pyterrier_mathamr.explain.alignment import Nodes, Side, maxsim_parts
+from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
 
 from .building.entries import stored_formula_ids
 from .protocols import Field, SearchableSnapshot

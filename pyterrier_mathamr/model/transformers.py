@@ -33,7 +33,7 @@ from pyterrier_mathamr._common.frames import (
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import HELP_URL, ColumnAdder, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.explain.alignment import explain_maxsim
+from pyterrier_mathamr.explain.maxsim import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.in_batches import Embeddings

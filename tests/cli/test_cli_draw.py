@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.cli.draw import draw
 from pyterrier_mathamr.explain import charts
-from pyterrier_mathamr.explain.figures import new_figure
+from pyterrier_mathamr.explain.charts import new_figure
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 
 

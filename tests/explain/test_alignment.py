@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyterrier_mathamr.amr import decode_penman
-from pyterrier_mathamr.explain import AlignmentError, explain_maxsim, virtual_nodes
+from pyterrier_mathamr.explain import ExplainError, explain_maxsim, virtual_nodes
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import post_from_text
 
@@ -34,7 +34,7 @@ def test_weights_and_the_product_of_the_documents_count() -> None:
     assert parts.document_row.tolist() == [1, 0, 2, 3]
     assert parts.similarity.tolist() == pytest.approx([1.0, 1.0, 0.96, -0.6])
     assert parts.contribution.tolist() == pytest.approx([0.5, 2.0, 0.96, 0.3])
-    with pytest.raises(AlignmentError, match="weights"):
+    with pytest.raises(ExplainError, match="weights"):
         explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])
 
 
@@ -61,8 +61,8 @@ def test_a_model_without_vectors_of_formulas_has_sentences_first() -> None:
 
 
 def test_vectors_of_another_graph_are_refused() -> None:
-    with pytest.raises(AlignmentError, match="2 vectors for 1 formulas, 2 sentences") as caught:
+    with pytest.raises(ExplainError, match="2 vectors for 1 formulas, 2 sentences") as caught:
         explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS[:2])
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    with pytest.raises(AlignmentError, match="do not fit"):
+    with pytest.raises(ExplainError, match="do not fit"):
         explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))

@@ -9,7 +9,7 @@ import pytest
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.explain import (
-    ChartError,
+    ExplainError,
     draw_speed,
     draw_topic_differences,
     save,
@@ -73,10 +73,10 @@ def test_the_numbers_of_the_time_axis_do_not_overlap(times: list[float]) -> None
 
 @pytest.mark.parametrize(("measure", "system", "named"), [("MAP", "B", "AP, P@10"), ("AP", "C", "A, B")])
 def test_what_a_table_lacks_is_named_with_what_it_has(measure: str, system: str, named: str) -> None:
-    with pytest.raises(ChartError, match=named) as caught:
+    with pytest.raises(ExplainError, match=named) as caught:
         topic_differences(TABLE, measure, "A", system)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    with pytest.raises(ChartError, match="'qid'"):
+    with pytest.raises(ExplainError, match="'qid'"):
         topic_differences(TABLE.drop(columns="qid"), "AP", "A", "B")
 
 
@@ -105,7 +105,7 @@ def test_systems_that_no_other_beats_in_both_are_joined() -> None:
     assert axes.lines[0].get_ydata().tolist() == [0.1, 0.3, 0.4]
     assert [points.get_offsets().tolist() for points in axes.collections][2] == [[20.0, 0.1]]
     assert len(figure.legends[0].get_texts()) == 4
-    with pytest.raises(ChartError, match="above 0"):
+    with pytest.raises(ExplainError, match="above 0"):
         draw_speed(table.assign(mrt=0.0), "AP", time="mrt")
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from pyterrier_mathamr._common.drawing import mixed, palette
 from pyterrier_mathamr.amr import decode_penman
-from pyterrier_mathamr.explain import AlignmentError, Picture, draw_maxsim, explain_maxsim, similarities
-from pyterrier_mathamr.explain.maxsim.comparison import rounded
+from pyterrier_mathamr.explain import ExplainError, Picture, draw_maxsim, explain_maxsim, similarities
+from pyterrier_mathamr.explain.maxsim import rounded
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
 
@@ -142,7 +142,7 @@ def test_the_table_of_cosines_has_a_row_for_each_part_of_the_query() -> None:
 
 
 def test_vectors_and_weights_of_other_graphs_are_refused() -> None:
-    with pytest.raises(AlignmentError, match="do not fit"):
+    with pytest.raises(ExplainError, match="do not fit"):
         similarities(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))
-    with pytest.raises(AlignmentError, match="weights of shape"):
+    with pytest.raises(ExplainError, match="weights of shape"):
         draw_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])

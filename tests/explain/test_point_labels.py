@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pyterrier_mathamr.explain.labels import Box, label_points, place_labels
+from pyterrier_mathamr.explain.charts import Box, label_points, place_labels
 
 FRAME = Box(0, 0, 200, 100)
 
@@ -35,7 +35,7 @@ def test_a_label_without_a_free_place_is_written_nevertheless() -> None:
 
 def test_written_labels_do_not_meet_and_no_line_runs_through_them() -> None:
     pytest.importorskip("matplotlib")
-    from pyterrier_mathamr.explain.figures import new_figure
+    from pyterrier_mathamr.explain.charts import new_figure
 
     figure = new_figure(4, 3)
     axes = figure.add_subplot()

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.explain import AlignmentError, AskedError
+from pyterrier_mathamr.explain import AskedError, ExplainError
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex, QueryError
 from pyterrier_mathamr.store import UnknownIdError
@@ -56,5 +56,5 @@ def test_an_explanation_takes_the_names_of_nodes_from_their_graphs(tmp_path):
     without = index.explain({"query_embs": rows}, "p").parts
     assert set(without["query"]) == set(without["document"]) == {""}
     index.indexer("append").index([{"docno": "one", "doc_embs": rows[:1]}])
-    with pytest.raises(AlignmentError, match=r"1 vectors for 1 formulas, 2 sentences"):
+    with pytest.raises(ExplainError, match=r"1 vectors for 1 formulas, 2 sentences"):
         index.explain({"query_embs": rows, "docno": "one", "graph": graph})

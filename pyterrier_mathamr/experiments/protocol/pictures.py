@@ -12,8 +12,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.drawing import BETTER, WORSE
 from pyterrier_mathamr.arqmath import SHORT_NAMES
-from pyterrier_mathamr.explain.figures import new_figure, save
-from pyterrier_mathamr.explain.labels import label_points
+from pyterrier_mathamr.explain.charts import label_points, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,294 @@
+"""An explanation as text for a terminal, and as HTML for a notebook: two texts, then each part as a bar.
+
+What comes from one thing in the query has one number and color, in the table and in both texts::
+
+    key      number, color     in the query                      in the document
+    row 0    1   orange        its formula 0                     the formula with its symbols, the node it met
+    word     2   blue          each place of the word            each place of the word it met
+    whole    3   green         the heading                       the heading, or the node it met
+
+Styles are inline and colors translucent: a notebook may remove style sheets, and its ground is light or dark.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import NamedTuple
+
+from pyterrier_mathamr._common.drawing import columns, shortened
+from pyterrier_mathamr.formula.display.rendering import formula_html
+from pyterrier_mathamr.posts import PLACEHOLDER
+
+from .explanation import Explanation, Part, Reading
+
+HUES = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#B8A800")
+"""Of Okabe and Ito, distinct with every color vision; parts have numbers, too."""
+
+FORMULAS = ("formula", "symbols", "edges", "nodes", "layout tree", "operator tree")
+"""Kinds of parts that are about a formula; their texts are LaTeX."""
+
+_LONGEST_TEXT = 50_000  # characters of a text that are written
+
+Key = tuple[str, int | str]
+"""What in a query a part comes from: its row, a word, or the whole."""
+
+
+class Group(NamedTuple):
+    """The parts of a score that come from one thing in the query.
+
+    Attributes:
+        number: from 1, the greatest contribution first.
+        color: in hexadecimal.
+    """
+
+    number: int
+    color: str
+
+    @property
+    def badge(self) -> str:
+        """The number on its color."""
+        return (
+            f'<span style="background:{self.color};color:#fff;border-radius:.7em;padding:0 .4em;font-size:.75em;'
+            f'text-shadow:0 0 2px #000;margin:0 .15em">{self.number}</span>'
+        )
+
+
+@dataclass
+class Marks:
+    """What is colored in one text: the groups of each formula, sentence and word by number or word."""
+
+    rows: dict[int, list[Group]] = field(default_factory=lambda: defaultdict(list))
+    words: dict[str, list[Group]] = field(default_factory=lambda: defaultdict(list))
+    whole: list[Group] = field(default_factory=list)
+
+    def add(self, kind: str, row: int, text: str, group: Group) -> None:
+        """Mark what a part is about."""
+        if kind in (*FORMULAS, "sentence") and row >= 0:
+            marked = self.rows[row]
+        elif kind == "word" and text:
+            marked = self.words[text.lower()]
+        elif kind == "document":
+            marked = self.whole
+        else:
+            return
+        if group not in marked:
+            marked.append(group)
+
+
+def key_of(part: Part) -> Key | None:
+    """Return what in the query a part comes from; ``None`` for a part that comes from no place in it."""
+    if part.part in (*FORMULAS, "sentence") and part.query_row >= 0:
+        return "row", part.query_row
+    if part.part == "word":
+        return "word", part.query.lower()
+    return ("whole", 0) if part.part == "document" else None
+
+
+def group_of(part: Part, groups: Mapping[Key, Group]) -> Group | None:
+    """Return the number and color of what a part comes from, if it has them."""
+    key = key_of(part)
+    return None if key is None else groups.get(key)
+
+
+def groups_of(parts: Iterable[Part]) -> dict[Key, Group]:
+    """Give the things in the query that contribute most a number and a color."""
+    totals: dict[Key, float] = defaultdict(float)
+    for part in parts:
+        if (key := key_of(part)) is not None:
+            totals[key] += part.contribution
+    best = sorted((key for key in totals if totals[key] > 0), key=lambda key: -totals[key])[: len(HUES)]
+    return {key: Group(number, HUES[number - 1]) for number, key in enumerate(best, 1)}
+
+
+def texts_of(explanation: Explanation) -> tuple[str, str]:
+    """Write the two texts with each part of the query, and what it met, in one color."""
+    groups, query, document = groups_of(explanation.rows), Marks(), Marks()
+    colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
+    for group, part in sorted(colored, key=lambda pair: pair[0].number):
+        query.add(part.part, part.query_row, part.query, group)
+        document.add(part.document_part or part.part, part.document_row, part.document, group)
+    return _colored("query", explanation.query, query), _colored(explanation.docno, explanation.document, document)
+
+
+def _colored(title: str, reading: Reading | None, marks: Marks) -> str:
+    if reading is None:
+        return ""
+    badges = "".join(group.badge for group in marks.whole)
+    return f"<p><b>{escape(title)}</b>{badges}</p><div>{marked(reading, marks)}</div>"
+
+
+def marked(reading: Reading, marks: Marks) -> str:
+    """Write a text with its marks; formulas as MathML in their sentences; of a long text the beginning."""
+    whole, at, pieces = reading.post.text, 0, []
+    text = whole if len(whole) <= _LONGEST_TEXT else whole[:_LONGEST_TEXT].rpartition(" ")[0] or whole[:_LONGEST_TEXT]
+    for row, sentence in enumerate(reading.sentences, len(reading.post.formulas)):
+        words = map(re.escape, sentence.split())
+        found = re.compile(r"\s+".join(words)).search(text, at) if sentence.strip() else None
+        if found is not None:
+            pieces.append(inline(text[at : found.start()], reading, marks))
+            pieces.append(_painted(inline(found[0], reading, marks), marks.rows.get(row, [])))
+            at = found.end()
+        elif text is not whole:
+            break
+    pieces.append(inline(text[at:], reading, marks))
+    if text is not whole:
+        pieces.append(f" … the text goes on: {len(whole) - len(text):,} more characters")
+    return "".join(pieces).replace("\n", "<br>")
+
+
+def inline(text: str, reading: Reading, marks: Marks | None = None) -> str:
+    """Write a piece of a text, its words and formulas marked."""
+    marks = marks or Marks()
+    pieces, at = [], 0
+    for match in PLACEHOLDER.finditer(text):
+        row = int(match[1])
+        pieces.append(_words(text[at : match.start()], marks.words))
+        pieces.append(_painted(formula_html(reading.post.formulas[row].latex), marks.rows.get(row, [])))
+        at = match.end()
+    return "".join([*pieces, _words(text[at:], marks.words)])
+
+
+def _words(text: str, marks: Mapping[str, list[Group]]) -> str:
+    if not marks:
+        return escape(text)
+    longest_first = sorted(marks, key=len, reverse=True)
+    wanted = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first))})(?!\w)", re.IGNORECASE)
+    pieces = wanted.split(text)  # every second one is a word
+    painted = (_painted(escape(word), marks[word.lower()]) for word in pieces[1::2])
+    return "".join(escape(plain) + word for plain, word in zip(pieces[::2], [*painted, ""], strict=True))
+
+
+def _painted(html: str, groups: list[Group]) -> str:
+    """Put a piece of HTML on the color of the first of its groups, with the number of each."""
+    if not groups:
+        return html
+    color, badges = groups[0].color, "".join(group.badge for group in groups)
+    style = f"background:{color}33;border-bottom:2px solid {color}"
+    return f'<span style="{style}">{badges}{html}</span>'
+
+
+_WIDTH, _BAR = 100, 10
+
+
+def table_of(explanation: Explanation, shown: int = 16, width: int = _WIDTH) -> str:
+    """Write the score, then ``shown`` parts, each with its contribution as number and bar, for a terminal."""
+    parts = explanation.rows
+    digits = decimals([explanation.score, *(part.contribution for part in parts)])
+    lines = [f"score of {explanation.docno!r}: {explanation.score:.{digits}f}"]
+    kept, rest = split(parts, shown)
+    numbers = [f"{part.contribution:.{digits}f}" for part in kept] + [f"{rest:.{digits}f}"]
+    names = [f"{part.system} {part.part}" for part in kept]
+    wide, long = max(map(len, numbers)), max(map(len, names), default=0)
+    left = max(24, width - wide - long - _BAR - 6)
+    greatest = max((abs(part.contribution) for part in kept), default=0.0) or 1.0
+    for part, number, name in zip(kept, numbers[:-1], names, strict=True):
+        bar = _bar(abs(part.contribution) / greatest)
+        lines.append(f"{number:>{wide}}  {bar:<{_BAR}}  {name:<{long}}  {_texts(part, left)}".rstrip())
+    if len(parts) > len(kept):
+        lines.append(f"{numbers[-1]:>{wide}}  {'':<{_BAR}}  {len(parts) - len(kept)} further parts")
+    return "\n".join(lines)
+
+
+def split(parts: Sequence[Part], count: int) -> tuple[list[Part], float]:
+    """Return the parts with the greatest contributions, positive or negative, and the sum of all others."""
+    order = sorted(range(len(parts)), key=lambda row: -abs(parts[row].contribution))
+    kept = set(order[:count])
+    others = (part.contribution for row, part in enumerate(parts) if row not in kept)
+    return [part for row, part in enumerate(parts) if row in kept], math.fsum(others)
+
+
+def decimals(numbers: Sequence[float]) -> int:
+    """Count the decimals with which the greatest number has three digits; at least two, at most eight."""
+    greatest = max(map(abs, numbers), default=0.0)
+    return min(max(2, 2 - math.floor(math.log10(greatest))), 8) if greatest else 2
+
+
+def _bar(share: float) -> str:
+    """Draw a share of the longest bar, in eighths of a character."""
+    eighths = round(8 * _BAR * share)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _texts(part: Part, width: int) -> str:
+    """The texts of a part: what of the query, and what of the document it met."""
+    texts = [text for text in (part.query, part.document) if text]
+    if not texts or texts[:1] == texts[1:]:
+        return shortened(texts[0], width) if texts else ""
+    each = (width - 3) // len(texts)
+    first = shortened(texts[0], each)
+    return " ↔ ".join([first, *(shortened(text, width - 3 - columns(first)) for text in texts[1:])])
+
+
+_SHOWN, _LONGEST = 24, 160  # parts in a table, characters of a part
+_BAR_WIDTH, _NO_GROUP = 120, "#8a8f98"
+_CELL = "padding:.15em .6em;text-align:left;vertical-align:top"
+_NUMBER = "padding:.15em .6em;text-align:right;vertical-align:top;white-space:nowrap;font-variant-numeric:tabular-nums"
+_TEXT = "flex:1 1 20em;min-width:0;max-height:26em;overflow:auto;line-height:1.6"
+
+
+def html_of(explanation: Explanation) -> str:
+    """Write an explanation as HTML of inline styles, without script, style sheet or anything from elsewhere."""
+    parts = explanation.rows
+    digits = decimals([explanation.score, *(part.contribution for part in parts)])
+    texts = "".join(f'<div style="{_TEXT}">{text}</div>' for text in texts_of(explanation) if text)
+    head = f"<p><b>{escape(explanation.docno)}</b> has score <b>{explanation.score:.{digits}f}</b></p>"
+    both = f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{texts}</div>' if texts else ""
+    return f"<div>{head}{both}{_table(explanation, parts, digits)}</div>" if parts else f"<div>{head}{both}</div>"
+
+
+def _table(explanation: Explanation, parts: Sequence[Part], digits: int) -> str:
+    kept, rest = split(parts, _SHOWN)
+    groups = groups_of(parts)
+    greatest = max((abs(part.contribution) for part in kept), default=0.0) or 1.0
+    heads = ("", "contribution", "", "part", "query", "document", "similarity × weight")
+    rows = ["".join(f'<th style="{_CELL}">{name}</th>' for name in heads)]
+    rows += [_row(explanation, part, groups, greatest, digits) for part in kept]
+    if len(parts) > len(kept):
+        others = f'<td></td><td style="{_CELL}" colspan="4">{len(parts) - len(kept)} further parts</td>'
+        rows.append(f'<td></td><td style="{_NUMBER}">{rest:.{digits}f}</td>{others}')
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    table = f'<table style="margin-top:.8em;border-collapse:collapse;font-size:inherit">{body}</table>'
+    return f'<div style="overflow-x:auto">{table}</div>'
+
+
+def _row(
+    explanation: Explanation,
+    part: Part,
+    groups: Mapping[Key, Group],
+    greatest: float,
+    digits: int,
+) -> str:
+    group = group_of(part, groups)
+    color, width = group.color if group else _NO_GROUP, round(_BAR_WIDTH * abs(part.contribution) / greatest)
+    ground = color if part.contribution >= 0 else "none"  # a negative part is the outline of a bar
+    box = f"width:{width}px;height:.8em;margin-top:.35em;box-sizing:border-box"
+    bar = f'<div style="{box};background:{ground};border:1px solid {color}"></div>'
+    product = f"{part.similarity:.3f} × {part.weight:.3g}" if math.isfinite(part.similarity) else ""
+    cells = (
+        (_CELL, group.badge if group else ""),
+        (_NUMBER, f"{part.contribution:.{digits}f}"),
+        (f"{_CELL};min-width:{_BAR_WIDTH}px", bar),
+        (f"{_CELL};white-space:nowrap", f"{escape(part.system)}<br><i>{escape(part.part)}</i>"),
+        (_CELL, _text(part.part, part.query, part.query_row, explanation.query)),
+        (_CELL, _text(part.document_part or part.part, part.document, part.document_row, explanation.document)),
+        (_NUMBER, product),
+    )
+    return "".join(f'<td style="{style}">{content}</td>' for style, content in cells)
+
+
+def _text(kind: str, text: str, row: int, reading: Reading | None) -> str:
+    """Write the text of a part: a formula, a sentence with its formulas, or that it is the whole text."""
+    if kind == "document":
+        return "<i>the whole text</i>"
+    if kind in FORMULAS and text:
+        return formula_html(text)
+    if kind == "sentence" and reading is not None:
+        place = row - len(reading.post.formulas)
+        if 0 <= place < len(reading.sentences) and len(reading.sentences[place]) <= _LONGEST:
+            return inline(reading.sentences[place], reading)
+    return escape(shortened(text, _LONGEST))
