@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import method
+from pyterrier_mathamr.model import RunFolder
 from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
@@ -31,7 +32,7 @@ from .network import (
     math_start,
     random_projection,
 )
-from .training import ColBERTData, ColBERTTraining, Records, States, train_all, train_last
+from .training import ColBERTData, ColBERTTraining, Records, States, train_colbert
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,6 +195,9 @@ class ColBERT(SavedModel):
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
         states: States | None = None,
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        save_every: float = 600.0,
         device: str | None = None,
         verbose: bool = False,
     ) -> ColBERT:
@@ -207,6 +211,9 @@ class ColBERT(SavedModel):
             never: by question, further documents that are never its negatives.
             states: an empty dictionary for the first of several runs that differ in ``training`` alone: what
                 ``train="last"`` computes once is kept in it.
+            checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            save_every: seconds after which the state is also saved within an epoch.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             verbose: show progress.
 
@@ -215,14 +222,21 @@ class ColBERT(SavedModel):
 
         Raises:
             TrainingError: posts are missing, there are too few pairs, or the loss is not finite.
+            UnfinishedJobError: ``checkpoint`` has the state of another run.
         """
         data = ColBERTData.read(pairs, posts, negatives, never)
         encoder = self._on(device)
         if self._unprepared:
             self.prepare(data.posts.values(), device=device, verbose=verbose)
-        train = train_last if self.training.train == "last" else train_all
-        self.history = train(encoder, data, self.texts, self.training, states=states, verbose=verbose)
-        self._identity, self._source = None, None
+        texts, training = self.texts, self.training
+        with RunFolder(checkpoint) as folder:
+            if checkpoint is not None:
+                run = {"data": data.digest(texts, training), "starting model": self.identity}
+                folder.begin({**training.to_dict(), **run}, fresh=fresh)
+            self._identity, self._source = None, None
+            self.history = train_colbert(
+                encoder, data, texts, training, folder, states=states, save_every=save_every, verbose=verbose
+            )
         return self
 
     def save(self, path: str | Path) -> None:

@@ -12,10 +12,12 @@ Both take the same batches: those of the library's trainer could hold answers th
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 import pandas as pd
@@ -28,9 +30,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.parameters import FRACTION, between
+from pyterrier_mathamr.model import RunFolder, TrainingError, TrainingLoop, info_nce, maxsim, maxsim_matrix
 from pyterrier_mathamr.model.config.options import Count, Natural
-from pyterrier_mathamr.model.encoder.maxsim import maxsim, maxsim_matrix
-from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.training.data import (
     Answers,
     HardNegatives,
@@ -40,7 +41,6 @@ from pyterrier_mathamr.model.training.data import (
     generator_of,
     read_pairs,
 )
-from pyterrier_mathamr.model.training.losses import info_nce
 from pyterrier_mathamr.posts import MathPost, document_post, post_from_any
 from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
 
@@ -52,6 +52,7 @@ LEAST_VOTES = 8
 """Votes from which on an answer is right: more than 7 (Zhong et al. 2022, section 4.2)."""
 
 Records = Iterable[Mapping[str, Any]]
+Rows = Callable[[Sequence[str], Side], "Ragged"]
 State = tuple[Tensor, Tensor, Tensor]
 """Of a text: states before the last layer, float16 ``[L, d_model]``; ids of the tokens; which are attended to."""
 
@@ -226,6 +227,15 @@ class ColBERTData:
             raise TrainingError(f"{len(missing)} posts of the pairs and negatives have no text: {shown}. Give posts=.")
         return cls(wanted, texts, answers, wrong)
 
+    def digest(self, texts: ColBERTTexts, training: ColBERTTraining) -> str:
+        """Hash all texts and batches of a run."""
+        found = hashlib.sha256(repr([(name, texts.text(post)) for name, post in self.posts.items()]).encode())
+        for epoch in range(1, training.epochs + 1):
+            for batch in self.batches(training, epoch):
+                found.update(repr([batch.queries, batch.documents, batch.wrong]).encode())
+                found.update(batch.allowed.numpy().tobytes())
+        return found.hexdigest()
+
     def batches(self, training: ColBERTTraining, epoch: int) -> list[PostBatch]:
         """Shuffle the pairs of an epoch, draw their wrong answers and cut them into batches."""
         chance = generator_of(training.seed, epoch, _NEGATIVES)
@@ -242,39 +252,85 @@ class ColBERTData:
         return PostBatch([question for question, _ in pairs], documents, allowed.to(torch.bool), wrong)
 
 
-def train_last(
+def train_colbert(
     encoder: Any,
     data: ColBERTData,
     texts: ColBERTTexts,
     training: ColBERTTraining,
+    folder: RunFolder,
     *,
     states: States | None = None,
+    save_every: float = math.inf,
     verbose: bool = False,
 ) -> list[float]:
-    """Train the projection and the last layer in place."""
+    """Train in place, in bfloat16 where the device has it; return the mean loss of each epoch."""
+    epochs = [data.batches(training, epoch) for epoch in range(1, training.epochs + 1)]
+    starts = list(accumulate(map(len, epochs), initial=0))
+    last = training.train == "last"
+    network, rows = (_last_layer if last else _all_layers)(encoder, data, texts, epochs, states, verbose)
+
+    def loss(batch: PostBatch) -> Tensor:
+        queries, documents = rows(batch.queries, "query"), rows(batch.documents, "document")
+        if training.loss == "in-batch":
+            return in_batch_loss(queries, documents, batch.allowed.to(queries.rows.device))
+        if not any(place is not None for place in batch.wrong):
+            raise TrainingError("the loss 'triple' compares with wrong answers. Give negatives=.")
+        return triple_loss(queries, documents, batch.wrong)
+
+    tensors = list(network.parameters())
+    matrices, others = [one for one in tensors if one.dim() > 1], [one for one in tensors if one.dim() <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": training.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    loop = TrainingLoop(
+        network,
+        torch.optim.AdamW(groups, lr=training.learning_rate),
+        lambda epoch: epochs[epoch - 1],
+        loss,
+        epochs=training.epochs,
+        rate=lambda epoch, i, _: learning_rate(training, starts[epoch - 1] + i, starts[-1]),
+        dropout=not last,  # states were computed without, too, and attention is twice as fast without
+        seed=None if last else training.seed,
+        verbose=verbose,
+    )
+    return [record.loss for record in loop.train(folder, save_every).history]
+
+
+def learning_rate(training: ColBERTTraining, step: int, steps: int) -> float:
+    """Compute the learning rate of a step, counted from 0: a linear rise and fall, or a constant."""
+    rise = round(training.warmup * steps)
+    if not training.warmup:
+        return training.learning_rate
+    return training.learning_rate * ((step + 1) / rise if step < rise else (steps - step) / max(steps - rise, 1))
+
+
+def _last_layer(
+    encoder: Any,
+    data: ColBERTData,
+    texts: ColBERTTexts,
+    epochs: Sequence[Sequence[PostBatch]],
+    states: States | None,
+    verbose: bool,
+) -> tuple[nn.Module, Rows]:
+    """Compute the states before the last layer once; return what is trained, and how its rows are made."""
     tail = Tail(encoder)
     known: States = {} if states is None else states
-    written: dict[Side, dict[str, str]] = {
-        side: {name: texts.text(data.posts[name]) for name in names} for side, names in _names(data, training).items()
-    }
+    drawn = dict.fromkeys(name for epoch in epochs for batch in epoch for name in batch.documents)
+    names: dict[Side, dict[str, None]] = {"query": dict.fromkeys(pair[0] for pair in data.pairs), "document": drawn}
+    written = {side: {name: texts.text(data.posts[name]) for name in own} for side, own in names.items()}
     for side, own in written.items():
         tail.add_states(known, side, [text for text in own.values() if (side, text) not in known], verbose)
-    encoder.eval()  # the states below were computed without dropout, too, and attention is twice as fast without
-    parameters = [*tail.last.named_parameters(), *encoder[1].named_parameters()]
-    rows = lambda names, side: tail.rows([known[side, written[side][name]] for name in names], side)  # noqa: E731
-    return _run(data, training, parameters, rows, verbose)
+    encoder.eval()
+
+    def rows(names: Sequence[str], side: Side) -> Ragged:
+        return tail.rows([known[side, written[side][name]] for name in names], side)
+
+    return nn.ModuleDict({"last": tail.last, "projection": encoder[1]}), rows
 
 
-def train_all(
-    encoder: Any,
-    data: ColBERTData,
-    texts: ColBERTTexts,
-    training: ColBERTTraining,
-    *,
-    states: States | None = None,
-    verbose: bool = False,
-) -> list[float]:
-    """Train all layers in place, in bfloat16 where the device has it."""
+def _all_layers(encoder: Any, data: ColBERTData, texts: ColBERTTexts, *_options: object) -> tuple[nn.Module, Rows]:
+    """Return what is trained, and how its rows are made."""
     written = {name: texts.text(post) for name, post in data.posts.items()}
 
     def rows(names: Sequence[str], side: Side) -> Ragged:
@@ -285,68 +341,7 @@ def train_all(
         features = finish(encoder, features, side)
         return Ragged.of(features["token_embeddings"], features["attention_mask"].bool())
 
-    cuda = [encoder.device] if encoder.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda):
-        torch.manual_seed(training.seed)  # of dropout
-        encoder.train()
-        history = _run(data, training, list(encoder.named_parameters()), rows, verbose)
-    encoder.eval()
-    return history
-
-
-def _run(
-    data: ColBERTData,
-    training: ColBERTTraining,
-    parameters: Sequence[tuple[str, nn.Parameter]],
-    rows: Callable[[Sequence[str], Side], Ragged],
-    verbose: bool,
-) -> list[float]:
-    """Take all steps; return the mean loss of each epoch."""
-    epochs = range(1, training.epochs + 1)
-    optimizer, schedule = optimizer_of(parameters, training, sum(len(data.batches(training, e)) for e in epochs))
-    history = []
-    for epoch in epochs:
-        losses = []
-        for batch in progress(data.batches(training, epoch), f"epoch {epoch}", "steps", verbose=verbose):
-            if training.loss == "triple" and not any(place is not None for place in batch.wrong):
-                raise TrainingError("the loss 'triple' compares with wrong answers. Give negatives=.")
-            loss = batch_loss(rows(batch.queries, "query"), rows(batch.documents, "document"), batch, training)
-            losses.append(loss.item())
-            if not math.isfinite(losses[-1]):
-                raise TrainingError(f"the loss of epoch {epoch} is {losses[-1]}; lower the learning rate.")
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            schedule.step()
-        history.append(sum(losses) / max(len(losses), 1))
-    return history
-
-
-def batch_loss(queries: Ragged, documents: Ragged, batch: PostBatch, training: ColBERTTraining) -> Tensor:
-    """Compute the loss that the options name."""
-    if training.loss == "triple":
-        return triple_loss(queries, documents, batch.wrong)
-    return in_batch_loss(queries, documents, batch.allowed.to(queries.rows.device))
-
-
-def optimizer_of(
-    parameters: Iterable[tuple[str, nn.Parameter]], training: ColBERTTraining, steps: int
-) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
-    """Make AdamW, which decays matrices alone, and its schedule: a linear rise and fall."""
-    named = list(parameters)
-    groups = [
-        {"params": [tensor for _, tensor in named if tensor.dim() > 1], "weight_decay": training.weight_decay},
-        {"params": [tensor for _, tensor in named if tensor.dim() <= 1], "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=training.learning_rate)
-    rise = round(training.warmup * steps)
-
-    def factor(step: int) -> float:
-        if not training.warmup:
-            return 1.0
-        return (step + 1) / rise if step < rise else (steps - step) / max(steps - rise, 1)
-
-    return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    return encoder, rows
 
 
 class Tail:
@@ -398,12 +393,3 @@ class _Given(nn.Module):
     def forward(self, *, inputs_embeds: Tensor, **others: Any) -> Tensor:
         """Return the states."""
         return inputs_embeds
-
-
-def _names(data: ColBERTData, training: ColBERTTraining) -> dict[Side, list[str]]:
-    """List the posts that training reads, each once."""
-    drawn: dict[str, None] = {}
-    for epoch in range(1, training.epochs + 1):
-        for batch in data.batches(training, epoch):
-            drawn.update(dict.fromkeys(batch.documents))
-    return {"query": list(dict.fromkeys(question for question, _ in data.pairs)), "document": list(drawn)}

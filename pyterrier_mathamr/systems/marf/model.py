@@ -210,6 +210,9 @@ class MaRF(SavedModel):
         posts: Mapping[str, MathPost],
         *,
         known: Mapping[str, Iterable[str]] | None = None,
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        save_every: float = 600.0,
         device: str | None = None,
         verbose: bool = False,
     ) -> tuple[MaRFStep, ...]:
@@ -222,6 +225,9 @@ class MaRF(SavedModel):
             pairs: questions and right answers, by id.
             posts: by id, all of the pairs.
             known: by question, further answers that are never its negatives.
+            checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            save_every: seconds after which the state is also saved within an epoch.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             verbose: show progress.
 
@@ -230,10 +236,13 @@ class MaRF(SavedModel):
 
         Raises:
             TrainingError: there are too few pairs, or a loss is not finite.
+            UnfinishedJobError: ``checkpoint`` has the state of another run.
         """
         self._folder = None
         vars(self).pop("identity", None)
-        training = MaRFRun(self, pairs, posts, known or {}, device, verbose)
+        kept: dict[str, Any] = {"fresh": fresh, "save_every": save_every, "device": device, "verbose": verbose}
+        path = None if checkpoint is None else Path(checkpoint)
+        training = MaRFRun(self, pairs, posts, known or {}, checkpoint=path, **kept)
         try:
             steps = [] if self.config.keys == "context" else training.formulas()
             return (*steps, *training.fusion())

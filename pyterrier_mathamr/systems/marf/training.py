@@ -11,11 +11,15 @@ The formulas of a pair are drawn anew each epoch. Rows of the frozen context enc
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -24,13 +28,11 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import Rule, between
+from pyterrier_mathamr.model import RunFolder, TrainingError, TrainingLoop, info_nce, maxsim_matrix, normalise
 from pyterrier_mathamr.model.config.options import Count, Natural
-from pyterrier_mathamr.model.encoder.maxsim import maxsim_matrix
-from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.training.data import Answers, Pair
-from pyterrier_mathamr.model.training.losses import info_nce, normalise
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from .model import MaRF
 
 
+Item = TypeVar("Item")
 Loss = Literal["softmax", "ratio"]
 
 _TOKENS = 512  # of formulas of similar lengths, encoded together
@@ -129,7 +132,7 @@ class MaRFStep(NamedTuple):
 
 
 class MaRFRun:
-    """One run of training."""
+    """One run of training: its pairs, what is read of their posts, and the loss of a batch of each part."""
 
     def __init__(
         self,
@@ -137,17 +140,24 @@ class MaRFRun:
         pairs: Sequence[Pair],
         posts: Mapping[str, MathPost],
         known: Mapping[str, Iterable[str]],
-        device: str | None,
-        verbose: bool,
+        *,
+        checkpoint: Path | None = None,
+        fresh: bool = False,
+        save_every: float = math.inf,
+        device: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.marf, self.options, self.verbose = marf, marf.training, verbose
+        self.checkpoint, self.fresh, self.save_every = checkpoint, fresh, save_every
         self.device = choose_device(device)
         self.pairs = [pair for pair in dict.fromkeys(pairs) if pair[0] in posts and pair[1] in posts]
         if len(self.pairs) < 2:
             raise TrainingError(f"training needs at least 2 pairs whose posts are given, found {len(self.pairs)}.")
-        self.answers = Answers(self.pairs, known)
+        answers = {question: sorted(others) for question, others in known.items()}
+        self.answers = Answers(self.pairs, answers)
         names = dict.fromkeys(name for pair in self.pairs for name in pair)
         self.readings = {name: MaRFPost.of(posts[name], marf.config) for name in names}
+        self.digest = hashlib.sha256(repr([self.pairs, sorted(answers.items()), self.readings]).encode()).hexdigest()
         self.network = marf._network.to(self.device)
 
     def formulas(self) -> list[MaRFStep]:
@@ -159,55 +169,83 @@ class MaRFRun:
         pairs = [(question, answer) for question, answer in self.pairs if long[question] and long[answer]]
         if len(pairs) < 2:
             return []
-        options, encoder = self.options, self.network.formulas
-        loss = ScoreLoss(options.loss, options.temperature).to(self.device)
-        optimizer = _optimizer([*encoder.parameters(), *loss.parameters()], options.formula_rate, options.weight_decay)
-        steps: list[MaRFStep] = []
-        batches = self._batches(pairs, options.formula_batch, options.formula_epochs, "formulas")
-        batches = batches[: options.formula_steps]
-        torch.manual_seed(options.seed)
-        draw = random.Random(options.seed)
-        encoder.train()
-        for batch in progress(batches, "formula encoder", "batches", verbose=self.verbose):
-            sides = ([draw.choice(long[pair[side]]) for pair in batch] for side in (0, 1))
-            questions, answers = (self._formula_rows(side) for side in sides)
-            scores = self._formula_scores(questions, answers)
-            steps.append(MaRFStep("formulas", _step(loss(scores, self._allowed(batch)), optimizer)))
-        encoder.eval()
-        return steps
+        options, draw, most = self.options, random.Random(self.options.seed), self.options.formula_steps
+        epochs = []
+        for batches in self._epochs(pairs, options.formula_batch, options.formula_epochs, "formulas"):
+            kept, most = batches[:most], most - len(batches[:most])
+            epochs.append([(of, [[draw.choice(long[pair[side]]) for pair in of] for side in (0, 1)]) for of in kept])
+
+        def scores(batch: tuple[list[Pair], list[list[Formula]]]) -> tuple[Tensor, list[Pair]]:
+            questions, answers = map(self._formula_rows, batch[1])
+            return self._formula_scores(questions, answers), batch[0]
+
+        parts = {"encoder": self.network.formulas}
+        return self._train("formulas", parts, epochs, scores, options.formula_rate)
 
     def fusion(self) -> list[MaRFStep]:
         """Train the fusion and the maps around it; both encoders stay as they are."""
-        options, network = self.options, self.network
-        network.formulas.requires_grad_(False)
-        loss = ScoreLoss(options.loss, options.temperature).to(self.device)
-        trained = [*network.fusion.parameters(), *(part.weight for part in network.maps), *loss.parameters()]
-        optimizer = _optimizer(trained, options.rate, options.weight_decay)
-        contexts = (self._contexts(0), self._contexts(1))
-        steps: list[MaRFStep] = []
-        torch.manual_seed(options.seed)
-        network.fusion.train()
-        batches = self._batches(self.pairs, options.batch, options.epochs, "fusion")
-        for number, batch in enumerate(progress(batches, "fusion", "batches", verbose=self.verbose)):
-            sides = [
-                self._fused([pair[side] for pair in batch], contexts[side], query=not side, number=number)
-                for side in (0, 1)
-            ]
-            (questions, question_ends), (answers, answer_ends) = sides
-            scores = normalise(maxsim_matrix(questions, question_ends, answers, answer_ends), question_ends)
-            steps.append(MaRFStep("fusion", _step(loss(scores, self._allowed(batch)), optimizer)))
-        network.fusion.eval()
-        network.formulas.requires_grad_(True)
-        return steps
+        network, options, numbers = self.network, self.options, count()
+        epochs = [
+            [(next(numbers), batch) for batch in batches]
+            for batches in self._epochs(self.pairs, options.batch, options.epochs, "fusion")
+        ]
 
-    def _batches(self, pairs: Sequence[Pair], size: int, epochs: int, part: str) -> list[list[Pair]]:
+        def scores(numbered: tuple[int, list[Pair]]) -> tuple[Tensor, list[Pair]]:
+            number, batch = numbered
+            (questions, question_ends), (answers, answer_ends) = (
+                self._fused([pair[side] for pair in batch], side, number) for side in (0, 1)
+            )
+            found = maxsim_matrix(questions, question_ends, answers, answer_ends)
+            return normalise(found, question_ends), batch
+
+        parts = {"before": network.before, "fusion": network.fusion, "after": network.after}
+        return self._train("fusion", parts, epochs, scores, options.rate)
+
+    def _train(
+        self,
+        part: str,
+        parts: Mapping[str, nn.Module],
+        epochs: Sequence[Sequence[Item]],
+        scores: Callable[[Item], tuple[Tensor, list[Pair]]],
+        rate: float,
+    ) -> list[MaRFStep]:
+        """Train some parts of the network, by the scores of each batch and its pairs."""
+        measure = ScoreLoss(self.options.loss, self.options.temperature).to(self.device)
+        network = nn.ModuleDict({**parts, "loss": measure})
+
+        def loss(item: Item) -> Tensor:
+            found, batch = scores(item)
+            return measure(found, self._allowed(batch))  # type: ignore[no-any-return]
+
+        epochs = [batches for batches in epochs if batches]
+        if not epochs:
+            return []
+        loop = TrainingLoop(
+            network,
+            torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=self.options.weight_decay),
+            lambda epoch: epochs[epoch - 1],
+            loss,
+            epochs=len(epochs),
+            seed=self.options.seed,
+            name=part,
+            verbose=self.verbose,
+        )
+        with RunFolder(self.checkpoint and self.checkpoint / part) as folder:
+            if self.checkpoint is not None:
+                run = {"data": self.digest, "starting model": self.marf.identity}
+                folder.begin({**self.options.to_dict(), **run}, fresh=self.fresh)
+                vars(self.marf).pop("identity")  # of the weights before training
+            return [MaRFStep(part, value) for value in loop.train(folder, self.save_every).losses]
+
+    def _epochs(self, pairs: Sequence[Pair], size: int, epochs: int, part: str) -> list[list[list[Pair]]]:
         """Shuffle pairs for each epoch, and cut them into batches of at least two."""
-        batches = []
+        found = []
         for epoch in range(epochs):
             mixed_up = list(pairs)
             random.Random(f"{self.options.seed} {part} {epoch}").shuffle(mixed_up)
-            batches += [mixed_up[start : start + size] for start in range(0, len(mixed_up), size)]
-        return [batch for batch in batches if len(batch) > 1]
+            batches = [mixed_up[start : start + size] for start in range(0, len(mixed_up), size)]
+            found.append([batch for batch in batches if len(batch) > 1])
+        return found
 
     def _allowed(self, batch: Sequence[Pair]) -> Tensor:
         return self.answers.allowed(batch).to(self.device)
@@ -237,33 +275,34 @@ class MaRFRun:
         left, right = (F.normalize(rows, dim=1) for rows, _ in (questions, answers))
         return normalise(maxsim_matrix(left, questions[1], right, answers[1]), questions[1])
 
-    def _contexts(self, side: int) -> dict[str, np.ndarray]:
-        """Encode the questions or answers of all pairs: float16 ``[n, d]`` by id."""
-        names = list(dict.fromkeys(pair[side] for pair in self.pairs))
-        found: dict[str, np.ndarray] = {}
-        starts = range(0, len(names), _BLOCK)
-        for start in progress(starts, "rows of the context", "blocks", verbose=self.verbose):
-            some = names[start : start + _BLOCK]
-            texts = [self.readings[name].text for name in some]
-            rows = self.marf.context.encode(texts, query=not side, device=str(self.device))
-            found |= {name: of.astype(np.float16) for name, of in zip(some, rows, strict=True)}
+    @cached_property
+    def contexts(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """The rows of the questions and of the answers of all pairs: float16 ``[n, d]`` by id."""
+        found = dict[str, np.ndarray](), dict[str, np.ndarray]()
+        for side in (0, 1):
+            names = list(dict.fromkeys(pair[side] for pair in self.pairs))
+            starts = range(0, len(names), _BLOCK)
+            for start in progress(starts, "rows of the context", "blocks", verbose=self.verbose):
+                some = names[start : start + _BLOCK]
+                texts = [self.readings[name].text for name in some]
+                rows = self.marf.context.encode(texts, query=not side, device=str(self.device))
+                found[side].update({name: of.astype(np.float16) for name, of in zip(some, rows, strict=True)})
         return found
 
-    def _fused(
-        self, names: Sequence[str], contexts: Mapping[str, np.ndarray], *, query: bool, number: int
-    ) -> tuple[Tensor, Tensor]:
+    def _fused(self, names: Sequence[str], side: int, number: int) -> tuple[Tensor, Tensor]:
         """Fuse each post with one of its formulas, with gradient: unit rows end to end, and offsets."""
-        network, config = self.network, self.marf.config
+        network, config, contexts = self.network, self.marf.config, self.contexts[side]
         context, absent = padded([torch.from_numpy(contexts[name]).float() for name in names], self.device)
         with mixed(self.device):
             context = network.before(context)
             if config.keys == "context":
                 fused = network.fusion(context, context, absent)
             else:
-                chosen = [self._one_formula(name, query, number) for name in names]
+                chosen = [self._one_formula(name, not side, number) for name in names]
                 fused = self._with_formulas(context, chosen)
             rows = network.finished(fused)
-        return _end_to_end(rows, absent)
+        lengths = (~absent).sum(dim=1)
+        return rows[~absent].float(), F.pad(lengths.cumsum(0), (1, 0))
 
     def _one_formula(self, name: str, query: bool, number: int) -> Formula | None:
         """Choose the longest formula of a query, or any of a document's views."""
@@ -286,24 +325,3 @@ class MaRFRun:
         where = torch.tensor(places, device=self.device)
         fused = self.network.fusion(context[where], formulas, missing)
         return context.to(fused.dtype).index_copy(0, where, fused)
-
-
-def _end_to_end(rows: Tensor, missing: Tensor) -> tuple[Tensor, Tensor]:
-    """Drop padding: float ``[b, n, d]`` to float32 ``[r, d]`` and int64 offsets ``[b + 1]``."""
-    lengths = (~missing).sum(dim=1)
-    return rows[~missing].float(), F.pad(lengths.cumsum(0), (1, 0))
-
-
-def _optimizer(parameters: Iterable[Tensor], rate: float, decay: float) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(list(parameters), lr=rate, weight_decay=decay)
-
-
-def _step(loss: Tensor, optimizer: torch.optim.Optimizer) -> float:
-    """Take a step, and return the loss before it."""
-    value = loss.item()
-    if not math.isfinite(value):
-        raise TrainingError(f"the loss of a batch is {value}; give a lower rate.")
-    optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
-    return value

@@ -11,13 +11,15 @@ from tiny_models import tiny_bert
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.store import UnfinishedJobError
 from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
+from pyterrier_mathamr.systems.colbert import training
 from pyterrier_mathamr.systems.colbert.training import (
     ColBERTData,
     Ragged,
     Tail,
     in_batch_loss,
-    optimizer_of,
+    learning_rate,
     positive_pairs,
     triple_loss,
 )
@@ -95,9 +97,10 @@ def backbone(tmp_path_factory):
     return tiny_bert(tmp_path_factory.mktemp("backbone") / "bert")
 
 
-def trained(backbone, **options) -> ColBERT:
+def trained(backbone, checkpoint=None, **options) -> ColBERT:
     training = ColBERTTraining(**{"epochs": 2, "batch_size": 6, "learning_rate": 0.01, "warmup": 0.0, **options})
-    return ColBERT.new(backbone, options=OPTIONS, training=training).fit(PAIRS, negatives=NEGATIVES)
+    model = ColBERT.new(backbone, options=OPTIONS, training=training)
+    return model.fit(PAIRS, negatives=NEGATIVES, checkpoint=checkpoint, save_every=0.0)
 
 
 @pytest.mark.parametrize(("train", "loss"), [("last", "in-batch"), ("last", "triple"), ("all", "in-batch")])
@@ -195,14 +198,32 @@ def test_bad_training_data_is_named(backbone):
 
 def test_the_learning_rate_rises_and_falls_or_stays():
     def rates(warmup: float) -> list[float]:
-        weight = torch.nn.Parameter(torch.zeros(1, 1))
-        optimizer, schedule = optimizer_of([("w", weight)], ColBERTTraining(learning_rate=1.0, warmup=warmup), 10)
-        found = []
-        for _ in range(10):
-            found.append(optimizer.param_groups[0]["lr"])
-            optimizer.step()
-            schedule.step()
-        return found
+        training = ColBERTTraining(learning_rate=1.0, warmup=warmup)
+        return [learning_rate(training, step, 10) for step in range(10)]
 
     assert rates(0.0) == [1.0] * 10
     assert rates(0.2) == pytest.approx([0.5, 1.0, 1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125])
+
+
+@pytest.mark.parametrize(("train", "stop"), [("last", 3), ("all", 3), ("all", 5)])
+def test_a_killed_training_resumes_to_the_bytes_of_an_uninterrupted_one(backbone, tmp_path, monkeypatch, train, stop):
+    options = {"train": train, "batch_size": 2, "epochs": 3, "warmup": 0.2}
+    whole = trained(backbone, **options)
+    steps = []
+
+    def killed(*given):
+        steps.append(0)
+        if len(steps) == stop:
+            raise KeyboardInterrupt
+        return in_batch_loss(*given)
+
+    monkeypatch.setattr(training, "in_batch_loss", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trained(backbone, checkpoint=tmp_path / "run", **options)
+    counted = []
+    monkeypatch.setattr(training, "in_batch_loss", lambda *given: counted.append(0) or in_batch_loss(*given))
+    again = trained(backbone, checkpoint=tmp_path / "run", **options)
+    assert len(counted) == 9 - (stop - 1)
+    assert (again.identity, again.history) == (whole.identity, whole.history)
+    with pytest.raises(UnfinishedJobError):
+        trained(backbone, checkpoint=tmp_path / "run", **{**options, "epochs": 4})

@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from marf_examples import PAIRS, POSTS, tiny_marf
 
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.store import UnfinishedJobError
 from pyterrier_mathamr.systems import MaRF, MaRFTraining
+from pyterrier_mathamr.systems.marf.training import MaRFRun
 
 STEPS = MaRFTraining(epochs=25, batch=6, formula_epochs=25, formula_batch=6, rate=1e-2, formula_rate=1e-2)
 
@@ -44,10 +47,8 @@ def test_encoders_get_no_gradient_in_the_fusion_and_the_context_never(tmp_path: 
     assert same(context, marf.context.network.state_dict())
     assert not same(formulas, state(marf, "formulas"))
     assert not same(fusion, state(marf, "fusion"))
-    from pyterrier_mathamr.systems.marf.training import MaRFRun
-
     formulas, after = state(marf, "formulas"), state(marf, "after")
-    MaRFRun(marf, PAIRS, POSTS, {}, "cpu", False).fusion()
+    MaRFRun(marf, PAIRS, POSTS, {}, device="cpu").fusion()
     assert same(formulas, state(marf, "formulas"))
     assert not same(after, state(marf, "after"))
 
@@ -73,13 +74,39 @@ def test_a_control_has_the_context_in_place_of_formulas(tmp_path: Path) -> None:
 
 
 def test_right_answers_are_no_negatives(tmp_path: Path) -> None:
-    from pyterrier_mathamr.systems.marf.training import MaRFRun
-
     marf = tiny_marf(tmp_path)
-    training = MaRFRun(marf, PAIRS, POSTS, {"d0": ["d4"]}, "cpu", False)
+    training = MaRFRun(marf, PAIRS, POSTS, {"d0": ["d4"]}, device="cpu")
     assert training.answers.allowed([("d0", "d1"), ("d3", "d4")]).tolist() == [[True, False], [True, True]]
 
 
 def test_too_few_pairs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="at least 2 pairs"):
         tiny_marf(tmp_path).fit([("d0", "d1"), ("d0", "nowhere")], POSTS)
+
+
+@pytest.mark.parametrize(("part", "stop"), [("formulas", 2), ("formulas", 4), ("fusion", 2), ("fusion", 5)])
+def test_a_killed_training_resumes_to_the_bytes_of_an_uninterrupted_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, stop: int
+) -> None:
+    steps = MaRFTraining(epochs=3, batch=3, formula_epochs=3, formula_batch=2, formula_steps=5)
+    whole, killed, again = (tiny_marf(tmp_path / name, training=steps, output=8, dropout=0.3) for name in "abc")
+    wanted = whole.fit(PAIRS, POSTS, device="cpu")
+    scores = {"formulas": "_formula_scores", "fusion": "_fused"}[part]
+    compute, calls = getattr(MaRFRun, scores), []
+
+    def dying(*given: Any) -> Any:
+        calls.append(0)
+        if len(calls) == (stop if part == "formulas" else 2 * stop):  # both sides of a batch are fused
+            raise KeyboardInterrupt
+        return compute(*given)
+
+    options = {"checkpoint": tmp_path / "run", "save_every": 0.0, "device": "cpu"}
+    monkeypatch.setattr(MaRFRun, scores, dying)
+    with pytest.raises(KeyboardInterrupt):
+        killed.fit(PAIRS, POSTS, **options)
+    monkeypatch.setattr(MaRFRun, scores, compute)
+    assert again.fit(PAIRS, POSTS, **options) == wanted
+    assert again.identity == whole.identity
+    other = tiny_marf(tmp_path / "d", training=replace(steps, seed=7), output=8, dropout=0.3)
+    with pytest.raises(UnfinishedJobError):
+        other.fit(PAIRS, POSTS, **options)
