@@ -27,7 +27,7 @@ from pyterrier_mathamr.amr.dependency.parser import part_of_sentence
 from pyterrier_mathamr.amr.dependency.syntax import bundled_net, tokenize
 from pyterrier_mathamr.arqmath import read_documents
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
-from pyterrier_mathamr.graph.store.transformers import record_of_row
+from pyterrier_mathamr.graph.store import record_of_row
 from pyterrier_mathamr.posts import MathPost, post_from_html
 
 

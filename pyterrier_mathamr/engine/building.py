@@ -29,8 +29,8 @@ from pyterrier_mathamr._common.feedback import counted_progress
 from pyterrier_mathamr._common.running.processes import Executor, StartedProcesses
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, get_parser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
-from pyterrier_mathamr.graph.building.parallel import Built, begun_store, processes_for
-from pyterrier_mathamr.graph.store.records import graph_of, unpack
+from pyterrier_mathamr.graph.parallel import Built, begun_store, processes_for
+from pyterrier_mathamr.graph.store import graph_of, unpack
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import Document, document_post
 from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas

@@ -20,7 +20,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback import told_once
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.amr import get_parser
-from pyterrier_mathamr.graph.building.parallel import processes_for
+from pyterrier_mathamr.graph.parallel import processes_for
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.model.saving.places import lasting_name
 from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts

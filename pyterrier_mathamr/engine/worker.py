@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.feedback import Overheard, overheard
 from pyterrier_mathamr.amr.dependency.syntax import bundled_net
-from pyterrier_mathamr.graph.building.parallel import Batch, Built
+from pyterrier_mathamr.graph.parallel import Batch, Built
 from pyterrier_mathamr.sparse.bm25 import ReadTokens
 from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
 from pyterrier_mathamr.sparse.expressions.indexer import ReadPosts, Unread

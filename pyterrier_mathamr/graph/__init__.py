@@ -3,14 +3,14 @@
 ::
 
     posts, AMR graphs, formula trees
-      │  building/       GraphBuilder: rows → posts → graphs, also in several processes
-      │  formula_trees   trees attached below their placeholders
+      │  building        GraphBuilder: rows → posts → graphs            parallel      in several processes
       ▼
-    mathamr              MathAMRGraph, to and from Penman notation        store/  GraphStore, on disk
-      │  structure       where the formulas and sentences of a graph are
-      │  virtual_nodes   the nodes that retrieval vectors are read from;  texts: their plain texts
+    mathamr              MathAMRGraph: trees attached below their       store         GraphStore, on disk
+      │                  placeholders; to and from Penman notation      penman        files of graphs, read leniently
+      │  structure       where formulas and sentences are; the virtual nodes that retrieval vectors are read from
+      │  texts           the plain texts of virtual nodes               drawing       a graph as a picture
       ▼
-    tensors/             vocabulary ids → GraphTensors → GraphBatch;      TensorStore, on disk
+    tensors              vocabulary ids → GraphTensors → GraphBatch     tensor_store  TensorStore, on disk
 """
 
 import lazy_loader

@@ -2,25 +2,41 @@
 
 ::
 
-# ::id 154
-# ::formula_map {"FORMULA_0": "9549293"}
-(e / equal-01 :ARG1 (f / FORMULA_0 :opt (t0 / V!x) :slt (t1 / V!x)) :ARG2 (z / zero))
+    # ::id 154
+    # ::formula_map {"FORMULA_0": "9549293"}
+    (e / equal-01 :ARG1 (f / FORMULA_0 :opt (t0 / V!x) :slt (t1 / V!x)) :ARG2 (z / zero))
+
+Trees are attached by node and detached again::
+
+    (f / FORMULA_0)  +  U!eq(V!x, N!2)  +  V!x ─n─ = ─n─ N!2
+
+    (f / FORMULA_0 :opt (t0 / U!eq :op0 (t1 / V!x) :op0 (t2 / N!2))
+                   :slt (t3 / V!x :slt-n (t4 / = :slt-n (t5 / N!2))))
+
+The role of an operand is ``:op`` and the label of its edge, as in MathAMR; that of a layout edge has the prefix
+``slt-`` to differ from the roles of AMR. Each tree node is a node of the graph, so nothing is nested by comparing
+labels. Where several nodes mention one formula, the first carries its trees.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import count, islice
+from typing import NamedTuple
+from urllib.parse import quote, unquote
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr._common.types import FormulaId
-from pyterrier_mathamr.amr import AmrGraph, check_penman, decode_penman, encode_penman
+from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaId, FormulaMode
+from pyterrier_mathamr.amr import AmrEdge, AmrGraph, check_penman, decode_penman, encode_penman
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.posts import placeholder
 
 from .errors import GraphMetadataError
-from .structure import layout_of, placeholder_number
+from .structure import NodeKind, layout_of, placeholder_number
 
 _ID, _MAP, _TEXT, _SENTENCES, _LATEX = _OWN = ("id", "formula_map", "post_text", "sentence_texts", "formula_latex")
 
@@ -89,7 +105,7 @@ class MathAMRGraph:
 
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook; a large one is shown as text."""
-        from .drawing.graph_drawing import draw_graph
+        from .drawing import draw_graph
 
         return draw_graph(self).svg if len(self.amr.labels) <= _LARGE else None
 
@@ -195,3 +211,200 @@ def _read_id(text: str) -> str:
         return str(parse_json(text))
     except ValueError:
         return text
+
+
+MATH_ROLE = ":math"
+"""The role from the root to a formula that the parser dropped (MathAMR+, section 3.1)."""
+
+_OPERAND, _LAYOUT = ":op", ":slt-"
+
+
+def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: FormulaMode = "both") -> AmrGraph:
+    """Attach the trees of each formula below its placeholder (MathAMR+, section 3.1).
+
+    Args:
+        amr: the graph of a post, without trees.
+        trees: the trees of ``FORMULA_0``, ``FORMULA_1``, …, depth first as all trees; a tree may be ``None``.
+        formulas: which of the two trees are attached; with ``none`` each formula still has its placeholder.
+
+    Returns:
+        The whole graph in writing order. A formula without a node gets one below the root by ``:math``; a constant
+        placeholder becomes a node with a variable, so that it can carry trees.
+
+    Raises:
+        ConfigError: ``formulas`` is no mode.
+    """
+    if formulas not in FORMULA_MODES:
+        raise ConfigError("formulas", formulas, "one of " + ", ".join(map(repr, FORMULA_MODES)))
+    first: dict[int, int] = {}
+    for node, label in enumerate(amr.labels):
+        if label[:1] == "F":
+            first.setdefault(placeholder_number(label), node)
+    used = {*amr.variables, *amr.labels}
+    fresh_formula, fresh_tree = _fresh("f", used), _fresh("t", used)
+    variables = list(amr.variables)
+    below: dict[int, list[_Formula]] = {}
+    for i, both in enumerate(trees):
+        chosen = [(*one, list(islice(fresh_tree, len(one[2].nodes)))) for one in _chosen(both, formulas)]
+        node = first.get(i, -1)
+        if node < 0:
+            below.setdefault(0, []).append(_Formula(chosen, placeholder(i), next(fresh_formula)))
+            continue
+        if not variables[node]:
+            variables[node] = next(fresh_formula)
+        if chosen:
+            below.setdefault(node, []).append(_Formula(chosen))
+    return _written(replace(amr, variables=tuple(variables)) if "" in amr.variables else amr, below)
+
+
+class _Formula(NamedTuple):
+    """What is written below a node of the AMR: the trees of a formula.
+
+    Attributes:
+        trees: each with its role, the prefix of its edges' roles, and the variables of its nodes.
+        label: of the placeholder that is written above them; empty where the node itself is the placeholder.
+        variable: of this placeholder.
+    """
+
+    trees: list[tuple[str, str, FormulaTree, list[str]]]
+    label: str = ""
+    variable: str = ""
+
+
+def _written(amr: AmrGraph, below: Mapping[int, Sequence[_Formula]]) -> AmrGraph:
+    """Write a graph depth first, with formulas after the edges of some nodes."""
+    leaving: list[list[int]] = [[] for _ in amr.labels]
+    for edge in range(len(amr.edges) - 1, -1, -1):  # reversed: popped in writing order
+        leaving[amr.edges[edge][0]].append(edge)
+    bare = frozenset(amr.mentions)
+    labels, variables, edges = [amr.labels[0]], [amr.variables[0]], list[AmrEdge]()
+    node_at, edge_at = [0, *[-1] * (len(amr.labels) - 1)], [0] * len(amr.edges)
+    stack = [0]
+    while stack:
+        node = stack[-1]
+        while leaving[node]:
+            edge = leaving[node].pop()
+            _, role, target = amr.edges[edge]
+            edge_at[edge] = len(edges)
+            is_new = node_at[target] < 0 and edge not in bare
+            if is_new:
+                node_at[target] = len(labels)
+                labels.append(amr.labels[target])
+                variables.append(amr.variables[target])
+            edges.append((node_at[node], role, node_at[target]))
+            if is_new:
+                stack.append(target)
+                break
+        else:
+            stack.pop()
+            for formula in below.get(node, ()):
+                _write_formula(formula, node_at[node], labels, variables, edges)
+    if -1 in node_at:
+        amr.arranged()  # raises: it names the nodes that are never reached
+    for edge in amr.mentions:
+        source, role, _ = edges[edge_at[edge]]
+        edges[edge_at[edge]] = (source, role, node_at[amr.edges[edge][2]])
+    return AmrGraph(
+        labels=tuple(labels),
+        variables=tuple(variables),
+        edges=tuple(edges),
+        metadata=amr.metadata,
+        spellings=tuple(sorted((node_at[node], atom) for node, atom in amr.spellings)),
+        mentions=tuple(sorted(edge_at[edge] for edge in amr.mentions)),
+        alignments=tuple(sorted((edge_at[edge], role, target) for edge, role, target in amr.alignments)),
+    )
+
+
+def _write_formula(formula: _Formula, node: int, labels: list[str], variables: list[str], edges: list[AmrEdge]) -> None:
+    """Write the trees of a formula below a node."""
+    if formula.label:
+        edges.append((node, MATH_ROLE, len(labels)))
+        node = len(labels)
+        labels.append(formula.label)
+        variables.append(formula.variable)
+    for role, prefix, tree, names in formula.trees:
+        base = len(labels)
+        labels += tree.nodes
+        variables += names
+        edges.append((node, role, base))
+        edges += [(base + parent, _role(prefix, label), base + child) for parent, child, label in tree.edges]
+
+
+def detach_formulas(amr: AmrGraph, formulas: int) -> tuple[AmrGraph, tuple[FormulaPair, ...]]:
+    """Detach the trees: the inverse of :func:`attach_formulas` for a graph that had all its placeholders.
+
+    Args:
+        amr: the whole graph in writing order.
+        formulas: the number of formulas.
+
+    Returns:
+        The graph without trees in writing order, and the trees of each formula, ``None`` where there is none; their
+        ``partial`` is lost.
+
+    Raises:
+        MissingPlaceholderError: a formula has no node.
+    """
+    layout = layout_of(amr, formulas)
+    leaving: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
+    for source, role, target in amr.edges:
+        if layout.kinds[target] >= NodeKind.OPT and layout.kinds[source] >= NodeKind.OPT:
+            leaving[source].append((role, target))
+    trees = tuple(
+        FormulaPair(slt=_tree(amr, leaving, slt, _LAYOUT), opt=_tree(amr, leaving, opt, _OPERAND))
+        for slt, opt in zip(layout.slts, layout.opts, strict=True)
+    )
+    return _without_trees(amr, layout.kinds), trees
+
+
+def _chosen(trees: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str, FormulaTree]]:
+    """List the trees of a formula that the mode includes, each with its role and the prefix of its edges' roles."""
+    if formulas in ("both", "opt") and trees.opt is not None:
+        yield ":opt", _OPERAND, trees.opt
+    if formulas in ("both", "slt") and trees.slt is not None:
+        yield ":slt", _LAYOUT, trees.slt
+
+
+@lru_cache(maxsize=4096)
+def _role(prefix: str, label: str) -> str:
+    """Make the role of a tree edge; a label that no role can contain (as of a 65th operand) is percent-encoded."""
+    return prefix + quote(label, safe="").replace("~", "%7E")
+
+
+def _label(prefix: str, role: str) -> str:
+    """Undo :func:`_role`."""
+    return unquote(role.removeprefix(prefix))
+
+
+def _fresh(prefix: str, used: set[str]) -> Iterator[str]:
+    """Generate variables that differ from those of all nodes and from all labels."""
+    return (name for name in map(f"{prefix}{{}}".format, count()) if name not in used)
+
+
+def _tree(
+    amr: AmrGraph, leaving: Sequence[Sequence[tuple[str, int]]], nodes: Sequence[int], prefix: str
+) -> FormulaTree | None:
+    """Rebuild one tree from its nodes in writing order, which is depth first."""
+    if not nodes:
+        return None
+    place = {node: i for i, node in enumerate(nodes)}
+    edges = [(place[node], place[child], _label(prefix, role)) for node in nodes for role, child in leaving[node]]
+    edges.sort(key=lambda edge: edge[1])  # each node but the root has one edge to it, so this is depth-first order
+    labels = tuple(amr.labels[node] for node in nodes)
+    return FormulaTree(labels, tuple(edges), kind="slt" if prefix == _LAYOUT else "opt")
+
+
+def _without_trees(amr: AmrGraph, kinds: Sequence[NodeKind]) -> AmrGraph:
+    """Drop all tree nodes and the edges that touch them; the rest keeps its order."""
+    kept = [node for node, kind in enumerate(kinds) if kind < NodeKind.OPT]
+    node_at = {node: i for i, node in enumerate(kept)}
+    kept_edges = [i for i, (source, _, target) in enumerate(amr.edges) if source in node_at and target in node_at]
+    edge_at = {edge: i for i, edge in enumerate(kept_edges)}
+    return replace(
+        amr,
+        labels=tuple(amr.labels[node] for node in kept),
+        variables=tuple(amr.variables[node] for node in kept),
+        edges=tuple((node_at[s], role, node_at[t]) for s, role, t in (amr.edges[edge] for edge in kept_edges)),
+        spellings=tuple((node_at[node], atom) for node, atom in amr.spellings if node in node_at),
+        mentions=tuple(edge_at[edge] for edge in amr.mentions if edge in edge_at),
+        alignments=tuple((edge_at[edge], role, target) for edge, role, target in amr.alignments if edge in edge_at),
+    )

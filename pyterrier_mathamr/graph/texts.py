@@ -21,8 +21,7 @@ from pyterrier_mathamr.posts import PLACEHOLDER
 
 from .errors import GraphError
 from .mathamr import MathAMRGraph
-from .structure import sentence_numbers
-from .virtual_nodes import VirtualKind
+from .structure import VirtualKind, sentence_numbers
 
 PASSAGE = 900
 """Characters of a passage of several sentences at most: what common text encoders read of mathematics at once."""

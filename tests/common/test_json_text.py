@@ -10,7 +10,7 @@ from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.fusion import BlendFileError, LinearBlend
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.errors import GraphMetadataError
-from pyterrier_mathamr.graph.store.records import graph_of
+from pyterrier_mathamr.graph.store import graph_of
 from pyterrier_mathamr.model import MathAMRConfig
 
 WHY = "too deeply|digits|Expecting|no record"

@@ -12,8 +12,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import Picture, draw_graph, save
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph, layout_of
-from pyterrier_mathamr.graph.drawing.graph_parts import parts_of
-from pyterrier_mathamr.graph.virtual_nodes import virtual_part
+from pyterrier_mathamr.graph.drawing import parts_of
+from pyterrier_mathamr.graph.structure import virtual_part
 
 NS = {"s": "http://www.w3.org/2000/svg"}
 TEXT = """(m / multi-sentence

@@ -18,7 +18,7 @@ from pyterrier_mathamr.graph import (
     graph_tensors,
     layout_of,
 )
-from pyterrier_mathamr.graph.virtual_nodes import auxiliary_edges, document_order
+from pyterrier_mathamr.graph.structure import auxiliary_edges, document_order
 
 VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_number_count=1, min_role_count=1)
 

@@ -16,7 +16,7 @@ import pytest
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.graph.errors import GraphError
-from pyterrier_mathamr.graph.tensors.vocabulary import SPECIAL_NODES, SPECIAL_ROLES
+from pyterrier_mathamr.graph.tensors import SPECIAL_NODES, SPECIAL_ROLES
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ModelFileError, TextEncoder, UnsafeModelError
 from pyterrier_mathamr.model.saving.places import BUNDLED
 from pyterrier_mathamr.store import signed

@@ -12,7 +12,7 @@ from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store, detach_formulas
-from pyterrier_mathamr.graph.building import from_posts as building_module
+from pyterrier_mathamr.graph import building as building_module
 from pyterrier_mathamr.posts import post_from_html
 
 

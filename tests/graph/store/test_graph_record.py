@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import MathAMRGraph
-from pyterrier_mathamr.graph.store import records as record_file
-from pyterrier_mathamr.graph.store.records import graph_of, record_of
+from pyterrier_mathamr.graph import store as record_file
+from pyterrier_mathamr.graph.store import graph_of, record_of
 
 EVERYTHING = r"""# ::id x ::snt a b
 (a / "and" :op1 (b / "GMT"~e.4 :ARG0~e.1 c~e.2) :op1 (c / 漢-字) :op2 "a \"quoted\" b" :op3 - :mod-of b :empty )"""

@@ -10,7 +10,7 @@ from store_examples import dies_after, files, graph, rows
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.amr import AmrError
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, TensorStore
-from pyterrier_mathamr.graph.store.records import Record, pack
+from pyterrier_mathamr.graph.store import Record, pack
 from pyterrier_mathamr.store import (
     DamagedError,
     FormatError,
@@ -157,7 +157,7 @@ def test_what_penman_cannot_write_is_refused(store):
 
 
 def test_graphs_are_kept_in_parts_that_are_bounded_in_bytes(store, monkeypatch):
-    monkeypatch.setattr("pyterrier_mathamr.graph.store.transformers.GRAPHS", replace(store.KIND, part_bytes=1000))
+    monkeypatch.setattr("pyterrier_mathamr.graph.store.GRAPHS", replace(store.KIND, part_bytes=1000))
     parts = []
     monkeypatch.setattr("pyterrier_mathamr.store.Job.add", lambda job, content: parts.append(content))
     monkeypatch.setattr("pyterrier_mathamr.store.Job.commit", lambda job, details: None)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.amr import decode_penman, encode_penman
 from pyterrier_mathamr.graph import GraphError, GraphStore, MathAMRGraph, import_penman, layout_of
-from pyterrier_mathamr.graph.store import penman_files
-from pyterrier_mathamr.graph.store.penman_files import iter_raw_records
+from pyterrier_mathamr.graph import penman as penman_files
+from pyterrier_mathamr.graph.penman import iter_raw_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 

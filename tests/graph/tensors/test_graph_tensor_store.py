@@ -10,7 +10,7 @@ from graph_examples import one_sentence, whole
 from store_examples import files
 
 from pyterrier_mathamr.graph import GraphError, GraphTensors, TensorStore, Vocabulary, graph_tensors
-from pyterrier_mathamr.graph.tensors.tensor_store import TENSORS
+from pyterrier_mathamr.graph.tensor_store import TENSORS
 from pyterrier_mathamr.store import (
     DamagedError,
     DuplicateIdError,
@@ -75,7 +75,7 @@ def test_a_large_number_widens_the_array_with_all_that_it_holds(tmp_path):
 
 def test_parts_are_bounded_in_bytes_and_read_as_one(tmp_path, monkeypatch):
     small = dataclasses.replace(TENSORS, part_bytes=600)
-    monkeypatch.setattr("pyterrier_mathamr.graph.tensors.tensor_store.TENSORS", small)
+    monkeypatch.setattr("pyterrier_mathamr.graph.tensor_store.TENSORS", small)
     monkeypatch.setattr(TensorStore, "KIND", small)
     wide = tensors([70_000, 1], [[0, 1], [1, 0]], [4, 5])
     items = [*((f"{name}{i}", graph) for i in range(10) for name, graph in ITEMS), ("wide", wide)]

@@ -9,7 +9,7 @@ from graph_examples import one_sentence, whole
 
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import MASK_ID, UNK_ID, GraphError, MathAMRGraph, NodeKind, Vocabulary
-from pyterrier_mathamr.graph.tensors.normalise import normalise, number_token
+from pyterrier_mathamr.graph.tensors import normalise, number_token
 
 CONCEPT, CONSTANT, OPT, SLT = NodeKind
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 
 from pyterrier_mathamr.graph import GraphTensors, TensorStore
-from pyterrier_mathamr.graph.tensors.tensor_store import TENSORS
+from pyterrier_mathamr.graph.tensor_store import TENSORS
 
 NAME = "tensor-store"
 PART = 2
@@ -17,7 +17,7 @@ PART = 2
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     """Store the arrays of graphs d0 … of ``rows``; another seed gives the same ids other arrays."""
     items = [(f"d{i}", _tensors(i + 1, seed)) for i in rows]
-    with patch("pyterrier_mathamr.graph.tensors.tensor_store.TENSORS", replace(TENSORS, part_bytes=PART * 60)):
+    with patch("pyterrier_mathamr.graph.tensor_store.TENSORS", replace(TENSORS, part_bytes=PART * 60)):
         TensorStore.build(path, items, mode=mode)  # type: ignore[arg-type]
 
 

@@ -1,33 +1,43 @@
 """Documents to a :class:`GraphStore` in several processes or on a cluster: the same bytes for any number of processes.
 
-documents ──batches by position──▶ worker: read, parse, attach, pack ──records in order──▶ this process: parts on disk
-                └── batches that an earlier run has completed: their documents are only compared
+::
+
+    documents ──batches by position──▶ worker: read, parse, attach, pack ──records in order──▶ this process: parts
+                    └── batches that an earlier run has completed: their documents are only compared
+
+A neural parser has one process in each worker of a cluster, on the device that the worker was given; the worker keeps
+it from batch to batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, told_once
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.running.processes import Executor, Processes
+from pyterrier_mathamr._common.running.ray_cluster import RayCluster
+from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
-from pyterrier_mathamr.graph.store.graph_store import GraphStore
-from pyterrier_mathamr.graph.store.records import Record
-from pyterrier_mathamr.graph.store.transformers import GraphStoreIndexer, record_of_row
+from pyterrier_mathamr.arqmath import ARQMathCollection, count_documents, read_documents, source_fingerprints
+from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 
-from .on_devices import on_devices
-from .transformer import GraphBuilder
+from .building import GraphBuilder
+from .store import GraphStore, GraphStoreIndexer, Record, record_of_row
 
 Batch = list[dict[str, Any]]
 
@@ -220,3 +230,91 @@ def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
 def _embedded(parser: AmrParser) -> int:
     """How many texts the embedded parser has parsed for another."""
     return parser.embedded_count if isinstance(parser, WorkerParser) else 0
+
+
+def on_devices(builder: GraphBuilder, parser: WorkerParser, executor: Executor) -> tuple[GraphBuilder, RayCluster]:
+    """Prepare a builder and a cluster for a parser that has processes of its own."""
+    if not isinstance(executor, RayCluster):
+        raise ConfigError("executor", executor, f"Processes(1): the parser {parser.name} has processes of its own")
+    on_processor = bool(parser.devices) and all(device.startswith("cpu") for device in parser.devices)
+    alone, spread = copy(parser), copy(builder)
+    alone.devices, alone.cache = ("cpu",) if on_processor else (), None
+    spread.parser = alone
+    if executor.resources is None and not on_processor:
+        executor = replace(executor, resources={"GPU": 1})
+    return spread, executor
+
+
+def graphs_from_sources(
+    sources: Sequence[Path],
+    output: Path,
+    *,
+    parser: str | AmrParser = "dependency",
+    formulas: FormulaMode = "both",
+    workers: int | None = 1,
+    executor: Executor | None = None,
+    fresh: bool = False,
+    verbose: bool = False,
+) -> GraphStore:
+    """Build the graphs of all posts of several sources.
+
+    Args:
+        sources: ARQMath folders, whose official formula trees are used if they have any, pair files, and files or
+            folders of posts.
+        output: the new store; the formula trees are kept beside it in ``<output>.formulas``.
+        parser: the AMR parser, or its name; one with workers of its own gets enough posts at once to keep them busy.
+        formulas: the trees that are attached.
+        workers: number of processes, see :func:`build_store`; the store is the same for any number.
+        executor: where formulas are read and graphs are built instead; the stores are the same for all.
+        fresh: discard the work of a job that was stopped.
+        verbose: show progress.
+
+    Returns:
+        The store.
+
+    Raises:
+        ARQMathError: there is no such source. DocumentError: nothing of one can be read.
+        UnfinishedJobError: a job that was stopped had other sources or options.
+    """
+    collections = [ARQMathCollection(source) for source in sources if source.is_dir()]
+    slt = tuple(table for collection in collections for table in collection.slt_tables)
+    opt = tuple(table for collection in collections for table in collection.opt_tables)
+    trees = None
+    if slt or opt:
+        path = output.with_name(f"{output.name}.formulas")
+        if fresh:
+            FormulaStore(path).discard()
+        where = executor or Processes(workers)
+        trees = FormulaStore.build(path, slt, opt, executor=where, verbose=verbose, reuse=True)
+    made = get_parser(parser)
+    batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64
+    builder = GraphBuilder(parser, formulas, trees, batch_size=batch_size)
+    options: dict[str, Any] = {"workers": workers, "executor": executor, "fresh": fresh, "verbose": verbose}
+    return complete_store(sources, builder, GraphStore(output), **options)
+
+
+def complete_store(
+    sources: Sequence[Path],
+    builder: GraphBuilder,
+    store: GraphStore,
+    *,
+    workers: int | None = 1,
+    executor: Executor | None = None,
+    fresh: bool = False,
+    verbose: bool = False,
+) -> GraphStore:
+    """Build the graphs of the posts of sources into a store, or complete the store of a job that was stopped."""
+    if fresh:
+        store.discard()
+    counts = [count_documents(source) for source in sources] if verbose else [None]
+    return build_store(
+        itertools.chain.from_iterable(map(read_documents, sources)),
+        builder,
+        store,
+        sources=source_fingerprints(sources),
+        mode="overwrite" if store.built() else "create",
+        workers=workers,
+        executor=executor,
+        verbose=verbose,
+        total=None if None in counts else sum(filter(None, counts)),
+    )

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.store import (
     Content,
     DamagedError,
@@ -28,7 +27,8 @@ from pyterrier_mathamr.store import (
     merge_ragged,
 )
 
-from .graph_tensors import GraphTensors
+from .errors import GraphError
+from .tensors import GraphTensors
 
 TENSORS = Kind(
     type="tensor_store",

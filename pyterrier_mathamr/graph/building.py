@@ -1,16 +1,27 @@
-"""`GraphBuilder`: the transformer that turns the text of posts and queries into graphs."""
+"""`GraphBuilder`: rows to posts to graphs. Parse a batch, find the trees of its formulas, attach them.
+
+::
+
+    row of a frame ── document_post, query_post ──▶ MathPost ── build_graphs ──▶ MathAMRGraph
+
+Where the parser fails on a batch, the batch is halved until the failing post is alone (MathAMR+, section 3.1). That
+post gets the graph ``(a / amr-empty)`` with its formulas attached, and a warning that names it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common import frames
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress, told_once
 from pyterrier_mathamr._common.frames import (
     FrameKind,
@@ -18,27 +29,183 @@ from pyterrier_mathamr._common.frames import (
     first_values,
     frame_kind,
     join_values,
+    listed,
     texts_of_topics,
 )
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
+from pyterrier_mathamr._common.running.resources import cycles_kept
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
-from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
-from pyterrier_mathamr.amr import AmrParser, get_parser
-from pyterrier_mathamr.formula import FormulaStore, trees_from_latex
-from pyterrier_mathamr.graph.mathamr import EMPTY_AMR, MathAMRGraph
-from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost, document_post, is_formula, query_post
-from pyterrier_mathamr.posts.rows import Row
-
-from .columns import (
-    EMPTY_POST,
-    TOPIC_COLUMNS,
-    Queries,
-    Side,
-    formula_post,
-    warn_of_blank_queries,
-    warn_of_second_texts,
+from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaId, FormulaMode
+from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError, get_parser
+from pyterrier_mathamr.formula import (
+    FormulaPair,
+    FormulaStore,
+    definitions,
+    one_text,
+    tell_unknown_commands,
+    trees_from_latex,
+    trees_of_posts,
 )
-from .from_posts import build_graphs, warn
+from pyterrier_mathamr.posts import (
+    DOCUMENT_COLUMNS,
+    MathPost,
+    PostFormula,
+    document_post,
+    is_formula,
+    placeholder,
+    query_post,
+    strip_delimiters,
+)
+from pyterrier_mathamr.posts.rows import Row, is_blank, text_of
+
+from .mathamr import EMPTY_AMR, MathAMRGraph, attach_formulas
+from .store import Side
+from .texts import sentence_texts
+
+Queries = Literal["post", "formula"]
+"""What a query is: a text with formulas, or one formula in LaTeX."""
+
+TOPIC_COLUMNS = ("title", "body", "query", "latex")
+"""Where the text of a topic is."""
+
+EMPTY_POST = MathPost(text="", formulas=())
+
+
+def formula_post(row: Row) -> MathPost:
+    """Read a query that is one formula: ``latex``, else ``query``, with or without dollars."""
+    latex = strip_delimiters(text_of(row, "query" if is_blank(row.get("latex")) else "latex"))
+    formula = PostFormula(latex, text_of(row, "formula_id"))
+    return MathPost(placeholder(0), (formula,)) if latex or formula.id else EMPTY_POST
+
+
+def warn_of_second_texts(rows: Iterable[Row], columns: Sequence[str]) -> None:
+    """Warn of queries that share a ``qid`` but not their text, since only the first of them is built."""
+    found: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
+    for row in rows:
+        text = tuple(row[name] for name in columns)
+        if not any(map(is_blank, text)):
+            found[row["qid"]].add(text)
+    several = [qid for qid, texts in found.items() if len(texts) > 1]
+    if several:
+        warnings.warn(
+            f"{len(several)} qid(s) have several texts, of which only the first is used: {listed(several)}. Give each "
+            "query a qid of its own; after a stage that rewrites `query` in one branch of a pipeline, use "
+            "pt.rewrite.reset().",
+            MathAMRWarning,
+            stacklevel=2,
+        )
+
+
+def warn_of_blank_queries(qids: Sequence[str], what: Queries) -> None:
+    """Warn once of all queries that find nothing because they are blank or no formula."""
+    if qids:
+        reason = "are blank" if what == "post" else "have no formula that can be read"
+        advice = "text in `query`, or in `title` and `body`" if what == "post" else "LaTeX in `latex` or `query`"
+        warnings.warn(
+            f"{len(qids)} qid(s) {reason} and find nothing: {listed(qids)}. Give each query {advice}.",
+            MathAMRWarning,
+            stacklevel=2,
+        )
+
+
+_NO_TREES = FormulaPair(slt=None, opt=None)
+
+
+def build_graphs(
+    ids: Sequence[str],
+    posts: Sequence[MathPost],
+    parser: AmrParser,
+    formulas: FormulaMode = "both",
+    store: FormulaStore | None = None,
+) -> list[MathAMRGraph]:
+    """Build the graphs of a batch of posts (MathAMR+, section 3.1).
+
+    Args:
+        ids: the docno or qid of each post.
+        posts: the posts.
+        parser: the AMR parser.
+        formulas: the trees that are attached.
+        store: official trees by formula id; others are made from LaTeX.
+
+    Returns:
+        One graph for each post, in order, with a node for each of its formulas. A ``MathAMRWarning`` names each
+        failure.
+    """
+    wanted = {formula.id for post in posts for formula in post.formulas if formula.id}
+    with cycles_kept():
+        amrs = parse_posts(ids, posts, parser)
+        official = store.get_many(sorted(wanted)) if store is not None and formulas != "none" else {}
+        return [_graph(name, post, amr, formulas, official) for name, post, amr in zip(ids, posts, amrs, strict=True)]
+
+
+def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) -> list[AmrGraph]:
+    """Parse a batch; where the parser fails, parse its halves until the failing posts are alone."""
+    found: dict[int, AmrGraph] = {}
+    ranges = [(0, len(posts))]
+    while ranges:
+        start, end = ranges.pop()
+        if start == end:
+            continue
+        try:
+            graphs = parser.parse_posts(posts[start:end])
+            if len(graphs) != end - start:
+                raise ValueError(f"{len(graphs)} graphs for {end - start} posts")
+            found.update(enumerate(graphs, start))
+        except (ParserUnavailableError, ImportError):
+            raise  # smaller batches would fail as well
+        except Exception as error:  # a foreign parser may raise anything; the other posts are built
+            if end - start == 1:
+                warn(ids[start], f"parser {parser.name} failed, its graph has its formulas only", error)
+                found[start] = EMPTY_AMR
+            else:
+                middle = (start + end) // 2
+                ranges += [(middle, end), (start, middle)]
+    return [found[i] for i in range(len(posts))]
+
+
+def warn(name: str, outcome: str, error: Exception) -> None:
+    """Warn of a post that failed, with the outcome and the reason."""
+    reason = str(error).strip().partition("\n")[0][:300]
+    warnings.warn(f"post {name!r}: {outcome} ({type(error).__name__}: {reason}).", MathAMRWarning, stacklevel=2)
+
+
+def _graph(
+    name: str, post: MathPost, amr: AmrGraph, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
+) -> MathAMRGraph:
+    """Attach the formulas of one post."""
+    macros = definitions(formula.latex for formula in post.formulas)
+    with one_text():
+        trees = [_trees(name, formula, formulas, official, macros) for formula in post.formulas]
+    try:
+        whole = attach_formulas(amr, trees, formulas)
+    except Exception as error:
+        warn(name, "its parse cannot carry formulas and was left out", error)
+        amr = EMPTY_AMR
+        whole = attach_formulas(amr, trees, formulas)
+    return MathAMRGraph(
+        amr=whole,
+        formula_ids=tuple(formula.id for formula in post.formulas),
+        id=name,
+        text=post.text,
+        sentence_texts=sentence_texts(whole, amr.texts, post.text),
+        latex=tuple(formula.latex for formula in post.formulas),
+    )
+
+
+def _trees(
+    name: str, formula: PostFormula, formulas: FormulaMode, official: dict[FormulaId, FormulaPair], macros: str
+) -> FormulaPair:
+    """Return the official trees of a formula; make missing ones from its LaTeX."""
+    trees = official.get(formula.id, _NO_TREES)
+    if formulas == "none" or (trees.slt is not None and trees.opt is not None):
+        return trees
+    try:
+        made = trees_of_posts(formula.latex, macros)
+    except Exception as error:
+        warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
+        return trees
+    tell_unknown_commands(name, formula.latex, made)
+    return FormulaPair(slt=trees.slt or made.slt, opt=trees.opt or made.opt)
 
 
 class GraphBuilder(ColumnAdder, Transformer):
