@@ -10,21 +10,60 @@ whole loss the mean over questions, and a small ``ridge`` keeps the weights fini
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
-from .newton import Slopes, minimise
-
 Features = npt.NDArray[np.floating]
 Group = tuple[Features, npt.NDArray[np.bool_]]
 """Features of one question's candidates, float ``[c, f]``, and which of them are right, bool ``[c]``."""
 
 _Floats = npt.NDArray[np.float64]
+
+_DECREMENT = 1e-9  # expected gain of a Newton step, as a share of the loss, that is not worth taking
+
+
+class Slopes(NamedTuple):
+    """A function at one point: its value, gradient, float64 ``[f]``, and Hessian, float64 ``[f, f]``."""
+
+    loss: float
+    slope: _Floats
+    curve: _Floats
+
+
+def minimise(function: Callable[[_Floats], Slopes], start: _Floats) -> _Floats:
+    """Find the minimum of a smooth convex function of a few numbers by Newton steps within a trust region."""
+    from scipy.optimize import minimize
+
+    last: dict[bytes, Slopes] = {}
+
+    def at(place: _Floats) -> Slopes:
+        if (key := place.tobytes()) not in last:
+            last.clear()
+            last[key] = function(place)
+        return last[key]
+
+    def stop_near(place: _Floats) -> None:
+        here = at(place)
+        if here.slope @ np.linalg.solve(here.curve, here.slope) < _DECREMENT * max(1.0, abs(here.loss)):
+            raise StopIteration
+
+    found = minimize(
+        lambda place: at(place).loss,
+        start,
+        method="trust-exact",
+        jac=lambda place: at(place).slope,
+        hess=lambda place: at(place).curve,
+        callback=stop_near,
+        options={"gtol": 1e-10, "initial_trust_radius": 1e3, "max_trust_radius": 1e6},  # full steps where they help
+    )
+    place: _Floats = found.x
+    return place
 
 
 class NothingToFitError(MathAMRError):

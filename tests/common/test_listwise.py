@@ -1,4 +1,4 @@
-"""The softmax fit against scipy-free judges: finite differences, a grid, and cases worked by hand."""
+"""The softmax fit against plain judges: finite differences, a grid, and cases worked by hand."""
 
 import math
 

@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
-from pyterrier_mathamr._common.newton import Slopes, minimise
+from pyterrier_mathamr._common.listwise import NothingToFitError, Slopes, fit_listwise, minimise
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, list_of, one_of
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.fusion.errors import RankerFileError, RankerNotFittedError
