@@ -4,16 +4,19 @@
 
     kind ── declares ──▶ the arrays of a part: dtypes, shapes; its files; how parts are merged
       │
-    rows ──jobs/──▶ finished parts/ beside the artifact ──commit──▶ the artifact, in one step (manifest)
+    rows ──job──▶ finished parts beside the artifact ──commit──▶ the artifact, in one step (manifest)
                       │ killed: the next job with the same             │
                       │ fingerprint and rows continues                 ▼
-                      └──────────────▶                     snapshot: its parts/ by memory map, ids, deleted rows
+                      └──────────────▶                     snapshot: its parts by memory map, ids, deleted rows
 
-    artifact    the base of all artifacts; deleting, compacting, verifying
-    compound    artifacts that consist of others
-    sqlite      the base of those of one SQLite file
-    files       durable files and arrays
+    artifact    the base of all artifacts; deleting, compacting, verifying; artifacts that consist of others
+    job         one writer, its unfinished work and publication; planned: parts that several workers write for it
+    manifest    what a kind declares, and pt_meta.json
+    parts, ids  one part, several as one, their ids
+    sqlite      the base of artifacts of one SQLite file
+    files       durable files and arrays, locks
     cache       values by key in one SQLite file
+    saved       small JSON files of what was learned
 
 Three promises hold for every artifact. At every instant a path holds the complete old artifact or the complete new one.
 A job never uses another job's unfinished work. A change on disk since the artifact was written is detected: on opening

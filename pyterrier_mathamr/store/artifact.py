@@ -1,10 +1,20 @@
-"""The base of all artifacts: a folder that PyTerrier loads and packages, and the changes of it that add no rows."""
+"""The base of all artifacts, and of those that consist of others, such as a search engine or an index in parts.
+
+::
+
+    my.engine/
+      pt_meta.json          names each member with the checksum of its manifest; swapped in one step
+      generation-1/posts/   a member: an artifact of its own
+
+A member that is missing, was changed, or is another artifact of the same kind is a named error.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,16 +26,24 @@ from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
-from .files import sync_folder, write_file, writing
-from .jobs.job import Job, open_job
-from .jobs.lock import writer_lock
-from .jobs.unfinished import drop_job, job_folder, read_job
-from .kind import META, PACKAGE, Kind, Mode
-from .manifest import Marks, PartMeta, clean, read_manifest, write_manifest
-from .parts.ids import Rows
-from .parts.merging import merged
-from .parts.part import MARKS, Part
-from .snapshot import Snapshot, signature
+from .files import parse_json, replace_file, sync_folder, write_file, writer_lock, writing
+from .ids import Rows
+from .job import Job, drop_job, job_folder, open_job, read_job
+from .manifest import (
+    META,
+    PACKAGE,
+    Kind,
+    Marks,
+    Mode,
+    PartMeta,
+    check_kind,
+    clean,
+    read_manifest,
+    read_signed,
+    signed,
+    write_manifest,
+)
+from .parts import MARKS, Part, Snapshot, merged, signature
 
 
 class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
@@ -219,3 +237,80 @@ def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreEr
                 yield unreadable(error, path)
             else:
                 yield from part.faults(read)
+
+
+_IDENTITY = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Compound:
+    """The declaration of an artifact that consists of others.
+
+    Attributes:
+        type: PyTerrier's type of the artifact.
+        version: of the format that is written, and the only one that is read.
+        rebuild: the command that builds it again; ``{path}`` is replaced.
+        format: PyTerrier's format.
+    """
+
+    type: str
+    version: int
+    rebuild: str
+    format: str = "mathamr"
+
+    def read(self, path: Path) -> dict[str, Any]:
+        """Read the details in the manifest.
+
+        Raises:
+            NotBuiltError: there is none. OtherArtifactError: the folder holds something else.
+            FormatError: it has a format that this release does not read. DamagedError: it was changed.
+        """
+        file = path / META
+        try:
+            data = file.read_bytes()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotBuiltError(path, f"there is no finished {self.type}.{self.format} here") from error
+        except OSError as error:
+            raise DamagedError(file, f"it cannot be read ({error.strerror or error})") from error
+        check_kind(parse_json(data, file), path, f"{self.type}.{self.format}", self.version, self.rebuild)
+        details = read_signed(file).get("details")
+        if not isinstance(details, dict):
+            raise DamagedError(file, f"its details are {details!r:.80}, not an object")
+        return details
+
+    def write(self, path: Path, count: int, details: Mapping[str, Any]) -> None:
+        """Write the manifest, durably and in one step."""
+        about = {"type": self.type, "format": self.format, "package_hint": PACKAGE, "format_version": self.version}
+        replace_file(path / META, signed({**about, "count": count, "details": details}))
+
+
+def is_identity(value: object) -> bool:
+    """Whether a value of a manifest can be the identity of a member."""
+    return isinstance(value, str) and _IDENTITY.fullmatch(value) is not None
+
+
+def check_member(artifact: StoredArtifact, identity: str, whole: Path) -> None:
+    """Check that a member is the one that the manifest of the whole names.
+
+    Raises:
+        DamagedError: it is missing, or another one. StoreError: another of its kinds; it cannot be opened.
+    """
+    try:
+        found = artifact.snapshot().identity
+    except NotBuiltError as error:
+        raise DamagedError(artifact.path, f"{whole / META} names it, and it is missing") from error
+    if found != identity:
+        raise DamagedError(artifact.path, f"it is not the part that {whole / META} names")
+
+
+def member_faults(
+    artifact: StoredArtifact, identity: str, whole: Path, *, verbose: bool = False
+) -> Iterator[StoreError]:
+    """Read a whole member, compare every checksum, and yield the faults."""
+    found = list(faults(artifact.path, artifact.KIND, verbose=verbose))
+    yield from found
+    if not found:
+        try:
+            check_member(artifact, identity, whole)
+        except StoreError as error:
+            yield error

@@ -5,6 +5,11 @@ All writing of artifacts goes through these few functions, so that a test can ma
 All arrays of a part are in one file of the safetensors format: one memory map and one open file::
 
     8 bytes: length of the header │ header: JSON {name: {dtype, shape, data_offsets}} │ array │ array │ …
+
+Scratch arrays on the way into a part lie in files without a name: the system may write them out, and they leave
+nothing. One writer at a time holds a lock beside the artifact (the operating system's, by ``filelock``, so a process
+that dies releases it) and leaves a note that names it. The lock is not in the folder, since a packaged artifact
+includes every file of its folder.
 """
 
 from __future__ import annotations
@@ -13,7 +18,10 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import sqlite3
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,7 +30,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DamagedError, WriteError
+from .errors import DamagedError, LockedError, WriteError
 
 Array = npt.NDArray[Any]
 
@@ -236,3 +244,132 @@ def file_sum(path: Path, read: Callable[[int], object] | None = None) -> FileSum
             if read is not None:
                 read(len(piece))
     return FileSum(size, digest.hexdigest())
+
+
+def scratch_array(folder: Path | None, count: int, dtype: np.dtype[Any]) -> Array:
+    """Make an array of zeros in a file without a name, which the system may write out and which ends with the array.
+
+    Args:
+        folder: on whose disk the file lies, or that of other temporary files if it is read-only; ``None`` for memory.
+        count: of the numbers.
+        dtype: theirs.
+
+    Raises:
+        OSError: the disk has no room for it.
+    """
+    if folder is None or not count:
+        return np.zeros(count, dtype)
+    with _nameless(folder) as file:
+        size, zeros = count * dtype.itemsize, bytes(_CHUNK)
+        for start in range(0, size, _CHUNK):  # a file with holes would end the process where the disk is full
+            file.write(zeros[: size - start])
+        file.flush()
+        return np.memmap(file, dtype, "r+", shape=(count,))
+
+
+class Appended:
+    """An array that grows at its end, in a file as that of :func:`scratch_array`.
+
+    Args:
+        folder: on whose disk the file lies; ``None`` for memory.
+        dtype: of the numbers.
+    """
+
+    def __init__(self, folder: Path | None, dtype: np.dtype[Any]) -> None:
+        self._dtype, self._count = dtype, 0
+        self._pieces: list[Array] = []
+        self._file = None if folder is None else _nameless(folder)
+
+    def append(self, values: Array) -> None:
+        """Add numbers at the end.
+
+        Raises:
+            OSError: the disk has no room for them.
+        """
+        values = np.ascontiguousarray(values, self._dtype)
+        self._count += len(values)
+        if self._file is None:
+            self._pieces.append(values)
+        else:
+            self._file.write(values.data)
+
+    def array(self) -> Array:
+        """Return all numbers; nothing is appended from then on."""
+        if self._file is None:
+            return np.concatenate([np.zeros(0, self._dtype), *self._pieces])
+        with self._file as file:
+            file.flush()
+            return np.memmap(file, self._dtype, "r+", shape=(self._count,)) if self._count else np.zeros(0, self._dtype)
+
+
+def _nameless(folder: Path) -> IO[bytes]:
+    return tempfile.TemporaryFile(dir=folder if os.access(folder, os.W_OK) else None)
+
+
+@contextmanager
+def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Lock the artifact at ``path``, or any other piece of work, for writing.
+
+    Args:
+        path: the artifact; its parent folder is created if necessary.
+        wait: wait for another writer.
+
+    Raises:
+        LockedError: another writer holds it; names its process.
+        WriteError: the folder that holds the artifact cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    file, note = (path.with_name(f".{path.name}.{ending}") for ending in ("lock", "writer"))
+    lock = FileLock(file, timeout=-1 if wait else 0)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise LockedError(path, f"it is being written by {_owner(note)}") from error
+    try:
+        with writing(path):
+            note.write_text(f"process {os.getpid()} on {socket.gethostname()} since {time.time():.0f}\n")
+        yield
+    finally:
+        with suppress(OSError):  # Windows removes no file that is open, and leaves it empty
+            note.unlink(missing_ok=True)
+            file.unlink(
+                missing_ok=True
+            )  # while it is held: another process that has opened it meanwhile opens it again
+        lock.release()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Fill a folder of files that appears at ``path`` complete, or not at all.
+
+    Args:
+        path: does not exist yet.
+
+    Yields:
+        An empty folder beside it; the caller syncs each file in it.
+
+    Raises:
+        LockedError: another process is filling it. WriteError: it cannot be written.
+    """
+    path = path.absolute()
+    unfinished = path.with_name(f".{path.name}.new")
+    with writer_lock(path), writing(path):
+        remove(unfinished)  # of a process that was killed here
+        try:
+            unfinished.mkdir()
+            yield unfinished
+            sync_folder(unfinished)
+            move(unfinished, path)
+        finally:
+            remove(unfinished)
+
+
+def _owner(note: Path) -> str:
+    try:
+        who, _, since = note.read_text().strip().rpartition(" since ")
+        return f"{who}, for {max(0, int(time.time()) - int(since))} s"
+    except (OSError, ValueError):
+        return "another process"

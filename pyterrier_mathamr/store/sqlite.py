@@ -1,16 +1,18 @@
-"""Artifacts of one SQLite file: ids as SQLite's values, the file open for reading, and the artifact around it.
+"""Artifacts of one SQLite file: ids as its values, the file open for reading, the artifact, and how a job fills it.
 
 ::
 
-    pt_meta.json          names the only part
+    pt_meta.json            names the only part
     part-000000/
-        threads.sqlite    never changed after it was named; a job fills a scratch file in transactions
+        threads.sqlite      never changed after it was named
+    scratch-threads.sqlite  filled by a job in transactions; its table ``progress`` says how far the job came
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -19,8 +21,8 @@ from typing import Any, ClassVar, Self, TypeVar
 from .artifact import StoredArtifact
 from .cache import UNREADABLE
 from .errors import DamagedError
-from .jobs.sqlite_job import rows_so_far
-from .snapshot import Snapshot
+from .job import job_folder
+from .parts import Snapshot
 
 T = TypeVar("T")
 SqliteId = int | str | bytes
@@ -146,3 +148,59 @@ class SqliteArtifact(StoredArtifact):
     def opened(self) -> Snapshot:
         """Open the manifest and its part, without the file."""
         return super().open_snapshot()
+
+
+@contextmanager
+def unchanged(path: Path) -> Iterator[None]:
+    """Turn what SQLite says of an unfinished file that was changed into an error that names it.
+
+    Raises:
+        DamagedError: it was changed since an earlier run wrote it.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError:  # it cannot be written
+        raise
+    except UNREADABLE as error:
+        raise DamagedError(path, f"the unfinished store was changed ({error})") from error
+
+
+def take_up(scratch: Path, schema: Sequence[str], progress: Iterable[Sequence[object]]) -> sqlite3.Connection:
+    """Open an unfinished file, or create it.
+
+    Args:
+        scratch: the file.
+        schema: the statements that make its tables.
+        progress: the rows with which the table ``progress`` begins.
+    """
+    connection = sqlite3.connect(scratch)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA cache_size = -65536")  # 64 MiB, whatever the size of the file
+    with connection:
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            connection.execute("BEGIN")
+            for table in schema:
+                connection.execute(table)
+            for row in progress:
+                connection.execute(f"INSERT INTO progress VALUES ({','.join('?' * len(row))})", row)
+    return connection
+
+
+def check_integrity(connection: sqlite3.Connection) -> None:
+    """Check the whole file, before it is published.
+
+    Raises:
+        sqlite3.DatabaseError: it is damaged.
+    """
+    if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
+        raise sqlite3.DatabaseError(found)
+
+
+def rows_so_far(path: Path, file: str) -> int:
+    """Count the rows that an interrupted job of an artifact has put into its unfinished file."""
+    scratch = job_folder(path.absolute()) / f"scratch-{file}"
+    if not scratch.exists():
+        return 0
+    with suppress(*UNREADABLE), closing(sqlite3.connect(scratch)) as connection:
+        return int(connection.execute("SELECT sum(rows) FROM progress").fetchone()[0] or 0)
+    return 0

@@ -140,7 +140,7 @@ def test_a_folder_that_exists_is_never_written_over(model, folder) -> None:
 
 
 def test_a_save_that_fails_leaves_nothing(model, tmp_path, monkeypatch) -> None:
-    for place in ("pyterrier_mathamr.store.files.sync_file", "pyterrier_mathamr.store.jobs.lock.move"):
+    for place in ("pyterrier_mathamr.store.files.sync_file", "pyterrier_mathamr.store.files.move"):
         with monkeypatch.context() as patch:
             patch.setattr(place, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
             with pytest.raises(WriteError, match="No space left"):

@@ -23,8 +23,7 @@ from pyterrier_mathamr.sparse.expressions import parts as expressions
 from pyterrier_mathamr.sparse.expressions.parts import _order
 from pyterrier_mathamr.sparse.postings import Postings, PostingsBuilder, combine
 from pyterrier_mathamr.sparse.texts import Texts, Vocabulary, united
-from pyterrier_mathamr.store import Appended, scratch_array
-from pyterrier_mathamr.store.jobs import job
+from pyterrier_mathamr.store import Appended, job, scratch_array
 
 WORDS = ["a", "bee", "élan", "x", "y", "z"]
 DOCUMENTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=6), max_size=6)

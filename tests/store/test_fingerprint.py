@@ -2,8 +2,7 @@
 
 import os
 
-from pyterrier_mathamr.store import file_fingerprint, row_fingerprint
-from pyterrier_mathamr.store.jobs import unfinished
+from pyterrier_mathamr.store import file_fingerprint, job, row_fingerprint
 
 
 def test_a_file_is_known_by_its_content(tmp_path) -> None:
@@ -16,8 +15,8 @@ def test_a_file_is_known_by_its_content(tmp_path) -> None:
 
 
 def test_a_large_file_is_known_by_its_size_time_and_ends(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(unfinished, "_WHOLE", 100)
-    monkeypatch.setattr(unfinished, "_END", 40)
+    monkeypatch.setattr(job, "_WHOLE", 100)
+    monkeypatch.setattr(job, "_END", 40)
     file = tmp_path / "posts"
     seen = []
     for text, time in [("a" * 200, 1), ("b" + "a" * 199, 1), ("a" * 199 + "b", 1), ("a" * 201, 1), ("a" * 200, 2)]:

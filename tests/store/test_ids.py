@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.store import DamagedError
-from pyterrier_mathamr.store.parts import id_file
-from pyterrier_mathamr.store.parts import ids as ids_module
-from pyterrier_mathamr.store.parts.ids import IdTable, id_keys
+from pyterrier_mathamr.store import ids as ids_module
+from pyterrier_mathamr.store.ids import IdTable, id_keys
 
 ODD = ["é", "è", "007", "7", "", "A" * 300, "\0", "a\0", "\ud800", "100%", "9" * 30, "\x1f-", " ", "a\n"]
 IDS = st.one_of(
@@ -82,8 +81,7 @@ def test_a_long_id_costs_its_length(tmp_path) -> None:
 
 
 def test_ids_of_one_hash_are_told_apart(tmp_path, monkeypatch) -> None:
-    for module in (id_file, ids_module):
-        monkeypatch.setattr(module, "hashes_of", lambda names: np.zeros(len(names), dtype=np.uint32))
+    monkeypatch.setattr(ids_module, "hashes_of", lambda names: np.zeros(len(names), dtype=np.uint32))
     names = ["a", "b", "é", "c" * 40]
     made = table(tmp_path, names)
     assert made.rows(id_keys(["c" * 40, "d", "b", "é", "a"])).tolist() == [3, -1, 1, 2, 0]
@@ -97,13 +95,13 @@ def test_the_file_is_that_of_npids_whatever_is_kept_in_memory(tmp_path, monkeypa
         builder.formats = builder.seeded_formats = {"fixedbytes": builder.formats["fixedbytes"]}
         for name in names:
             builder.add(name)
-    monkeypatch.setattr(id_file, "_BLOCK", 100)
-    monkeypatch.setattr(id_file, "_MAPPED", 0)
-    id_file.write_id_file(tmp_path / "ours", names)
+    monkeypatch.setattr(ids_module, "_BLOCK", 100)
+    monkeypatch.setattr(ids_module, "_MAPPED", 0)
+    ids_module.write_id_file(tmp_path / "ours", names)
     mine, of_npids = ((tmp_path / name).read_bytes() for name in ("ours", "theirs"))
     assert mine[: -4 * len(names)] == of_npids[: -4 * len(names)]  # the rest is rows, in any order where hashes agree
     assert sorted(np.frombuffer(mine[-4 * len(names) :], "<u4")) == list(range(len(names)))
-    ours, theirs = id_file.IdFile(tmp_path / "ours"), npids.Lookup(str(tmp_path / "ours"))
+    ours, theirs = ids_module.IdFile(tmp_path / "ours"), npids.Lookup(str(tmp_path / "ours"))
     rows, keys = np.arange(3000)[::-1], id_keys(names)
     assert ours.ids(rows).tolist() == theirs.fwd.lookup(rows, as_bytes=True).tolist()
     assert ours.rows(keys.names, keys.hashes).tolist() == theirs.inv.lookup(keys.names).tolist() == sorted(rows)
@@ -122,21 +120,21 @@ def test_memory_does_not_grow_with_the_blocks_of_the_file(tmp_path) -> None:
 
 
 def test_rows_with_the_same_hash_are_in_order_on_every_processor(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(id_file, "hashes_of", lambda names: np.full(len(names), 7, dtype=np.uint32))
-    id_file.write_id_file(tmp_path / "ids", [f"q{i}" for i in range(3000)])
+    monkeypatch.setattr(ids_module, "hashes_of", lambda names: np.full(len(names), 7, dtype=np.uint32))
+    ids_module.write_id_file(tmp_path / "ids", [f"q{i}" for i in range(3000)])
     assert np.frombuffer((tmp_path / "ids").read_bytes()[-12_000:], "<u4").tolist() == list(range(3000))
 
 
 def test_a_file_whose_blocks_go_round_is_damaged_and_not_read_for_ever(tmp_path) -> None:
-    id_file.write_id_file(tmp_path / "ids", ["a", "b"])
+    ids_module.write_id_file(tmp_path / "ids", ["a", "b"])
     data = bytearray((tmp_path / "ids").read_bytes())
     data[4:12] = bytes(8)  # the next block is the first
     (tmp_path / "ids").write_bytes(data)
     with pytest.raises(DamagedError, match="go round"):
-        id_file.IdFile(tmp_path / "ids")
+        ids_module.IdFile(tmp_path / "ids")
 
 
 def test_a_file_of_another_form_is_named(tmp_path) -> None:
     npids.Lookup.build(list(map(str, range(5000))), str(tmp_path / "ids"), return_self=False)
     with pytest.raises(DamagedError, match="intsequence"):
-        id_file.IdFile(tmp_path / "ids")
+        ids_module.IdFile(tmp_path / "ids")

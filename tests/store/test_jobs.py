@@ -137,10 +137,10 @@ def test_an_append_goes_on_only_with_what_it_was_appended_to(toy, path) -> None:
 
 
 def test_an_overwrite_discards_what_was_to_be_appended_to_what_it_replaces(toy, path, monkeypatch) -> None:
-    from pyterrier_mathamr.store.parts import part
+    from pyterrier_mathamr.store import parts
 
     toy.build(path, range(3))
-    write, written = part.write_arrays, []
+    write, written = parts.write_arrays, []
 
     def full_disk(file, arrays):
         if written:
@@ -148,7 +148,7 @@ def test_an_overwrite_discards_what_was_to_be_appended_to_what_it_replaces(toy, 
         written.append(file)
         return write(file, arrays)
 
-    monkeypatch.setattr(part, "write_arrays", full_disk)
+    monkeypatch.setattr(parts, "write_arrays", full_disk)
     with pytest.raises(WriteError, match="No space left"):
         toy.build(path, range(3, 9), "append")
     monkeypatch.undo()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.store.parts.merging import parts_to_merge
+from pyterrier_mathamr.store.parts import parts_to_merge
 
 FULL = 64 << 20
 

@@ -13,7 +13,7 @@ from subjects import Subject
 
 def writers(subject: Subject) -> Tally:
     """A second writer is refused by name while a first one holds the artifact, and readers go on."""
-    from pyterrier_mathamr.store.jobs.lock import writer_lock
+    from pyterrier_mathamr.store.files import writer_lock
 
     tally = Tally()
     for action, (base, work) in subject.actions.items():

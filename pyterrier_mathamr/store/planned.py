@@ -19,11 +19,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from pyterrier_mathamr.store.errors import DamagedError
-from pyterrier_mathamr.store.files import move, remove, sync_folder, write_file, writing
-from pyterrier_mathamr.store.kind import Content, Kind
-from pyterrier_mathamr.store.manifest import PartMeta, read_parts, read_signed, signed
-from pyterrier_mathamr.store.parts.part import Part, write_part
+from .errors import DamagedError
+from .files import move, remove, sync_folder, write_file, writing
+from .manifest import Content, Kind, PartMeta, read_parts, read_signed, signed
+from .parts import Part, write_part
 
 PLANNED = "planned/*"
 """Where finished parts wait to be adopted, in the folder of a job."""

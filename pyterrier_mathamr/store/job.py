@@ -13,35 +13,233 @@
 A job that dies leaves its finished parts. The next one continues after them if its fingerprint is the same and the rows
 it is given begin with the same rows; any other job is refused, but an overwrite discards what was to be appended to the
 artifact that it replaces.
+
+The fingerprint says what determines the rows; with the state that the job starts from it is the job's header. In the
+last step the parts are moved to the artifact, whose manifest is swapped.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr.store.errors import DuplicateIdError, UnfinishedJobError, unreadable
-from pyterrier_mathamr.store.files import move, remove, replace_file, sync_folder, writing
-from pyterrier_mathamr.store.kind import Content, Kind, Mode
-from pyterrier_mathamr.store.manifest import Manifest, PartMeta, signed
-from pyterrier_mathamr.store.parts.ids import Rows
-from pyterrier_mathamr.store.parts.merging import merged, parts_to_merge
-from pyterrier_mathamr.store.parts.part import Part, write_part
-from pyterrier_mathamr.store.snapshot import Parts
 
-from .lock import writer_lock
+from .errors import (
+    DamagedError,
+    DuplicateIdError,
+    ExistsError,
+    FormatError,
+    NotBuiltError,
+    UnfinishedJobError,
+    unreadable,
+)
+from .files import file_sum, move, remove, replace_file, sync_folder, writer_lock, writing
+from .ids import Rows
+from .manifest import (
+    META,
+    Content,
+    Kind,
+    Manifest,
+    Mode,
+    PartMeta,
+    clean,
+    is_published,
+    read_manifest,
+    read_parts,
+    read_signed,
+    signed,
+    write_manifest,
+)
+from .parts import Part, Parts, merged, parts_to_merge, write_part
 from .planned import PLANNED
-from .publishing import put_in_place
-from .unfinished import JOB, changed_row, drop_job, existing, job_folder, job_header, read_job, sound_parts
+
+JOB = "job.json"
+_OURS = re.compile(r"(?:part|deleted)-([0-9]{6,12})(?:\.bin)?")
+_WHOLE = 100 << 20  # bytes; of a larger file the ends are read
+_END = 1 << 20
+
+
+class Unfinished(NamedTuple):
+    """Unfinished work: the header of a job, its finished parts, the checksum of the manifest that it was publishing."""
+
+    header: Mapping[str, Any]
+    parts: tuple[PartMeta, ...]
+    published: str
+
+    def published_by(self, manifest: Manifest | None, kind: Kind) -> bool:
+        """Whether the job finished, and died while it cleaned up."""
+        return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
+
+    def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
+        """Whether a job continues after these parts; an overwrite discards those appended to what it replaces."""
+        if self.published_by(manifest, kind):
+            return False
+        if self.header.get("base") and header["mode"] == "overwrite":
+            return False
+        if self.header != header and (self.parts or any(job_folder(path).glob("scratch-*"))):
+            raise UnfinishedJobError(path, differences(self.header, header))
+        return self.header == header
+
+
+def job_folder(path: Path) -> Path:
+    """Return the folder of an artifact's unfinished work."""
+    return path.with_name(f".{path.name}.job")
+
+
+def drop_job(path: Path) -> None:
+    """Remove unfinished work, its note first, so that a rest of it is never used."""
+    remove(job_folder(path) / JOB)
+    remove(job_folder(path))
+
+
+def read_job(path: Path, kind: Kind) -> Unfinished | None:
+    """Read the unfinished work of an artifact; ``None`` where there is none, or its note cannot be read."""
+    try:
+        note = read_signed(job_folder(path.absolute()) / JOB)
+        return Unfinished(note["header"], read_parts(note["parts"], kind), note["published"])
+    except (OSError, DamagedError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
+    """Open the finished parts after which :func:`open_job` with these arguments would continue, without a lock.
+
+    Raises:
+        StoreError: as :func:`open_job`.
+    """
+    path = path.absolute()
+    replaced, first = existing(path, kind, mode)
+    header, found = job_header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
+    going_on = found is not None and found.continued_by(header, path, kind, replaced)
+    return Parts(sound_parts(found.parts, kind, path) if found and going_on else ())
+
+
+def changed_row(path: Path | str, name: str) -> UnfinishedJobError:
+    """Return the error for a row that an unfinished job has with another content."""
+    return UnfinishedJobError(path, {f"row {name!r:.80}": ("one content", "another")})
+
+
+def job_header(
+    kind: Kind, mode: Mode, replaced: Manifest | None, first: int, fingerprint: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what identifies a job: the state it starts from, and what determines its rows."""
+    base = replaced.checksum(kind) if replaced and mode == "append" else None
+    about = {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
+    header: dict[str, Any] = json.loads(json.dumps(about))  # in the form in which it is read: a tuple becomes a list
+    return header
+
+
+def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]:
+    """Open the parts of unfinished work, up to the first damaged one; they may have been moved already."""
+    parts: list[Part] = []
+    for meta in metas:
+        place = job_folder(path) / "parts"
+        try:
+            part = Part(place if (place / meta.name).exists() else path, meta, kind, path)
+            if fault := next(part.faults(), None):
+                raise fault
+        except (DamagedError, OSError) as error:
+            text = f"{error} This part of the unfinished work, and those after it, are computed again."
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+            break
+        parts.append(part)
+    return parts
+
+
+def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
+    """Return the values that differ in two fingerprints."""
+    names = dict.fromkeys([*kept, *wanted])
+    return {name: (kept.get(name), wanted.get(name)) for name in names if kept.get(name) != wanted.get(name)}
+
+
+def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
+    """Return the manifest of the artifact at the path before a job, and the number of its next part."""
+    try:
+        found = read_manifest(path, kind)
+    except NotBuiltError:
+        return None, 0
+    except (DamagedError, FormatError):
+        if mode != "overwrite":
+            raise
+        numbers = [int(match[1]) for entry in path.iterdir() if (match := _OURS.fullmatch(entry.name))]
+        return None, max(numbers, default=-1) + 1
+    if mode == "create":
+        raise ExistsError(path, f"there is a {kind.name} already")
+    return found, found.next
+
+
+def file_fingerprint(path: str | Path) -> list[object]:
+    """Return what identifies the content of a file: its size and SHA-256.
+
+    Above 100 MB: its size, the time of its last change, and the SHA-256 of its first and last megabyte.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    found = path.stat()
+    if found.st_size <= _WHOLE:
+        return list(file_sum(path))
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read(_END))
+        file.seek(-_END, 2)
+        digest.update(file.read(_END))
+    return [found.st_size, found.st_mtime_ns, digest.hexdigest()]
+
+
+def row_fingerprint(row: Mapping[str, Any]) -> int:
+    """Hash a document of a corpus to 64 bits, independent of the order of its keys."""
+    text = json.dumps({str(name): value for name, value in row.items()}, sort_keys=True, default=repr)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def put_in_place(path: Path, parts: Sequence[Part], manifest: Manifest, kind: Kind, *, new: bool) -> None:
+    """Make parts of a job the artifact, and remove what its manifest does not name."""
+    place = job_folder(path) / "parts"
+    try:
+        if new and not (path / META).exists():
+            _move_whole(place, path, manifest, kind)
+        else:
+            _move_parts(place, path, parts, manifest, kind)
+    except OSError as error:
+        if not is_published(path, manifest, kind):
+            raise
+        text = f"{path}: the new artifact is in place, but a power cut may undo it ({error.strerror or error})"
+        warnings.warn(MathAMRWarning(text), stacklevel=3)
+
+
+def _move_whole(place: Path, path: Path, manifest: Manifest, kind: Kind) -> None:
+    """Turn the folder of the parts into the artifact, which did not exist, by one renaming."""
+    write_manifest(place, manifest, kind)
+    named = {part.name for part in manifest.parts}
+    for stray in place.glob("part-*"):
+        if stray.name not in named:
+            remove(stray)
+    if path.exists():
+        path.rmdir()
+    move(place, path)
+
+
+def _move_parts(place: Path, path: Path, parts: Sequence[Part], manifest: Manifest, kind: Kind) -> None:
+    """Move parts beside those of the artifact, where no manifest names them until it is swapped."""
+    for part in parts:
+        if part.path.parent == place:
+            remove(path / part.meta.name)  # moved by a job that was killed, and named by no manifest
+            move(part.path, path / part.meta.name)
+    write_manifest(path, manifest, kind)
+    clean(path, manifest)
 
 
 @contextmanager

@@ -1,1 +1,0 @@
-"""The one writer of an artifact: its lock, the parts it finishes, and the work it leaves when it dies."""

@@ -1,0 +1,409 @@
+"""A part of an artifact, several of them as one, and the snapshot that a reader opened, unaffected by later writes.
+
+A part has its arrays by memory map, its ids, and which of its rows were deleted.
+
+Small parts are merged as they accumulate, in tiers, as Lucene does it: as soon as the last eight parts are of one tier
+or below, they become one, which may complete the eight of the next tier. So an artifact has about eight parts for each
+power of eight between the smallest and a full part, and one for each full part; each byte is rewritten once a tier::
+
+    1 1 1 1 1 1 1 1  →  8        8 8 8 8 8 8 8 8  →  64        64 8 8 1 1 1
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr._common.running.processes import runs_within
+
+from .errors import DamagedError, UnknownIdError, unreadable
+from .files import (
+    Array,
+    FileSum,
+    file_sum,
+    map_arrays,
+    remove,
+    settled,
+    sync_folder,
+    write_arrays,
+)
+from .ids import IdTable, Keys, Rows, id_keys
+from .manifest import ARRAYS, IDS, META, Content, Field, Kind, Manifest, Marks, PartMeta, read_manifest
+
+MARKS = np.dtype("<i8")
+
+
+class Part:
+    """A part that is read. Its files are opened at once, so that a later overwrite does no harm.
+
+    Opening compares sizes, headers, and the checksums of files that are parsed (ids, marks); :meth:`faults` reads the
+    rest. An array whose values point into others is checked at its first use.
+
+    Args:
+        folder: the folder that holds the part.
+        meta: its entry in the manifest.
+        kind: the declaration.
+        root: the folder that holds the marks of deleted rows.
+
+    Raises:
+        FileNotFoundError: a file is gone; the caller checks whether the artifact was replaced meanwhile.
+        DamagedError: a file was changed since it was written.
+    """
+
+    def __init__(self, folder: Path, meta: PartMeta, kind: Kind, root: Path) -> None:
+        self.path, self.meta, self.kind = folder / meta.name, meta, kind
+        self._arrays: dict[str, Array] = {}
+        self._extents = {"m": meta.count}
+        self._checked: set[str] = set()
+        self._kept: dict[str, Any] = {}
+        if missing := sorted(kind.file_names - set(meta.files)):
+            raise DamagedError(self.path, f"the manifest does not name its {missing[0]}")
+        for name, file in meta.files.items():
+            if (size := (self.path / name).stat().st_size) != file.size:
+                raise DamagedError(self.path / name, f"it has {size} bytes where {file.size} were written")
+        if kind.fields:
+            self._arrays = map_arrays(self.path / ARRAYS)
+            self._bind()
+            self.ids = IdTable(self.sound(IDS), meta.count, {name: self[name] for name in _ODD})
+        self.deleted: Rows = _read_marks(root, meta.deleted, meta.count)
+
+    def _bind(self) -> None:
+        try:
+            for field in self.kind.arrays:
+                field.bind(self._arrays[field.name], self._extents)
+        except (KeyError, ValueError) as error:
+            raise DamagedError(self.path / ARRAYS, f"its arrays are not those declared ({error})") from error
+
+    def sound(self, name: str) -> Path:
+        """Return the path of a file that is parsed as a whole, after its checksum was compared.
+
+        Raises:
+            DamagedError: it was changed.
+        """
+        if file_sum(self.path / name) != self.meta.files[name]:
+            raise DamagedError(self.path / name, "its content was changed since it was written")
+        return self.path / name
+
+    def __len__(self) -> int:
+        return self.meta.count
+
+    def __getitem__(self, name: str) -> Array:
+        """Return an array, deleted rows included."""
+        array = self._arrays[name]
+        if name not in self._checked:
+            try:
+                self._field(name).check(array, self._extents)
+            except ValueError as error:
+                raise DamagedError(self.path / ARRAYS, str(error)) from error
+            self._checked.add(name)
+        return array
+
+    def _field(self, name: str) -> Field:
+        return next(field for field in self.kind.arrays if field.name == name)
+
+    @cached_property
+    def alive(self) -> npt.NDArray[np.bool_]:
+        """Which rows are not deleted: bool ``[m]``."""
+        alive = np.ones(len(self), dtype=np.bool_)
+        alive[self.deleted] = False
+        return alive
+
+    def find(self, keys: Keys) -> Rows:
+        """Look up the row of each key: int64 ``[len(keys)]``, -1 for one that is not in it or was deleted."""
+        if not self.kind.fields:
+            return np.full(len(keys), -1, dtype=np.int64)
+        rows = self.ids.rows(keys)
+        if len(self.deleted):
+            rows[(rows >= 0) & ~self.alive[rows]] = -1
+        return rows
+
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what is computed from the part on first use (a copy on a GPU) and kept with it."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
+
+    def faults(self, read: Callable[[int], object] | None = None) -> Iterator[DamagedError]:
+        """Read every file and compare its checksum; ``read`` is told how many bytes are read."""
+        for name, written in self.meta.files.items():
+            try:
+                if file_sum(self.path / name, read) != written:
+                    yield DamagedError(self.path / name, "its content was changed since it was written")
+            except OSError as error:
+                yield unreadable(error, self.path / name)
+        for field in self.kind.arrays:
+            try:
+                self[field.name]
+            except DamagedError as error:
+                yield error
+
+
+_ODD = ("odd_ids", "odd_offsets", "odd_rows")
+
+
+def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
+    """Write a part into a new folder, every file synced."""
+    remove(path)  # of a job that was killed here
+    path.mkdir()
+    files: dict[str, FileSum] = {}
+    for name, source in content.files.items():
+        files[name] = settled(source)  # before it is moved: a job that is killed here still finds it
+        source.rename(path / name)
+    count = len(content.ids) if kind.fields else content.count
+    if kind.fields:
+        arrays = {**content.arrays, **IdTable.write(path / IDS, content.ids)}
+        _check(arrays, kind, count)
+        files[ARRAYS] = write_arrays(path / ARRAYS, arrays)
+        files[IDS] = settled(path / IDS)
+    sync_folder(path)
+    return PartMeta(path.name, count, files, dict(content.details))
+
+
+def _check(arrays: Mapping[str, Array], kind: Kind, count: int) -> None:
+    extents = {"m": count}
+    for field in kind.arrays:
+        field.bind(arrays[field.name], extents)
+    for field in kind.arrays:
+        field.check(arrays[field.name], extents)
+
+
+def _read_marks(root: Path, marks: Marks | None, count: int) -> Rows:
+    """Read the deleted rows of a part."""
+    if marks is None:
+        return np.zeros(0, dtype=np.int64)
+    path = root / marks.name
+    if file_sum(path) != FileSum(marks.count * MARKS.itemsize, marks.sha256):
+        raise DamagedError(path, "its content was changed since it was written")
+    rows: Rows = np.fromfile(path, dtype=MARKS).astype(np.int64)
+    if len(rows) and not (rows[0] >= 0 and rows[-1] < count and bool(np.all(rows[1:] > rows[:-1]))):
+        raise DamagedError(path, f"it does not list rows of {count}")
+    return rows
+
+
+_FACTOR = 8
+_AT_ONCE = 4096
+_SMALLEST = 1 << 16  # bytes; all parts below are of the lowest tier
+
+
+def parts_to_merge(sizes: Sequence[int], full: int) -> range | None:
+    """Choose the neighbours to merge now."""
+    last = len(sizes)
+    while last and 2 * sizes[last - 1] < full:
+        first = last - 1
+        while first and 2 * sizes[first - 1] < full and _tier(sizes[first - 1]) <= _tier(sizes[last - 1]):
+            first -= 1
+        if last - first >= _FACTOR and len(run := runs_within(sizes[first:last], full)[0]) > 1:
+            return range(first, first + len(run))
+        last = first
+    return None
+
+
+def _tier(size: int) -> int:
+    return 0 if size < _SMALLEST else 1 + int(math.log(size / _SMALLEST, _FACTOR))
+
+
+def merged(parts: Sequence[Part]) -> Content:
+    """Make one part of several by their kind's function.
+
+    Raises:
+        DamagedError: a file of theirs was changed, which a new checksum would hide.
+    """
+    kind = parts[0].kind
+    for part in parts:
+        if fault := next(part.faults(), None):
+            raise fault
+    if kind.merge is None:
+        raise TypeError(f"parts of {kind.name} are not merged")
+    return kind.merge(parts)
+
+
+class LiveIds(Collection[str]):
+    """The ids of several parts in order, without deleted rows, read when they are asked for.
+
+    Args:
+        parts: in order.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(int(np.count_nonzero(part.alive)) for part in self._parts)
+
+    def __iter__(self) -> Iterator[str]:
+        for part in self._parts:
+            for start in range(0, len(part), _AT_ONCE):
+                yield from part.ids.texts(start + np.flatnonzero(part.alive[start : start + _AT_ONCE]))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and any(part.find(id_keys([name]))[0] >= 0 for part in self._parts)
+
+
+def merge_ragged(parts: Sequence[Part]) -> Content:
+    """Concatenate parts without their deleted rows.
+
+    For kinds whose arrays are ``[m, …]``, or ``[r, …]`` with offsets ``[m+1]`` that cut ``r``.
+    """
+    kind = parts[0].kind
+    pieces = {field.name: [parts[0][field.name][:0]] for field in kind.fields}
+    for part in parts:
+        for name, piece in _live_pieces(part):
+            pieces[name].append(piece)
+    offsets = {field.name for field in kind.fields if field.cuts}
+    arrays = {name: _ends(found) if name in offsets else np.concatenate(found) for name, found in pieces.items()}
+    return Content(LiveIds(parts), arrays, parts[0].meta.details)
+
+
+def _live_pieces(part: Part) -> Iterator[tuple[str, Array]]:
+    """Yield the live rows of each array of a part as slices, with its name; lengths in place of offsets."""
+    runs = np.flatnonzero(np.diff(part.alive, prepend=False, append=False)).reshape(-1, 2)  # of rows: start, end
+    fields = part.kind.fields
+    cuts = {"m": runs, **{field.cuts: part[field.name][runs] for field in fields if field.cuts}}
+    for field in fields:
+        array = part[field.name]
+        for start, end in cuts["m" if field.cuts else field.shape.split()[0]].tolist():
+            yield field.name, np.diff(array[start : end + 1]) if field.cuts else array[start:end]
+
+
+def _ends(lengths: Sequence[Array]) -> Array:
+    """Return the offsets of rows of these lengths: int64, one more than there are rows."""
+    return np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *lengths]), dtype=np.int64)
+
+
+def ranges(starts: Rows, lengths: Rows) -> Rows:
+    """Return the integers of each range ``[start, start + length)``, end to end."""
+    ends = np.cumsum(lengths)
+    steps = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
+    found: Rows = steps + np.repeat(starts - (ends - lengths), lengths)
+    return found
+
+
+class Parts:
+    """Several parts as one: rows are numbered from 0 through all of them, deleted rows included.
+
+    Args:
+        parts: in the order of their rows.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = tuple(parts)
+        self.bases: Rows = np.cumsum([0, *map(len, self.parts)], dtype=np.int64)
+        self._last = 0  # the part where ids were found last; the next ones are likely there
+
+    def __len__(self) -> int:
+        """The number of rows that are not deleted."""
+        return sum(part.meta.live for part in self.parts)
+
+    @cached_property
+    def live(self) -> Rows:
+        """The rows that are not deleted, ascending."""
+        alive = [np.flatnonzero(part.alive) + base for part, base in zip(self.parts, self.bases, strict=False)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *alive])
+
+    def look_up(self, ids: Sequence[str]) -> Rows:
+        """Look up the row of each id: int64 ``[len(ids)]``, -1 for one that is not in them."""
+        rows = np.full(len(ids), -1, dtype=np.int64)
+        keys, left = id_keys(ids), np.arange(len(ids))
+        for number in sorted(range(len(self.parts)), key=lambda number: number != self._last):  # no id is live in two
+            if not left.size:
+                break
+            found = self.parts[number].find(keys[left])
+            hits = found >= 0
+            if hits.any():
+                rows[left[hits]] = found[hits] + self.bases[number]
+                left, self._last = left[~hits], number
+        return rows
+
+    def by_part(self, rows: Rows) -> Iterator[tuple[Part, Rows, Rows]]:
+        """Yield each part that holds some of the rows, their places in ``rows``, and their numbers in the part."""
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        cuts = np.searchsorted(ascending, self.bases).tolist()
+        for part, base, (first, last) in zip(self.parts, self.bases.tolist(), pairwise(cuts), strict=False):
+            if first < last:
+                yield part, order[first:last], ascending[first:last] - base
+
+    def ids(self, rows: Rows) -> list[str]:
+        """Return the ids of some rows, in their order."""
+        found = np.empty(len(rows), dtype=object)
+        for part, places, local in self.by_part(rows):
+            found[places] = part.ids.texts(local)
+        return list(found)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the ids that are not deleted, in the order of their rows."""
+        for part in self.parts:
+            alive = part.alive
+            yield from (name for row, name in enumerate(part.ids) if alive[row])
+
+
+class Snapshot(Parts):
+    """An artifact as it was when it was opened.
+
+    Args:
+        path: the artifact's folder.
+        kind: its declaration.
+
+    Raises:
+        NotBuiltError, OtherArtifactError, FormatError, DamagedError: see :func:`read_manifest` and :class:`Part`.
+    """
+
+    def __init__(self, path: Path, kind: Kind) -> None:
+        self.path, self.kind = path, kind
+        self.signature = signature(path)
+        self.manifest, parts = _open(path, kind)
+        super().__init__(parts)
+        self.caches: dict[str, Any] = {}
+        """What is computed from this snapshot on first use (graphs of an approximate search), by name."""
+
+    @cached_property
+    def identity(self) -> str:
+        """What identifies this state of the artifact: the checksum of its manifest."""
+        return self.manifest.checksum(self.kind)
+
+    def find(self, ids: Sequence[str]) -> Rows:
+        """Look up the row of each id.
+
+        Args:
+            ids: any ids, with or without repetitions.
+
+        Returns:
+            int64 ``[len(ids)]``.
+
+        Raises:
+            UnknownIdError: some are not in it; it names them.
+        """
+        rows = self.look_up(ids)
+        if (rows < 0).any():
+            raise UnknownIdError(self.path, [ids[i] for i in np.flatnonzero(rows < 0).tolist()])
+        return rows
+
+
+def signature(path: Path) -> tuple[int, int, int]:
+    """Return what changes when the manifest is swapped: inode, time and size; zeros where there is none."""
+    try:
+        found = os.stat(path / META)
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _open(path: Path, kind: Kind) -> tuple[Manifest, tuple[Part, ...]]:
+    """Open the parts that the manifest names; if a writer swaps it meanwhile, those of the new one."""
+    manifest = read_manifest(path, kind)
+    while True:
+        try:
+            return manifest, tuple(Part(path, meta, kind, path) for meta in manifest.parts)
+        except OSError as error:
+            now = read_manifest(path, kind)
+            if now == manifest:
+                raise unreadable(error, path) from error
+            manifest = now
