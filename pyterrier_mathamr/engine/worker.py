@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyterrier_mathamr._common.feedback import Overheard, overheard
 from pyterrier_mathamr.amr.dependency.syntax import bundled_net
 from pyterrier_mathamr.graph.parallel import Batch, Built
+from pyterrier_mathamr.sparse.bm25 import Read as ReadDocument
 from pyterrier_mathamr.sparse.bm25 import ReadTokens
 from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
 from pyterrier_mathamr.sparse.expressions.indexer import ReadPosts, Unread
@@ -31,7 +32,7 @@ class Read(NamedTuple):
     """
 
     graphs: Built
-    tokens: list[dict[str, Any]]
+    tokens: list[ReadDocument]
     heard: Overheard
     formulas: ReadFormulas
 

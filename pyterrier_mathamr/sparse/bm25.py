@@ -29,8 +29,21 @@ from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.store import Array, Content, Field, Kind, LiveIds, Mode, Part, Snapshot, row_fingerprint
+from pyterrier_mathamr.store import (
+    Appended,
+    Content,
+    DuplicateIdError,
+    Field,
+    Job,
+    Kind,
+    LiveIds,
+    Mode,
+    Part,
+    Snapshot,
+    row_fingerprint,
+)
 
+from . import index as sparse
 from .bm25_search import BM25Retriever, BM25Scorer, PostingWeights, Weighting
 from .index import (
     UNBOUNDED,
@@ -42,7 +55,7 @@ from .index import (
     read_options,
     reads_bare_formulas,
 )
-from .postings import CountedDocuments, Postings, PostingsBuilder, live_sources, postings_fields, postings_of
+from .postings import BLOCK, Postings, PostingsBuilder, postings_fields, postings_of
 from .tokens import STRONG_TOKENS, TokenOptions, post_tokens
 
 
@@ -98,9 +111,10 @@ class BM25Indexer(SparseIndexer):
             MissingExtraError: the extra ``bm25`` is not installed.
             StoreError: another of its kinds; nothing was changed.
         """
-        with self._part(self.reading()) as part:
+        read = self.reading()
+        with self._begun(read.tokens) as part:
             for batch in self.batches(iter):
-                part.add(batch)
+                part.add([(str(row["docno"]), row_fingerprint(row), row) for row in batch])
         return self.bm25_index
 
     def reading(self) -> ReadTokens:
@@ -108,15 +122,19 @@ class BM25Indexer(SparseIndexer):
         return ReadTokens(self.tokens, self.bare_formulas)
 
     @contextmanager
-    def adding(self) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
+    def adding(self) -> Iterator[Callable[[Sequence[Read]], None]]:
         """Build the index of documents that :meth:`reading` has read: give them to what this yields, in order."""
-        with self._part(None) as part:
+        with self._begun(str.split) as part:
             yield part.add
 
-    def _part(self, read: ReadTokens | None) -> AbstractContextManager[CountedDocuments]:
+    def _begun(self, tokens: Callable[[Any], list[str]]) -> AbstractContextManager[_Growing]:
         require("bm25s", "bm25")
         details = {"tokens": self.tokens.to_dict()}
-        return self.begun(self.bm25_index, details, {}, lambda job: CountedDocuments(job, _Counting(read)))
+        return self.begun(self.bm25_index, details, {}, lambda job: _Growing(job, tokens))
+
+
+Read = tuple[DocNo, int, str]
+"""What was read of a document: its hash, and its tokens, which have no white space, in one text."""
 
 
 @dataclass(frozen=True)
@@ -135,43 +153,57 @@ class ReadTokens:
         """List the tokens of a document."""
         return post_tokens(document_post(document, bare_formulas=self.bare_formulas), self.options)
 
-    def __call__(self, documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Read documents: ``docno``, their hash, and their tokens, which have no white space, in one text."""
-        return [
-            {"docno": each["docno"], "source": row_fingerprint(each), "tokens": " ".join(self.tokens(each))}
-            for each in documents
-        ]
+    def __call__(self, documents: Sequence[Mapping[str, Any]]) -> list[Read]:
+        """Read documents in a worker."""
+        return [(str(row["docno"]), row_fingerprint(row), " ".join(self.tokens(row))) for row in documents]
 
 
-class _Counting:
-    """Counts the tokens of documents."""
+class _Growing:
+    """Documents that are counted, and which are not written yet.
 
-    def __init__(self, read: ReadTokens | None) -> None:
-        self._read, self._builder = read, PostingsBuilder()
+    Args:
+        job: writes the parts.
+        tokens: lists the tokens of what :meth:`add` is given of a document.
+    """
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that is taken, about."""
-        return self._builder.nbytes
+    def __init__(self, job: Job, tokens: Callable[[Any], list[str]]) -> None:
+        self._job, self._tokens, self._builder = job, tokens, PostingsBuilder()
+        self._done = sparse.sources_of(job.done)
+        self._sources: dict[DocNo, int] = {}
 
-    def source(self, document: Mapping[str, Any]) -> int:
-        """Hash all columns of a document."""
-        return int(document["source"]) if self._read is None else row_fingerprint(document)
+    def add(self, documents: Sequence[tuple[DocNo, int, Any]]) -> None:
+        """Count new documents, each with its hash; write a part when it is large enough."""
+        docnos = [docno for docno, _, _ in documents]
+        rows = self._job.rows_done(docnos).tolist()
+        stored = self._job.look_up(docnos).tolist()
+        for (docno, source, document), row, old in zip(documents, rows, stored, strict=True):
+            if row >= 0:
+                if self._done[row] != source:
+                    raise self._job.changed(docno)
+                continue
+            if old >= 0 or docno in self._sources:
+                raise DuplicateIdError(self._job.path, [docno])
+            self._sources[docno] = source
+            self._builder.add(self._tokens(document))
+            if self._builder.nbytes >= sparse.PART_BYTES:
+                self.write()
 
-    def add(self, document: Mapping[str, Any]) -> None:
-        """Count a document."""
-        self._builder.add(document["tokens"].split() if self._read is None else self._read.tokens(document))
-
-    def take(self) -> dict[str, Array]:
-        """Return the arrays of what was counted, and begin anew."""
-        counted, self._builder = self._builder, PostingsBuilder()
-        return counted.postings().arrays()
+    def write(self) -> None:
+        """Write what was counted since the last part."""
+        if self._sources:
+            sources = np.fromiter(self._sources.values(), dtype=np.uint64, count=len(self._sources))
+            self._job.add(Content(list(self._sources), {**self._builder.postings().arrays(), "sources": sources}))
+            self._sources, self._builder = {}, PostingsBuilder()
 
 
-def merge_parts(parts: Sequence[Part]) -> Content:
+def _merge(parts: Sequence[Part]) -> Content:
     """Make one part of several, without the documents that were deleted."""
+    sources = Appended(parts[0].path.parent, np.dtype(np.uint64))
+    for part in parts:
+        for start in range(0, len(part), BLOCK):
+            sources.append(part["sources"][start : start + BLOCK][part.alive[start : start + BLOCK]])
     arrays = postings_of(parts, parts[0].path.parent).arrays()
-    return Content(LiveIds(parts), {**arrays, "sources": live_sources(parts)})
+    return Content(LiveIds(parts), {**arrays, "sources": sources.array()})
 
 
 BM25 = Kind(
@@ -179,7 +211,7 @@ BM25 = Kind(
     format="mathamr_bm25",
     version=2,
     fields=(*postings_fields(), Field("sources", "uint64", "m")),
-    merge=merge_parts,
+    merge=_merge,
     rebuild="BM25Index('{path}').indexer(mode='overwrite').index(documents)",
     part_bytes=UNBOUNDED,
 )

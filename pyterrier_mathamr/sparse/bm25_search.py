@@ -17,7 +17,7 @@ import math
 import mmap
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
@@ -43,7 +43,7 @@ from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from pyterrier_mathamr.store import Rows
 
 from .index import SparseRetriever, best_first, warn_of_queries
-from .postings import Postings, contributions, numbers_of
+from .postings import Postings
 from .tokens import TokenOptions, formula_tokens, post_tokens, word_tokens
 
 if TYPE_CHECKING:
@@ -173,22 +173,19 @@ def explain_tokens(
     of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in asked]
     of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
     sources = sum(of_formulas, start=of_words.copy())
-    parts: list[Part] = []
     formulas = () if document is None else document.post.formulas[:_COMPARED]
     found = [set(formula_tokens(formula.latex, options)) for formula in formulas]
+    parts: list[Part] = []
     for row, tokens in enumerate(of_formulas):
         given = {token: shares[token] * times / sources[token] for token, times in tokens.items() if token in shares}
         if given:
             parts.append(_symbols(row, given, query, document, found))
-    parts += _words(
-        {
-            token: share * of_words[token] / sources[token] if sources[token] else share
-            for token, share in shares.items()
-        },
-        query,
-        document,
-        options,
-    )
+    asked_words = _written(query.text, options)
+    found_words = {} if document is None else _written(document.post.text, options)
+    for token, whole in shares.items():
+        if share := whole * of_words[token] / sources[token] if sources[token] else whole:
+            words = (" ".join(of.get(word, word) for word in token.split("_")) for of in (asked_words, found_words))
+            parts.append(Part(SYSTEM, "word", next(words), "word", next(words), contribution=share))
     return Explanation.of(docno, parts, Reading(query), document)
 
 
@@ -213,17 +210,6 @@ def _symbols(
     )
 
 
-def _words(
-    given: Mapping[str, float], query: MathPost, document: Reading | None, options: TokenOptions
-) -> Iterator[Part]:
-    """Make the part of each word and pair of words, as the query and the document write it."""
-    asked = _written(query.text, options)
-    found = {} if document is None else _written(document.post.text, options)
-    for token, share in given.items():
-        if share:
-            yield Part(SYSTEM, "word", _phrase(token, asked), "word", _phrase(token, found), contribution=share)
-
-
 def _written(text: str, options: TokenOptions) -> dict[str, str]:
     """Map each token of a word to the word as the text first writes it."""
     plain = TokenOptions(stop_words=options.stop_words, stem=options.stem, bigrams=False)
@@ -235,11 +221,32 @@ def _written(text: str, options: TokenOptions) -> dict[str, str]:
     return found
 
 
-def _phrase(token: str, written: Mapping[str, str]) -> str:
-    return " ".join(written.get(word, word) for word in token.split("_"))
+def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
+    """Weigh the tokens of a query that the index has."""
+    tokens, terms = Counter(post_tokens(post, snapshot.tokens)), snapshot.postings.terms
+    return {
+        token: 1 + math.log(times) if weights == "log" else float(times)
+        for token, times in sorted(tokens.items())
+        if token in terms
+    }
 
 
-class BM25Scorer(Leaf, Transformer):
+class _Weighted:
+    """What the retriever and the scorer share: the options of the weights."""
+
+    bm25_index: BM25Index
+    k1: float | None
+    b: float | None
+    query_weights: QueryWeights | None
+    delta: float | None
+    weighting: Scheme
+
+    def settings(self) -> Weighting:
+        """Return the options with their defaults."""
+        return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
+
+
+class BM25Scorer(_Weighted, Leaf, Transformer):
     """Scores each document of a ranking by BM25, whatever found it.
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
@@ -276,10 +283,6 @@ class BM25Scorer(Leaf, Transformer):
         self.query_weights, self.delta, self.weighting = query_weights, delta, weighting
         self.settings()  # refuses a delta of TF-IDF
 
-    def settings(self) -> Weighting:
-        """Return the options with their defaults."""
-        return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
-
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking."""
         with pt.validate.any(inp, context=self) as validation:
@@ -293,8 +296,8 @@ class BM25Scorer(Leaf, Transformer):
         for number, query in enumerate(distinct_queries(inp).to_dict("records")):
             rows = np.flatnonzero(codes == number)
             terms = query_terms(snapshot, snapshot.read_query(query), self.settings().query_weights)
-            numbers = numbers_of(snapshot, inp["docno"].iloc[rows].astype(str).tolist())
-            scores[rows] = self._contributions(snapshot, terms, numbers).sum(axis=1)
+            docnos = inp["docno"].iloc[rows].astype(str).tolist()
+            scores[rows] = self._contributions(snapshot, terms, docnos).sum(axis=1)
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
@@ -310,7 +313,7 @@ class BM25Scorer(Leaf, Transformer):
         """Compute what each token of a query contributes to the score of a document, where it is not zero."""
         snapshot = self.bm25_index.snapshot()
         terms = query_terms(snapshot, query, self.settings().query_weights)
-        shares = self._contributions(snapshot, terms, numbers_of(snapshot, [docno]))[0]
+        shares = self._contributions(snapshot, terms, [docno])[0]
         return {token: share for token, share in zip(terms, shares.tolist(), strict=True) if share}
 
     def greatest_score(self, query: MathPost) -> float:
@@ -324,25 +327,22 @@ class BM25Scorer(Leaf, Transformer):
         return weighting.most * float(np.dot(weighting.rarity(postings, numbers), list(terms.values())))
 
     def _contributions(
-        self, snapshot: BM25Snapshot, terms: Mapping[str, float], numbers: npt.NDArray[np.int64]
+        self, snapshot: BM25Snapshot, terms: Mapping[str, float], docnos: list[str]
     ) -> npt.NDArray[np.float64]:
-        """Compute what each token of a query contributes to the score of some documents."""
-        postings = snapshot.postings
+        """Compute what each token of a query contributes to the score of some documents: float64 ``[m, t]``."""
+        postings, numbers = snapshot.postings, np.searchsorted(snapshot.live, snapshot.find(docnos))
         weights = snapshot.weights(self.settings(), [postings.terms[token] for token in terms])
-        return contributions(postings, weights, terms, numbers)
+        found = np.zeros((len(numbers), len(terms)))
+        for column, (token, weight) in enumerate(terms.items()):
+            start, end = postings.offsets[postings.terms[token] :][:2]
+            documents = postings.documents[start:end]
+            places = np.minimum(np.searchsorted(documents, numbers), max(len(documents) - 1, 0))
+            hits = documents[places] == numbers if len(documents) else np.zeros(len(numbers), dtype=bool)
+            found[hits, column] = weight * weights[start + places[hits]].astype(np.float64)
+        return found
 
 
-def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
-    """Weigh the tokens of a query that the index has."""
-    tokens, terms = Counter(post_tokens(post, snapshot.tokens)), snapshot.postings.terms
-    return {
-        token: 1 + math.log(times) if weights == "log" else float(times)
-        for token, times in sorted(tokens.items())
-        if token in terms
-    }
-
-
-class BM25Retriever(SparseRetriever):
+class BM25Retriever(_Weighted, SparseRetriever):
     """Ranks documents by BM25: queries to ``docno``, ``score``, ``rank``, with the query's columns.
 
     A query is ``title`` and ``body`` where a frame has them, else ``query``: HTML, or text with formulas between
@@ -390,10 +390,6 @@ class BM25Retriever(SparseRetriever):
         self.query_weights, self.delta, self.weighting, self.verbose = query_weights, delta, weighting, verbose
         self.settings()  # refuses a delta of TF-IDF
 
-    def settings(self) -> Weighting:
-        """Return the options with their defaults."""
-        return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
-
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row."""
         snapshot = self.bm25_index.snapshot()
@@ -413,12 +409,8 @@ class BM25Retriever(SparseRetriever):
 
     def scorer(self) -> BM25Scorer:
         """Return the scorer with the same options."""
-        options: dict[str, Any] = {
-            "query_weights": self.query_weights,
-            "delta": self.delta,
-            "weighting": self.weighting,
-        }
-        return self.bm25_index.scorer(k1=self.k1, b=self.b, **options)
+        options: dict[str, Any] = {"query_weights": self.query_weights, "delta": self.delta}
+        return self.bm25_index.scorer(k1=self.k1, b=self.b, weighting=self.weighting, **options)
 
     def scores(self, snapshot: BM25Snapshot, post: MathPost) -> npt.NDArray[np.float32]:
         """Score all documents of an index for one query: float32 ``[m]``, 0 without a common token."""
