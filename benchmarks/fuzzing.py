@@ -24,8 +24,8 @@ from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
-from pyterrier_mathamr.arqmath.datasets.home import SAMPLE
-from pyterrier_mathamr.arqmath.files.posts import read_posts as posts_of_dump
+from pyterrier_mathamr.arqmath import read_dump
+from pyterrier_mathamr.arqmath.collection import SAMPLE
 from pyterrier_mathamr.formula import (
     opt_from_latex,
     opt_from_mathml,
@@ -112,7 +112,7 @@ def _attempt(kind: str, text: str) -> str:
 
 def real_posts(folder: Path, count: int) -> list[dict[str, str]]:
     """Read posts in each form."""
-    bodies = islice((post.body for post in posts_of_dump(folder / "Posts.V1.3.xml")), count)
+    bodies = islice((post.body for post in read_dump(folder / "Posts.V1.3.xml")), count)
     posts = []
     for body in bodies:
         post = post_from_html(body)

@@ -3,8 +3,15 @@
 Public names are imported when they are first used: ``import pyterrier_mathamr`` loads neither torch nor faiss nor Java.
 """
 
+from typing import Any
+
 import lazy_loader
 
-from . import arqmath  # noqa: F401 - registers the datasets as soon as ir_datasets is loaded; takes a millisecond
+from . import arqmath
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_lazy_names, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    return arqmath.register if name == "register" else _lazy_names(name)  # deprecated; goes with the next release

@@ -20,7 +20,6 @@ from .arqmath import TASK1_MEASURES as TASK1_MEASURES
 from .arqmath import TASK2_MEASURES as TASK2_MEASURES
 from .arqmath import TASK3_MEASURES as TASK3_MEASURES
 from .arqmath import VisualIdDeduplication as VisualIdDeduplication
-from .arqmath import register as register
 from .arqmath import register_arqmath as register_arqmath
 from .engine import SearchEngine as SearchEngine
 from .graph import GraphBuilder as GraphBuilder

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pyterrier_mathamr.arqmath import ARQMathCollection
-from pyterrier_mathamr.arqmath.files.posts import Post
+from pyterrier_mathamr.arqmath import ARQMathCollection, Post
 from pyterrier_mathamr.formula import FormulaRow, read_formula_table
 
 FUNCTION_WORDS = 300

@@ -1,23 +1,50 @@
 """ARQMath: the release, its datasets, measures and the known items.
 
-    files/            each official file to records: posts, topics, judgments, pairs and links, runs, answers
+::
+
+    dump, topics, runs   each official file to records: posts, pairs and links; topics, judgments; submissions
+      │                  errors: what is tolerated in a bad row, reported as a warning
+    collection           a folder of the release: each file found by its name (release_files), read when asked for
       │
-    collection        a folder of the release: each file found by its name, and read when asked for
-      │
-      ├── release/    the folder as a whole: inventory, unpacking, checks, statistics
-      ├── datasets/   ``irds:arqmath/…`` for ir_datasets and PyTerrier
-      ├── known_items questions as topics, their own answers as judgments
-      └── task2       rankings of formulas to rankings of visually distinct formulas
-    measures          nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3
+      ├── release_checks each file checked, and Table 4.3 of the paper counted
+      ├── datasets/      ``irds:arqmath/…`` for ir_datasets and PyTerrier
+      └── sources        posts and training pairs of such a folder, of a pair file, or of own posts
+    measures             nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3; visually distinct formulas
 
 Names are imported when they are first used. Importing the room itself only installs a finder that registers the
 datasets once ir_datasets is imported.
 """
 
+import warnings
+from typing import Any
+
 import lazy_loader
 
 from .datasets.autoregister import register_when_needed
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_lazy_names, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+_RENAMED = {
+    "FileFormatError": "ARQMathError",
+    "Finding": "RoleCheck",
+    "NoLocalCopyError": "ARQMathError",
+    "read_posts": "read_dump",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used; old names are kept for one release."""
+    if name in _RENAMED:
+        warnings.warn(f"arqmath.{name} is now arqmath.{_RENAMED[name]}.", DeprecationWarning, stacklevel=2)
+        return _lazy_names(_RENAMED[name])
+    if name == "register":
+        warnings.warn(
+            "arqmath.register is not needed; register_arqmath names a folder.", DeprecationWarning, stacklevel=2
+        )
+        from .datasets.definitions import register
+
+        return register
+    return _lazy_names(name)
+
 
 register_when_needed()

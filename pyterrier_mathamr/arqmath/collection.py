@@ -1,24 +1,44 @@
-"""A folder of the ARQMath release: posts, formula tables, topics, judgments, and pairs of question and answer."""
+"""A folder of the ARQMath release: posts, formula tables, topics, judgments, pairs; where it is, and its known items.
+
+Known-item search: the query is a question, and its own answers are relevant. The split depends on the question's id
+only. So it is the same on every machine and for every part of the collection, and no question of validation or test is
+used for training.
+
+The local copy of ``irds:arqmath/…`` is the one set in the process, by ``ARQMATH_HOME``, or in ir_datasets' home.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from pyterrier_mathamr._common.parameters import ByPath
-from pyterrier_mathamr._common.types import FormulaId
+import pandas as pd
+
+from pyterrier_mathamr._common.parameters import ByPath, one_of
+from pyterrier_mathamr._common.types import DocNo, FormulaId
 from pyterrier_mathamr.formula import FormulaRow, read_formula_table
+from pyterrier_mathamr.posts import plain_text, post_from_html
 
-from .errors import ARQMathError, MissingFileError
-from .files.pairs import Link, Pair, read_links, read_pairs
-from .files.posts import Post, read_posts
-from .files.qrels import Failures, Qrel, read_qrels
-from .files.rows import SeenIds, count_rows
-from .files.topics import Topic, read_topics
-from .release import file_names
-from .release.file_names import Judged, Task
-from .release.inventory import Release
+from .dump import Link, Pair, Post, SeenIds, count_rows, read_dump, read_links, read_pairs
+from .errors import DOWNLOAD_PAGE, ARQMathError, MissingFileError
+from .release_files import (
+    LINKS,
+    PACKED_POSTS,
+    PAIRS,
+    POSTS,
+    Judged,
+    Patterns,
+    Release,
+    Task,
+    packed_table_patterns,
+    qrels_patterns,
+    topic_patterns,
+    topic_table_patterns,
+)
+from .topics import Failures, Qrel, Topic, read_qrels, read_topics
 
 
 class TopicTables(NamedTuple):
@@ -33,7 +53,7 @@ class TopicTables(NamedTuple):
 
 
 class ARQMathCollection(ByPath):
-    """A local copy of the release, or of a part of it in the same file_names.
+    """A local copy of the release, or of a part of it with the same file names.
 
     Files are found by their official names anywhere below the folder, and read when needed.
 
@@ -63,11 +83,11 @@ class ARQMathCollection(ByPath):
         Raises:
             MissingFileError: there is none; the message names an archive that has it.
         """
-        return self._release.need("posts", file_names.POSTS, hint=self._unpack(file_names.PACKED_POSTS))
+        return self._release.need("posts", POSTS, hint=self._unpack(PACKED_POSTS))
 
     def posts(self) -> Iterator[Post]:
-        """Read all posts; see :func:`read_posts`."""
-        return read_posts(self.posts_file)
+        """Read all posts; see :func:`read_dump`."""
+        return read_dump(self.posts_file)
 
     def documents(self) -> Iterator[dict[str, str]]:
         """Read all posts as input of ``GraphBuilder`` and of indexers: ``docno``, ``title`` and ``html``."""
@@ -102,7 +122,7 @@ class ARQMathCollection(ByPath):
         """
         if not self.latex_tables:
             names = ("latex_representation_v3/1.tsv, 2.tsv, …",)
-            hint = self._unpack(file_names.packed_table_patterns("latex"))
+            hint = self._unpack(packed_table_patterns("latex"))
             raise MissingFileError("tables of the formulas as LaTeX", self.path, names, hint)
         return self.latex_tables
 
@@ -141,21 +161,19 @@ class ARQMathCollection(ByPath):
         Raises:
             MissingFileError: the folder has no such topics.
         """
-        patterns = file_names.topic_patterns(str(year), task)
+        patterns = topic_patterns(str(year), task)
         return read_topics(self._release.need(f"topics of {year}, task {task}", patterns))
 
     def topic_tables(self, year: int | str) -> TopicTables:
         """Return the tables of the formulas in the topics of a year; a missing one is an empty tuple."""
-        found = (
-            self._release.find(file_names.topic_table_patterns(str(year), kind)) for kind in ("latex", "slt", "opt")
-        )
+        found = (self._release.find(topic_table_patterns(str(year), kind)) for kind in ("latex", "slt", "opt"))
         return TopicTables(*((file,) if file else () for file in found))
 
     def qrels_file(
         self, year: int | str, task: Task = 1, *, judged: Judged = "formula", complete: bool = False
     ) -> Path:
         """Return the file that :meth:`qrels` reads."""
-        patterns = file_names.qrels_patterns(str(year), task, judged)
+        patterns = qrels_patterns(str(year), task, judged)
         what = f"judgments of {year}, task {task}" + (f", by {judged} id" if task == 2 else "")
         return self._release.need(what, patterns, complete=complete)
 
@@ -190,7 +208,7 @@ class ARQMathCollection(ByPath):
         order of the answers (MathAMR+, section 3.4); or each answer with its question, if the dump has no accepted
         answers. The dump is read twice, in constant memory.
         """
-        file = self._release.find(file_names.PAIRS)
+        file = self._release.find(PAIRS)
         return read_pairs(file) if file else self._pairs_of_posts()
 
     def links(self) -> Iterator[Link]:
@@ -199,9 +217,9 @@ class ARQMathCollection(ByPath):
         Raises:
             MissingFileError: the folder has neither ``links.tsv`` nor ``PostLinks``.
         """
-        return read_links(self._release.need("links", file_names.LINKS))
+        return read_links(self._release.need("links", LINKS))
 
-    def _unpack(self, patterns: file_names.Patterns) -> str:
+    def _unpack(self, patterns: Patterns) -> str:
         """Return the hint to unpack an archive, if there is one."""
         packed = self._release.find(patterns)
         return f"Unpack {packed}: mathamr arqmath convert {self.path}" if packed else ""
@@ -219,3 +237,122 @@ class ARQMathCollection(ByPath):
 def _each_once(rows: Iterator[FormulaRow]) -> Iterator[FormulaRow]:
     seen = SeenIds()
     return (row for row in rows if seen.add(row.id))
+
+
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+_SPLIT = one_of(*SPLITS)
+
+
+def known_item_split(question_id: DocNo) -> Split:
+    """Return the part of a question, by its post id: a tenth each for validation and test, the rest for training."""
+    part = int(hashlib.sha256(question_id.encode()).hexdigest(), 16) % 10
+    return "validation" if part == 0 else "test" if part == 1 else "train"
+
+
+def split_pairs(pairs: Iterable[Pair], split: Split) -> list[Pair]:
+    """Return the pairs whose question belongs to one part.
+
+    Raises:
+        ConfigError: there is no such part.
+    """
+    _SPLIT.check("split", split)
+    return [pair for pair in pairs if known_item_split(pair.question_id) == split]
+
+
+def known_item_qrels(pairs: Iterable[Pair], split: Split = "test") -> pd.DataFrame:
+    """Return the judgments of the questions of one part: grade 1 for each of their own answers.
+
+    Args:
+        pairs: pairs of question and answer, such as ``ARQMathCollection.pairs()``.
+        split: the part.
+
+    Returns:
+        Columns ``qid`` (the question's post id), ``docno`` (the answer's) and ``label`` (int, 1), in the order of the
+        pairs.
+
+    Raises:
+        ConfigError: there is no such part.
+    """
+    rows = [(pair.question_id, pair.answer_id) for pair in split_pairs(pairs, split)]
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "docno"], dtype=str).assign(label=1)
+    return frame
+
+
+def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.DataFrame:
+    """Return the questions of one part as topics.
+
+    Args:
+        questions: the questions, such as ``ARQMathCollection.questions()``.
+        split: the part.
+
+    Returns:
+        Columns ``qid`` (the question's post id), ``query`` (title and body as plain text, formulas as ``$latex$``),
+        ``title`` and ``body`` (HTML with the formula ids), in the order of the questions.
+
+    Raises:
+        ConfigError: there is no such part.
+    """
+    _SPLIT.check("split", split)
+    rows = [
+        (post.id, plain_text(post_from_html(post.body, post.title)), post.title, post.body)
+        for post in questions
+        if known_item_split(post.id) == split
+    ]
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "query", "title", "body"], dtype=str)
+    return frame
+
+
+SAMPLE = Path(__file__).resolve().parents[1] / "data" / "sample"
+"""The bundled sample collection, in the layout of the release."""
+
+_named: list[Path] = []  # the folder of register_arqmath, if it was called
+
+
+def register_arqmath(path: str | Path) -> ARQMathCollection:
+    """Use a local copy of the release for ``irds:arqmath/…`` in this process; a later call replaces it.
+
+    Its files are read when a dataset is iterated.
+
+    Args:
+        path: the folder into which the release, or a part in its layout, was unpacked.
+
+    Returns:
+        The collection, for what is not in the datasets (formula tables, pairs, links).
+
+    Raises:
+        ARQMathError: there is no such folder; an earlier copy stays in use.
+    """
+    from .datasets.definitions import register
+
+    collection = ARQMathCollection(Path(path).expanduser().resolve())
+    _named[:] = [collection.path]
+    register()
+    return collection
+
+
+def locate(dataset: str) -> ARQMathCollection:
+    """Return the collection that a dataset reads.
+
+    Args:
+        dataset: its id, such as ``arqmath/2022/task1``.
+
+    Raises:
+        ARQMathError: no copy is known, or the folder in ``ARQMATH_HOME`` does not exist.
+    """
+    if dataset.split("/")[1:2] == ["sample"]:
+        return ARQMathCollection(SAMPLE)
+    from ir_datasets.util import home_path
+
+    variable = os.environ.get("ARQMATH_HOME")
+    default = Path(home_path()) / "arqmath"
+    place = _named[0] if _named else Path(variable).expanduser() if variable else default
+    if not place.is_dir():
+        named = f"register_arqmath: {_named[0]}" if _named else "register_arqmath: not called"
+        places = f"{named}; ARQMATH_HOME: {variable or 'not set'}; {default}"
+        raise ARQMathError(
+            f"{dataset} needs a local copy of the ARQMath release; there is none at: {places}. Download Posts.V1.3, "
+            f"the formula tables, topics and judgments from {DOWNLOAD_PAGE}, unpack them into one folder, then call "
+            "pyterrier_mathamr.register_arqmath('<folder>') or set ARQMATH_HOME to it."
+        )
+    return ARQMathCollection(place)

@@ -1,4 +1,4 @@
-"""The measures of ARQMath as declarations, and the scores of Task 3 as the organisers compute them.
+"""The measures of ARQMath as declarations, the scores of Task 3, and visually distinct formulas.
 
 A prime measure (nDCG', MAP', P') is the plain measure after the removal of unjudged documents: ``judged_only``, which
 precedes the cutoff. Bpref uses judged documents only and needs no such form. ``rel=2``: grades 2 and 3 are relevant;
@@ -6,44 +6,47 @@ the judgments are not filtered, as a document of grade 0 or 1 is judged.
 
 A topic without a judged document in the run scores 0; trec_eval without ``-c`` leaves it out of the mean. A topic
 without judgments is left out. Ties in score are ordered by document id, descending, regardless of the rank, as in
-trec_eval. (Judged@10 has an order of its own.)
+trec_eval. (Judged@10 has an order of its own.) The columns of ``pt.Experiment`` come in the order of a set:
+``experiments.markdown_table`` and ``experiments.measure`` put measures in the order of these lists.
+
+Task 2 is evaluated over formulas that look different::
+
+    formula  visual id  score         visual id  score  formula
+    q7       v1         0.9           v1         0.9    q7        the best instance of each appearance
+    q3       v1         0.8    ──▶    v2         0.7    q4        represents all of them
+    q4       v2         0.7
+    q9       (none)     0.6                                       unknown: dropped, with a warning
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import ir_measures
 import pandas as pd
+import pyterrier as pt
 from ir_measures import AP, Bpref, Judged, P, define, nDCG
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.frames import empty_output
+from pyterrier_mathamr._common.parameters import Rule, one_of
+from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.posts import is_numbered
 
 from .errors import ARQMathError
 
 _ONE_JUDGMENT = [ir_measures.Qrel("1", "d", 1)]  # to ask whether a measure can be computed
-_ORDER = ("nDCG", "AP", "P", "Bpref", "Judged")
-
-
-def _ordered(measure: Any) -> Any:
-    """Return an equal measure whose place in a set does not depend on the hash seed of the process."""
-    kind = type(measure)
-    changed = {
-        "__hash__": lambda self: _ORDER.index(self.NAME),
-        "__reduce__": lambda self: (_ordered, (kind(**self.params),)),
-    }
-    return type(kind.__name__, (kind,), changed)(**measure.params)
-
-
 TASK1_MEASURES: list[Any] = [
-    _ordered(nDCG(judged_only=True) @ 1000),
-    _ordered(AP(rel=2, judged_only=True) @ 1000),
-    _ordered(P(rel=2, judged_only=True) @ 10),
-    _ordered(Bpref(rel=2)),
+    nDCG(judged_only=True) @ 1000,
+    AP(rel=2, judged_only=True) @ 1000,
+    P(rel=2, judged_only=True) @ 10,
+    Bpref(rel=2),
 ]
 """The measures of Task 1: nDCG', MAP', P'@10 and Bpref; binary measures take grades 2 and 3 as relevant."""
 
@@ -84,7 +87,7 @@ def parse_measure(name: str) -> Any:
     return measure
 
 
-JUDGED: Any = _ordered(Judged @ 10)
+JUDGED: Any = Judged @ 10
 """The judged fraction of the first ten: how much the prime measures removed. As it is no measure of quality, whose
 differences are tested, the lists do not have it: ``[*TASK1_MEASURES, JUDGED]``."""
 
@@ -104,7 +107,7 @@ def _first_grades(qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[tuple[str,
 AVERAGE_RELEVANCE: Any = define(_first_grades, name="AR'", support_cutoff=False)
 """AR', the mean grade (0 to 3) of each topic's first judged answer (DCG'@1)."""
 
-TASK3_MEASURES: list[Any] = [AVERAGE_RELEVANCE, _ordered(P(rel=2, judged_only=True) @ 1)]
+TASK3_MEASURES: list[Any] = [AVERAGE_RELEVANCE, P(rel=2, judged_only=True) @ 1]
 """The measures of Task 3: AR' and P'@1. A topic without a judged answer scores 0 here; ``task3_scores`` and the
 organisers' program leave it out."""
 
@@ -141,3 +144,99 @@ def task3_scores(run: pd.DataFrame, qrels: pd.DataFrame) -> Task3Scores:
         text = f"{topics - len(first)} of {topics} topics have no judged answer; the means are over the others"
         warnings.warn(MathAMRWarning(text), stacklevel=2)
     return Task3Scores(float(first.mean()), float((first >= 2).mean()), len(first), topics)
+
+
+VisualIds = Mapping[FormulaId, str] | FormulaStore
+"""Formula id to visual id."""
+
+
+class VisualIdDeduplication(Transformer):
+    """Keeps the best formula of each appearance, as the evaluation of Task 2 does.
+
+    Formulas are ordered by score, ties by the order of the frame. The result ranks visual ids, for the judgments of
+    ``irds:arqmath/2022/task2/visual``; with ``keep="formula"`` it ranks formula ids, for judgments of these.
+
+    Args:
+        visual_ids: formula id to visual id, such as a ``FormulaStore``; the column ``visual_id`` if None.
+        keep: the ``docno`` of the result: the ``visual`` id, or the id of the best ``formula``.
+
+    Raises:
+        ConfigError: ``keep`` has another value.
+
+    Example::
+
+        pipeline = encode >> formula_index.retriever() >> VisualIdDeduplication()
+    """
+
+    label = "visual ids"
+    checks: ClassVar[Mapping[str, Rule]] = {"keep": one_of("visual", "formula")}
+
+    def __init__(self, visual_ids: VisualIds | None = None, *, keep: Literal["visual", "formula"] = "visual") -> None:
+        super().__init__()
+        self.visual_ids, self.keep = visual_ids, keep
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Keep the best formula of each appearance.
+
+        Args:
+            inp: a ranking of formulas: ``qid``, ``docno`` (formula id), ``score``, and ``visual_id`` unless the
+                transformer has ``visual_ids``.
+
+        Returns:
+            The best row of each visual id, ordered by query and score, with ``visual_id``, ``formula_id`` and a new
+            ``rank``. Formulas without a visual id are dropped, as by the organisers: with a warning, but for formulas
+            that the collection gives no id.
+        """
+        needed = ["score"] if self.visual_ids is not None else ["score", "visual_id"]
+        pt.validate.result_frame(inp, extra_columns=needed, context=self)
+        if inp.empty:
+            return empty_output(inp, ["visual_id", "formula_id", "rank"])
+        visual = self._visual_ids_of(inp)
+        known = visual.notna() & (visual != "")
+        lost = inp["docno"][~known & ~inp["docno"].map(is_numbered).astype(bool)]
+        if len(lost):
+            text = f"{len(lost)} of {len(inp)} formulas have no visual id and are dropped, such as {lost.iloc[0]}"
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+        found = inp.assign(visual_id=visual, formula_id=inp["docno"])[known]
+        found = found.assign(_query=pd.factorize(found["qid"])[0])
+        found = found.sort_values(["_query", "score"], ascending=[True, False], kind="stable")
+        found = found.drop_duplicates(subset=["qid", "visual_id"]).drop(columns="_query").reset_index(drop=True)
+        if self.keep == "visual":
+            found = found.assign(docno=found["visual_id"])
+        result: pd.DataFrame = found.assign(rank=found.groupby("qid", sort=False).cumcount())
+        return result
+
+    def _visual_ids_of(self, inp: pd.DataFrame) -> pd.Series[str]:
+        if self.visual_ids is None:
+            return inp["visual_id"]
+        ids = list(dict.fromkeys(inp["docno"]))
+        return inp["docno"].map(dict(lookup(self.visual_ids, ids)))
+
+    def __repr__(self) -> str:
+        known = self.visual_ids
+        shown = [] if known is None else [f"<{len(known)} visual ids>" if isinstance(known, Mapping) else repr(known)]
+        return f"VisualIdDeduplication({', '.join([*shown, f'keep={self.keep!r}'])})"
+
+
+def lookup(visual_ids: VisualIds, ids: Iterable[FormulaId]) -> Mapping[FormulaId, str]:
+    """Look up the visual ids of formulas; formulas without one are not in the result."""
+    if isinstance(visual_ids, FormulaStore):
+        return visual_ids.visual_ids(ids)
+    return {formula: visual_ids[formula] for formula in ids if visual_ids.get(formula)}
+
+
+def visual_qrels(qrels: pd.DataFrame, visual_ids: VisualIds) -> pd.DataFrame:
+    """Convert judgments of formula ids to judgments of visual ids: the best grade of any judged instance.
+
+    This is the organisers' definition. Prefer their own files by visual id, which cover all instances.
+
+    Args:
+        qrels: ``qid``, ``docno`` (formula id) and ``label``.
+        visual_ids: formula id to visual id; formulas without one are dropped.
+
+    Returns:
+        ``qid``, ``docno`` (visual id) and ``label``, sorted by the first two.
+    """
+    visual = qrels["docno"].map(dict(lookup(visual_ids, dict.fromkeys(qrels["docno"]))))
+    known = qrels.assign(docno=visual)[visual.notna()]
+    return known.groupby(["qid", "docno"])["label"].max().reset_index()

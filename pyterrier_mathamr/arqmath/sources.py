@@ -18,11 +18,10 @@ from typing import Any, Literal, NamedTuple
 from pyterrier_mathamr.posts import DocumentError, accepted_posts, count_posts, json_lines, post_files, readable
 from pyterrier_mathamr.store import file_fingerprint
 
-from .collection import ARQMathCollection
+from .collection import ARQMathCollection, known_item_split, split_pairs
+from .dump import Link
 from .errors import ARQMathError, MissingFileError
-from .files.pairs import Link
-from .known_items import known_item_split, split_pairs
-from .release.inventory import is_release
+from .release_files import is_release
 
 _FIELDS = ("qid", "question", "aid", "answer")
 

@@ -40,7 +40,7 @@ def build(
     text (html, body, text, contents, markdown or latex) and perhaps a title in each line; or a local ARQMath folder.
     The same command continues a build that was stopped.
     """
-    from pyterrier_mathamr.arqmath.release.inventory import is_release
+    from pyterrier_mathamr.arqmath import is_release
     from pyterrier_mathamr.engine import SearchEngine
 
     release = is_release(posts)

@@ -60,9 +60,9 @@ def read_topic_file(path: Path) -> list[Topic]:
 
     Raises:
         TopicFileError: a topic cannot be read, has no id or no text, or has the id of another; or there is none.
-        FileFormatError: likewise, in a file of ARQMath.
+        ARQMathError: likewise, in a file of ARQMath.
     """
-    from pyterrier_mathamr.arqmath.files.rows import open_text
+    from pyterrier_mathamr.arqmath.dump import open_text
 
     try:
         with open_text(path) as file:

@@ -78,8 +78,8 @@ def release(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def no_local_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test begins without a copy of the release and with an empty home of ir_datasets."""
-    from pyterrier_mathamr.arqmath.datasets import home
+    from pyterrier_mathamr.arqmath import collection
 
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
     monkeypatch.delenv("ARQMATH_HOME", raising=False)
-    monkeypatch.setattr(home, "_named", [])
+    monkeypatch.setattr(collection, "_named", [])

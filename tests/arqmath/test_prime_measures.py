@@ -1,8 +1,10 @@
 """The measures equal what they are defined as: unjudged documents out, then scored plainly."""
 
 import math
+import pickle
 
 import ir_measures
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,3 +150,13 @@ def test_the_judged_part_of_the_first_ten_is_no_measure_that_is_tested() -> None
     assert str(JUDGED) == "Judged@10"
     assert JUDGED not in TASK1_MEASURES
     assert TASK2_MEASURES == TASK1_MEASURES
+
+
+def test_an_equal_measure_finds_the_values_of_ours() -> None:
+    frames = pd.DataFrame({"query_id": ["A.1"], "doc_id": ["a"], "relevance": [2]}), {"A.1": {"a": 1.0}}
+    equal = [nDCG(judged_only=True) @ 1000, AP(rel=2, judged_only=True) @ 1000, P(rel=2, judged_only=True) @ 10]
+    means = ir_measures.calc_aggregate(TASK1_MEASURES, *frames)
+    assert [means[measure] for measure in equal] == pytest.approx([1, 1, 0.1])
+    for measure in TASK1_MEASURES:
+        assert hash(measure) == hash(ir_measures.parse_measure(str(measure)))
+        assert pickle.loads(pickle.dumps(measure)) == measure

@@ -16,7 +16,6 @@ from pyterrier_mathamr.arqmath import (
     ARQMathCollection,
     ARQMathError,
     MissingFileError,
-    Task3Scores,
     read_qrels,
     task3_scores,
 )
@@ -77,7 +76,7 @@ def test_topics_that_are_left_out_are_counted_in_a_warning() -> None:
     qrels = frame({"A.1": {"d_1": 3}}, "label")
     with pytest.warns(MathAMRWarning, match="1 of 2 topics have no judged answer"):
         scores = task3_scores(frame({"A.1": {"d_1": 1.0}, "A.2": {"d_2": 1.0}}, "score"), qrels)
-    assert scores == Task3Scores(3.0, 1.0, 1, 2)
+    assert scores == (3.0, 1.0, 1, 2)
 
 
 def test_an_error_survives_a_worker_process() -> None:
@@ -110,7 +109,7 @@ def test_the_published_judgments_score_a_run_of_their_own_first_answers(shared_d
     best = qrels.sort_values("label", kind="stable").groupby("qid").tail(1).assign(score=1.0)
     expected = qrels.groupby("qid").label.max()
     scores = task3_scores(best, qrels)
-    assert scores == Task3Scores(pytest.approx(expected.mean()), pytest.approx((expected >= 2).mean()), 78, 78)
+    assert scores == (pytest.approx(expected.mean()), pytest.approx((expected >= 2).mean()), 78, 78)
     assert ir_measures.calc_aggregate(
         [AVERAGE_RELEVANCE],
         qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}),

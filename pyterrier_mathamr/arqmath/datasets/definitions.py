@@ -22,16 +22,377 @@ Importing this module registers the datasets, which reads no file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import re
+import sqlite3
+import threading
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import ir_datasets
+from ir_datasets.formats import BaseDocs, BaseQrels, BaseQueries
+from ir_datasets.indices.base import Docstore
 from ir_datasets.util import MetadataComponent
 
-from pyterrier_mathamr.arqmath.release.file_names import Judged, Task
-from pyterrier_mathamr.arqmath.release.published import DOCUMENT_COUNTS, JUDGMENT_COUNTS, TOPIC_COUNTS
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.records import decompressed, parse_json
+from pyterrier_mathamr._version import __version__
+from pyterrier_mathamr.arqmath.collection import locate
+from pyterrier_mathamr.arqmath.dump import Link, Pair, Post, read_chunks
+from pyterrier_mathamr.arqmath.errors import ARQMathError, MissingFileError
+from pyterrier_mathamr.arqmath.release_checks import DOCUMENT_COUNTS, JUDGMENT_COUNTS, TOPIC_COUNTS
+from pyterrier_mathamr.arqmath.release_files import Judged, Task
+from pyterrier_mathamr.posts import plain_text, post_from_html
 
-from .handlers import ARQMathDocs, ARQMathQrels, ARQMathQueries, ARQMathTraining, DocumentKind
+from .records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query
+
+BATCH = 5000
+"""Documents of one commit."""
+
+_WHOLE = 1  # the file's user_version when it is complete
+_ASKED_AT_ONCE = 900  # SQLite's smallest limit of parameters is 999
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS doc (number INTEGER PRIMARY KEY, id TEXT NOT NULL, record BLOB NOT NULL)"
+
+
+class DocumentStore(Docstore):  # type: ignore[misc]
+    """Looks documents up by id or position: one SQLite file, built when first used.
+
+    A row is number, id and record: ``zlib(JSON list of the fields)``, numbered in the order of the release. Each batch
+    of rows is committed separately, and the last step marks the file as complete. An interrupted build continues after
+    its last batch when the store is used again; an incomplete store is never read.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        read: Callable[[], Iterable[Any]],
+        record: type[Any],
+        count_hint: Callable[[], int] | None = None,
+    ) -> None:
+        super().__init__(record, "doc_id")
+        self.path, self._read, self._record, self._count_hint = path, read, record, count_hint
+        self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
+
+    def built(self) -> bool:
+        """Return whether the store is complete."""
+        if _here() in self._connections:
+            return True
+        if not self.path.is_file():
+            return False
+        with self._open() as connection:
+            return bool(connection.execute("PRAGMA user_version").fetchone()[0] == _WHOLE)
+
+    def build(self) -> None:
+        """Fill the store, or the rest of it after an interrupted build; a complete one is left unchanged."""
+        if self.built():
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._open() as connection:
+            connection.execute(_SCHEMA)
+            done = _count(connection)
+            total = self._count_hint() if self._count_hint else None
+            documents = ir_datasets.log.easy().pbar(self._read(), self.path.stem, unit="doc", total=total)
+            rows = enumerate(itertools.islice(documents, done, None), done)
+            packed = ((number, doc.doc_id, _pack(doc)) for number, doc in rows)
+            while batch := list(itertools.islice(packed, BATCH)):
+                with connection:  # concurrent builds write the same rows
+                    connection.executemany("INSERT OR IGNORE INTO doc VALUES (?, ?, ?)", batch)
+            with connection:
+                connection.execute("CREATE UNIQUE INDEX IF NOT EXISTS doc_by_id ON doc (id)")
+                connection.execute(f"PRAGMA user_version = {_WHOLE}")
+
+    def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
+        """Read the documents of some ids; unknown ids are skipped."""
+        wanted = iter(dict.fromkeys(doc_ids))
+        while some := list(itertools.islice(wanted, _ASKED_AT_ONCE)):
+            marks = ",".join("?" * len(some))
+            yield from self._select(f"SELECT record FROM doc WHERE id IN ({marks}) ORDER BY number", some)
+
+    def read_places(self, places: range) -> Iterator[Any]:
+        """Read the documents at some positions, in that order."""
+        if not places:
+            return
+        order = "DESC" if places.step < 0 else "ASC"
+        query = f"SELECT record FROM doc WHERE number BETWEEN ? AND ? AND (number - ?) % ? = 0 ORDER BY number {order}"
+        limits = (min(places[0], places[-1]), max(places[0], places[-1]), places[0], abs(places.step))
+        yield from self._select(query, limits)
+
+    def __iter__(self) -> StoredDocuments:
+        return StoredDocuments(self, range(self.count()))
+
+    def count(self) -> int:
+        """Count the documents."""
+        return _count(self._reading())
+
+    def clear_cache(self) -> None:
+        """Delete the file; it is built again when needed."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file; it is opened again when needed."""
+        connection = self._connections.pop(_here(), None)
+        if connection is not None:
+            connection.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_connections": {}}
+
+    def _select(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
+        try:
+            for (record,) in self._reading().execute(query, values):
+                yield self._record(*parse_json(decompressed(record)))
+        except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
+            raise self._broken(error) from error
+
+    def _reading(self) -> sqlite3.Connection:
+        """Return this thread's connection to the complete store; it is kept, as opening costs more than a look-up."""
+        if _here() not in self._connections:
+            self.build()
+            self._connections[_here()] = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
+        return self._connections[_here()]
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Open the file to read its state or to fill it."""
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=600)) as connection:
+                yield connection
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter if the message quotes damaged bytes
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> ARQMathError:
+        advice = "Free some disk space or delete this file; it is built again when needed"
+        return ARQMathError(f"{self.path}: {error}. {advice}")
+
+
+class StoredDocuments:
+    """The documents of a store in order, sliced like a list, or by fractions such as ``[:1/3]`` as in ir_datasets."""
+
+    def __init__(self, store: DocumentStore, places: range) -> None:
+        self._store, self._places = store, places
+        self._documents: Iterator[Any] | None = None
+
+    def __iter__(self) -> StoredDocuments:
+        return self
+
+    def __next__(self) -> Any:
+        if self._documents is None:
+            self._documents = self._store.read_places(self._places)
+        return next(self._documents)
+
+    def __getitem__(self, key: slice | int) -> Any:
+        if isinstance(key, slice):
+            start, stop = (int(x * len(self._places)) if isinstance(x, float) else x for x in (key.start, key.stop))
+            return StoredDocuments(self._store, self._places[start : stop : key.step])
+        place = self._places[key]
+        return next(self._store.read_places(range(place, place + 1)))
+
+
+def _here() -> tuple[int, int]:
+    """Return process and thread; connections cannot be shared between either."""
+    return os.getpid(), threading.get_ident()
+
+
+def _pack(document: Any) -> bytes:
+    return zlib.compress(json.dumps(list(document), ensure_ascii=False).encode("utf-8", "surrogatepass"), 1)
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(max(number) + 1, 0) FROM doc").fetchone()[0])
+
+
+DocumentKind = Literal["posts", "questions", "answers", "formulas"]
+"""The documents of a dataset."""
+
+_ROW = {
+    "posts": re.compile(rb'PostTypeId="[12]"'),
+    "questions": re.compile(rb'PostTypeId="1"'),
+    "answers": re.compile(rb'PostTypeId="2"'),
+}
+_GRADES = {
+    3: "high: answers the question in full, or the formula is as good as an exact match",
+    2: "medium: a path to a solution",
+    1: "low: could help",
+    0: "not relevant",
+}
+
+
+class ARQMathDocs(BaseDocs):  # type: ignore[misc]
+    """The posts of the local copy, those of one kind, or its formulas."""
+
+    def __init__(self, dataset: str, kind: DocumentKind) -> None:
+        self._dataset, self._kind = dataset, kind
+
+    @ir_datasets.util.use_docstore  # type: ignore[untyped-decorator]
+    def docs_iter(self) -> Iterator[ARQMathDoc | ARQMathFormula]:
+        """Read the documents; slices come from the random-access store, which is built for the first."""
+        return self._read()
+
+    def docs_count(self) -> int:
+        """Count the documents; before the store is built this takes seconds for posts, minutes for formulas."""
+        store = self.docs_store()
+        return store.count() if store.built() else self._count()
+
+    def docs_store(self) -> DocumentStore:
+        """Return the store of documents by id; it is in ir_datasets' home and built when first used."""
+        collection = locate(self._dataset)
+        files = collection.need_latex_tables() if self._kind == "formulas" else (collection.posts_file,)
+        name = store_name(files, self._kind)
+        path = Path(ir_datasets.util.home_path()) / "arqmath-docstores" / name
+        return DocumentStore(path, self._read, self.docs_cls(), self._count)
+
+    def docs_cls(self) -> type[ARQMathDoc] | type[ARQMathFormula]:
+        """Return the class of the documents."""
+        return ARQMathFormula if self._kind == "formulas" else ARQMathDoc
+
+    def docs_namespace(self) -> str:
+        """Return the space of the ids, shared by all years."""
+        return "arqmath/formulas" if self._kind == "formulas" else "arqmath"
+
+    def docs_lang(self) -> str:
+        """Return the language of the documents."""
+        return "en"
+
+    def _read(self) -> Iterator[ARQMathDoc | ARQMathFormula]:
+        """Read the documents in the order of the release."""
+        collection = locate(self._dataset)
+        if self._kind == "formulas":
+            for row in collection.formulas():
+                yield ARQMathFormula(row.id, row.post_id, row.thread_id, row.type, row.visual_id, row.formula)
+        else:
+            yield from map(document, getattr(collection, self._kind)())
+
+    def _count(self) -> int:
+        collection = locate(self._dataset)
+        if self._kind == "formulas":
+            return sum(1 for _ in collection.formulas())
+        return count_posts(collection.posts_file, self._kind)
+
+
+class ARQMathQueries(BaseQueries):  # type: ignore[misc]
+    """The topics of one year (or ``sample``) and task."""
+
+    def __init__(self, dataset: str, year: str, task: Task) -> None:
+        self._dataset, self._year, self._task = dataset, year, task
+
+    def queries_iter(self) -> Iterator[Task1Query | Task2Query]:
+        """Read the topics."""
+        for topic in locate(self._dataset).topics(self._year, self._task):
+            text = plain_text(post_from_html(topic.body, topic.title))
+            query = Task1Query(topic.id, topic.title, topic.body, " ".join(topic.tags), text)
+            yield Task2Query(*query, topic.formula_id, topic.latex, topic.topic_id) if self._task == 2 else query
+
+    def queries_count(self) -> int:
+        """Count the topics; fewer are judged."""
+        return sum(1 for _ in locate(self._dataset).topics(self._year, self._task))
+
+    def queries_cls(self) -> type[Task1Query] | type[Task2Query]:
+        """Return the class of the queries."""
+        return Task2Query if self._task == 2 else Task1Query
+
+    def queries_namespace(self) -> str:
+        """Return the space of the ids."""
+        return f"arqmath/{self._year}"
+
+    def queries_lang(self) -> str:
+        """Return the language of the queries."""
+        return "en"
+
+
+class ARQMathQrels(BaseQrels):  # type: ignore[misc]
+    """The judgments of one year (or ``sample``) and task; in Task 2 of formulas or of visual ids."""
+
+    def __init__(self, dataset: str, year: str, task: Task, judged: Judged = "formula") -> None:
+        self._dataset, self._year, self._task, self._judged = dataset, year, task, judged
+
+    def qrels_iter(self) -> Iterator[ARQMathQrel]:
+        """Read the judgments without the codes 5 and 6, which are no grades."""
+        collection = locate(self._dataset)
+        try:
+            qrels = collection.qrels(self._year, self._task, judged=self._judged)
+        except MissingFileError:
+            if self._task != 2 or self._judged == "visual":
+                raise
+            qrels = collection.qrels(self._year, 2, judged="visual")
+            text = (
+                f"{self._dataset}: this copy judges visual ids, not formula ids; "
+                "rank visual ids with VisualIdDeduplication before the comparison"
+            )
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+        for qrel in qrels:
+            yield ARQMathQrel(qrel.query_id, qrel.doc_id, qrel.relevance, qrel.iteration)
+
+    def qrels_count(self) -> int:
+        """Count the judgments."""
+        return sum(1 for _ in self.qrels_iter())
+
+    def qrels_defs(self) -> dict[int, str]:
+        """Return the meaning of the grades."""
+        return _GRADES
+
+    def qrels_cls(self) -> type[ARQMathQrel]:
+        """Return the class of the judgments."""
+        return ARQMathQrel
+
+
+class ARQMathTraining:
+    """Training pairs and links between questions, for which ir_datasets has no names."""
+
+    def __init__(self, dataset: str) -> None:
+        self._dataset = dataset
+
+    def pairs_iter(self) -> Iterator[Pair]:
+        """Read the training pairs; see ``ARQMathCollection.pairs``."""
+        return locate(self._dataset).pairs()
+
+    def links_iter(self) -> Iterator[Link]:
+        """Read the duplicate and related links between questions."""
+        return locate(self._dataset).links()
+
+
+def document(post: Post) -> ARQMathDoc:
+    """Return a post as a document."""
+    return ARQMathDoc(
+        doc_id=post.id,
+        kind=post.kind,
+        parent_id=post.parent_id,
+        title=post.title,
+        body=post.body,
+        text=plain_text(post_from_html(post.body, post.title)),
+        tags=" ".join(post.tags),
+        accepted_answer_id=post.accepted_answer_id,
+        score=post.score,
+        date=post.date,
+    )
+
+
+def count_posts(file: Path, kind: DocumentKind) -> int:
+    """Count the rows of a dump (plain or gzipped) by type without parsing them, so bad rows are included."""
+    row = _ROW[kind]
+    count, rest = 0, b""
+    for chunk in read_chunks(file):
+        data = rest + chunk
+        matches = list(row.finditer(data))
+        count += len(matches)
+        rest = data[max(len(data) - 20, matches[-1].end() if matches else 0) :]
+    return count
+
+
+def store_name(files: Iterable[Path], kind: DocumentKind) -> str:
+    """Name the store of the documents of files by their paths, sizes and times, so that changed files get another."""
+    state = ((file, file.stat()) for file in files)
+    key = "".join(f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} " for file, stat in state) + __version__
+    return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.sqlite"
+
 
 YEARS = ("2020", "2021", "2022", "sample")
 

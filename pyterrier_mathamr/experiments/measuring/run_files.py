@@ -48,7 +48,7 @@ def read_rankings(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
         files: by name.
 
     Raises:
-        FileFormatError: a line cannot be read. ARQMathError: a file has no ranking.
+        ARQMathError: a line cannot be read, or a file has no ranking.
     """
     rankings = {name: strictly(lambda path=path: read_run(path)) for name, path in files.items()}  # type: ignore[misc]
     for name, ranking in rankings.items():
@@ -61,7 +61,7 @@ def read_judgements(path: Path) -> pd.DataFrame:
     """Read a file of judgments: ``qid``, ``docno``, ``label``.
 
     Raises:
-        FileFormatError: a line cannot be read. ARQMathError: the file has no judgment.
+        ARQMathError: a line cannot be read, or the file has no judgment.
     """
     rows = strictly(lambda: [(found.query_id, found.doc_id, found.relevance) for found in read_qrels(path)])
     if not rows:

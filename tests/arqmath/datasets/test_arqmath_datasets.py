@@ -9,6 +9,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
+import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import (
     DATASETS,
@@ -16,10 +17,8 @@ from pyterrier_mathamr.arqmath import (
     ARQMathError,
     ARQMathFormula,
     MissingFileError,
-    NoLocalCopyError,
     Task1Query,
     Task2Query,
-    register,
     register_arqmath,
 )
 
@@ -34,9 +33,9 @@ def registered(release: Path) -> Path:
 
 
 def test_all_years_and_tasks_are_known_and_a_second_registration_changes_nothing() -> None:
-    register()
     first = {name: ir_datasets.load(name) for name in DATASETS}
-    register()
+    with pytest.deprecated_call(match="not needed"):
+        pyterrier_mathamr.register()
     asked_for = {f"arqmath/{year}/task{task}" for year in (2020, 2021, 2022) for task in (1, 2)}
     asked_for |= {"arqmath", "arqmath/questions", "arqmath/answers", "arqmath/formulas", "arqmath/2022/task3"}
     assert asked_for <= set(DATASETS)
@@ -158,7 +157,7 @@ def test_a_copy_in_the_home_of_ir_datasets_is_found(release: Path, tmp_path: Pat
 @pytest.mark.parametrize("what", ["docs_iter", "queries_iter", "qrels_iter", "docs_count", "docs_store"])
 def test_without_a_copy_the_error_says_what_to_download_and_where_to_put_it(what: str) -> None:
     dataset = ir_datasets.load("arqmath/2021/task1")
-    with pytest.raises(NoLocalCopyError, match=r"Posts.*https://www\.cs\.rit\.edu.*register_arqmath.*ARQMATH_HOME"):
+    with pytest.raises(ARQMathError, match=r"Posts.*https://www\.cs\.rit\.edu.*register_arqmath.*ARQMATH_HOME"):
         list(getattr(dataset, what)())
 
 

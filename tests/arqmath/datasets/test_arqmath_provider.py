@@ -62,8 +62,7 @@ def note(event, args):
     if event in ("open", "os.listdir", "os.scandir", "os.mkdir") and {str(release)!r} in str(args[0]):
         touched.append(event)
 sys.addaudithook(note)
-from pyterrier_mathamr.arqmath import register, register_arqmath
-register()
+from pyterrier_mathamr.arqmath import register_arqmath
 collection = register_arqmath({str(release)!r})
 print(list(touched), len(list(collection.posts())), "open" in touched)
 """

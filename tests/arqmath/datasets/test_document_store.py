@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pyterrier_mathamr.arqmath import ARQMathDoc
-from pyterrier_mathamr.arqmath.datasets import docstore
-from pyterrier_mathamr.arqmath.datasets.docstore import DocumentStore
-from pyterrier_mathamr.arqmath.errors import ARQMathError
+from pyterrier_mathamr.arqmath import ARQMathDoc, ARQMathError
+from pyterrier_mathamr.arqmath.datasets import definitions
+from pyterrier_mathamr.arqmath.datasets.definitions import DocumentStore
 
 DOCS = [
     ARQMathDoc(str(100 + i), "answer", "7", "", f"<p>{i} ≤ \ud835</p>", f"{i}", "", "", None if i % 2 else -i, None)
@@ -35,7 +34,7 @@ class Source:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docstore, "BATCH", 5)
+    monkeypatch.setattr(definitions, "BATCH", 5)
 
 
 def store(path: Path, source: Source) -> DocumentStore:

@@ -13,8 +13,6 @@ from pyterrier_mathamr.arqmath import (
     ANSWER_LIMIT,
     ARQMathError,
     BadRowWarning,
-    FileFormatError,
-    Task3Scores,
     read_answer_ids,
     read_answers,
     read_run,
@@ -116,13 +114,13 @@ def test_lines_of_other_forms_and_scores_that_are_no_numbers_are_reported(tmp_pa
 
 def test_a_quotation_mark_that_is_never_closed_is_named(tmp_path: Path) -> None:
     (tmp_path / "run").write_text('A.1\t1\t1\trun\t-\t"open\nA.2\t1\t1\trun\t-\tyes\n')
-    with pytest.raises(FileFormatError, match="never closed"):
+    with pytest.raises(ARQMathError, match="never closed"):
         read_answers(tmp_path / "run")
 
 
 def test_a_reader_of_rankings_says_which_function_reads_answers(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("A.301\t1\t12.5\trun\t1859\tLet $x$ be positive.\n")
-    with pytest.raises(FileFormatError, match="read_answers"):
+    with pytest.raises(ARQMathError, match="read_answers"):
         read_run(tmp_path / "run")
 
 
@@ -137,4 +135,4 @@ def test_a_submission_is_scored_by_the_ids_under_which_it_was_judged(tmp_path: P
     qrels = pd.DataFrame([("A.1", "d_1", 3), ("A.1", "d_9", 0), ("A.2", "d_2", 1)], columns=["qid", "docno", "label"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # all that are left are judged
-        assert task3_scores(answers.dropna(subset=["docno"]), qrels) == Task3Scores(2.0, 0.5, 2, 2)
+        assert task3_scores(answers.dropna(subset=["docno"]), qrels) == (2.0, 0.5, 2, 2)

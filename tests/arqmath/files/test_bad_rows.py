@@ -13,14 +13,14 @@ from pyterrier_mathamr.arqmath import (
     RULES,
     BadRowWarning,
     read_answers,
+    read_dump,
     read_links,
     read_pairs,
-    read_posts,
     read_qrels,
     read_run,
     read_topics,
 )
-from pyterrier_mathamr.arqmath.files import rows as row_reader
+from pyterrier_mathamr.arqmath import dump as row_reader
 
 DATA = Path(__file__).parent / "data"
 
@@ -35,13 +35,13 @@ def rows_of_answers(path: Path) -> Iterator[Any]:
 
 # code: reader, the first or second column of what is read, the line that is reported
 CASES: dict[str, tuple[Callable[[Path], Iterator[Any]], list[str], int]] = {
-    "P101": (read_posts, ["1", "3"], 4),
-    "P102": (read_posts, ["1", "3"], 4),
-    "P103": (read_posts, ["1", "3"], 4),
-    "P104": (read_posts, ["1", "2", "3"], 4),
-    "P105": (read_posts, ["1", "2", "3"], 4),
-    "P106": (read_posts, ["1", "3"], 5),
-    "P108": (read_posts, ["1", "3"], 4),
+    "P101": (read_dump, ["1", "3"], 4),
+    "P102": (read_dump, ["1", "3"], 4),
+    "P103": (read_dump, ["1", "3"], 4),
+    "P104": (read_dump, ["1", "2", "3"], 4),
+    "P105": (read_dump, ["1", "2", "3"], 4),
+    "P106": (read_dump, ["1", "3"], 5),
+    "P108": (read_dump, ["1", "3"], 4),
     "T201": (read_topics, ["A.1", "A.3"], 6),
     "T202": (read_topics, ["A.1", "A.3"], 6),
     "T203": (read_topics, ["A.1", "A.3"], 6),
@@ -107,7 +107,7 @@ def test_a_row_beyond_the_limit_is_skipped_without_being_held(tmp_path: Path, mo
     good, body = '<row Id="{}" PostTypeId="2"/>\n', "x\n" * 5000
     file.write_text(f'<posts>\n{good.format(1)}<row Id="2" Body="{body}"/>\n{good.format(3)}</posts>')
     with pytest.warns(BadRowWarning, match="P107") as caught:
-        assert [post.id for post in read_posts(file)] == ["1", "3"]
+        assert [post.id for post in read_dump(file)] == ["1", "3"]
     assert caught[0].message.line == 3  # type: ignore[union-attr]
 
 

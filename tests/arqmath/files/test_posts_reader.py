@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.arqmath import BadRowWarning, FileFormatError, Post, read_posts
-from pyterrier_mathamr.arqmath.files import rows as row_reader
-from pyterrier_mathamr.arqmath.files.rows import SeenIds
+from pyterrier_mathamr.arqmath import ARQMathError, BadRowWarning, Post, read_dump
+from pyterrier_mathamr.arqmath import dump as row_reader
+from pyterrier_mathamr.arqmath.dump import SeenIds
 
 GOOD = '<row Id="{}" PostTypeId="2" ParentId="1" Body="b"/>\n'
 
@@ -22,11 +22,11 @@ def write(path: Path, *rows: str) -> Path:
 
 
 def ids(path: Path) -> list[str]:
-    return [post.id for post in read_posts(path)]
+    return [post.id for post in read_dump(path)]
 
 
 def test_all_attributes_of_a_question_and_an_answer_are_read(release: Path) -> None:
-    question, negative, answer, *_ = read_posts(release / "Collection/Posts.V1.3.xml")
+    question, negative, answer, *_ = read_dump(release / "Collection/Posts.V1.3.xml")
     assert question == Post(
         id="10",
         kind="question",
@@ -43,7 +43,7 @@ def test_all_attributes_of_a_question_and_an_answer_are_read(release: Path) -> N
 
 
 def test_an_id_and_a_type_are_enough(tmp_path: Path) -> None:
-    assert list(read_posts(write(tmp_path / "p.xml", '<row Id="1" PostTypeId="1"/>'))) == [
+    assert list(read_dump(write(tmp_path / "p.xml", '<row Id="1" PostTypeId="1"/>'))) == [
         Post("1", "question", "", "", (), "", "", None, None)
     ]
 
@@ -54,7 +54,7 @@ def test_wikis_and_other_kinds_of_post_are_passed_over_in_silence(tmp_path: Path
 
 def test_a_row_may_take_many_lines_and_have_an_end_tag(tmp_path: Path) -> None:
     file = write(tmp_path / "p.xml", '<row Id="1"\n PostTypeId="2"\n Body="a\nb"></row>\n', GOOD.format(2))
-    assert [(post.id, post.body) for post in read_posts(file)] == [("1", "a b"), ("2", "b")]
+    assert [(post.id, post.body) for post in read_dump(file)] == [("1", "a b"), ("2", "b")]
 
 
 def test_the_line_of_a_bad_row_counts_the_lines_inside_the_rows_before(tmp_path: Path) -> None:
@@ -69,16 +69,16 @@ def test_the_size_of_the_chunks_read_changes_nothing(
     release: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = release / "Collection/Posts.V1.3.xml"
-    whole = list(read_posts(file))
+    whole = list(read_dump(file))
     monkeypatch.setattr(row_reader, "CHUNK", chunk)
-    assert list(read_posts(file)) == whole
+    assert list(read_dump(file)) == whole
 
 
 def test_a_gzipped_dump_gives_the_same_posts(release: Path) -> None:
     file = release / "Collection/Posts.V1.3.xml"
     packed = file.with_name("Posts.V1.3.xml.gz")
     packed.write_bytes(gzip.compress(file.read_bytes()))
-    assert list(read_posts(packed)) == list(read_posts(file))
+    assert list(read_dump(packed)) == list(read_dump(file))
 
 
 def test_a_gzipped_dump_cut_short_gives_what_could_be_unpacked(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_gzipped_dump_cut_short_gives_what_could_be_unpacked(tmp_path: Path) -
 def test_a_file_called_gz_that_is_none_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "p.xml.gz"
     file.write_text("<posts></posts>")
-    with pytest.raises(FileFormatError, match=r"p\.xml\.gz:1: .*no gzip"):
+    with pytest.raises(ARQMathError, match=r"p\.xml\.gz:1: .*no gzip"):
         ids(file)
 
 
@@ -117,7 +117,7 @@ def test_an_empty_dump_has_no_posts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "not xml", "<html><body>Sign in to continue</body></html>", "PK\x03\x04"])
 def test_a_file_that_is_no_dump_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "Posts.xml").write_text(text)
-    with pytest.raises(FileFormatError, match=r"Posts\.xml:1: .*no dump"):
+    with pytest.raises(ARQMathError, match=r"Posts\.xml:1: .*no dump"):
         ids(tmp_path / "Posts.xml")
 
 
@@ -133,7 +133,7 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
 
 def test_a_body_of_a_megabyte_and_more_is_read_whole(tmp_path: Path) -> None:
     body = "&lt;p&gt;x &amp;amp; y&lt;/p&gt;" * 500_000
-    posts = list(read_posts(write(tmp_path / "p.xml", f'<row Id="1" PostTypeId="2" Body="{body}"/>', GOOD.format(2))))
+    posts = list(read_dump(write(tmp_path / "p.xml", f'<row Id="1" PostTypeId="2" Body="{body}"/>', GOOD.format(2))))
     assert [len(post.body) for post in posts] == [500_000 * len("<p>x &amp; y</p>"), 1]
 
 
@@ -153,7 +153,7 @@ def test_any_text_written_as_xml_is_read_back(tmp_path: Path, rows: list[tuple[s
         for i, (title, body) in enumerate(rows)
     ]
     file = write(tmp_path / "p.xml", *lines)
-    assert [(post.title, post.body) for post in read_posts(file)] == rows
+    assert [(post.title, post.body) for post in read_dump(file)] == rows
 
 
 @settings(max_examples=100, deadline=None)
@@ -174,7 +174,7 @@ def test_memory_does_not_grow_with_the_number_of_posts(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         peaks = []
-        for number, _ in enumerate(read_posts(file), 1):
+        for number, _ in enumerate(read_dump(file), 1):
             if number % 4000 == 0:
                 peaks.append(tracemalloc.get_traced_memory()[1])
                 tracemalloc.reset_peak()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.arqmath import FileFormatError, Link, Pair, Qrel, read_links, read_pairs, read_qrels
+from pyterrier_mathamr.arqmath import ARQMathError, Link, Pair, Qrel, read_links, read_pairs, read_qrels
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_pairs_and_links_are_read_from_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reader", [read_pairs, read_links])
 def test_a_table_with_another_header_is_refused_by_name(tmp_path: Path, reader: object) -> None:
     (tmp_path / "x.tsv").write_text("1\t5\n")
-    with pytest.raises(FileFormatError, match=r"x\.tsv:1: the header is"):
+    with pytest.raises(ARQMathError, match=r"x\.tsv:1: the header is"):
         list(reader(tmp_path / "x.tsv"))  # type: ignore[operator]

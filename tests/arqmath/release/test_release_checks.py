@@ -7,8 +7,8 @@ import pytest
 
 from pyterrier_mathamr.arqmath import (
     ARQMathCollection,
-    Finding,
     Item,
+    RoleCheck,
     inventory,
     release_statistics,
     verify,
@@ -24,7 +24,7 @@ def item(folder: Path, role: str) -> Item:
     return next(item for item in inventory(folder) if item.role == role)
 
 
-def finding(folder: Path, role: str) -> Finding:
+def finding(folder: Path, role: str) -> RoleCheck:
     return next(finding for finding in verify(folder) if finding.role == role)
 
 

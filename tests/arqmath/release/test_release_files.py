@@ -125,7 +125,7 @@ def test_topics_are_found_for_all_years_and_tasks(drive: ARQMathCollection) -> N
         for task in (1, 2, 3):
             with pytest.raises(ARQMathError) as caught:  # the files of this drive are empty
                 list(drive.topics(year, task))  # type: ignore[arg-type]
-            found[year, task] = caught.value.path.name  # type: ignore[attr-defined]
+            found[year, task] = Path(str(caught.value).split(":")[0]).name
     assert found[2020, 1] == found[2020, 3] == "Topics_V2.0.xml"
     assert found[2020, 2] == "Topics_V1.1.xml"
     assert found[2021, 1] == "Topics_Task1_2021_V1.1.xml"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MissingExtraError
-from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, packed_files, unpack_release
-from pyterrier_mathamr.arqmath.release import unpack
+from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, packed_files, release_files, unpack_release
 
 POSTS = b'<posts><row Id="1" PostTypeId="2"/></posts>\n'
 ROWS = "id\tpost_id\tthread_id\ttype\tvisual_id\tformula\r\n{}\t1\t1\tanswer\t5\tx\r\n"
@@ -118,7 +117,7 @@ def test_without_py7zr_the_error_names_the_extra(tmp_path: Path, monkeypatch: py
     def missing(module: str, extra: str) -> None:
         raise MissingExtraError(module, extra)
 
-    monkeypatch.setattr(unpack, "require", missing)
+    monkeypatch.setattr(release_files, "require", missing)
     with pytest.raises(MissingExtraError, match=r"pyterrier-mathamr\[archives\]"):
         unpack_release(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["Posts.V1.3.7z"]

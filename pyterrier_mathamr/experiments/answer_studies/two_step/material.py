@@ -14,8 +14,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from pyterrier_mathamr.amr import get_parser
-from pyterrier_mathamr.arqmath import known_item_split
-from pyterrier_mathamr.arqmath.files.pairs import Link
+from pyterrier_mathamr.arqmath import Link, known_item_split
 from pyterrier_mathamr.experiments.answer_studies.parts import AnswerParts
 from pyterrier_mathamr.graph import build_graphs
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html

@@ -1,7 +1,8 @@
-"""Checks of a local copy: each file is read once, its rows counted, its ids compared with those of the posts.
+"""Checks of a local copy, and its counts next to the published ones.
 
-A part of the release can be a good copy: fewer rows than published are a note. Files that cannot be read, are
-truncated, or have rows that break a rule are a problem.
+Each file is read once, its rows counted, its ids compared with those of the posts. A part of the release can be a good
+copy: fewer rows than published are a note. Files that cannot be read, are truncated, or have rows that break a rule are
+a problem.
 """
 
 from __future__ import annotations
@@ -9,27 +10,69 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr.arqmath.files.pairs import read_links, read_pairs
-from pyterrier_mathamr.arqmath.files.posts import read_posts
-from pyterrier_mathamr.arqmath.files.qrels import read_qrels
-from pyterrier_mathamr.arqmath.files.rows import SeenIds, count_rows
-from pyterrier_mathamr.arqmath.files.rules import BadRowWarning
-from pyterrier_mathamr.arqmath.files.topics import read_topics
 from pyterrier_mathamr.formula import read_formula_table
 
-from .inventory import Item, inventory
-from .published import DOCUMENT_COUNTS
+from .collection import ARQMathCollection
+from .dump import SeenIds, count_rows, read_dump, read_links, read_pairs
+from .errors import BadRowWarning, MissingFileError
+from .release_files import Item, Judged, Task, inventory
+from .topics import read_qrels, read_topics
+
+DOCUMENT_COUNTS: Mapping[str, int] = {
+    "posts": 2_466_080,
+    "questions": 1_020_585,
+    "answers": 1_445_495,
+    "formulas": 28_320_920,
+}
+"""Documents of the release, version 1.3 of the posts and version 3 of the formula tables (MathAMR+, Table 4.3)."""
+
+TOPIC_COUNTS: Mapping[str, int] = {
+    "2020/task1": 98,
+    "2022/task1": 100,
+    "2022/task2": 100,
+    "2022/task3": 100,
+}
+"""Topics in the official files; fewer are judged."""
+
+JUDGMENT_COUNTS: Mapping[str, int] = {
+    "2020/task1": 39_124,
+    "2020/task2": 12_115,
+    "2020/task2/visual": 6_074,
+    "2022/task1": 34_847,
+    "2022/task2": 16_189,
+    "2022/task2/visual": 11_538,
+    "2022/task3": 722,
+}
+"""Graded lines of the official judgments of the test topics; the 70 lines of Task 3 with code 5 or 6 are no grades."""
+
+TABLE_4_3: Mapping[str, int] = {
+    "Total posts": DOCUMENT_COUNTS["posts"],
+    "Question posts": DOCUMENT_COUNTS["questions"],
+    "Answer posts": DOCUMENT_COUNTS["answers"],
+    "Mathematical formulas": DOCUMENT_COUNTS["formulas"],
+    "Task 1 topics": 78,
+    "Task 2 topics": 76,
+    "Task 1 total judgments": 34_847,
+    "Task 1 unique judged answer posts": 33_383,
+    "Task 2 total judgments": 11_538,
+    "Task 2 unique judged formulas": 9_975,
+    "Training pairs (question + accepted answer)": 545_638,
+    "Task 1 retrieval index (answer posts)": 1_365_254,
+    "Task 2 retrieval index (question+answer posts)": 2_058_341,
+}
+"""MathAMR+, Table 4.3: ARQMath-3 benchmark and MathAMR+ corpus statistics, as printed."""
+
 
 HARMLESS = {"Q303"}  # the codes 5 and 6 are intended
 
 
-class Finding(NamedTuple):
+class RoleCheck(NamedTuple):
     """The result of the check of one role."""
 
     role: str
@@ -46,7 +89,7 @@ class _Ids(NamedTuple):
     formulas: SeenIds
 
 
-def verify(folder: Path, *, verbose: bool = False) -> Iterator[Finding]:
+def verify(folder: Path, *, verbose: bool = False) -> Iterator[RoleCheck]:
     """Check the files in a folder, role by role: ten minutes for the whole release, a bit of memory for each id.
 
     Args:
@@ -62,7 +105,7 @@ def verify(folder: Path, *, verbose: bool = False) -> Iterator[Finding]:
             yield _check(item, ids, verbose)
 
 
-def _check(item: Item, ids: _Ids, verbose: bool) -> Finding:
+def _check(item: Item, ids: _Ids, verbose: bool) -> RoleCheck:
     problems = [f"{item.files[0].parent}: {item.note}"] if item.note else []
     notes: list[str] = []
     counts = ""
@@ -78,7 +121,7 @@ def _check(item: Item, ids: _Ids, verbose: bool) -> Finding:
     for message in messages:
         harmless = isinstance(message, BadRowWarning) and message.code in HARMLESS
         (notes if harmless else problems).append(str(message))
-    return Finding(item.role, not problems, counts, tuple(problems), tuple(notes))
+    return RoleCheck(item.role, not problems, counts, tuple(problems), tuple(notes))
 
 
 _Report = tuple[str, list[str], list[str]]
@@ -88,7 +131,7 @@ def _posts(item: Item, ids: _Ids, verbose: bool) -> _Report:
     kinds: Counter[str] = Counter()
     orphans = 0
     total = count_rows(item.files[0]) if verbose else None
-    rows = progress(read_posts(item.files[0]), item.role, "posts", verbose=verbose, total=total)
+    rows = progress(read_dump(item.files[0]), item.role, "posts", verbose=verbose, total=total)
     for post in rows:
         kinds[post.kind] += 1
         ids.posts.add(post.id)
@@ -186,3 +229,88 @@ _CHECKS: dict[str, Callable[[Item, _Ids, bool], _Report]] = {
     "pairs": lambda item, ids, _: _references(read_pairs(item.files[0]), "pairs", ids, ends=2),
     "links": lambda item, ids, _: _references(read_links(item.files[0]), "links", ids, ends=1),
 }
+
+
+class Statistic(NamedTuple):
+    """One row of the table."""
+
+    name: str  # as in the paper
+    here: int | None  # None where the copy lacks the file
+    published: int | None  # in the paper; None for what it does not print
+    note: str = ""
+
+
+_NOTES = {
+    "Task 1 retrieval index (answer posts)": "here all answers; in the paper those that its parser parsed",
+    "Task 2 retrieval index (question+answer posts)": "here all posts with a formula; in the paper those parsed",
+}
+
+
+def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbose: bool = False) -> list[Statistic]:
+    """Count the rows of Table 4.3.
+
+    The judgments are the official ones, complete even if the posts are a part; those of Task 2 are by visual id.
+    Topics are those with judgments.
+
+    Args:
+        collection: the local copy; the counts of missing files are None.
+        year: the year of the topics; 2022 in the paper.
+        verbose: whether to show progress.
+    """
+    counts = _post_counts(collection, verbose)
+    formulas, visual, holding = _formula_counts(collection, verbose)
+    counts["Mathematical formulas"] = formulas
+    counts |= _judgment_counts(collection, year, 1, "formula", "Task 1 unique judged answer posts")
+    counts |= _judgment_counts(collection, year, 2, "visual", "Task 2 unique judged formulas")
+    counts["Task 1 retrieval index (answer posts)"] = counts["Answer posts"]
+    counts["Task 2 retrieval index (question+answer posts)"] = holding
+    rows = []
+    for name, printed in TABLE_4_3.items():
+        published = printed if year == 2022 or not _is_of_topics(name) else None
+        rows.append(Statistic(name, counts[name], published, _NOTES.get(name, "")))
+    return [*rows, Statistic("Visually distinct formulas", visual, None)]
+
+
+def _is_of_topics(name: str) -> bool:
+    return name.startswith("Task ") and "index" not in name
+
+
+def _post_counts(collection: ARQMathCollection, verbose: bool) -> dict[str, int | None]:
+    total = collection.count_posts() if verbose else None
+    kinds = Counter(
+        post.kind for post in progress(collection.posts(), "reading", "posts", verbose=verbose, total=total)
+    )
+    return {
+        "Total posts": kinds.total(),
+        "Question posts": kinds["question"],
+        "Answer posts": kinds["answer"],
+        "Training pairs (question + accepted answer)": sum(1 for _ in collection.pairs()),
+    }
+
+
+def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int | None, int | None, int | None]:
+    """Count formulas, visual ids, and posts with a formula."""
+    if not collection.latex_tables:
+        return None, None, None
+    formulas = visual = posts = 0
+    visual_ids, post_ids, post = SeenIds(), SeenIds(), ""  # a bit for each, where a set of 28 million takes gigabytes
+    for table in progress(collection.latex_tables, "formulas", "tables", verbose=verbose):
+        for row in read_formula_table(table):
+            formulas += 1
+            visual += bool(row.visual_id) and visual_ids.add(row.visual_id)
+            if row.type != "comment" and row.post_id != post:  # the formulas of a post follow each other
+                post = row.post_id
+                posts += post_ids.add(post)
+    return formulas, visual, posts
+
+
+def _judgment_counts(
+    collection: ARQMathCollection, year: int, task: Task, judged: Judged, unique: str
+) -> dict[str, int | None]:
+    names = (f"Task {task} topics", f"Task {task} total judgments", unique)
+    try:
+        qrels = list(collection.qrels(year, task, judged=judged, complete=True))
+    except MissingFileError:
+        return dict.fromkeys(names)
+    found = (len({qrel.query_id for qrel in qrels}), len(qrels), len({qrel.doc_id for qrel in qrels}))
+    return dict(zip(names, found, strict=True))

@@ -1,24 +1,24 @@
-"""The topics of tasks 1 to 3: ``Topics_Task1_2022_V0.1.xml`` and so on.
+"""The topics of tasks 1 to 3 (``Topics_Task1_2022_V0.1.xml``) and their judgments (qrels).
 
 Title and question are HTML, escaped once as XML; a formula is ``<span class="math-container" id="q_7">$…$</span>``. The
 ``<`` of a formula is HTML-escaped in 2020 and bare in 2022, which the reader of the HTML handles. A bare ``<`` or ``&``
-in the XML itself is handled here.
+in the XML itself is handled here. Judgments have four columns, separated by tabs or spaces.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from html import unescape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.types import FormulaId, QueryId
-from pyterrier_mathamr.arqmath.errors import FileFormatError
 
-from .posts import parse_tags
-from .rows import clean, open_binary, parse_piece
-from .rules import BadRows
+from .dump import clean, open_binary, open_text, parse_piece, parse_tags
+from .errors import ARQMathError, BadRows
 
 _TOPIC = re.compile(rb"<Topic[\s>].*?(?=<Topic[\s>]|\Z)", re.DOTALL)
 _END = b"</Topic>"
@@ -52,13 +52,13 @@ def read_topics(path: str | Path) -> Iterator[Topic]:
         The topics in the order of the file, each number once.
 
     Raises:
-        FileFormatError: the file has no ``<Topic>`` and is not an empty list of topics.
+        ARQMathError: the file has no ``<Topic>`` and is not an empty list of topics.
     """
     path = Path(path)
     with open_binary(path) as stream:
         data = stream.read()
     if b"<Topic" not in data:
-        raise FileFormatError("this is no file of topics: it has no <Topic …>", path, 1)
+        raise ARQMathError(f"{path}:{1}: this is no file of topics: it has no <Topic …>")
     seen: set[QueryId] = set()
     line, at = 1, 0
     with BadRows(path) as report:
@@ -105,3 +105,71 @@ def _topic(piece: bytes, line: int, report: BadRows) -> Topic | None:
 def _repair(piece: bytes) -> bytes:
     """Escape each ``<`` and ``&`` that is not markup."""
     return _BARE_AND.sub(b"&amp;", _BARE_LESS.sub(b"&lt;", clean(piece)))
+
+
+NO_GRADES = {"5": "system failure", "6": "do not know"}
+"""Codes in the column of the grade that are no grades; read as such they would be the best of all."""
+
+Failures = Literal["drop", "zero"]
+"""How lines with these codes are read: dropped, so that the answer is unjudged, or as grade 0."""
+
+_QREL_GRADES = {"0": 0, "1": 1, "2": 2, "3": 3}
+
+
+class Qrel(NamedTuple):
+    """A judgment: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
+
+    query_id: QueryId
+    doc_id: str
+    relevance: int  # 0 not relevant, 1 low, 2 medium, 3 high
+    iteration: str
+
+
+def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qrel]:
+    """Read a file of judgments.
+
+    Lines that break a rule (Q301 to Q304 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings that
+    name file and line; lines with the codes 5 and 6 are dropped with one warning for the file.
+
+    Args:
+        path: the file, plain or gzipped.
+        failures: ``"zero"`` reads the codes 5 and 6 as grade 0 without a warning, as the organisers' program for
+            Task 3 does.
+
+    Yields:
+        The judgments in the order of the file, each pair of topic and id once.
+
+    Raises:
+        ConfigError: ``failures`` has another value.
+    """
+    one_of("drop", "zero").check("failures", failures)
+    return _read_qrels(
+        Path(path), {**_QREL_GRADES, **dict.fromkeys(NO_GRADES, 0)} if failures == "zero" else _QREL_GRADES
+    )
+
+
+def _read_qrels(path: Path, grades: Mapping[str, int]) -> Iterator[Qrel]:
+    seen: set[tuple[str, str]] = set()
+    dropped: Counter[str] = Counter()
+    with BadRows(path) as report, open_text(path) as stream:
+        number = 0
+        for number, line in enumerate(stream, 1):
+            columns = line.split()
+            if not columns:
+                continue
+            if len(columns) != 4:
+                report("Q301", number, repr(line[:60]))
+                continue
+            query, iteration, judged, grade = columns
+            if grade in NO_GRADES and grade not in grades:
+                dropped[grade] += 1
+            elif grade not in grades:
+                report("Q302", number, f"topic {query}, id {judged}, grade {grade[:20]!r}")
+            elif (query, judged) in seen:
+                report("Q304", number, f"topic {query}, id {judged}")
+            else:
+                seen.add((query, judged))
+                yield Qrel(query, judged, grades[grade], iteration)
+        if dropped:
+            lines = ", ".join(f"{count} lines with code {code}" for code, count in sorted(dropped.items()))
+            report("Q303", number, lines)

@@ -1,0 +1,362 @@
+"""The files of the release in a folder: found by their names, and unpacked from their archives.
+
+File names changed each year, and folders differ between the organisers' drive, its backup and local copies. So files
+are found by name anywhere below the folder. Each role has a list of patterns, best first::
+
+    qrels, 2022, task 1 ── qrels.arqmath-2022-task1.mini.txt     restricted to a partial collection (preferred)
+                        ├─ qrels.arqmath-2022-task1.txt
+                        └─ qrel_task1_2022_official.tsv          the organisers' name
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import os
+import re
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Literal, NamedTuple
+
+from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.parameters import one_of
+from pyterrier_mathamr.store import move
+
+from .errors import DOWNLOAD_PAGE, ARQMathError, MissingFileError
+
+Task = Literal[1, 2, 3]
+Judged = Literal["formula", "visual"]
+Representation = Literal["latex", "slt", "opt"]
+
+Patterns = tuple[str, ...]
+"""Regular expressions of file names, best first, each matched against a whole name, ignoring case."""
+
+POSTS: Patterns = (r"Posts\.V[\d.]+\.xml(\.gz)?", r"Posts\.xml(\.gz)?")
+PACKED_POSTS: Patterns = (r"Posts(\.V[\d.]+)?\.(xml\.)?(zip|7z|bz2|xz)",)
+PAIRS: Patterns = (r"pairs\.tsv(\.gz)?",)
+LINKS: Patterns = (r"links\.tsv(\.gz)?", r"PostLinks\.V[\d.]+\.xml(\.gz)?", r"PostLinks\.xml(\.gz)?")
+
+PACKED_LINKS: Patterns = (r"PostLinks(\.V[\d.]+)?\.(xml\.)?(zip|7z|bz2|xz)",)
+
+_TASK = one_of(1, 2, 3)
+_JUDGED = one_of("formula", "visual")
+_VERSION = r"([._]V[\d.]+)?"
+
+
+def packed_table_patterns(kind: Representation) -> Patterns:
+    """Return the names of the archive of the formula tables of one representation."""
+    return (rf"{kind}_representation(_v\d+)?\.(zip|7z|tar\.gz)",)
+
+
+def topic_patterns(year: str, task: Task) -> Patterns:
+    """Return the names of the topics of a year; Task 3 uses those of Task 1."""
+    _TASK.check("task", task)
+    of = 2 if task == 2 else 1
+    # The names of 2020 have no task; the files differ in their version.
+    plain = {(1, "2020"): (r"Topics_V2\.0\.xml",), (2, "2020"): (r"Topics_V1\.1\.xml",)}.get((of, year), ())
+    return (rf"Topics_Task{of}_{re.escape(year)}{_VERSION}\.xml(\.gz)?", *plain)
+
+
+def topic_table_patterns(year: str, kind: Representation) -> Patterns:
+    """Return the names of the table of the topics' formulas in one representation."""
+    end = rf"{_VERSION}\.tsv(\.gz)?"
+    year_ = re.escape(year)
+    plain = {"2020": (rf"Formula_topics_{kind}_V2\.0\.tsv",), "2022": (rf"Topics_Formulas_{kind}\.V0\.1\.tsv",)}
+    return (
+        rf"Topics_Formulas_{kind}_{year_}{end}",
+        rf"Topics_{year_}_Formulas_{kind}{end}",
+        rf"Formula_topics_{kind}_{year_}{end}",
+        *plain.get(year, ()),
+    )
+
+
+def qrels_patterns(year: str, task: Task, judged: Judged = "formula") -> Patterns:
+    """Return the names of the judgments of a year; official test topics precede all topics."""
+    _TASK.check("task", task)
+    _JUDGED.check("judged", judged)
+    y = re.escape(year)
+    if task == 2:
+        return _visual_patterns(y) if judged == "visual" else _formula_patterns(y)
+    return (
+        rf"qrels\.arqmath-{y}-task{task}\.txt",
+        rf"qrel_task{task}_{y}_official(_complete)?(\.tsv)?",
+        *((r"qrel_official_task1(\.tsv)?",) if (y, task) == ("2020", 1) else ()),
+        rf"qrel_task{task}_{y}_test\.tsv",
+        rf"qrels\.arqmath-{y}-task{task}-official\.txt",
+        rf"qrel_task{task}_{y}(_all)?\.tsv",
+    )
+
+
+def _formula_patterns(y: str) -> Patterns:
+    return (
+        rf"qrels\.arqmath-{y}-task2(\.formula_id)?\.txt",
+        rf"qrel_task2_{y}_formula_id\.tsv",
+        *((r"qrel_task2\.tsv",) if y == "2020" else ()),  # in the folder qrel_with_formula_ids
+        rf"qrels\.arqmath-{y}-task2\.formula_id\.all\.txt",
+        rf"qrel_task2_{y}_all_formula_id\.tsv",
+        *((r"qrel_task2_all\.tsv",) if y == "2020" else ()),
+    )
+
+
+def _visual_patterns(y: str) -> Patterns:
+    return (
+        rf"qrels\.arqmath-{y}-task2\.visual_id(\.v\d+)?\.txt",
+        rf"qrels\.arqmath-{y}-task2-official\.v3\.txt",
+        rf"qrel_task2_{y}_official\.tsv",
+        rf"qrel_task2_official_{y}_visual_id\.tsv",
+        rf"qrel_task2_{y}_test_official_evaluation\.tsv",
+        rf"qrel_task2_{y}_(visual_id|all)\.tsv",
+    )
+
+
+State = Literal["present", "packed", "missing", "incomplete"]
+
+YEARS = ("2020", "2021", "2022")
+_REPRESENTATIONS: tuple[Representation, ...] = ("latex", "slt", "opt")
+_TABLE_FOLDER = re.compile(r"(latex|slt|opt)_representation(?:_v(\d+))?", re.IGNORECASE)
+_TABLE = re.compile(r"(\d+)\.tsv(\.gz)?", re.IGNORECASE)
+_PASSED_OVER = {"runs", "old versions", "__macosx"}
+
+
+class Release:
+    """The files below a folder, listed once, when first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """List the files below the folder in order, except for runs, old versions and hidden folders."""
+        found = []
+        for folder, folders, names in os.walk(self.path):
+            folders[:] = sorted(f for f in folders if not f.startswith(".") and f.lower() not in _PASSED_OVER)
+            found += [Path(folder, name) for name in sorted(names)]
+        return tuple(found)
+
+    def find(self, patterns: Patterns, *, complete: bool = False) -> Path | None:
+        """Return the best file whose name one of the patterns matches, or ``None``."""
+        for pattern in patterns:
+            rule = re.compile(pattern, re.IGNORECASE)
+            matching = [file for file in self.files if rule.fullmatch(file.name.replace(".mini.", "."))]
+            minis = [file for file in matching if ".mini." in file.name]
+            chosen = [file for file in matching if file not in minis] if complete else minis or matching
+            if chosen:
+                return max(chosen, key=lambda file: _version(file.name))
+        return None
+
+    def need(self, what: str, patterns: Patterns, *, complete: bool = False, hint: str = "") -> Path:
+        """Return the file of :meth:`find`."""
+        file = self.find(patterns, complete=complete)
+        if file is None:
+            raise MissingFileError(what, self.path, tuple(_readable(patterns)), hint)
+        return file
+
+    def tables(self, kind: Representation) -> tuple[Path, ...]:
+        """Return the numbered formula tables of the latest version of one representation, in numeric order."""
+        versions: dict[int, list[tuple[int, Path]]] = {}
+        for file in self.files:
+            folder, name = _TABLE_FOLDER.fullmatch(file.parent.name), _TABLE.fullmatch(file.name)
+            if folder and name and folder[1].lower() == kind:
+                versions.setdefault(int(folder[2] or 0), []).append((int(name[1]), file))
+        return tuple(file for _, file in sorted(versions[max(versions)])) if versions else ()
+
+
+def _version(name: str) -> tuple[int, ...]:
+    """Return the numbers in a name such as ``Posts.V1.3.xml``, so that V1.10 sorts after V1.9."""
+    return tuple(int(number) for number in re.findall(r"\d+", name))
+
+
+def _readable(patterns: Iterable[str]) -> Iterable[str]:
+    """Convert patterns to readable names: ``Posts.V*.xml``."""
+    for pattern in patterns:
+        name = re.sub(r"\(\[\._\]V\[\\d\.\]\+\)\?|\[\\d\.\]\+|\\d\+", "*", pattern)
+        yield re.sub(r"\((?:[^()|]*)\)\?|\\", "", name)
+
+
+class Item(NamedTuple):
+    """A role in the release and its files."""
+
+    role: str  # such as "posts" or "judgments 2022, task 2, by visual id"
+    reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"]
+    files: tuple[Path, ...]  # empty where missing; the archive where packed
+    state: State
+    needed: bool  # False for what many complete copies lack
+    note: str = ""
+
+
+def inventory(folder: Path) -> list[Item]:
+    """List the roles of the release with their files below a folder; only names are read."""
+    release = Release(folder)
+    return [
+        _one(release, "posts", "posts", POSTS, packed=PACKED_POSTS),
+        *(_tables(release, kind) for kind in _REPRESENTATIONS),
+        _one(release, "links between questions", "links", LINKS, needed=False, packed=PACKED_LINKS),
+        _one(release, "training pairs as a table", "pairs", PAIRS, needed=False),
+        *(item for year in YEARS for item in _of_year(release, year)),
+    ]
+
+
+def is_release(path: str | Path) -> bool:
+    """Tell whether a path is a folder with a part of the release, by the names of its files."""
+    return Path(path).is_dir() and any(item.files for item in inventory(Path(path)))
+
+
+def _of_year(release: Release, year: str) -> Iterator[Item]:
+    tasks: tuple[Task, ...] = (1, 2)
+    for task in tasks:
+        yield _one(release, f"topics {year}, task {task}", "topics", topic_patterns(year, task))
+    for kind in _REPRESENTATIONS:
+        patterns = topic_table_patterns(year, kind)
+        yield _one(release, f"formulas of the topics {year}, {kind}", "table", patterns, needed=False)
+    yield _one(release, f"judgments {year}, task 1", "qrels", qrels_patterns(year, 1))
+    judged: tuple[Judged, ...] = ("visual", "formula")
+    for what in judged:
+        role = f"judgments {year}, task 2, by {what} id"
+        yield _one(release, role, "qrels", qrels_patterns(year, 2, what), needed=what == "visual")
+    if year == "2022":
+        yield _one(release, "judgments 2022, task 3", "qrels", qrels_patterns(year, 3), needed=False)
+
+
+def _one(
+    release: Release,
+    role: str,
+    reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"],
+    patterns: Patterns,
+    *,
+    needed: bool = True,
+    packed: Patterns = (),
+) -> Item:
+    # The complete judgments are checked, not the restricted ones beside them.
+    file = release.find(patterns, complete=True) or release.find(patterns)
+    if file:
+        return Item(role, reader, (file,), "present", needed)
+    archive = release.find(packed)
+    return Item(role, reader, (archive,) if archive else (), "packed" if archive else "missing", needed)
+
+
+def _tables(release: Release, kind: Representation) -> Item:
+    role, files = f"formulas, {kind}", release.tables(kind)
+    if not files:
+        archive = release.find(packed_table_patterns(kind))
+        return Item(role, "table", (archive,) if archive else (), "packed" if archive else "missing", True)
+    numbers = {int(file.name.split(".")[0]) for file in files}
+    absent = sorted(set(range(1, max(numbers) + 1)) - numbers)
+    if not absent:
+        return Item(role, "table", files, "present", True)
+    note = "no " + ", ".join(f"{number}.tsv" for number in absent[:5]) + (", …" if len(absent) > 5 else "")
+    return Item(role, "table", files, "incomplete", True, note)
+
+
+_ONE_FILE: dict[str, Callable[[Path], IO[bytes]]] = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+_BROKEN = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tarfile.TarError)
+
+
+def packed_files(folder: Path) -> list[Path]:
+    """List the archives in a folder that have files to read; only names are read."""
+    return [item.files[0] for item in inventory(folder) if item.state == "packed"]
+
+
+def unpack_release(folder: Path, output: Path | None = None, *, verbose: bool = False) -> list[Path]:
+    """Unpack each archive of the release whose content is not unpacked yet.
+
+    ``.zip``, ``.bz2``, ``.xz`` and ``.tar.gz`` need no other package, ``.7z`` the extra ``archives``. Gzipped files
+    (``Posts.V1.3.xml.gz``, ``1.tsv.gz``) are read without unpacking. The content is moved into place when it is
+    complete, so an interrupted run leaves no partial file. Nothing is downloaded or deleted.
+
+    Args:
+        folder: the local copy.
+        output: the folder for the content; by default that of each archive.
+        verbose: whether to show progress.
+
+    Returns:
+        The unpacked files and folders of formula tables.
+
+    Raises:
+        ARQMathError: an archive is broken, or would write outside its folder.
+        MissingExtraError: there is a ``.7z`` and py7zr is not installed.
+    """
+    made: list[Path] = []
+    for archive in progress(packed_files(folder), "unpacking", "archives", verbose=verbose):
+        target = output if output is not None else archive.parent
+        target.mkdir(parents=True, exist_ok=True)
+        made += _unpack(archive, target)
+    return made
+
+
+def _unpack(archive: Path, target: Path) -> list[Path]:
+    fresh = target / f".{archive.name}.unpacking"
+    shutil.rmtree(fresh, ignore_errors=True)
+    content, ready = fresh / "content", fresh / "ready"
+    content.mkdir(parents=True)
+    ready.mkdir()
+    try:
+        _extract(archive, content)
+        return [_move(path, target / path.name) for path in _as_read(archive, content, ready)]
+    except _BROKEN as error:
+        raise _error(archive, str(error) or type(error).__name__) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _extract(archive: Path, fresh: Path) -> None:
+    """Unpack an archive into an empty folder, outside of which no member may be written."""
+    name = archive.name.lower()
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(archive) as file:
+            _check_names(archive, file.namelist())
+            file.extractall(fresh)
+    elif name.endswith(".7z"):
+        py7zr = require("py7zr", "archives")
+        try:
+            with py7zr.SevenZipFile(archive) as file:
+                _check_names(archive, file.getnames())
+                file.extractall(fresh)
+        except py7zr.exceptions.ArchiveError as error:
+            raise _error(archive, str(error)) from error
+    elif name.endswith((".tar.gz", ".tgz")):
+        with tarfile.open(archive) as tar:
+            members = [member for member in tar.getmembers() if member.isfile() or member.isdir()]
+            _check_names(archive, [member.name for member in members])
+            for member in members:
+                tar.extract(member, fresh, set_attrs=False)
+    else:
+        with _ONE_FILE[archive.suffix.lower()](archive) as source, (fresh / archive.stem).open("wb") as out:
+            shutil.copyfileobj(source, out, 1 << 20)
+
+
+def _check_names(archive: Path, names: list[str]) -> None:
+    for name in names:
+        if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts:
+            raise _error(archive, f"its member {name!r} would be written outside of its folder")
+
+
+def _as_read(archive: Path, content: Path, ready: Path) -> list[Path]:
+    """Return what to keep: all of the content, or for formula tables one folder with the name of the archive."""
+    stem = archive.name.split(".")[0]
+    if "_representation" not in stem.lower():
+        return [path for path in sorted(content.iterdir()) if not path.name.startswith((".", "__MACOSX"))]
+    tables = [path for path in sorted(content.rglob("*.tsv")) if "__MACOSX" not in path.parts]
+    if not tables:
+        raise _error(archive, "it has no .tsv table")
+    folder = ready / stem
+    folder.mkdir()
+    for table in tables:
+        move(table, folder / table.name)
+    return [folder]
+
+
+def _move(path: Path, place: Path) -> Path:
+    """Move a file into place; an existing one is kept."""
+    if not place.exists():
+        move(path, place)
+    return place
+
+
+def _error(archive: Path, reason: str) -> ARQMathError:
+    return ARQMathError(f"{archive}: {reason}. Download it again from {DOWNLOAD_PAGE}, or unpack it by hand")
