@@ -40,8 +40,8 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
 
 def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     """Recognise what is at the path, and yield its faults."""
-    from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
-    from pyterrier_mathamr.model.saving.files import model_faults
+    from pyterrier_mathamr.model.in_out.model import DESCRIPTION as IN_OUT
+    from pyterrier_mathamr.model.saving import model_faults
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
     from pyterrier_mathamr.store.saved import is_saved, saved_faults
     from pyterrier_mathamr.systems import InOut
@@ -153,7 +153,7 @@ def _described(path: Path) -> str:
     """Describe what is at the path, and its size."""
     from pyterrier_mathamr.index import ShardedIndex
     from pyterrier_mathamr.model import MathAMR
-    from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
+    from pyterrier_mathamr.model.in_out.model import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.store import META, Cache, read_manifest
     from pyterrier_mathamr.store.saved import described, is_saved
     from pyterrier_mathamr.systems import ColBERT, InOut, MaRF

@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
 from pyterrier_mathamr.model import MathAMR, vectors_by
-from pyterrier_mathamr.model.saving.places import lasting_name
+from pyterrier_mathamr.model.saving import lasting_name
 from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts
 from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signature, writer_lock
 

@@ -2,17 +2,18 @@
 
 ::
 
-    MathAMRGraph  ──inputs──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
+    MathAMRGraph  ──networks──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
 
-    config/           what a model is: the paper's Table 4.5, and groups of options for what is added to it
-    inputs/           graphs to arrays, as the configuration asks for; batches of similar sizes; the device
-    encoder/          the network of the paper and MaxSim
-    variants/         what goes beyond the paper: text and bags as rows, weights in the score
-    mathamr           `MathAMR`: configuration, vocabulary and weights
-    saving/           models on disk: their files, where they are, equality by identity
-    transformers      the same as stages of a PyTerrier pipeline
-    in_out/           In+Out, a model of formulas alone: trees to a vector for each symbol
-    training/         pairs and graphs to a `MathAMR`
+    config          what a model is: the paper's Table 4.5, and groups of options for what is added to it
+    encoder/        the network of the paper and MaxSim
+    networks        the network of a configuration, the arrays that it reads, and the weights that it starts from
+    text_encoder    a pretrained encoder of text; text_rows: its vectors as rows
+    score_weights   weights in the score
+    mathamr         `MathAMR`: configuration, vocabulary and weights; saving: its files
+    transformers    every model as stages of a PyTerrier pipeline
+    in_out/         In+Out, a model of formulas alone: trees to a vector for each symbol
+    loop            the training loop of every model; checkpoints: its state on disk
+    trainer         question-answer pairs to a `MathAMR`; pairs: batches of their graphs; losses
 """
 
 import lazy_loader

@@ -39,10 +39,10 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.resources import Heap
-from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.inputs.devices import choose_device
 
 from .checkpoints import EpochRecord, RunFolder, TrainingState, Unfinished
+from .encoder.batching import choose_device
+from .errors import TrainingError
 
 _LOG = logging.getLogger(__name__)
 

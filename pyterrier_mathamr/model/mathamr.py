@@ -14,27 +14,25 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
-from .config.config import MathAMRConfig
-from .encoder.in_batches import Embeddings, encode_in_batches
-from .inputs.devices import choose_device
-from .inputs.tensors import tensors_of, vocabulary_of
-from .saving.files import (
+from .config import MathAMRConfig
+from .encoder.batching import Embeddings, choose_device, encode_in_batches
+from .networks import network, random_network, starting_weights, tensors_of, vocabulary_of
+from .saving import (
     Manifest,
+    SavedModel,
+    check_new_folder,
+    find_folder,
+    folder_name,
     model_faults,
     pack_weights,
     read_manifest,
+    read_network_weights,
     read_vocabulary,
-    read_weights,
     stored_dtype,
     write_model,
 )
-from .saving.places import find_folder, folder_name
-from .saving.saved_model import SavedModel, check_new_folder
-from .variants.network import network
-from .variants.score_weights import ScoreWeights, with_weights
-from .variants.starting_weights import random_network, starting_weights
-from .variants.text import TextEncoder
-from .variants.text_folder import encoder_of
+from .score_weights import ScoreWeights, with_weights
+from .text_encoder import TextEncoder, encoder_of
 
 if TYPE_CHECKING:
     from .transformers import DocEncoder, GraphRows, QueryEncoder, TextScorer
@@ -171,7 +169,7 @@ class MathAMR(SavedModel):
     def weights(self) -> dict[str, Tensor]:
         """Return the network's parameters and buffers by name, float32 on the CPU."""
         if self._weights is None:
-            self._weights = read_weights(*self._source(), self._build)
+            self._weights = read_network_weights(*self._source(), self._build)
         return self._weights
 
     def encoder(self, device: str | None = None) -> nn.Module:

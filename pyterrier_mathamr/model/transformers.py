@@ -36,7 +36,7 @@ from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
-from .encoder.in_batches import Embeddings
+from .encoder.batching import Embeddings
 from .encoder.maxsim import exact_maxsim
 from .mathamr import MathAMR, vectors_by
 

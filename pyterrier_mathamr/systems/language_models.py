@@ -19,11 +19,11 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.explain import Asked, AskedError, QueryRow, read_asked
-from pyterrier_mathamr.model.config.options import Options, rules
+from pyterrier_mathamr.model.config import Options, rules
+from pyterrier_mathamr.model.encoder.batching import has_bfloat16
 from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.inputs.devices import has_bfloat16
-from pyterrier_mathamr.model.saving.places import HUB
-from pyterrier_mathamr.model.variants.text_loading import SAFE_FILES, local_model
+from pyterrier_mathamr.model.saving import HUB
+from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS
 
 Precision = Literal["auto", "float32", "bfloat16"]

@@ -90,7 +90,7 @@ def test_graphs_are_encoded_on_one_thread_and_the_others_are_given_back(monkeypa
     encoder = model.encoder("cpu")
     encoder.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
     graphs = GraphBuilder().build({str(i): post_from_text("Prove $x^2 > 0$. Is it true?" * 20) for i in range(12)})
-    monkeypatch.setattr("pyterrier_mathamr.model.encoder.in_batches._NODE_BUDGET", 4_000)
+    monkeypatch.setattr("pyterrier_mathamr.model.encoder.batching._NODE_BUDGET", 4_000)
     usual = torch.get_num_threads()
     torch.set_num_threads(2)
     try:

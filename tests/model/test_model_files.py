@@ -19,8 +19,7 @@ from pyterrier_mathamr.model import (
     ModelFileError,
     ModelNotFoundError,
 )
-from pyterrier_mathamr.model.saving import files, places
-from pyterrier_mathamr.model.saving.files import model_faults
+from pyterrier_mathamr.model.saving import files, model_faults, places
 from pyterrier_mathamr.store import WriteError
 
 

@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.frames import MissingValueError, with_objects
 from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ScoreWeights, maxsim, vectors_by
-from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
+from pyterrier_mathamr.model.encoder.batching import batches_by_size
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_a_post_s_vectors_do_not_depend_on_its_company(model, graphs, monkeypatc
     posts = list(graphs.values())
     together = model.encode(posts)
     for budget in (1, 60):
-        monkeypatch.setattr("pyterrier_mathamr.model.encoder.in_batches._NODE_BUDGET", budget)
+        monkeypatch.setattr("pyterrier_mathamr.model.encoder.batching._NODE_BUDGET", budget)
         for mine, other in zip(together, model.encode(posts), strict=True):
             np.testing.assert_allclose(mine, other, atol=1e-5)
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model.in_out.pairings import PAIRINGS
+from pyterrier_mathamr.model.in_out.graphs import PAIRINGS
 from pyterrier_mathamr.systems.in_out import Combine
 
 

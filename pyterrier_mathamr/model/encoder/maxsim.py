@@ -13,6 +13,7 @@ row is minus infinity, so a pair with only negative similarities has a negative 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,6 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.running.resources import one_blas_thread
 from pyterrier_mathamr.model.errors import ShapeError
-
-from .rounding import exact_sum, rounded, sum_error
 
 _PRODUCTS = 1 << 16
 """Products in float64 from which their greatest are found: half a megabyte, which stays in a cache."""
@@ -202,3 +201,34 @@ def _by_length(offsets: Tensor) -> list[tuple[Tensor, Tensor]]:
         index = offsets[documents].unsqueeze(1) + step
         groups.append((documents, index.masked_fill(step >= lengths[documents].unsqueeze(1), -1)))
     return groups
+
+
+_UNIT = 2.0**-53
+
+Floats = npt.NDArray[np.float64]
+
+
+def sum_error(query: Floats, weights: Floats | None, blend: float | None, greatest: float) -> float:
+    """Bound the error of Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc in float64, in any order of summation, and double it."""
+    sums = np.abs(query).sum(axis=1)
+    total = float(sums.sum() if weights is None else np.abs(weights) @ sums) + abs(blend or 0.0) * float(sums[-1])
+    steps = query.shape[1] + len(query) + 4
+    return float(2.02 * steps * _UNIT * total * greatest)  # twice, and rounded itself
+
+
+def rounded(sums: Floats, error: float, exactly: Callable[[int], float]) -> Floats:
+    """Round sums to float32 numbers."""
+    found = sums.astype(np.float32)
+    doubtful = np.flatnonzero((sums - error).astype(np.float32) != (sums + error).astype(np.float32))
+    for document in doubtful.tolist():
+        found[document] = exactly(document)
+    return found.astype(np.float64)
+
+
+def exact_sum(query: Floats, rows: npt.NDArray[np.float32], weights: Floats | None, blend: float | None) -> float:
+    """Compute S(Q, D) of one document from products that are exact in float64, each sum rounded once."""
+    wide = rows.astype(np.float64)
+    products = [[math.fsum(of_row) for of_row in (wide * row).tolist()] for row in query]
+    best = [max(of_query) for of_query in products]
+    terms = best if weights is None else [weight * term for weight, term in zip(weights.tolist(), best, strict=True)]
+    return math.fsum([*terms, (blend or 0.0) * products[-1][-1]])

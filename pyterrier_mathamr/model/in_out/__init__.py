@@ -10,5 +10,5 @@ Searching by these vectors is ``systems/in_out``.
 
 from __future__ import annotations
 
+from .graphs import InOutOptions as InOutOptions
 from .model import InOut as InOut
-from .options import InOutOptions as InOutOptions

@@ -1,4 +1,4 @@
-"""Formula graphs as arrays: symbol layout graphs (SLG) and operator graphs (OPG).
+"""Formula graphs as arrays: symbol layout graphs (SLG), operator graphs (OPG), and their sub-expressions.
 
 A graph is a tree with each edge in both directions, the reverse under a relation of its own. ``x^2+1`` as an SLG::
 
@@ -6,20 +6,125 @@ A graph is a tree with each edge in both directions, the reverse under a relatio
         ◀─a⁻¹─             ◀─n⁻¹─   ◀─n⁻¹─            n: relation 0, its reverse 9
 
 Relations: an SLG has the nine edges of a layout tree, an OPG the operand's place, where all from 15 on are one.
+
+The six training conditions say which graphs of a formula are paired (Amador and Zanibbi, ICTIR 2025, section 3).
+In a pairing ``(first, second)`` each node of the first graph asks for the most similar node of the second::
+
+    slg   the layout tree with its edges both ways        slg-sub   a sub-expression of it, drawn anew each epoch
+    opg   the operator tree likewise                      opg-sub   likewise
+
+    condition      pairings
+    slg            slg▸slg-sub
+    opg                          opg▸opg-sub
+    slg+opg                                     slg▸opg  opg▸slg
+    inner          slg▸slg-sub   opg▸opg-sub    slg▸opg  opg▸slg
+    outer                                       slg▸opg  opg▸slg   slg▸opg-sub  opg▸slg-sub
+    inner+outer    slg▸slg-sub   opg▸opg-sub    slg▸opg  opg▸slg   slg▸opg-sub  opg▸slg-sub
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
+from torch import Tensor, nn
 
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import Rule, at_least, one_of
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
+from pyterrier_mathamr.model.config import Count, Natural, Options, rules
+from pyterrier_mathamr.model.encoder.rgcn import RelationalGraphConv, RelationPlan
 from pyterrier_mathamr.store import Rows, ranges
+
+Condition = Literal["slg", "opg", "slg+opg", "inner", "outer", "inner+outer"]
+GraphName = Literal["slg", "opg", "slg-sub", "opg-sub"]
+Pairing = tuple[GraphName, GraphName]
+
+_SLG: tuple[Pairing, ...] = (("slg", "slg-sub"),)
+_OPG: tuple[Pairing, ...] = (("opg", "opg-sub"),)
+_WHOLE: tuple[Pairing, ...] = (("slg", "opg"), ("opg", "slg"))
+_ACROSS: tuple[Pairing, ...] = (("slg", "opg-sub"), ("opg", "slg-sub"))
+
+PAIRINGS: dict[Condition, tuple[Pairing, ...]] = {
+    "slg": _SLG,
+    "opg": _OPG,
+    "slg+opg": _WHOLE,
+    "inner": (*_SLG, *_OPG, *_WHOLE),
+    "outer": (*_WHOLE, *_ACROSS),
+    "inner+outer": (*_SLG, *_OPG, *_WHOLE, *_ACROSS),
+}
+"""The pairings of each condition."""
+
+TREE_OF: dict[GraphName, Packed] = {"slg": "slt", "slg-sub": "slt", "opg": "opt", "opg-sub": "opt"}
+"""The tree that each graph is made from."""
+
+
+def kinds_of(condition: Condition) -> tuple[Packed, ...]:
+    """List the kinds of trees that a condition has an encoder for."""
+    used = {TREE_OF[name] for pairing in PAIRINGS[condition] for name in pairing}
+    return tuple(kind for kind in ("slt", "opt") if kind in used)
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+_Positive = Annotated[float, Rule("a number above 0", _positive)]
+_Share = Annotated[float, Rule("a number above 0 and below 1", lambda value: _positive(value) and value < 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InOutOptions(Options):
+    """The options of an In+Out model; the paper prints ``condition``, ``temperature`` and ``width``.
+
+    Attributes:
+        condition: which graphs of a formula are paired in training; one of the six of section 3.
+        layers: R-GCN layers; 0 leaves message passing out.
+        width: of the vectors, of the label embeddings and between the layers.
+        least_count: rarer labels share a vector for each type.
+        temperature: τ of equation 2.
+        positive_in_sum: add the positive to the sum of equation 2, which the paper does not; the loss is then not
+            below 0.
+        batch_size: formulas in a batch.
+        learning_rate: of AdamW.
+        epochs: how many at most.
+        patience: epochs without a lower loss of the held-out formulas before training stops.
+        held_out: share of the formulas that are held out for that.
+        seed: of everything that is random.
+
+    Raises:
+        ConfigError: an option has a value that it cannot have.
+    """
+
+    condition: Annotated[Condition, one_of(*PAIRINGS)] = "inner+outer"
+    layers: Natural = 2
+    width: Count = 100
+    least_count: Count = 2
+    temperature: _Positive = 0.1
+    positive_in_sum: bool = False
+    batch_size: Annotated[int, at_least(2)] = 256
+    learning_rate: _Positive = 1e-3
+    epochs: Count = 20
+    patience: Count = 3
+    held_out: _Share = 0.05
+    seed: Natural = 42
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any]) -> InOutOptions:
+        """Build from options by name; those not given keep their defaults.
+
+        Raises:
+            ConfigError: an option does not exist, or has a value that it cannot have.
+        """
+        if unknown := sorted(set(options) - set(rules(cls))):
+            raise ConfigError("options", unknown, ", ".join(rules(cls)))
+        return cls(**options)
+
 
 _EDGES: dict[Packed, str] = {"slt": "naboucdwe", "opt": "0123456789ABCDEF"}  # places from 15 on count as F
 RELATIONS: dict[Packed, int] = {kind: 2 * len(edges) for kind, edges in _EDGES.items()}
@@ -118,3 +223,99 @@ class Graphs:
         parents, relations = (first + self.parents)[children], self.relations[children]
         ends = np.stack([np.concatenate([parents, children]), np.concatenate([children, parents])])
         return torch.from_numpy(ends), torch.from_numpy(np.concatenate([relations, relations + self.half]))
+
+
+class Subexpressions:
+    """Draws sub-expressions of graphs.
+
+    Args:
+        graphs: those of all formulas.
+
+    Attributes:
+        sizes: int64 ``[n]``, the number of nodes at and below each node.
+    """
+
+    def __init__(self, graphs: Graphs) -> None:
+        self._graphs = graphs
+        first = np.repeat(graphs.offsets[:-1], np.diff(graphs.offsets))
+        above = np.where(graphs.parents < 0, -1, first + graphs.parents)
+        self.sizes = _sizes(above)
+        self._heaviest = _heaviest(above, self.sizes)
+        self._internal = np.flatnonzero(self.sizes > 1)
+        self._starts = np.searchsorted(self._internal, graphs.offsets)
+
+    def draw(self, rows: Rows, generator: np.random.Generator) -> Graphs:
+        """Draw a sub-expression of each of some graphs."""
+        choices = self._starts[rows + 1] - self._starts[rows]
+        return self.without(rows, self._internal[self._starts[rows] + generator.integers(0, choices)])
+
+    def without(self, rows: Rows, removed: Rows) -> Graphs:
+        """Remove a node of each graph and keep the largest part."""
+        graphs, start, end = self._graphs, self._graphs.offsets[rows], self._graphs.offsets[rows + 1]
+        below, heaviest = self.sizes[removed], self._heaviest[removed]
+        around = end - start - below  # the part above and beside the removed node
+        inside = self.sizes[heaviest] > around
+        starts = np.stack([np.where(inside, heaviest, start), removed + below], axis=1)
+        lengths = np.stack(
+            [np.where(inside, self.sizes[heaviest], removed - start), np.where(inside, 0, end - removed - below)],
+            axis=1,
+        )
+        kept = ranges(starts.ravel(), lengths.ravel())
+        sizes = lengths.sum(axis=1)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        parents, relations = graphs.parents[kept], graphs.relations[kept]
+        after = np.repeat(removed - start + below, sizes) <= parents  # such parents move up by the removed run
+        moved = np.where(np.repeat(inside, sizes), np.repeat(heaviest - start, sizes), after * np.repeat(below, sizes))
+        parents = parents - moved
+        parents[offsets[:-1]] = relations[offsets[:-1]] = -1
+        return Graphs(offsets, graphs.labels[kept], parents, relations, graphs.half)
+
+
+def _sizes(above: Rows) -> Rows:
+    """Count the nodes at and below each node; a parent comes before its children."""
+    sizes, parents = [1] * len(above), above.tolist()
+    for node in range(len(sizes) - 1, -1, -1):
+        if parents[node] >= 0:
+            sizes[parents[node]] += sizes[node]
+    return np.array(sizes, dtype=np.int64)
+
+
+def _heaviest(above: Rows, sizes: Rows) -> Rows:
+    """Find the child of each node with the most nodes, the earliest of several; -1 for a leaf."""
+    children = np.flatnonzero(above >= 0)
+    order = children[np.lexsort((children, -sizes[children], above[children]))]
+    parents, places = np.unique(above[order], return_index=True)
+    found = np.full(len(above), -1, dtype=np.int64)
+    found[parents] = order[places]
+    return found
+
+
+class GraphEncoder(nn.Module):
+    """h'ᵢ = σ( Σ_r mean_{j ∈ N_i^r} W_r h_j + W_0 h_i + b ), with ReLU between the layers (equation 1)."""
+
+    def __init__(self, labels: int, relations: int, options: InOutOptions) -> None:
+        super().__init__()
+        width = options.width
+        self.labels = nn.Embedding(labels, width)
+        nn.init.normal_(self.labels.weight, std=width**-0.5)
+        self.layers = nn.ModuleList(RelationalGraphConv(width, width, relations) for _ in range(options.layers))
+
+    def forward(self, graphs: Graphs) -> Tensor:
+        """Encode the nodes of graphs: float32 ``[n, d]``, rows of unit length."""
+        device = self.labels.weight.device
+        h = self.labels(torch.from_numpy(graphs.labels).to(device))  # [n, d]
+        edge_index, edge_type = (tensor.to(device) for tensor in graphs.edges())
+        plan = RelationPlan.build(edge_index, edge_type, h.size(0), h.dtype) if len(self.layers) else None
+        for number, layer in enumerate(self.layers):
+            h = layer(torch.relu(h) if number else h, edge_index, edge_type, plan=plan)
+        return F.normalize(h, dim=1)
+
+
+def encoders(options: InOutOptions, labels: dict[Packed, int]) -> nn.ModuleDict:
+    """Build the encoders of a condition with random weights from ``options.seed``."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        made: dict[str, nn.Module] = {
+            kind: GraphEncoder(labels[kind], RELATIONS[kind], options) for kind in kinds_of(options.condition)
+        }
+    return nn.ModuleDict(made)

@@ -1,4 +1,11 @@
-"""`InOut`: a model of formulas, from trees to a vector for each symbol."""
+"""`InOut`: a model of formulas, from trees to a vector for each symbol.
+
+::
+
+    in_out.json           {"format": 1, "options": {…}, "labels": {"slt": […], "opt": […]},
+                           "weights": <sha256 of the file>, "checksum": <of all of the above>}
+    weights.safetensors   the parameters, float32 or float16
+"""
 
 from __future__ import annotations
 
@@ -8,7 +15,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, get_args, runtime_checkable
+from typing import Any, NamedTuple, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +27,86 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder
-from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
-from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.saving.files import pack_weights
-from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
+from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
+from pyterrier_mathamr.model.errors import ModelNotFoundError
+from pyterrier_mathamr.model.saving import (
+    BUNDLED,
+    WEIGHTS,
+    SavedModel,
+    check_new_folder,
+    other_shapes,
+    pack_weights,
+    read_description,
+    read_weights,
+)
+from pyterrier_mathamr.store import new_folder, signed, write_file
 
-from . import files
-from .graphs import Graphs, Labels
-from .network import encoders
-from .options import InOutOptions
-from .pairings import kinds_of
+from .graphs import Graphs, InOutOptions, Labels, encoders, kinds_of
 from .training import FormulaTraining
+
+FORMAT_VERSION = 1
+DESCRIPTION = "in_out.json"
+
+Loaded = tuple[InOutOptions, dict[Packed, Labels], dict[str, Tensor]]
+
+
+def _find(name: str | Path) -> Path:
+    """Find a model's folder by path or bundled name."""
+    for folder in (Path(name), BUNDLED / name):
+        if (folder / DESCRIPTION).is_file():
+            return folder
+    bundled = ", ".join(sorted(path.parent.name for path in BUNDLED.glob(f"*/{DESCRIPTION}"))) or "none is installed"
+    known = f"it is neither a folder with a {DESCRIPTION} nor one of the bundled models ({bundled})"
+    raise ModelNotFoundError(str(name), f"{known}. Give a bundled name or the path that save() wrote")
+
+
+def _write(
+    path: Path, options: InOutOptions, labels: Mapping[Packed, Labels], weights: Mapping[str, Tensor], dtype: str
+) -> None:
+    """Write a model to a new folder, atomically."""
+    packed = pack_weights(weights, dtype)
+    content = {
+        "format": FORMAT_VERSION,
+        "options": dataclasses.asdict(options),
+        "labels": {kind: list(those.names) for kind, those in labels.items()},
+        "weights": hashlib.sha256(packed).hexdigest(),
+    }
+    with new_folder(path) as folder:
+        write_file(folder / WEIGHTS, (packed,))
+        write_file(folder / DESCRIPTION, (signed(content),))
+
+
+def _read_model(folder: Path) -> Loaded:
+    """Read a model and check every byte."""
+    description = read_description(folder / DESCRIPTION, FORMAT_VERSION, "In+Out model", _read)
+    weights = read_weights(folder / WEIGHTS, description.weights, DESCRIPTION)
+    if description.options.layers > len(weights):  # each layer has weights, and building even empty ones takes time
+        raise other_shapes(folder / WEIGHTS, DESCRIPTION)
+    try:
+        with torch.device("meta"):
+            made = encoders(description.options, {kind: len(those) for kind, those in description.labels.items()})
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
+        raise other_shapes(folder / WEIGHTS, DESCRIPTION) from error
+    if {name: tensor.shape for name, tensor in weights.items()} != {
+        name: tensor.shape for name, tensor in made.state_dict().items()
+    }:
+        raise other_shapes(folder / WEIGHTS, DESCRIPTION)
+    return description.options, description.labels, weights
+
+
+class _Description(NamedTuple):
+    """What ``in_out.json`` says; ``weights`` is a digest."""
+
+    options: InOutOptions
+    labels: dict[Packed, Labels]
+    weights: str
+
+
+def _read(content: dict[str, Any]) -> _Description:
+    options = InOutOptions.from_dict(content["options"])
+    labels = {kind: Labels(content["labels"][kind]) for kind in kinds_of(options.condition)}
+    return _Description(options, labels, str(content["weights"]))
+
 
 Vectors = npt.NDArray[np.float32]
 _NODE_BUDGET = 16_384
@@ -96,8 +172,8 @@ class InOut(SavedModel):
         Raises:
             ModelNotFoundError: there is no such model. ModelFileError: a file is missing or damaged.
         """
-        folder = files.find(name_or_path)
-        model = cls(*files.read(folder))
+        folder = _find(name_or_path)
+        model = cls(*_read_model(folder))
         model._folder = folder
         return model
 
@@ -111,7 +187,7 @@ class InOut(SavedModel):
         Raises:
             ConfigError: the folder exists, or another dtype. WriteError: it cannot be written.
         """
-        files.write(check_new_folder(path), self.options, self._labels, self._weights(), dtype)
+        _write(check_new_folder(path), self.options, self._labels, self._weights(), dtype)
 
     def fit(
         self,

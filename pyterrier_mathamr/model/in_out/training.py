@@ -1,29 +1,80 @@
-"""Training: epochs over the formulas of a collection, without any labels (section 3).
+"""Training In+Out: epochs over the formulas of a collection, without any labels (section 3).
 
 Of each formula the graphs that the condition pairs, their sub-expressions drawn anew each epoch. Formulas take part
 whose graphs have at least two nodes each, so that something is left of them; equal graphs are never in one batch, and
 so are no negatives of each other.
+
+The contrast of nodes (equations 2 and 3): for a node i of formula f's first graph, z⁺ is the most similar node of f's
+second graph, and zₖ⁻ that of the second graph of each other formula k of the batch::
+
+    ℓᵢ = -log( exp(zᵢ·z⁺/τ) / Σₖ exp(zᵢ·zₖ⁻/τ) )            the positive is not in the sum, as printed: ℓᵢ can be < 0
+    L  = ½ ( mean ℓᵢ over the nodes of SLGs + mean ℓᵢ over the nodes of OPGs )
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pyterrier_mathamr.formula.packed_trees import Packed
+from pyterrier_mathamr.model.encoder.maxsim import best_matches
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
 from pyterrier_mathamr.store import Rows
 
-from .graphs import Graphs
-from .loss import Block, contrast
-from .options import InOutOptions
-from .pairings import PAIRINGS, TREE_OF, GraphName
-from .subexpressions import Subexpressions
+from .graphs import PAIRINGS, TREE_OF, GraphName, Graphs, InOutOptions, Pairing, Subexpressions
+
+
+class Block(NamedTuple):
+    """The nodes of one graph of each of the N formulas of a batch.
+
+    Attributes:
+        rows: float32 ``[r, d]``, of unit length.
+        offsets: int64 ``[N + 1]``.
+    """
+
+    rows: Tensor
+    offsets: Tensor
+
+
+def contrast(
+    blocks: Mapping[GraphName, Block],
+    pairings: Sequence[Pairing],
+    temperature: float = 0.1,
+    positive_in_sum: bool = False,
+) -> Tensor:
+    """Compute L of equation 3."""
+    by_first: dict[GraphName, list[GraphName]] = {}
+    for first, second in pairings:
+        by_first.setdefault(first, []).append(second)
+    halves = []
+    for first, seconds in by_first.items():
+        rows, offsets = blocks[first]
+        count = offsets.numel() - 1
+        formula = torch.repeat_interleave(torch.arange(count, device=rows.device), offsets.diff())  # [M]
+        best = best_matches(rows, *_joined([blocks[name] for name in seconds]))  # [M, seconds · N]
+        logits = best.view(-1, len(seconds), count) / temperature
+        mine = formula.view(-1, 1, 1).expand(-1, len(seconds), 1)
+        positive = logits.gather(2, mine).squeeze(2)  # [M, seconds]
+        summed = logits if positive_in_sum else logits.scatter(2, mine, -torch.inf)
+        halves.append((summed.logsumexp(2) - positive).mean())
+    return torch.stack(halves).mean()
+
+
+def _joined(blocks: Sequence[Block]) -> Block:
+    """Lay blocks end to end."""
+    offsets, base = [blocks[0].offsets[:1]], 0
+    for block in blocks:
+        offsets.append(block.offsets[1:] + base)
+        base += block.rows.size(0)
+    return Block(torch.cat([block.rows for block in blocks]), torch.cat(offsets))
+
 
 MOST_NODES = 256
 """Formulas with a larger graph, such as a matrix of numbers, take no part: most nodes of a batch would be theirs."""

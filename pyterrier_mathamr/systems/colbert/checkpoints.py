@@ -28,9 +28,8 @@ from safetensors import SafetensorError, safe_open
 from pyterrier_mathamr._common.errors import MathAMRError, require
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.model.errors import ModelFileError, UnsafeModelError
-from pyterrier_mathamr.model.saving.description import read_description, sum_faults, sums_of
-from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
-from pyterrier_mathamr.model.variants.text_loading import without_bars
+from pyterrier_mathamr.model.saving import read_description, sum_faults, sums_of
+from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.store import signed, write_file
 
 from .network import ColBERTOptions, assemble, expand_queries

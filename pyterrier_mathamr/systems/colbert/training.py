@@ -31,8 +31,8 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.parameters import FRACTION, between
 from pyterrier_mathamr.model import RunFolder, TrainingError, TrainingLoop, info_nce, maxsim, maxsim_matrix
-from pyterrier_mathamr.model.config.options import Count, Natural
-from pyterrier_mathamr.model.training.data import (
+from pyterrier_mathamr.model.config import Count, Natural
+from pyterrier_mathamr.model.pairs import (
     Answers,
     HardNegatives,
     Pair,

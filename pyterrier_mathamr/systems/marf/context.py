@@ -21,12 +21,10 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import Rule
-from pyterrier_mathamr.model.config.options import Count, MaybeCount, Natural
+from pyterrier_mathamr.model.config import Count, MaybeCount, Natural
+from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
-from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
-from pyterrier_mathamr.model.variants.text_loading import without_bars
+from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import Cache
 from pyterrier_mathamr.systems.language_models import Precision, SavedOptions, find_checkpoint, mixed

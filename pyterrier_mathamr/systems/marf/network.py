@@ -23,9 +23,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
-from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.variants.starting_weights import principal_directions
+from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
+from pyterrier_mathamr.model.networks import principal_directions
 from pyterrier_mathamr.systems.language_models import Precision, mixed
 
 from .context import ContextEncoder, Formula, FormulaTokens, Keys, MaRFConfig, token_budget

@@ -29,10 +29,9 @@ from torch import Tensor, nn
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import Rule, between
 from pyterrier_mathamr.model import RunFolder, TrainingError, TrainingLoop, info_nce, maxsim_matrix, normalise
-from pyterrier_mathamr.model.config.options import Count, Natural
-from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
-from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.training.data import Answers, Pair
+from pyterrier_mathamr.model.config import Count, Natural
+from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
+from pyterrier_mathamr.model.pairs import Answers, Pair
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
 

@@ -21,8 +21,8 @@ from pyterrier_mathamr._common.frames import distinct_queries, empty_output, fir
 from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.systems.language_models import mixed
 
 from .networks import (

@@ -23,8 +23,8 @@ from pyterrier_mathamr._common.frames import (
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
+from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 
 from .networks import (
     TOKENS,

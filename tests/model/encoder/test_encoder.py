@@ -12,7 +12,7 @@ from torch_geometric.nn import FastRGCNConv
 from pyterrier_mathamr.graph import GraphTensors, collate, graph_tensors
 from pyterrier_mathamr.model import Encoder, MathAMRConfig, ProjectionHead
 from pyterrier_mathamr.model import encoder as encoder_room
-from pyterrier_mathamr.model.inputs.tensors import tensors_of
+from pyterrier_mathamr.model.networks import tensors_of
 
 
 def make(config, vocabulary, **options) -> Encoder:

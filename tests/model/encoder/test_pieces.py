@@ -5,8 +5,8 @@ import pytest
 
 from pyterrier_mathamr.graph import GraphBuilder, graph_tensors
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.model.encoder import in_batches
-from pyterrier_mathamr.model.encoder.pieces import joined, pieces_of
+from pyterrier_mathamr.model.encoder import batching
+from pyterrier_mathamr.model.encoder.batching import joined, pieces_of
 
 TEXT = " ".join(f"The number $x_{i}$ is the square of {i} words, and we show that $x_{i}^2 > {i}$." for i in range(30))
 
@@ -48,7 +48,7 @@ def test_a_graph_that_fits_is_its_only_piece(model, graphs) -> None:
 
 def test_vectors_of_pieces_are_those_of_the_whole(model, graphs, monkeypatch) -> None:
     whole = model.encode(graphs)
-    monkeypatch.setattr(in_batches, "_MOST_NODES", 200)
+    monkeypatch.setattr(batching, "_MOST_NODES", 200)
     cut = model.encode(graphs)
     assert np.allclose(whole[1], cut[1], atol=1e-5)
     assert np.allclose(np.linalg.norm(cut[0], axis=1), 1, atol=1e-5)

@@ -192,7 +192,7 @@ def test_whole_numbers_too_large_to_carry_their_place_are_sorted_all_the_same(mo
     x, index, kinds = graph()
     layer = RelationalGraphConv(8, 8, 9, 4)
     usual = layer(x, index, kinds)
-    monkeypatch.setattr("pyterrier_mathamr.model.encoder.sorted_segments._BITS", 8)
+    monkeypatch.setattr("pyterrier_mathamr.model.encoder.rgcn._BITS", 8)
     assert torch.equal(layer(x, index, kinds), usual)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr.model import exact_maxsim
 from pyterrier_mathamr.model.encoder import maxsim as of_scores
-from pyterrier_mathamr.model.encoder.rounding import exact_sum, sum_error
+from pyterrier_mathamr.model.encoder.maxsim import exact_sum, sum_error
 
 UP = 1 + 2.0**-23  # the float32 number after 1
 

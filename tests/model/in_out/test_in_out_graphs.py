@@ -5,8 +5,7 @@ import pytest
 
 from pyterrier_mathamr.formula import FormulaTree, trees_from_latex
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.model.in_out.graphs import RELATIONS, Graphs, Labels
-from pyterrier_mathamr.model.in_out.subexpressions import Subexpressions
+from pyterrier_mathamr.model.in_out.graphs import RELATIONS, Graphs, Labels, Subexpressions
 
 
 def graphs_of(*trees: FormulaTree | None, kind: Packed, least: int = 1) -> tuple[Graphs, Labels]:

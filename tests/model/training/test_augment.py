@@ -5,7 +5,7 @@ import torch
 
 from pyterrier_mathamr.graph import MASK_ID, collate
 from pyterrier_mathamr.model import augment
-from pyterrier_mathamr.model.inputs.tensors import tensors_of
+from pyterrier_mathamr.model.networks import tensors_of
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pyterrier_mathamr.model import TrainingError
-from pyterrier_mathamr.model.training.data import Answers, batches_of, read_pairs, split_pairs
+from pyterrier_mathamr.model.pairs import Answers, batches_of, read_pairs, split_pairs
 
 
 def test_tuples_and_frames_are_the_same_pairs_without_repeats() -> None:

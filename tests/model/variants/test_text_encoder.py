@@ -79,7 +79,7 @@ def test_weights_that_are_not_here_are_one_error_at_once(monkeypatch, tmp_path, 
     constants = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("pyterrier_mathamr.model.variants.text_loading.find_spec", lambda package: None)
+    monkeypatch.setattr("pyterrier_mathamr.model.text_encoder.find_spec", lambda package: None)
     started = time.monotonic()
     with pytest.raises(ModelNotFoundError, match=f"{name}.*not on this machine.*{fix}"):
         TextEncoder(name, device="cpu").encode(["a"])

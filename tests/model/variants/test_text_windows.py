@@ -13,8 +13,8 @@ from text_encoders import WIDTH, Contextual, Words
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, Segments, segments_of
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
-from pyterrier_mathamr.model.saving.files import Manifest, read_manifest
-from pyterrier_mathamr.model.variants.text_windows import PostSegments, window_features
+from pyterrier_mathamr.model.saving import Manifest, read_manifest
+from pyterrier_mathamr.model.text_rows import PostSegments, window_features
 
 DATA = Path(__file__).parent.parent.parent / "data"
 CONFIG = MathAMRConfig(features="text", layers=0, text_dimension=WIDTH, projection=WIDTH)

@@ -13,7 +13,7 @@ from tiny_models import tiny_bert
 
 from pyterrier_mathamr import MathAMRIndex
 from pyterrier_mathamr._common.running.resources import one_torch_thread
-from pyterrier_mathamr.model.inputs.devices import has_bfloat16
+from pyterrier_mathamr.model.encoder.batching import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
 from pyterrier_mathamr.systems import ColBERT
 from pyterrier_mathamr.systems.colbert.network import assemble, encode_texts

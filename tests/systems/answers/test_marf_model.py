@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from pyterrier_mathamr import MathAMRIndex
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
-from pyterrier_mathamr.model.variants.text_loading import local_model
+from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.posts import MathPost, post_from_text
 from pyterrier_mathamr.systems import MaRF, MaRFIndex
 from pyterrier_mathamr.systems.marf.context import FormulaTokens, MaRFPost, formula_tokens

@@ -9,7 +9,7 @@ from torch import nn
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.model.encoder.maxsim import maxsim
-from pyterrier_mathamr.model.training.losses import info_nce
+from pyterrier_mathamr.model.losses import info_nce
 from pyterrier_mathamr.systems import MaRFConfig
 from pyterrier_mathamr.systems.marf.network import FormulaTransformer, GatedFusion
 from pyterrier_mathamr.systems.marf.training import ratio_loss

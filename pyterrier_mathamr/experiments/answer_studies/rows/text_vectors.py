@@ -17,9 +17,8 @@ from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import TextEncoder
-from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.variants.text import unit_rows
-from pyterrier_mathamr.model.variants.text_loading import local_model
+from pyterrier_mathamr.model.encoder.batching import choose_device
+from pyterrier_mathamr.model.text_encoder import local_model, unit_rows
 from pyterrier_mathamr.posts import document_post, plain_text
 
 MINI_LM = "all-MiniLM-L6-v2"

@@ -1,4 +1,4 @@
-"""What a run is trained on: question-answer pairs, who may be a negative of whom, and hard negatives.
+"""What a run is trained on: question-answer pairs, who may be a negative of whom, and batches of their graphs.
 
 ::
 
@@ -11,23 +11,44 @@ become further columns of the score matrix::
                  answers of the batch      hard negatives of the batch, each once
     question 0   own   a₁    a₂    a₃   |  h₀₁   h₀₂   h₁₁   …       every question meets those of the others, too,
     question 1   a₀    own   a₂    a₃   |  h₀₁   –     h₁₁   …       but none that is known to answer it (–)
+
+A batch and the share of each process, which has about as many nodes as any other::
+
+    graphs  [ B questions | B answers | H hard negatives ]
+              └────── nodes masked, edges dropped ─────┘
+    work    [ process 0      | process 1      | … ]
+              └ parts of at most ``node_budget`` nodes
+
+The tensors of all graphs are built once, in the folder of the run (``tensors-<16 digits>.mathamr``; the digits identify
+vocabulary, conditions and ids), and then memory-mapped. Validation batches have no noise, so their loss is comparable
+whatever is trained.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model.config.config import MathAMRConfig
-from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr._common.frames import listed
+from pyterrier_mathamr._common.running.processes import runs_within
+from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, MathAMRGraph, TensorStore, Vocabulary, collate
+
+from .config import MathAMRConfig
+from .errors import TrainingError
+from .loop import ProcessGroup
+from .networks import stream_tensors
+from .text_encoder import TextEncoder
 
 Pair = tuple[str, str]
 """Query id and docno of a right answer."""
@@ -227,3 +248,158 @@ class TrainingData:
     def validation_batches(self, config: MathAMRConfig, processes: int = 1) -> list[PairBatch]:
         """Cut the validation pairs into batches, always the same."""
         return [(batch, []) for batch in batches_of(self.held, config.training.batch_size * processes)]
+
+
+def augment(
+    batch: GraphBatch, mask_id: int, *, node_mask: float, edge_dropout: float, generator: torch.Generator
+) -> GraphBatch:
+    """Mask nodes and drop edges at random.
+
+    Each node that is not virtual becomes MASK with probability ``node_mask``; each edge between two nodes that are
+    not virtual is dropped with probability ``edge_dropout``. An edge and its inverse are two edges, dropped
+    independently.
+
+    Args:
+        batch: the graphs; it is not changed.
+        mask_id: vocabulary id of the MASK token.
+        node_mask: probability, 0 to 1.
+        edge_dropout: probability, 0 to below 1.
+        generator: the same seed gives the same batch.
+
+    Returns:
+        A new batch with the same retrieval nodes.
+    """
+    device = batch.nodes.device
+    drawn = torch.rand(batch.nodes.numel() + batch.edge_type.numel(), generator=generator).to(device)
+    for_nodes, for_edges = torch.split(drawn, [batch.nodes.numel(), batch.edge_type.numel()])
+    nodes = batch.nodes.masked_fill((for_nodes < node_mask) & ~batch.is_virtual, mask_id)
+    structural = batch.is_virtual[batch.edge_index].any(0)  # [e]
+    kept = structural | (for_edges >= edge_dropout)
+    return dataclasses.replace(
+        batch, nodes=nodes, edge_index=batch.edge_index[:, kept], edge_type=batch.edge_type[kept]
+    )
+
+
+class Graphs(Protocol):
+    """Graphs by id: a ``GraphStore`` or a mapping."""
+
+    def __getitem__(self, key: str, /) -> MathAMRGraph: ...
+
+    def __contains__(self, key: object, /) -> bool: ...
+
+
+class Tensors(Protocol):
+    """The tensors of graphs by id: a ``TensorStore``."""
+
+    def __getitem__(self, key: str, /) -> GraphTensors: ...
+
+    def get_many(self, ids: Sequence[str], /) -> list[GraphTensors]:
+        """Read graphs in the order of ``ids``."""
+        ...
+
+
+def require_graphs(names: Iterable[str], graphs: Graphs) -> None:
+    """Raise TrainingError if posts have no graph."""
+    if missing := [name for name in names if name not in graphs]:
+        posts = f"{len(missing)} post(s) of the pairs have no graph: {listed(missing)}"
+        raise TrainingError(f"{posts}. Build their graphs first.")
+
+
+def open_tensors(
+    folder: Path,
+    group: ProcessGroup,
+    names: Sequence[str],
+    graphs: Graphs,
+    vocabulary: Vocabulary,
+    config: MathAMRConfig,
+    text: TextEncoder | None = None,
+    verbose: bool = False,
+) -> TensorStore:
+    """Open the tensors of some graphs, after building them if necessary."""
+    conditions: list[str] = [config.formulas, config.virtual_nodes, config.auxiliary]
+    if config.text.features == "text":
+        conditions += [text.name if text else config.text.text_model]
+    if config.text.formula_vectors != "none":
+        conditions += [config.text.formula_vectors]
+    digest = hashlib.sha256(json.dumps([vocabulary.hash, conditions, list(names)]).encode()).hexdigest()
+    store = TensorStore(folder / f"tensors-{digest[:16]}.mathamr")
+
+    def build() -> None:
+        if store.built():
+            store.verify()  # a wrong index would spoil training or crash a GPU
+            return
+        made = stream_tensors(
+            (graphs[name] for name in names),
+            vocabulary,
+            config,
+            len(names),
+            verbose and group.rank == 0,
+            text,
+        )
+        TensorStore.build(store.path, zip(names, made, strict=True))
+
+    group.first(build)
+    return store
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """B pairs and H hard negatives.
+
+    Attributes:
+        pairs: the pairs of all processes.
+        others: the hard negatives.
+        graphs: all graphs, on the CPU, in the order of the module's drawing.
+        allowed: bool ``[B, B + H]``, which documents may be negatives of which questions.
+        parts: the graphs that this process encodes, in order.
+        rows: the number of rows that each process encodes.
+    """
+
+    pairs: list[Pair]
+    others: list[str]
+    graphs: GraphBatch
+    allowed: Tensor
+    parts: tuple[GraphBatch, ...]
+    rows: list[int]
+
+
+class BatchMaker:
+    """Makes batches under a configuration."""
+
+    def __init__(
+        self,
+        config: MathAMRConfig,
+        tensors: Tensors,
+        answers: Answers,
+        rank: int = 0,
+        processes: int = 1,
+    ) -> None:
+        self.config, self.tensors, self.answers = config, tensors, answers
+        self.rank, self.processes = rank, processes
+
+    def make(self, batch: PairBatch, noise: torch.Generator | None = None) -> Batch:
+        """Collate the graphs of a batch and divide the work."""
+        pairs, others = batch
+        names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
+        graphs, training = collate(self.tensors.get_many(names)), self.config.training
+        if noise is not None:
+            probabilities = {"node_mask": training.node_mask, "edge_dropout": training.edge_dropout}
+            graphs = augment(graphs, MASK_ID, **probabilities, generator=noise)
+        parts, rows = divide(graphs, training.node_budget, self.rank, self.processes)
+        return Batch(pairs, others, graphs, self.answers.allowed(pairs, others), parts, rows)
+
+
+def divide(
+    graphs: GraphBatch, budget: int | None, rank: int = 0, processes: int = 1
+) -> tuple[tuple[GraphBatch, ...], list[int]]:
+    """Divide graphs among processes, by nodes, and cut the share of this process into parts."""
+    ends = graphs.node_offsets[1:]  # [m]
+    total = int(ends[-1])
+    cuts = [0, *(int((ends <= total * i // processes).sum()) for i in range(1, processes)), len(graphs)]
+    rows = [int(graphs.offsets[cuts[i + 1]] - graphs.offsets[cuts[i]]) for i in range(processes)]
+    budget = total if budget is None else budget
+    if processes == 1 and total <= budget:
+        return (graphs,), rows
+    first, last = cuts[rank], cuts[rank + 1]
+    sizes = graphs.node_offsets.diff()[first:last].tolist()
+    return tuple(graphs.part(first + run.start, first + run.stop) for run in runs_within(sizes, budget)), rows

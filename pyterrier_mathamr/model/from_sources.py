@@ -10,15 +10,15 @@ from typing import Literal
 
 from pyterrier_mathamr.arqmath import LinkedQuestions, TrainingPairs, known_answers, linked_pairs, read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
-from pyterrier_mathamr.model.config.config import MathAMRConfig
-from pyterrier_mathamr.model.in_out import InOut, InOutOptions
-from pyterrier_mathamr.model.in_out.model import TreeCollection
-from pyterrier_mathamr.model.loop import is_first
-from pyterrier_mathamr.model.mathamr import MathAMR
-from pyterrier_mathamr.model.saving.saved_model import check_new_folder
-from pyterrier_mathamr.model.variants.text import TextEncoder
 from pyterrier_mathamr.store import move, writer_lock
 
+from .config import MathAMRConfig
+from .in_out import InOut, InOutOptions
+from .in_out.model import TreeCollection
+from .loop import is_first
+from .mathamr import MathAMR
+from .saving import check_new_folder
+from .text_encoder import TextEncoder
 from .trainer import Trainer
 
 Mining = Callable[[Path, Sequence[tuple[str, str]], Mapping[str, Iterable[str]]], Mapping[str, Sequence[str]]]

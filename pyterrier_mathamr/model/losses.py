@@ -16,12 +16,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
-from pyterrier_mathamr.model.config.config import MathAMRConfig
-from pyterrier_mathamr.model.encoder.maxsim import maxsim_matrix
-from pyterrier_mathamr.model.errors import ShapeError
-from pyterrier_mathamr.model.variants.score_weights import LearnedWeights
-
-from .batches import Batch
+from .config import MathAMRConfig
+from .encoder.maxsim import maxsim_matrix
+from .errors import ShapeError
+from .pairs import Batch
+from .score_weights import LearnedWeights
 
 
 def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The files of a model: ``config.json``, ``vocabulary.json.gz``, ``weights.safetensors``. Nothing is unpickled.
+"""Models on disk: where they are, their files, and equality by identity. Nothing is unpickled.
 
 ::
 
@@ -6,6 +6,8 @@
                           "vocabulary_file": <sha256 of the file>, "checksum": <of all of the above>}
     vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
     weights.safetensors  parameters and buffers of the encoder, float32 or float16
+
+Other models have a signed description of their own, such as ``marf.json``: format, options, and checksums of files.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -24,13 +26,129 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
-from pyterrier_mathamr.model.config.config import MathAMRConfig
-from pyterrier_mathamr.model.config.earlier import stored_options
-from pyterrier_mathamr.model.errors import ModelFileError
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, settled, signed, write_file
+
+from .config import MathAMRConfig, stored_options
+from .errors import ModelFileError, ModelNotFoundError
+
+HUB = "hf:"
+"""What the name of a model on the Hugging Face hub begins with."""
+
+BUNDLED = Path(__file__).parent.parent / "data" / "models"
+
+
+_REMOVED = {
+    "mathamr-plus-small": "it is no longer bundled, as it ranked below BM25 on topics that did not choose it. Take "
+    "mathamr-plus-mini, or mathamr-plus-text with a text encoder, and build again what was built with it, by `mathamr "
+    "index` or `mathamr build`",
+}
+
+
+def find_folder(name: str | Path) -> Path:
+    """Find a model's folder by bundled name, path or name on the hub."""
+    if str(name).startswith(HUB):
+        return _from_hub(str(name).removeprefix(HUB))
+    for folder in (Path(name), BUNDLED / name):
+        if (folder / CONFIG).is_file():
+            return folder
+    if advice := _REMOVED.get(str(name)):
+        raise ModelNotFoundError(str(name), advice)
+    bundled = ", ".join(bundled_models()) or "none is installed"
+    known = f"it is neither a folder with a {CONFIG} nor one of the bundled models ({bundled})"
+    raise ModelNotFoundError(
+        str(name), f"{known}. Give a bundled name, the path that save() wrote, or hf:organisation/name"
+    )
+
+
+def bundled_models() -> list[str]:
+    """List the models that come with the package."""
+    return sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
+
+
+def short_name(folder: Path) -> str:
+    """Return the shortest name of a model's folder that :func:`find_folder` reads: a bundled one by its name."""
+    return folder.name if folder.parent == BUNDLED else str(folder)
+
+
+def lasting_name(name: str | Path) -> str:
+    """Return a name that :func:`find_folder` reads in every current folder; a path may be relative to this one."""
+    return str(name) if str(name).startswith(HUB) else short_name(find_folder(name).absolute())
+
+
+def folder_name(folder: Path | None) -> str:
+    """Name a model's folder, or its place on the hub if it is in the cache of the hub."""
+    if folder is None:
+        return "unsaved"
+    place = folder.absolute()
+    if place.parent.name == "snapshots":  # the cache of the hub: models--organisation--name/snapshots/revision
+        return place.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return place.name
+
+
+def _from_hub(name: str) -> Path:
+    """Fetch the files of a model from the hub or its cache."""
+    hub = require("huggingface_hub", "hub")
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
+    except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
+        problem = str(error).strip().partition("\n")[0]
+        fix = "Check the name and the connection; without one, give the path of a copy"
+        raise ModelNotFoundError(HUB + name, f"it cannot be fetched ({problem}). {fix}") from error
+
+
+T = TypeVar("T")
+
+
+def read_description(path: Path, version: int, name: str, read: Callable[[dict[str, Any]], T]) -> T:
+    """Read a description that :func:`~pyterrier_mathamr.store.signed` wrote."""
+    try:
+        content = read_signed(path)
+        if content["format"] != version:
+            problem = f"model format {content['format']!r}, but this release reads {version}"
+            raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
+        return read(content)
+    except ModelFileError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError) as error:
+        raise ModelFileError(path, f"no {name} ({type(error).__name__}: {error})") from error
+
+
+def read_weights(path: Path, digest: str, description: str) -> dict[str, Tensor]:
+    """Read weights as float32."""
+    try:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise ModelFileError(path, f"the weights are not those that {description} names")
+        return {name: tensor.float() for name, tensor in load_tensors(data).items()}
+    except (OSError, SafetensorError) as error:
+        raise ModelFileError(path, f"it cannot be read ({error})") from error
+
+
+def sums_of(folder: Path) -> dict[str, str]:
+    """Return the sha256 of each file in a folder, by its path in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): file_sum(path).sha256 for path in files}
+
+
+def sum_faults(folder: Path, sums: Mapping[str, object]) -> Iterator[ModelFileError]:
+    """Compare the files in a folder with what :func:`sums_of` returned, and yield what is wrong."""
+    for name, wanted in sums.items():
+        try:
+            found = file_sum(folder / name).sha256
+        except (OSError, ValueError):
+            yield ModelFileError(folder / name, "the file is missing")
+            continue
+        if found != wanted:
+            yield ModelFileError(folder / name, "its content was changed since it was written")
+
+
+def other_shapes(path: Path, description: str) -> ModelFileError:
+    """Return the error of weights that are not those of a model's options."""
+    return ModelFileError(path, f"the weights are not of the names and shapes that {description} asks for")
+
 
 FORMAT_VERSION = 1
 OLDEST_READABLE_VERSION = 1
@@ -126,7 +244,7 @@ def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
     return vocabulary
 
 
-def read_weights(folder: Path, manifest: Manifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
+def read_network_weights(folder: Path, manifest: Manifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
     """Read the weights as float32 and check names and shapes, before anything is allocated, and values."""
     path = folder / WEIGHTS
     data = path.read_bytes()
@@ -220,3 +338,36 @@ def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
         return error
     reason = error.reason if isinstance(error, StoreError) else str(error)
     return ModelFileError(path, reason)
+
+
+class SavedModel:
+    """A model that can be saved: equality and hash by its identity, and a `repr` that opens it again where it can."""
+
+    _folder: Path | None
+    """Where it was opened; ``None`` if it was made or trained since."""
+
+    @property
+    def identity(self) -> str:
+        """Digest of all that determines what the model computes."""
+        raise NotImplementedError
+
+    def _opened_by(self) -> str | None:
+        """Return the arguments of ``from_pretrained`` that open the model; ``None`` if it is not saved."""
+        return None if self._folder is None else repr(short_name(self._folder))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SavedModel) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        name, arguments = type(self).__name__, self._opened_by()
+        return f"<{name} {self.identity[:12]}>" if arguments is None else f"{name}.from_pretrained({arguments})"
+
+
+def check_new_folder(path: str | Path, option: str = "path") -> Path:
+    """Return a path that a model is to be written to."""
+    if Path(path).exists():
+        raise ConfigError(option, str(path), "a folder that does not exist yet")
+    return Path(path)

@@ -24,19 +24,27 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.frames import listed
 from pyterrier_mathamr.graph import GraphBatch, Vocabulary
-from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder, TrainingState
-from pyterrier_mathamr.model.config.config import MathAMRConfig
-from pyterrier_mathamr.model.inputs.tensors import vocabulary_of
-from pyterrier_mathamr.model.loop import Prefetch, ProcessGroup, TrainingLoop, Validation, local_device
-from pyterrier_mathamr.model.mathamr import MathAMR
-from pyterrier_mathamr.model.variants.score_weights import trained_config
-from pyterrier_mathamr.model.variants.starting_weights import random_network, starting_weights
-from pyterrier_mathamr.model.variants.text import TextEncoder
 
-from .batches import Batch, BatchMaker
-from .data import PairBatch, Pairs, TrainingData, generator_of
-from .files import Graphs, Tensors, open_tensors, require_graphs
+from .checkpoints import EpochRecord, RunFolder, TrainingState
+from .config import MathAMRConfig
+from .loop import Prefetch, ProcessGroup, TrainingLoop, Validation, local_device
 from .losses import ContrastiveLoss, ValidationLoss, batch_loss, validation_loss
+from .mathamr import MathAMR
+from .networks import random_network, starting_weights, vocabulary_of
+from .pairs import (
+    Batch,
+    BatchMaker,
+    Graphs,
+    PairBatch,
+    Pairs,
+    Tensors,
+    TrainingData,
+    generator_of,
+    open_tensors,
+    require_graphs,
+)
+from .score_weights import trained_config
+from .text_encoder import TextEncoder
 
 
 class Trainer:

@@ -1,0 +1,517 @@
+"""The configuration of a model as one frozen, checked, storable value (MathAMR+, Tables 4.5 and 4.18).
+
+The options of the paper's model are those of `MathAMRConfig`; what goes beyond it is in groups. The annotation of an
+option is its rule: a ``Literal`` lists the values, ``Annotated`` carries a
+:class:`~pyterrier_mathamr._common.parameters.Rule`. Options of earlier releases are read where they have no effect.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
+from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
+
+StopBy = Literal["loss", "maxsim", "document"]
+Precision = Literal["float32", "bf16"]
+Features = Literal["lookup", "words", "text"]
+WordVectors = Literal["input", "encoded"]
+TextContext = Literal["windows", "alone", "passages"]
+FormulaVectors = Literal["none", "in-out-mini"]
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _weight(value: Any) -> bool:
+    return _finite(value) and value >= 0
+
+
+def _weights(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 3 and all(map(_weight, value))
+
+
+def _real(low: float, high: float = math.inf, *, open_low: bool = False, open_high: bool = False) -> Rule:
+    left = f"above {low:g}" if open_low else f"from {low:g}"
+    right = "" if high == math.inf else (f" and below {high:g}" if open_high else f" to {high:g}")
+    return Rule(
+        f"a number {left}{right}",
+        lambda value: (
+            _finite(value)
+            and (value > low if open_low else value >= low)
+            and (value < high if open_high else value <= high)
+        ),
+    )
+
+
+Count = Annotated[int, COUNT]
+Natural = Annotated[int, at_least(0)]
+MaybeCount = Annotated[int | None, COUNT.or_none()]
+_Pairs = Annotated[int, at_least(2)]
+_Share = Annotated[float, _real(0, 1)]
+_PartialShare = Annotated[float, _real(0, 1, open_high=True)]
+_Positive = Annotated[float, _real(0, open_low=True)]
+_NotNegative = Annotated[float, _real(0)]
+_Name = Annotated[str, Rule("the name or path of a model", lambda value: isinstance(value, str) and bool(value))]
+KindWeights = Annotated[
+    Literal["none", "learned"] | tuple[float, float, float],
+    Rule(
+        "'none', 'learned' or three numbers from 0",
+        lambda value: value in ("none", "learned") if isinstance(value, str) else _weights(value),
+    ),
+]
+DocumentBlend = Annotated[
+    Literal["none", "learned"] | float,
+    Rule("'none', 'learned' or a number from 0", lambda value: value in ("none", "learned") or _weight(value)),
+]
+
+
+class Options:
+    """A frozen dataclass whose values are checked."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name, rule in rules(type(self)).items():
+            value = getattr(self, name)
+            plain = tuple(value) if isinstance(value, list) else value.item() if hasattr(value, "item") else value
+            rule.check(name, plain)
+            object.__setattr__(self, name, plain)  # JSON and YAML have no tuples, and JSON no numbers of numpy
+
+
+_rules: dict[type, dict[str, Rule]] = {}
+
+
+def rules(cls: type) -> dict[str, Rule]:
+    """Return the rule of each option of a class by name, in order; a group of options has none."""
+    if cls not in _rules:
+        found = {name: _rule(hint) for name, hint in get_type_hints(cls, include_extras=True).items()}
+        _rules[cls] = {name: rule for name, rule in found.items() if rule}
+    return _rules[cls]
+
+
+def _rule(hint: Any) -> Rule | None:
+    if hint is bool:
+        return Rule("True or False", lambda value: isinstance(value, bool))
+    if get_origin(hint) is Literal:
+        return one_of(*get_args(hint))
+    return next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Rule)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreOptions(Options):
+    """Weights in the score of a query (not in the paper).
+
+    Numbers are kept in training; a trained model has numbers. In-batch training moves these few scalars slowly:
+    :func:`~pyterrier_mathamr.model.fit_score_weights` finds them for a trained model.
+
+    Attributes:
+        kind_weights: the weights of a query's formula, sentence and document rows in MaxSim: ``none`` for 1 each,
+            ``learned``, or three numbers.
+        document_blend: the weight of the product of the document vectors beside MaxSim: ``none``, ``learned``, or a
+            number.
+        kind_means: the best matches of a kind's rows count by their mean in place of their sum, so that a question of
+            many sentences does not outweigh its document vector.
+    """
+
+    kind_weights: KindWeights = "none"
+    document_blend: DocumentBlend = "none"
+    kind_means: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOptions(Options):
+    """Features from a pretrained text encoder (the paper's future work, section 6.2).
+
+    Attributes:
+        features: ``lookup``: a learned table of labels, as in the paper. ``words``: this table starts from the word
+            vectors of a text encoder, which is not needed after training. ``text``: the text of formulas (as LaTeX),
+            sentences and document goes through a text encoder, in training and in use.
+        text_model: name or path of a sentence-transformers model.
+        text_dimension: the width of its vectors.
+        text_context: with ``text``, what the encoder reads with a sentence. ``windows``: as many sentences as it
+            reads at a time; each piece is encoded once, a row is the mean over its pieces, the document over its
+            windows. ``alone``: nothing, each formula, sentence and document is a text, of which the beginning is
+            read. ``passages``: as ``alone``, and a sentence's vector is the mean of its own and its passage's
+            (consecutive sentences, up to 900 characters), the document's of its own and all its passages'.
+        text_residual: with ``text``, rows are the projected text vector plus, with a learned weight that starts at 0,
+            what the graph adds; otherwise text is only a part of the first states of virtual nodes. With ``layers=0``
+            only the projection is left, and with ``projection=text_dimension`` it starts as the identity.
+        word_vectors: with ``words``, means of the encoder's ``input`` embeddings of a label's pieces, or labels
+            ``encoded`` as texts.
+        word_residual: with ``words``, rows are projected sums of the label vectors of their nodes, weighted by inverse
+            document frequency at first, plus, with a learned weight that starts at 0, what the graph adds; see
+            :class:`~pyterrier_mathamr.model.WordBags`. With ``layers=0`` only the sums are left.
+        formula_vectors: with ``word_residual``, rows of formulas also start from the vectors of this bundled model of
+            In+Out, trained on formulas alone: the mean over the nodes of their graphs, projected to
+            ``projection`` numbers; neither is trained further.
+    """
+
+    features: Features = "lookup"
+    text_model: _Name = "all-MiniLM-L6-v2"
+    text_dimension: Count = 384
+    text_context: TextContext = "windows"
+    text_residual: bool = True
+    word_vectors: WordVectors = "input"
+    word_residual: bool = False
+    formula_vectors: FormulaVectors = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingOptions(Options):
+    """Training (MathAMR+, 3.4); the last two options are not in the paper, and 0 leaves each out.
+
+    Attributes:
+        node_mask: probability that a node's label is masked; virtual nodes never are.
+        edge_dropout: probability that an edge is dropped; edges of virtual nodes never are.
+        temperature: first value of the learnable τ.
+        normalise_scores: divide a query's scores by the number of its rows (equation 3.7).
+        beta: weight of MaxSim against the document loss (4.2); 1 leaves the document loss out.
+        batch_size: pairs, for each of the processes that train together.
+        node_budget: most nodes encoded at once, or ``None``. A larger batch is encoded in parts, each twice, which
+            bounds memory and leaves the loss unchanged. A graph is never cut.
+        stop_by: the validation loss that stops training and chooses the epoch: the whole ``loss`` as weighted by
+            ``beta``, or its ``maxsim`` or ``document`` part alone.
+        precision: of the encoder in training, ``float32``, or ``bf16`` (torch's autocast; weights, rows and loss stay
+            float32). For GPUs: a CPU gains nothing by it.
+        epochs: how many at most.
+        learning_rate: at the start of the cosine.
+        min_learning_rate: at its end.
+        weight_decay: of AdamW.
+        clip: largest norm of the gradient.
+        patience: epochs without a lower validation loss before training stops.
+        validation_share: share of the questions that is held out for validation.
+        seed: of everything that is random.
+        hard_negatives: wrong answers drawn for each pair and epoch from those given to ``Trainer.fit``.
+        first_epochs: epochs on the pairs given to ``Trainer.fit`` as ``first``, before those on ``pairs``.
+    """
+
+    node_mask: _Share = 0.1
+    edge_dropout: _PartialShare = 0.1
+    temperature: _Positive = 0.05
+    normalise_scores: bool = True
+    beta: _Share = 1.0
+    batch_size: _Pairs = 32
+    node_budget: MaybeCount = None
+    stop_by: StopBy = "loss"
+    precision: Precision = "float32"
+    epochs: Count = 7
+    learning_rate: _Positive = 1e-4
+    min_learning_rate: _NotNegative = 1e-5
+    weight_decay: _NotNegative = 1e-3
+    clip: _Positive = 1.0
+    patience: Count = 3
+    validation_share: _PartialShare = 0.1
+    seed: Natural = 42
+    hard_negatives: Natural = 0
+    first_epochs: Natural = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VocabularyOptions(Options):
+    """The labels and relations that have weights of their own.
+
+    Attributes:
+        vocabulary_size: most frequent node labels kept.
+        min_number_count: rarer numbers become one token.
+        min_role_count: rarer roles become one unknown relation. A few long posts and wide matrices have more than a
+            thousand roles of their own (``:snt100``, ``:op80``), each of which costs a matrix. The paper keeps all (1).
+    """
+
+    vocabulary_size: Count = 20_000
+    min_number_count: Count = 5
+    min_role_count: Count = 5
+
+
+_REMOVED: dict[str, Any] = {
+    "aggregation": "mean",
+    "bag_counts": "linear",
+    "bag_edges": 0,
+    "formula_contrast": 0.0,
+    "sentence_dropout": 0.0,
+    "subexpression": 0.0,
+    "text_concepts": False,
+    "text_rows": "all",
+    "unknown_labels": 0,
+}
+"""Options of earlier releases without effect (docs/ablations.md) or use, with the default that stored models have."""
+
+
+def without_removed(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out removed options that have their old default; another value is an error."""
+    for name, default in _REMOVED.items():
+        if options.get(name, default) != default:
+            raise ConfigError(name, options[name], f"{default!r}: the option is no longer in the package")
+    kept = {name: value for name, value in options.items() if name not in _REMOVED}
+    if "text_passages" in kept:  # the option that was text_context before there were windows
+        passages = kept.pop("text_passages")
+        if kept.get("features") == "text" or passages:
+            kept.setdefault("text_context", "passages" if passages else "alone")
+    return kept
+
+
+def stored_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete the options of a model that was stored before its text encoder could read windows."""
+    if options.get("features") == "text" and "text_context" not in options:
+        return {"text_passages": False, **options}
+    return dict(options)
+
+
+def check_together(config: MathAMRConfig) -> None:
+    """Refuse options that contradict each other: name one of the two and what the other leaves to choose."""
+    text, training, nodes = config.text, config.training, f"virtual_nodes={config.virtual_nodes!r}"
+    width = text.text_dimension
+    none, hierarchy = config.virtual_nodes == "none", config.virtual_nodes == "hierarchy"
+    bags, text_rows = text.word_residual, text.features == "text" and text.text_residual
+    contradictions = (
+        (none and training.beta != 1, "beta", f"1 with {nodes}, which has no document vector"),
+        (none and config.score.document_blend != "none", "document_blend", f"'none' with {nodes}"),
+        (config.auxiliary != "none" and not hierarchy, "auxiliary", f"'none' with {nodes}"),
+        (bags and text.features != "words", "word_residual", f"False with features={text.features!r}"),
+        (bags and not hierarchy, "word_residual", f"False with {nodes}"),
+        (text.formula_vectors != "none" and not bags, "formula_vectors", "'none' without word_residual"),
+        (
+            text.text_context != "windows" and text.features != "text",
+            "text_context",
+            f"'windows' with features={text.features!r}",
+        ),
+        (text_rows and config.projection > width, "projection", f"at most text_dimension={width}"),
+        (training.min_learning_rate > training.learning_rate, "min_learning_rate", "at most learning_rate"),
+    )
+    for wrong, name, allowed in contradictions:
+        if wrong:
+            raise ConfigError(name, getattr(config, name), allowed)
+
+
+Initialisation = Literal["zero", "random", "mean"]
+Learned = Literal["none", "embedding", "projection", "typed_projection"]
+
+_GROUPS: dict[str, type[Options]] = {
+    "score": ScoreOptions,
+    "text": TextOptions,
+    "training": TrainingOptions,
+    "vocabulary": VocabularyOptions,
+}
+_GROUP_OF = {name: group for group, cls in _GROUPS.items() for name in rules(cls)}
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class MathAMRConfig(Options):
+    """The paper's model, and what is added to it in groups; the defaults are those of the paper's experiments.
+
+    An option of a group can also be given, read and stored by its own name, without the group::
+
+        MathAMRConfig(layers=2, training=TrainingOptions(beta=0.3))
+        MathAMRConfig(layers=2, beta=0.3)      # the same: config.beta is config.training.beta
+
+    Attributes:
+        formulas: the formula trees in the graph (section 4.3.1).
+        virtual_nodes: ``hierarchy`` of formula, sentence and document nodes (3.2); ``none``: placeholders and sentence
+            roots stand for the post; ``global``: these and one node joined to all (4.3.2). The paper's "global VN,
+            single vector" is ``global`` with ``beta=0`` and a search by ``single_vector()``.
+        auxiliary: extra edges between sentence and formula virtual nodes (4.3.3).
+        initialisation: first value of a virtual node: zeros, Xavier-uniform, or the mean of its members (4.3.4).
+        learned: what is learned about it: nothing, the vector itself (added to the mean), one linear map, or one for
+            each kind of virtual node.
+        layers: R-GCN layers L; 0 leaves message passing out.
+        hidden: d of equation 3.1.
+        projection: d_p of equation 3.3.
+        bases: B of the basis decomposition, or ``None`` for a matrix of its own for each relation.
+        edge_attributes: each relation also has a learned vector, added to the normalised state of the source before
+            the relation's transformation; one table for all layers. The paper says that layers receive "learned edge
+            attribute vectors from a separate edge embedding table" (3.3.2) and not how they enter; this is the
+            reading that gives them an effect without changing the form of equation 2.4.
+        score: weights in the score.
+        text: features from a text encoder.
+        training: how the model is trained.
+        vocabulary: the labels and relations that have weights of their own.
+
+    Raises:
+        ConfigError: an option does not exist, has a value that it cannot have, or does not go with another.
+    """
+
+    formulas: FormulaMode
+    virtual_nodes: VirtualNodes
+    auxiliary: Auxiliary
+    initialisation: Initialisation
+    learned: Learned
+    layers: Natural
+    hidden: Count
+    projection: Count
+    bases: MaybeCount
+    edge_attributes: bool
+    score: ScoreOptions
+    text: TextOptions
+    training: TrainingOptions
+    vocabulary: VocabularyOptions
+
+    def __init__(
+        self,
+        /,
+        *,
+        formulas: FormulaMode = "both",
+        virtual_nodes: VirtualNodes = "hierarchy",
+        auxiliary: Auxiliary = "none",
+        initialisation: Initialisation = "zero",
+        learned: Learned = "embedding",
+        layers: int = 4,
+        hidden: int = 64,
+        projection: int = 32,
+        bases: int | None = 64,
+        edge_attributes: bool = True,
+        score: ScoreOptions | Mapping[str, Any] | None = None,
+        text: TextOptions | Mapping[str, Any] | None = None,
+        training: TrainingOptions | Mapping[str, Any] | None = None,
+        vocabulary: VocabularyOptions | Mapping[str, Any] | None = None,
+        **flat: Any,
+    ) -> None:
+        given = locals()  # the parameters by name
+        flat = without_removed(flat)
+        if unknown := sorted(set(flat) - set(_GROUP_OF)):
+            raise ConfigError("options", unknown, ", ".join([*rules(MathAMRConfig), *_GROUP_OF]))
+        for name in rules(MathAMRConfig):
+            object.__setattr__(self, name, given[name])
+        for name in _GROUPS:
+            changes = {option: value for option, value in flat.items() if _GROUP_OF[option] == name}
+            object.__setattr__(self, name, _group(name, given[name], changes))
+        self.__post_init__()
+        check_together(self)
+
+    if not TYPE_CHECKING:  # the package reads options by their groups
+
+        def __getattr__(self, name: str) -> Any:
+            """Read an option of a group by its own name."""
+            if name not in _GROUP_OF:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return getattr(getattr(self, _GROUP_OF[name]), name)
+
+    def __repr__(self) -> str:
+        return f"MathAMRConfig({', '.join(f'{name}={value!r}' for name, value in self.choices().items())})"
+
+    @classmethod
+    def paper_experiments(cls, **changes: Any) -> MathAMRConfig:
+        """Return the settings of the paper's experiments (Table 4.5), with changes by name."""
+        return cls.from_dict(changes)
+
+    @classmethod
+    def paper_benchmark(cls, **changes: Any) -> MathAMRConfig:
+        """Return the settings of the paper's benchmark run (Table 4.18), with changes by name.
+
+        They are those of the experiments with 256 bases, batches of 16, a learning rate of 5e-4 and β = 0.3.
+        """
+        return cls.from_dict({"bases": 256, "batch_size": 16, "learning_rate": 5e-4, "beta": 0.3, **changes})
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any]) -> MathAMRConfig:
+        """Build a configuration from options by name, flat or in groups; those not given keep their defaults.
+
+        Raises:
+            ConfigError: an option does not exist, has a value that it cannot have, or does not go with another.
+        """
+        return cls(**options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all options by name, flat: the form of stored models, which every release reads."""
+        options: dict[str, Any] = {}
+        for name, value in dataclasses.asdict(self).items():
+            options.update(value if name in _GROUPS else {name: value})
+        return options
+
+    @property
+    def essence(self) -> dict[str, Any]:
+        """The options by which models are told apart, as :meth:`choices`; a model keeps the identity that it had."""
+        found = self.choices()
+        if self.text.features == "text":
+            context = found.pop("text_context", "windows")
+            found |= {"windows": {"text_context": context}, "passages": {"text_passages": True}}.get(context, {})
+        return found
+
+    def choices(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults, flat; a later release with more options agrees."""
+        usual = MathAMRConfig().to_dict()
+        return {name: value for name, value in self.to_dict().items() if value != usual[name]}
+
+    @classmethod
+    def from_json(cls, text: str) -> MathAMRConfig:
+        """Read what :meth:`to_json` wrote, or any JSON object of options.
+
+        Raises:
+            ConfigError: the text is no JSON object, or an option is refused.
+        """
+        try:
+            options = parse_json(text)
+        except ValueError as error:
+            raise ConfigError("configuration", text[:80], f"a JSON object ({error})") from error
+        if not isinstance(options, dict):
+            raise ConfigError("configuration", options, "a JSON object")
+        return cls.from_dict(options)
+
+    @classmethod
+    def from_yaml(cls, text: str) -> MathAMRConfig:
+        """Read options from YAML, one ``name: value`` a line, or in groups.
+
+        Raises:
+            ConfigError: the text is no YAML mapping, or an option is refused.
+        """
+        import yaml
+
+        try:
+            options = yaml.safe_load(text)
+        except (yaml.YAMLError, RecursionError) as error:
+            raise ConfigError("configuration", text[:80], f"a YAML mapping ({error})") from error
+        if not isinstance(options, dict):
+            raise ConfigError("configuration", options, "a YAML mapping")
+        return cls.from_dict(_numbers(options))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> MathAMRConfig:
+        """Read options from a file: YAML where its name ends in ``.yaml`` or ``.yml``, else JSON.
+
+        Raises:
+            ConfigError: the file does not hold options, or one is refused.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        return cls.from_yaml(text) if Path(path).suffix in (".yaml", ".yml") else cls.from_json(text)
+
+    def to_json(self) -> str:
+        """Write all options as JSON, one a line; the same configuration has the same text."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+    def replace(self, **changes: Any) -> MathAMRConfig:
+        """Return a copy with other values for some options, flat or in groups, checked again."""
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return type(self)(**{**own, **changes})
+
+
+def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
+    """Make a group from what was given for it and the options given by their own names."""
+    cls = _GROUPS[name]
+    if isinstance(given, cls):
+        given = {option: getattr(given, option) for option in rules(cls)}
+    elif not isinstance(given, Mapping | None):
+        raise ConfigError(name, given, f"{cls.__name__}(…) or a mapping of options")
+    options = {**without_removed(given or {}), **changes}
+    if unknown := sorted(set(options) - set(rules(cls))):
+        raise ConfigError(f"options of {name}", unknown, ", ".join(rules(cls)))
+    return cls(**options)
+
+
+def _numbers(value: Any) -> Any:
+    """Read ``1e-4`` as a number, which is a string in YAML 1.1."""
+    if isinstance(value, dict):
+        return {str(name): _numbers(item) for name, item in value.items()}
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value

