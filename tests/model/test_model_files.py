@@ -18,8 +18,9 @@ from pyterrier_mathamr.model import (
     ModelError,
     ModelFileError,
     ModelNotFoundError,
+    saving,
 )
-from pyterrier_mathamr.model.saving import files, model_faults, places
+from pyterrier_mathamr.model.saving import model_faults
 from pyterrier_mathamr.store import WriteError
 
 
@@ -183,7 +184,7 @@ def test_a_model_of_the_first_release_opens_and_is_verified(folder) -> None:
 def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
     (tmp_path / "mini").mkdir()
     (tmp_path / "mini" / "config.json").write_text("{}")
-    monkeypatch.setattr(places, "BUNDLED", tmp_path)
+    monkeypatch.setattr(saving, "BUNDLED", tmp_path)
     with pytest.raises(ModelNotFoundError, match=r"no model 'maxi'.*\(mini\)"):
         MathAMR.from_pretrained("maxi")
     (tmp_path / "empty").mkdir()
@@ -223,7 +224,7 @@ def test_a_bundled_model_is_shown_by_its_name() -> None:
 
 def test_a_bundled_model_is_found_by_name(folder, tmp_path, monkeypatch, model) -> None:
     shutil.copytree(folder, tmp_path / "models" / "mine")
-    monkeypatch.setattr(places, "BUNDLED", tmp_path / "models")
+    monkeypatch.setattr(saving, "BUNDLED", tmp_path / "models")
     assert MathAMR.from_pretrained("mine") == model
 
 
@@ -262,7 +263,7 @@ def test_an_unknown_format_names_the_formats_that_can_be_read(folder) -> None:
 
 def test_weights_of_another_shape_name_or_value_are_refused(model, folder, small, vocabulary) -> None:
     def write(weights) -> None:
-        data = files.pack_weights(weights)
+        data = saving.pack_weights(weights)
         content = json.loads((folder / "config.json").read_text())
         content["weights"] = __import__("hashlib").sha256(data).hexdigest()
         (folder / "config.json").write_text(json.dumps(content))

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
-from pyterrier_mathamr.model import EpochRecord, ModelFileError, ModelNotFoundError, TrainingError
+from pyterrier_mathamr.model import ModelFileError, ModelNotFoundError, TrainingError, Validation
 from pyterrier_mathamr.model.in_out.graphs import PAIRINGS, Condition
 from pyterrier_mathamr.store import UnfinishedJobError
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
@@ -75,11 +75,11 @@ def test_training_stops_early_with_the_best_weights(monkeypatch: pytest.MonkeyPa
     losses = iter([3.0, 2.0, 2.5, 2.0, 9.0])
     weights = []
 
-    def held_out(self: training.Training) -> float:
+    def held_out(self: training.FormulaTraining, _mean: float) -> Validation:
         weights.append(self._network["slt"].labels.weight.detach().clone())
-        return next(losses)
+        return Validation(*[next(losses)] * 2)
 
-    monkeypatch.setattr(training.Training, "_held_out_loss", held_out)
+    monkeypatch.setattr(training.FormulaTraining, "_validate", held_out)
     model = model_of(patience=2, epochs=9)
     assert len(model.fit(FORMULAS)) == 4
     assert np.array_equal(model._network["slt"].labels.weight.detach(), weights[1])
@@ -91,17 +91,17 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bytes(tmp_path: Path, monkeyp
     options = {"epochs": 4, "batch_size": 8, "learning_rate": 0.01, "held_out": 0.2}
     whole = model_of(**options)
     history = whole.fit(FORMULAS)
-    real = training.Training._epoch
+    real = training.FormulaTraining._epoch
 
-    def dying(self: training.Training, epoch: int) -> EpochRecord:
+    def dying(self: training.FormulaTraining, epoch: int) -> list:
         if epoch == 3:
             raise KeyboardInterrupt
         return real(self, epoch)
 
-    monkeypatch.setattr(training.Training, "_epoch", dying)
+    monkeypatch.setattr(training.FormulaTraining, "_epoch", dying)
     with pytest.raises(KeyboardInterrupt):
         model_of(**options).fit(FORMULAS, checkpoint=tmp_path / "run")
-    monkeypatch.setattr(training.Training, "_epoch", real)
+    monkeypatch.setattr(training.FormulaTraining, "_epoch", real)
     with pytest.raises(UnfinishedJobError, match="formulas"):
         model_of(**options).fit(FORMULAS[:9], checkpoint=tmp_path / "run")
     resumed = model_of(**options)
