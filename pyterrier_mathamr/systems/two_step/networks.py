@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import MathAMRError, require
-from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
-from pyterrier_mathamr.model.config import Count, MaybeCount, Natural
-from pyterrier_mathamr.model.encoder.batching import choose_device
-from pyterrier_mathamr.model.errors import ModelFileError
-from pyterrier_mathamr.model.saving import sum_faults, sums_of
-from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
+from pyterrier_mathamr.model import ModelFileError, TrainingLoop, Validation
+from pyterrier_mathamr.model.config.options import Count, MaybeCount, Natural
+from pyterrier_mathamr.model.inputs.devices import choose_device
+from pyterrier_mathamr.model.saving.description import sum_faults, sums_of
+from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
+from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, read_saved, reason_of, write_saved
 from pyterrier_mathamr.systems.language_models import SavedOptions, find_checkpoint, mixed
 
@@ -56,17 +56,8 @@ def load_network(name: str | Path, kind: Kind, max_length: int, device: str | No
     return network
 
 
-def save_network(network: Any, folder: str | Path, description: Mapping[str, object]) -> None:
-    """Write a language model and what the search must know of it."""
-    folder = Path(folder)
-    (folder / DESCRIPTION).unlink(missing_ok=True)  # a model that is written half is none
-    with _quiet():
-        network.save_pretrained(str(folder), create_model_card=False)
-    write_saved(folder / DESCRIPTION, str(description["model"]), {**description, "files": sums_of(folder)})
-
-
 def read_description(folder: str | Path, model: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """Read what :func:`save_network` wrote beside a language model."""
+    """Read what :meth:`TwoStepModel.save` wrote beside a language model."""
     path = Path(folder) / DESCRIPTION
     try:
         content = read_saved(path, model)
@@ -91,16 +82,38 @@ def two_step_faults(folder: Path) -> Iterator[MathAMRError]:
     yield from sum_faults(folder, sums)
 
 
-class WeightsDigest:
-    """The digest of a network's weights, taken again only after one of them was written."""
+class TwoStepModel:
+    """A language model of the search, in a folder with what the search must know of it.
 
-    def __init__(self) -> None:
+    Attributes:
+        network: a model of sentence-transformers.
+        form: of the texts that it reads.
+    """
+
+    def __init__(self, network: Any, form: str) -> None:
+        self.network, self.form = network, form
         self._stamp: tuple[object, ...] = ()
         self._digest, self._weights = "", list[Any]()
 
-    def of(self, network: Any, said: str) -> str:
-        """Return 32 hexadecimal digits."""
-        weights = sorted(network.state_dict(keep_vars=True).items())
+    def _described(self) -> dict[str, Any]:
+        """Return the options, in the order of their constructor."""
+        raise NotImplementedError
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder."""
+        folder, name = Path(folder), type(self).__name__
+        (folder / DESCRIPTION).unlink(missing_ok=True)  # a model that is written half is none
+        with _quiet():
+            self.network.save_pretrained(str(folder), create_model_card=False)
+        write_saved(folder / DESCRIPTION, name, {"model": name, **self._described(), "files": sums_of(folder)})
+
+    def identity(self) -> str:
+        """Return the digest of the weights and of what is read, by which an index recognises its model.
+
+        The weights are hashed again only after one of them was written.
+        """
+        said = " ".join(map(str, self._described().values()))
+        weights = sorted(self.network.state_dict(keep_vars=True).items())
         written = [(id(value), value._version, value.data_ptr(), value.dtype) for _, value in weights]
         if (said, *written) != self._stamp:
             digest = hashlib.sha256(said.encode())
@@ -108,7 +121,7 @@ class WeightsDigest:
                 digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
             self._stamp, self._digest = (said, *written), digest.hexdigest()[:32]
             self._weights = [value for _, value in weights]  # kept, so that no other tensor gets their ids
-        return self._digest
+        return f"{type(self).__name__.lower()}:{self._digest}"
 
 
 @contextmanager
@@ -266,37 +279,33 @@ def fit_network(
     verbose: bool = False,
 ) -> list[Epoch]:
     """Train a language model; it ends with the weights of the epoch that was best on held-out pairs, else the last."""
-    found: list[Epoch] = []
-    best: tuple[float, dict[str, Tensor]] | None = None
-    with torch.random.fork_rng():
-        torch.manual_seed(options.seed)
-        random = np.random.default_rng(options.seed)
-        trained = _trained(network, options.layers)
-        optimizer = torch.optim.AdamW(trained, lr=options.learning_rate)
-        schedule: torch.optim.lr_scheduler.LambdaLR | None = None
-        for epoch in range(options.epochs):
-            steps = batches(random)
-            schedule = schedule or _schedule(optimizer, options, len(steps))
-            losses = []
-            network.train()
-            for number, batch in enumerate(progress(steps, f"epoch {epoch + 1}", "steps", verbose=verbose)):
-                loss = loss_of(batch, epoch * len(steps) + number)
-                optimizer.zero_grad(set_to_none=True)
-                if loss.requires_grad:  # a batch without a pair that counts has none
-                    loss.backward()  # type: ignore[no-untyped-call]
-                    torch.nn.utils.clip_grad_norm_(trained, _CLIP)
-                    optimizer.step()
-                schedule.step()
-                losses.append(float(loss.detach()))
-            network.eval()
-            held_out = None if validate is None else validate()
-            found.append(Epoch(float(np.mean(losses)) if losses else 0.0, held_out))
-            if held_out is not None and (best is None or held_out < best[0]):
-                best = held_out, {name: value.detach().clone() for name, value in network.state_dict().items()}
-    if best is not None:
-        network.load_state_dict(best[1])
+    random = np.random.default_rng(options.seed)  # of all epochs, in order
+
+    def numbered(epoch: int) -> list[tuple[int, B]]:
+        drawn = batches(random)
+        return list(enumerate(drawn, (epoch - 1) * len(drawn)))
+
+    def rate(epoch: int, i: int, steps: int) -> float:
+        """Raise the learning rate linearly, then let it fall to 0."""
+        step, total = (epoch - 1) * steps + i, max(1, options.epochs * steps)
+        warm_up = max(1, round(options.warm_up * total))
+        return options.learning_rate * min((step + 1) / warm_up, (total - step) / max(1, total - warm_up))
+
+    loop: TrainingLoop[tuple[int, B], tuple[int, B]] = TrainingLoop(
+        network,
+        torch.optim.AdamW(_trained(network, options.layers), lr=options.learning_rate),
+        numbered,
+        lambda batch: loss_of(batch[1], batch[0]),
+        epochs=options.epochs,
+        rate=rate,
+        clip=_CLIP,
+        validate=None if validate is None else lambda _mean: Validation(*[validate()] * 2),
+        seed=options.seed,
+        verbose=verbose,
+    )
+    history = loop.train().history
     network.requires_grad_(True)
-    return found
+    return [Epoch(of.loss, None if validate is None else of.validation_loss) for of in history]
 
 
 def _trained(network: Any, layers: int | None) -> list[Tensor]:
@@ -313,12 +322,3 @@ def _trained(network: Any, layers: int | None) -> list[Tensor]:
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name not in frozen)
     return [parameter for parameter in network.parameters() if parameter.requires_grad]
-
-
-def _schedule(optimizer: Any, options: FitOptions, steps: int) -> torch.optim.lr_scheduler.LambdaLR:
-    """Raise the learning rate linearly, then let it fall to 0."""
-    total = max(1, options.epochs * steps)
-    warm_up = max(1, round(options.warm_up * total))
-    return torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warm_up, (total - step) / max(1, total - warm_up))
-    )

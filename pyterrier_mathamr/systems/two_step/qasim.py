@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from torch import Tensor
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, ordered_by_score
-from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
+from pyterrier_mathamr._common.parameters import at_least, method, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
@@ -33,11 +33,10 @@ from .networks import (
     Kind,
     PairLosses,
     QuestionBatch,
-    WeightsDigest,
+    TwoStepModel,
     fit_network,
     load_network,
     read_description,
-    save_network,
 )
 from .texts import Form, Row, answer_text, question_text
 
@@ -164,16 +163,14 @@ class QASimScorer(Transformer):
 
     Args:
         qasim: the model.
-        batch_size: rows that a pipeline passes on at once.
         verbose: show progress.
     """
 
     label = "QASim"
-    checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
 
-    def __init__(self, qasim: QASim, *, batch_size: int = 256, verbose: bool = False) -> None:
+    def __init__(self, qasim: QASim, *, verbose: bool = False) -> None:
         super().__init__()
-        self.qasim, self.batch_size, self.verbose = qasim, batch_size, verbose
+        self.qasim, self.verbose = qasim, verbose
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking.
@@ -234,7 +231,7 @@ _BUDGET = 8_192  # tokens of a batch
 _TOLD = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form)), "max_length": TOKENS}
 
 
-class QASim:
+class QASim(TwoStepModel):
     """A model of question and answer whose score, 0 to 1, says how well the answer fits.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1 and eq.
@@ -258,7 +255,9 @@ class QASim:
     def __init__(self, network: Any, kind: Kind = "cross", form: Form = "raw") -> None:
         one_of(*get_args(Kind)).check("kind", kind)
         one_of(*get_args(Form)).check("form", form)
-        self.network, self.kind, self.form, self._digest = network, kind, form, WeightsDigest()
+        super().__init__(network, form)
+        self.form: Form = form
+        self.kind = kind
 
     @classmethod
     def new(
@@ -300,10 +299,8 @@ class QASim:
         told = read_description(folder, cls.__name__, _TOLD)
         return cls(load_network(folder, told["kind"], told["max_length"], device), told["kind"], told["form"])
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder."""
-        told = {"kind": self.kind, "form": self.form, "max_length": self.max_length}
-        save_network(self.network, folder, {"model": type(self).__name__, **told})
+    def _described(self) -> dict[str, Any]:
+        return {"kind": self.kind, "form": self.form, "max_length": self.max_length}
 
     @property
     def max_length(self) -> int:
@@ -380,13 +377,7 @@ class QASim:
                 found[members] = self._score(network, [pairs[i] for i in members])
         return found
 
-    def identity(self) -> str:
-        """Return the digest of the weights."""
-        return f"qasim:{self._digest.of(self.network, f'{self.kind} {self.form} {self.max_length}')}"
-
-    def scorer(self, *, batch_size: int = 256, verbose: bool = False) -> QASimScorer:
-        """Return the transformer that scores a ranking; see :class:`QASimScorer`."""
-        return QASimScorer(self, batch_size=batch_size, verbose=verbose)
+    scorer = method(QASimScorer)
 
     def _score(self, network: Any, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float64]:
         if self.kind == "cross":

@@ -33,12 +33,11 @@ from .networks import (
     InMixedPrecision,
     Pair,
     PairLosses,
-    WeightsDigest,
+    TwoStepModel,
     fit_network,
     load_network,
     random_batches,
     read_description,
-    save_network,
 )
 from .texts import Form, Row, View, question_text
 
@@ -101,7 +100,7 @@ _BUDGET = 8_192  # tokens of a batch
 _TOLD = {"view": one_of(*get_args(View)), "form": one_of(*get_args(Form)), "max_length": TOKENS}
 
 
-class QQSim:
+class QQSim(TwoStepModel):
     """A bi-encoder of questions: one vector of unit length for the title, or the head or tail of the body.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. There the
@@ -127,7 +126,9 @@ class QQSim:
     def __init__(self, network: Any, view: View = "title", form: Form = "raw") -> None:
         one_of(*get_args(View)).check("view", view)
         one_of(*get_args(Form)).check("form", form)
-        self.network, self.view, self.form, self._digest = network, view, form, WeightsDigest()
+        super().__init__(network, form)
+        self.form: Form = form
+        self.view = view
         network.tokenizer.truncation_side = "left" if view == "tail" else "right"
 
     @classmethod
@@ -166,10 +167,8 @@ class QQSim:
         told = read_description(folder, cls.__name__, _TOLD)
         return cls(load_network(folder, "bi", told["max_length"], device), told["view"], told["form"])
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder."""
-        told = {"view": self.view, "form": self.form, "max_length": int(self.network.max_seq_length)}
-        save_network(self.network, folder, {"model": type(self).__name__, **told})
+    def _described(self) -> dict[str, Any]:
+        return {"view": self.view, "form": self.form, "max_length": int(self.network.max_seq_length)}
 
     def text(self, row: Row) -> str:
         """Write what the model reads of a question; see :func:`~.texts.question_text`."""
@@ -236,10 +235,6 @@ class QQSim:
                 vectors = model.vectors([texts[i] for i in places])
             found[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
         return found
-
-    def identity(self) -> str:
-        """Return the digest of the weights and of what is read, by which an index recognises its model."""
-        return f"qqsim:{self._digest.of(self.network, f'{self.view} {self.form} {self.network.max_seq_length}')}"
 
     def query_encoder(self, *, verbose: bool = False) -> QuestionQueryEncoder:
         """Return the transformer that adds ``query_embs`` to topics; see :class:`QuestionQueryEncoder`."""
