@@ -62,6 +62,10 @@ _MOVED = {
 
 _RENAMED = {
     "CheckpointFormError": ("ModelFileError", "pyterrier_mathamr.model.errors", "ModelFileError"),
+    "ColBERTDocEncoder": ("model.DocEncoder", "pyterrier_mathamr.model", "DocEncoder"),
+    "ColBERTQueryEncoder": ("model.QueryEncoder", "pyterrier_mathamr.model", "QueryEncoder"),
+    "ColBERTTextScorer": ("model.TextScorer", "pyterrier_mathamr.model", "TextScorer"),
+    "QASimScorer": ("QASim.scorer()", f"{__name__}.two_step.qasim", "QASimScorer"),
     "post_text": ("math_tokens.post_text", f"{__name__}.math_tokens", "post_text"),
     **dict.fromkeys(
         ("ApproachZeroIndexer", "FormulaTreesIndexer", "InOutIndexer", "TangentCFTIndexer", "TangentIndexer"),

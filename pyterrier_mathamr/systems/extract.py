@@ -164,7 +164,7 @@ class CosineScorer(Transformer):
         Raises:
             MissingExtraError: sentence-transformers is not installed.
         """
-        check_texts(inp, self)
+        check_texts(inp, "ranking", self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         queries = distinct_queries(inp)

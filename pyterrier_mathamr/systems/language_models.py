@@ -6,25 +6,31 @@ Of a ranking, ``title`` and ``body`` are the topic's texts, ``html``, ``text`` a
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import pandas as pd
 import pyterrier as pt
 import torch
 
 from pyterrier_mathamr._common.errors import ConfigError, require
-from pyterrier_mathamr._common.frames import is_missing
-from pyterrier_mathamr.explain import Asked, AskedError, QueryRow, read_asked
-from pyterrier_mathamr.model.config import Options, rules
-from pyterrier_mathamr.model.encoder.batching import has_bfloat16
+from pyterrier_mathamr._common.frames import distinct_queries, is_missing
+from pyterrier_mathamr._common.parameters import one_of
+from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
+from pyterrier_mathamr.model import DocEncoder, PostRows, QueryEncoder, TextScorer
+from pyterrier_mathamr.model.config.options import Options, rules
 from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.saving import HUB
-from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
-from pyterrier_mathamr.posts import DOCUMENT_COLUMNS
+from pyterrier_mathamr.model.inputs.devices import has_bfloat16
+from pyterrier_mathamr.model.saving.places import HUB
+from pyterrier_mathamr.model.saving.saved_model import SavedModel
+from pyterrier_mathamr.model.transformers import Side
+from pyterrier_mathamr.model.variants.text_loading import SAFE_FILES, local_model
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
+from pyterrier_mathamr.sparse.index import document_post, query_post
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """What a language model computes in; ``auto`` is bfloat16 where the processor multiplies in it."""
@@ -85,26 +91,19 @@ def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision:
     return folder
 
 
-def check_documents(frame: pd.DataFrame, stage: pt.Transformer) -> None:
-    """Refuse rows without a column of posts, for ``stage``."""
+def check_texts(frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+    """Refuse a frame without the texts of its topics, of its documents or of both, for ``stage``."""
     with pt.validate.any(frame, context=stage) as validation:
-        for name in DOCUMENT_COLUMNS:
-            validation.columns(includes=[name])
-
-
-def check_queries(frame: pd.DataFrame, stage: pt.Transformer) -> None:
-    """Refuse rows without ``qid`` or the text of a topic, for ``stage``."""
-    with pt.validate.any(frame, context=stage) as validation:
-        for columns in QUERY_COLUMNS:
-            validation.columns(includes=["qid", *columns])
-
-
-def check_texts(frame: pd.DataFrame, stage: pt.Transformer) -> None:
-    """Refuse a ranking without the texts of topics or of documents, for ``stage``."""
-    with pt.validate.any(frame, context=stage) as validation:
-        for columns in QUERY_COLUMNS:
-            for name in TEXT_COLUMNS:
-                validation.result_frame(extra_columns=[*columns, name])
+        if side == "documents":
+            for name in DOCUMENT_COLUMNS:
+                validation.columns(includes=[name])
+        elif side == "queries":
+            for columns in QUERY_COLUMNS:
+                validation.columns(includes=["qid", *columns])
+        else:
+            for columns in QUERY_COLUMNS:
+                for name in TEXT_COLUMNS:
+                    validation.result_frame(extra_columns=[*columns, name])
 
 
 def read_texts(query: QueryRow, docno: str | None, label: str) -> Asked:
@@ -121,11 +120,82 @@ def text_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"docno": str(row["docno"]), **({name: row[name]} if name else {})}
 
 
-def of_document(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Leave out of a row of a ranking what is the query's."""
-    return {name: row[name] for name in ("docno", *TEXT_COLUMNS) if name in row}
+class TokenModel(SavedModel):
+    """A model of token rows of texts."""
+
+    @abstractmethod
+    def post_rows(
+        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+    ) -> TokenPosts:
+        """Return how the transformers encode the texts of a frame with this model."""
+
+    def doc_encoder(
+        self,
+        *,
+        device: str | None = None,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> DocEncoder:
+        """Return the transformer that encodes documents.
+
+        Args:
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            batch_size: documents that an indexing pipeline encodes together.
+            precision: ``auto`` is bfloat16 where the processor multiplies in it.
+            verbose: show progress.
+        """
+        return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, precision=precision)
+
+    def query_encoder(
+        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+    ) -> QueryEncoder:
+        """Return the transformer that encodes queries; see :meth:`doc_encoder`."""
+        return QueryEncoder(self, device=device, verbose=verbose, precision=precision)
+
+    def text_scorer(
+        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+    ) -> TextScorer:
+        """Return the transformer that scores the texts of a ranking without an index; see :meth:`doc_encoder`."""
+        return TextScorer(self, device=device, verbose=verbose, precision=precision)
 
 
-def of_documents(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out of a ranking what is the query's."""
-    return frame[[name for name in ("docno", *TEXT_COLUMNS) if name in frame.columns]]
+class TokenPosts(PostRows):
+    """Reads the posts of a frame for a model of token rows."""
+
+    def __init__(self, device: str | None, precision: Precision, verbose: bool) -> None:
+        one_of(*get_args(Precision)).check("precision", precision)
+        self.options: dict[str, Any] = {"device": device, "precision": precision, "verbose": verbose}
+
+    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+        """Refuse a frame without texts."""
+        check_texts(frame, side, stage)
+
+    def query_posts(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
+        """Read each distinct query, by qid."""
+        return {row["qid"]: query_post(row) for row in distinct_queries(frame).to_dict("records")}
+
+    def document_posts(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[Any], dict[Any, MathPost]]:
+        """Read each distinct document, by docno, and list the docno of each row."""
+        if of_ranking:  # without what is the query's
+            frame = frame[[name for name in ("docno", *TEXT_COLUMNS) if name in frame.columns]]
+        names: list[Any] = frame["docno"].tolist() if "docno" in frame.columns else list(range(len(frame)))
+        posts: dict[Any, MathPost] = {}
+        for name, row in zip(names, frame.to_dict("records"), strict=True):
+            if name not in posts:
+                posts[name] = document_post(row)
+        return names, posts
+
+    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
+        """Say what makes up the score of a document."""
+        label = f"{self.label} scorer"
+        asked = read_texts(query, docno, label)
+        frame = pd.DataFrame([{**asked.row, "qid": "explained"}])
+        document = document_post({name: asked.row[name] for name in ("docno", *TEXT_COLUMNS) if name in asked.row})
+        return Explanation.of(
+            asked.docno, self.parts(label, frame), Reading(query_post(asked.query_row())), Reading(document)
+        )
+
+    @abstractmethod
+    def parts(self, label: str, frame: pd.DataFrame) -> list[Part]:
+        """List the parts of the score of the document in a frame of one row; none for a blank query."""

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.model import RunFolder
-from pyterrier_mathamr.model.encoder.batching import choose_device
-from pyterrier_mathamr.model.saving import SavedModel, check_new_folder
-from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
+from pyterrier_mathamr.model.inputs.devices import choose_device
+from pyterrier_mathamr.model.saving.saved_model import check_new_folder
+from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
+from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
-from pyterrier_mathamr.systems.language_models import Precision, find_checkpoint
+from pyterrier_mathamr.systems.language_models import Precision, TokenModel, find_checkpoint
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
 from .checkpoints import form_of, load_checkpoint, read_options, write_description
-from .encoders import ColBERTDocEncoder, ColBERTQueryEncoder, ColBERTTextScorer
+from .encoders import ColBERTPosts
 from .network import (
     ColBERTOptions,
     ColBERTTexts,
@@ -53,7 +53,7 @@ better.
 """
 
 
-class ColBERT(SavedModel):
+class ColBERT(TokenModel):
     """Token rows of questions and answers, compared by MaxSim (Zhong, Xie and Lin, CLEF 2022; extra ``colbert``).
 
     A language model encodes each token of a text, formulas as math tokens; a projection takes each to ``d`` dimensions
@@ -297,9 +297,11 @@ class ColBERT(SavedModel):
         """
         return encode_texts(self._on(device), texts, side, precision=precision, verbose=verbose)
 
-    query_encoder = method(ColBERTQueryEncoder)
-    doc_encoder = method(ColBERTDocEncoder)
-    text_scorer = method(ColBERTTextScorer)
+    def post_rows(
+        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+    ) -> ColBERTPosts:
+        """Return how the transformers encode the texts of a frame with this model."""
+        return ColBERTPosts(self, device, precision, verbose)
 
     def _on(self, device: str | None) -> Any:
         """Move the network to a device."""

@@ -4,7 +4,7 @@
 
     context       options, what is read of a post, the frozen language model      network   what is trained
     training      pairs of formulas, then pairs of posts                          model     `MaRF`: all of this
-    transformers  posts in, views or scores out
+    encoders      posts in, views or scores out
     index         `MaRFIndex`: every view of every document; ranks by the mean over views
 """
 

@@ -33,7 +33,7 @@ from pyterrier_mathamr.index.transformers.scorer import MaxSimScorer
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 from pyterrier_mathamr.systems.errors import SystemsError
 
-from .transformers import view_parts
+from .encoders import view_parts
 
 if TYPE_CHECKING:
     from .model import MaRF

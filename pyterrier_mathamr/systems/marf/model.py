@@ -20,30 +20,21 @@ from typing import Any, Literal
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
-from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.saving import (
-    HUB,
-    WEIGHTS,
-    SavedModel,
-    check_new_folder,
-    other_shapes,
-    pack_weights,
-    read_description,
-    read_weights,
-    sum_faults,
-    sums_of,
-)
-from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
+from pyterrier_mathamr.model.saving.description import other_shapes, read_description, read_weights, sum_faults, sums_of
+from pyterrier_mathamr.model.saving.files import WEIGHTS, pack_weights
+from pyterrier_mathamr.model.saving.places import HUB
+from pyterrier_mathamr.model.saving.saved_model import check_new_folder
+from pyterrier_mathamr.model.variants.text_loading import BUNDLED_MODELS, without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed, write_file
-from pyterrier_mathamr.systems.language_models import Precision
+from pyterrier_mathamr.systems.language_models import Precision, TokenModel
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
 from .context import ContextEncoder, Formula, FormulaTokens, MaRFConfig, MaRFPost, formula_tokens
+from .encoders import MaRFPosts
 from .network import MaRFNetwork, View, formula_rows, fused_rows, set_maps
 from .training import MaRFRun, MaRFStep, MaRFTraining
-from .transformers import MaRFDocEncoder, MaRFQueryEncoder, MaRFTextScorer
 
 Preset = Literal["published", "mini"]
 
@@ -70,7 +61,7 @@ CONTEXT = "context"
 FORMAT_VERSION = 1
 
 
-class MaRF(SavedModel):
+class MaRF(TokenModel):
     """Token rows of a post, into which the rows of its formulas are fused (MaRF, Wang, Zheng and Kani).
 
     A frozen language model gives a row to each token of a post, E_c; a small transformer trained on formulas alone
@@ -208,9 +199,11 @@ class MaRF(SavedModel):
             write_file(folder / WEIGHTS, (packed,))
             write_file(folder / DESCRIPTION, (signed(content),))
 
-    doc_encoder = method(MaRFDocEncoder)
-    query_encoder = method(MaRFQueryEncoder)
-    text_scorer = method(MaRFTextScorer)
+    def post_rows(
+        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+    ) -> MaRFPosts:
+        """Return how the transformers encode the posts of a frame with this model."""
+        return MaRFPosts(self, device, precision, verbose)
 
     def fit(
         self,
