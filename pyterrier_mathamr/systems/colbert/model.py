@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.model import RunFolder
-from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.saving.saved_model import check_new_folder
-from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
-from pyterrier_mathamr.model.variants.text_loading import without_bars
+from pyterrier_mathamr.model.encoder.batching import choose_device
+from pyterrier_mathamr.model.saving import check_new_folder
+from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
 from pyterrier_mathamr.systems.language_models import Precision, TokenModel, find_checkpoint

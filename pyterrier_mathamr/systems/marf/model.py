@@ -21,11 +21,18 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.saving.description import other_shapes, read_description, read_weights, sum_faults, sums_of
-from pyterrier_mathamr.model.saving.files import WEIGHTS, pack_weights
-from pyterrier_mathamr.model.saving.places import HUB
-from pyterrier_mathamr.model.saving.saved_model import check_new_folder
-from pyterrier_mathamr.model.variants.text_loading import BUNDLED_MODELS, without_bars
+from pyterrier_mathamr.model.saving import (
+    HUB,
+    WEIGHTS,
+    check_new_folder,
+    other_shapes,
+    pack_weights,
+    read_description,
+    read_weights,
+    sum_faults,
+    sums_of,
+)
+from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed, write_file
 from pyterrier_mathamr.systems.language_models import Precision, TokenModel
