@@ -2,9 +2,15 @@
 
 ::
 
-    rows of a frame or a corpus ──reading──▶ posts ──(each system: terms)──▶ postings, texts ──index──▶ one part
-                                                                                 │
-                                    queries ──(each system: scores)──▶ ranking ◀─┘
+    posts ──index──▶ (each system: terms) ──▶ postings, texts: parts on disk
+                                                   │
+    queries ──▶ (each system: scores) ──▶ ranking ◀┘
+
+    tokens, bm25, bm25_search    words, symbols and pairs of neighbours
+    expressions/, tangent        formulas, stored once for equal trees
+
+``expressions/`` is more than Tangent needs: the indexes of formulas in :mod:`pyterrier_mathamr.systems` (Approach Zero,
+Tangent-CFT, In+Out, formula trees) are built, merged, resumed and searched by it, each with a payload of its own.
 """
 
 import lazy_loader

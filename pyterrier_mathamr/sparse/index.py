@@ -74,7 +74,7 @@ class SparseRetriever(Retriever):
         raise NotImplementedError
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what contributes to the score of a result."""
+        """Say what contributes to the score of a result; see :meth:`SparseIndex.explain`."""
         raise NotImplementedError
 
 
@@ -226,7 +226,17 @@ class SparseIndex(BuiltOnce):
         return self.retriever().transform_iter(inp)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what contributes to the score of a result: ``retriever().explain(query, docno)``."""
+        """Say what contributes to the score of a result: ``retriever().explain(query, docno)``.
+
+        Args:
+            query: a row with the query's columns, or a frame of one query. With the ``graph`` of the post the parts of
+                a formula's score name the formula that is found.
+            docno: the id of any document or formula of the index; by default the ``docno`` of the row.
+
+        Raises:
+            AskedError: the row has no query, or no result is named.
+            UnknownIdError: the index does not hold it.
+        """
         return self.retriever().explain(query, docno)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:

@@ -267,17 +267,7 @@ class TangentRetriever(FormulaRetriever):
         return total
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what the two trees of a formula contribute to its score.
-
-        Args:
-            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
-                name the formula that is found.
-            docno: the id of any formula of the index; by default the ``docno`` of the row.
-
-        Raises:
-            AskedError: the row has no query, or no formula is named.
-            UnknownIdError: the index does not hold the formula.
-        """
+        """Say what the two trees of a formula contribute to its score."""
         (asked, formula), snapshot = asked_formula(query, docno, self.label), self.tangent_index.snapshot()
         expression = snapshot.expressions_of([asked.docno])[0]
         row, latex = asked.formula()

@@ -71,6 +71,7 @@ _RENAMED = {
         ("ApproachZeroIndexer", "FormulaTreesIndexer", "InOutIndexer", "TangentCFTIndexer", "TangentIndexer"),
         ("ExpressionIndexer, which `index.indexer()` returns", "pyterrier_mathamr.sparse", "ExpressionIndexer"),
     ),
+    "NoModelError": ("SystemsError", f"{__name__}.errors", "SystemsError"),
     "with_question": ("threads.with_question()", f"{__name__}.threads.transformers", "WithQuestion"),
 }
 

@@ -12,6 +12,7 @@ from pyterrier_mathamr import Processes
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.store import UnfinishedJobError
+from pyterrier_mathamr.systems import ApproachZeroIndex, FormulaTrees
 
 POSTS = [
     {
@@ -32,10 +33,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse, "PART_BYTES", 40_000)
 
 
-def built(path: Path, posts: Any = POSTS, **options: Any) -> tuple[dict[str, bytes], list[str]]:
+def built(
+    path: Path, posts: Any = POSTS, kind: Any = TangentIndex, **options: Any
+) -> tuple[dict[str, bytes], list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        TangentIndex(path).indexer(**options).index(posts)
+        kind(path).indexer(**options).index(posts)
     return folder_bytes(path), sorted(str(warning.message) for warning in caught)
 
 
@@ -50,6 +53,13 @@ def test_two_processes_take_the_pairs_of_one(tmp_path: Path) -> None:
     assert built(tmp_path / "added", POSTS[60:], mode="append") == built(
         tmp_path / "added by two", POSTS[60:], mode="append", executor=Processes(2)
     )
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("kind", [ApproachZeroIndex, FormulaTrees])
+def test_every_index_of_formulas_is_built_by_processes_as_by_one(kind: Any, tmp_path: Path) -> None:
+    one = built(tmp_path / "one", POSTS[::3], kind=kind)
+    assert built(tmp_path / "two", POSTS[::3], kind=kind, executor=Processes(2)) == one
 
 
 @pytest.mark.usefixtures("small")

@@ -65,17 +65,7 @@ class _Scoring:
         return Constants(self.eta, self.b1, self.b2)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each path that a formula has in common with the query contributes to its score.
-
-        Args:
-            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
-                name the formula that is found.
-            docno: the id of any formula of the index; by default the ``docno`` of the row.
-
-        Raises:
-            AskedError: the row has no query, or no formula is named.
-            UnknownIdError: the index does not hold the formula.
-        """
+        """Say what each path that a formula has in common with the query contributes to its score."""
         (asked, formula), snapshot = asked_formula(query, docno, self.label), self.approach_zero_index.snapshot()
         rows, index = snapshot.expressions_of([asked.docno]), snapshot.expressions.payload
         pair = formula_trees([formula], self.store)[0]

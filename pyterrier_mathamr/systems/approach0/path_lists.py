@@ -56,13 +56,14 @@ import numpy.typing as npt
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.sparse.expressions import expression_fields, merging
 from pyterrier_mathamr.sparse.index import UNBOUNDED
-from pyterrier_mathamr.sparse.texts import read_texts, text_arrays, text_fields
+from pyterrier_mathamr.sparse.texts import ends_of, read_texts, text_arrays, text_fields
 from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows, ranges
 
 from .tree import FormulaPaths, Leaves, canonical_tree, formula_paths
 
 N = TypeVar("N", bound=np.generic)
 _MOST = np.iinfo(np.int32).max
+_OF_SECTORS, _OF_ENTRIES = ("paths", "widths"), ("symbols", "firsts", "counts", "operators")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,19 +89,9 @@ class Sectors:
         roots, of_roots = _taken(self.roots, rows)
         sectors, of_sectors = _taken(self.sectors, of_roots)
         entries, of_entries = _taken(self.entries, of_sectors)
-        return replace(
-            self,
-            roots=roots,
-            sectors=sectors,
-            paths=self.paths[of_sectors],
-            widths=self.widths[of_sectors],
-            entries=entries,
-            symbols=self.symbols[of_entries],
-            firsts=self.firsts[of_entries],
-            counts=self.counts[of_entries],
-            operators=self.operators[of_entries],
-            leaves=self.leaves[rows],
-        )
+        columns = {name: getattr(self, name)[of_sectors] for name in _OF_SECTORS}
+        columns |= {name: getattr(self, name)[of_entries] for name in _OF_ENTRIES}
+        return replace(self, roots=roots, sectors=sectors, entries=entries, leaves=self.leaves[rows], **columns)
 
 
 def joined(pieces: Sequence[Sectors]) -> Sectors:
@@ -108,17 +99,19 @@ def joined(pieces: Sequence[Sectors]) -> Sectors:
     keys, paths = _united([piece.path_keys for piece in pieces], [piece.paths for piece in pieces])
     symbol_names, symbols = _named([piece.symbol_names for piece in pieces], [piece.symbols for piece in pieces])
     operator_names, operators = _named([piece.operator_names for piece in pieces], [of.operators for of in pieces])
+    columns: dict[str, Any] = {
+        name: ends_of(_end_to_end([np.diff(getattr(piece, name)) for piece in pieces], np.int64))
+        for name in ("roots", "sectors", "entries")
+    }
+    for name in ("widths", "firsts", "counts"):
+        columns[name] = _end_to_end([getattr(piece, name) for piece in pieces], np.uint8)
+    leaves = _end_to_end([piece.leaves for piece in pieces], np.int32)
     return Sectors(
-        roots=_ends([np.diff(piece.roots) for piece in pieces]),
-        sectors=_ends([np.diff(piece.sectors) for piece in pieces]),
+        **columns,
         paths=paths,
-        widths=_end_to_end([piece.widths for piece in pieces], np.uint8),
-        entries=_ends([np.diff(piece.entries) for piece in pieces]),
         symbols=symbols,
-        firsts=_end_to_end([piece.firsts for piece in pieces], np.uint8),
-        counts=_end_to_end([piece.counts for piece in pieces], np.uint8),
         operators=operators,
-        leaves=_end_to_end([piece.leaves for piece in pieces], np.int32),
+        leaves=leaves,
         path_keys=keys,
         symbol_names=symbol_names,
         operator_names=operator_names,
@@ -155,14 +148,10 @@ def packed(formulas: Iterable[FormulaPaths]) -> Sectors:
                 entries.append(len(symbols))
             sectors.append(len(paths))
         roots.append(len(sectors) - 1)
-    order = np.array(list(keys), dtype=np.uint64)
-    ascending = np.argsort(order)
-    renumbered = np.empty(len(order), dtype=np.int32)
-    renumbered[ascending] = np.arange(len(order))
     raw = Sectors(
         roots=np.array(roots, dtype=np.int64),
         sectors=np.array(sectors, dtype=np.int64),
-        paths=renumbered[np.array(paths, dtype=np.int64)],
+        paths=np.array(paths, dtype=np.int32),
         widths=np.array(widths, dtype=np.uint8),
         entries=np.array(entries, dtype=np.int64),
         symbols=np.array(symbols, dtype=np.int32),
@@ -170,17 +159,17 @@ def packed(formulas: Iterable[FormulaPaths]) -> Sectors:
         counts=np.array(counts, dtype=np.uint8),
         operators=np.array(operators, dtype=np.int32),
         leaves=np.array(leaves, dtype=np.int32),
-        path_keys=order[ascending],
+        path_keys=np.array(list(keys), dtype=np.uint64),
         symbol_names=list(names),
         operator_names=list(marks),
     )
-    return joined([raw])  # names ascend
+    return joined([raw])  # keys and names ascend
 
 
 def _taken(ends: Rows, rows: Rows) -> tuple[Rows, Rows]:
     """Return the ends of some rows as neighbours, and what they own."""
     sizes = ends[rows + 1] - ends[rows]
-    return _ends([sizes]), ranges(ends[rows], sizes)
+    return ends_of(sizes), ranges(ends[rows], sizes)
 
 
 def _united(
@@ -210,11 +199,6 @@ def _named(
         renumbered[some] = [number_of[of[number]] for number in some]
         numbers.append(renumbered[each])
     return union, _end_to_end(numbers, np.int32)
-
-
-def _ends(sizes: Sequence[Array]) -> Rows:
-    ends: Rows = np.concatenate([[0], np.cumsum(_end_to_end(sizes, np.int64))]).astype(np.int64)
-    return ends
 
 
 def _end_to_end(arrays: Sequence[Array], dtype: type[N]) -> npt.NDArray[N]:
@@ -285,8 +269,7 @@ class PathLists:
         order = np.argsort(sectors.paths, kind="stable")  # stable: root ends stay ascending for each path
         roots = np.repeat(np.arange(len(sectors.sectors) - 1, dtype=np.int32), np.diff(sectors.sectors))
         found = np.bincount(sectors.paths, minlength=len(sectors.path_keys))
-        offsets = np.concatenate([[0], np.cumsum(found)]).astype(np.int64)
-        return cls(sectors, offsets, roots[order], sectors.widths[order])
+        return cls(sectors, ends_of(found), roots[order], sectors.widths[order])
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:

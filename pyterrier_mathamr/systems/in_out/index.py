@@ -128,15 +128,6 @@ class InOutRetriever(FormulaRetriever):
         """Say what each node of the query's graphs contributes to the score of a formula.
 
         With reciprocal rank fusion, which knows no nodes, the parts are the ranks by both graphs.
-
-        Args:
-            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
-                name the formula that is found.
-            docno: the id of any formula of the index; by default the ``docno`` of the row.
-
-        Raises:
-            AskedError: the row has no query, or no formula is named.
-            UnknownIdError: the index does not hold the formula.
         """
         (asked, formula), (snapshot, model) = asked_formula(query, docno, self.label), self.in_out_index.asked()
         vectors, expression = snapshot.expressions.payload, int(snapshot.expressions_of([asked.docno])[0])

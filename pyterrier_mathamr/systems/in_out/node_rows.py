@@ -28,6 +28,7 @@ from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.sparse.expressions import combined_runs, expression_fields, merging
 from pyterrier_mathamr.sparse.index import UNBOUNDED
+from pyterrier_mathamr.sparse.texts import ends_of
 from pyterrier_mathamr.store import Array, Field, Kind, Part, Rows
 
 Grid = npt.NDArray[np.int16]
@@ -79,7 +80,7 @@ class NodeRows:
         owned = np.concatenate([owner.view(np.uint8).reshape(-1, 4), rows.view(np.uint8)], axis=1)
         _, firsts = np.unique(owned.view(f"V{owned.shape[1]}").reshape(-1), return_index=True)
         sizes = np.bincount(owner[firsts].astype(np.int64), minlength=len(vectors))
-        return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), rows[firsts])
+        return cls(ends_of(sizes), rows[firsts])
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
