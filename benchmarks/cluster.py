@@ -113,10 +113,9 @@ def build(given: argparse.Namespace) -> None:
     from pyterrier_mathamr import GraphBuilder, GraphStore, MathAMR, MathAMRIndex, Processes, RayCluster
     from pyterrier_mathamr.arqmath import read_documents
     from pyterrier_mathamr.graph import build_store
-    from pyterrier_mathamr.index import index_documents
-    from pyterrier_mathamr.index.building import builder
+    from pyterrier_mathamr.index import index_documents, indexing
 
-    builder.PART_BYTES = given.part_bytes
+    indexing.PART_BYTES = given.part_bytes
     name, _, value = given.build.partition("=")
     executor: Any = Processes(int(value)) if name == "processes" else RayCluster(value)
     if name != "processes":

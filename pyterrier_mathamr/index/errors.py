@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRError
@@ -54,3 +55,40 @@ def check_model(path: Path | str, indexed: str | None, given: str | None) -> Non
 
 def _shown(name: str) -> str:
     return repr(name if len(name) <= 80 else name[:77] + "…")
+
+
+class PartsError(MathAMRIndexError):
+    """Some parts of an index did not answer, so there is no ranking.
+
+    Args:
+        paths: the parts.
+        reason: what happened, and what to do.
+    """
+
+    paths: Sequence[Path]
+    reason: str
+    template = "{shown}: {reason}."
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.paths = list(self.paths)
+
+    @property
+    def shown(self) -> str:
+        """The first few parts."""
+        return ", ".join(map(str, self.paths[:3])) + (", …" if len(self.paths) > 3 else "")
+
+
+class QdrantError(MathAMRIndexError):
+    """Qdrant does not answer, refuses a request or has lost points.
+
+    Args:
+        address: the server and the collection, or the folder and the collection.
+        reason: what happened during which request, and what to do.
+        status: the HTTP status of a refusal, 404 where there is no such collection of this package; 0 for others.
+    """
+
+    address: str
+    reason: str
+    status: int = 0
+    template = "{address}: {reason}."

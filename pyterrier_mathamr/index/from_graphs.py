@@ -13,9 +13,10 @@ from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.graph import GraphError, GraphStore
 from pyterrier_mathamr.store import META, Mode, file_fingerprint
 
-from .artifacts import MathAMRFormulaIndex, MathAMRIndex
-from .building.spreading import index_on
-from .sharded import ShardedIndex, filling
+from .indexes import MathAMRFormulaIndex, MathAMRIndex
+from .sharded.folder import filling
+from .sharded.index import ShardedIndex
+from .spreading import index_on
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.model import MathAMR  # loads torch

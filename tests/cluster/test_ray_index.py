@@ -15,8 +15,7 @@ from pyterrier_mathamr import (
     Processes,
     RayCluster,
 )
-from pyterrier_mathamr.index import index_documents
-from pyterrier_mathamr.index.building import builder
+from pyterrier_mathamr.index import index_documents, indexing
 from pyterrier_mathamr.store import job_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
@@ -36,7 +35,7 @@ def graphs(tmp_path_factory):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of some 30 documents, so that there are many; cut in the middle of batches."""
-    monkeypatch.setattr(builder, "PART_BYTES", 20_000)
+    monkeypatch.setattr(indexing, "PART_BYTES", 20_000)
 
 
 def built(graphs, path, executor, kind=MathAMRIndex, docnos=None):

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.index.building import builder
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, indexing
 
 
 def unit_rows(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -67,7 +66,7 @@ def part_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Closes the parts of both indexes after so many rows of ``d`` dimensions; none of that size is merged."""
 
     def cut(rows: int, d: int = 8) -> None:
-        monkeypatch.setattr(builder, "PART_BYTES", 4 * rows * d)
+        monkeypatch.setattr(indexing, "PART_BYTES", 4 * rows * d)
         for kind in (MathAMRIndex, MathAMRFormulaIndex):
             monkeypatch.setattr(kind, "KIND", replace(kind.KIND, part_bytes=4 * rows * d))
 

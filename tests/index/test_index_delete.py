@@ -7,7 +7,7 @@ from folder_bytes import folder_bytes
 from index_scans import search_exact
 
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.index.search import exact as exact_search
+from pyterrier_mathamr.index.search import folder
 from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.store import UnknownIdError
 
@@ -37,7 +37,7 @@ def pruned(request, part_rows, tmp_path, documents) -> tuple[MathAMRIndex, MathA
 def test_every_search_finds_what_an_index_without_the_deleted_finds(
     monkeypatch, pruned, topics, strategy, exact, codes_pay
 ):
-    monkeypatch.setattr(exact_search, "_codes_pay", lambda *of: codes_pay)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: codes_pay)
     frame = topics([3, 2, 5]).assign(query_document_weight=[0.5, -1.0, 0.0])
     for k in (1, 4, 9, 1000):
         found, plain = (getattr(index, strategy)(num_results=k, exact=exact)(frame) for index in pruned)

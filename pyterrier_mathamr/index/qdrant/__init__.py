@@ -2,20 +2,9 @@
 
 ::
 
-    index          QdrantIndex, QdrantFormulaIndex
-      │ transformers   retrievers and indexers
-      │   upload       entries → points, visible in one step
-      │   journal      what an interrupted upload has stored, and which may go on with it
-      │   search       lists of Qdrant → proven candidates → exact ranking
-      │ snapshot       the state of a collection as opened: vectors by request
+    index          QdrantIndex, QdrantFormulaIndex, their indexers
+      │ upload       entries → points, visible in one step; what an interrupted upload has stored
+      │ snapshot     the state of a collection as opened, a backend: lists of Qdrant → proven candidates → exact scores
       ▼
-    collection     points, metadata, and the alias of the two collections behind a name
-      ▼
-    connection     requests with retries
+    collection     points, metadata, the alias of the two collections behind a name; requests with retries
 """
-
-from .collection import CollectionOptions
-from .errors import QdrantCollectionError, QdrantError
-from .index import QdrantFormulaIndex, QdrantIndex
-
-__all__ = ["CollectionOptions", "QdrantCollectionError", "QdrantError", "QdrantFormulaIndex", "QdrantIndex"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -10,7 +10,8 @@ from typing import Any, Self
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import Counted, counted
 from pyterrier_mathamr._common.parameters import COUNT, at_least, method
-from pyterrier_mathamr.index.base import (
+from pyterrier_mathamr.index.errors import QdrantError
+from pyterrier_mathamr.index.indexes import (
     DocumentVectorIndex,
     FormulaVectorIndex,
     VectorIndex,
@@ -18,20 +19,88 @@ from pyterrier_mathamr.index.base import (
     example_folder,
     merged_model,
 )
+from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, Post
+from pyterrier_mathamr.store import Mode
 
-from .collection import Collection, CollectionOptions, point_id
-from .connection import Connection
-from .errors import QdrantCollectionError
+from .collection import Collection, CollectionOptions, Connection, point_id
 from .snapshot import QdrantSnapshot
-from .transformers import (
-    QdrantColBERTRetriever,
-    QdrantDocumentIndexer,
-    QdrantDocVNRetriever,
-    QdrantFormulaIndexer,
-    QdrantFormulaRetriever,
-    QdrantSingleVectorRetriever,
-)
-from .upload import discard, upload
+from .upload import Journal, discard, upload
+
+
+class QdrantIndexer(ArtifactIndexer):
+    """Sends entries as points; readers see them in one step at the end."""
+
+    def __init__(
+        self,
+        index: Any,
+        mode: Mode = "create",
+        *,
+        options: CollectionOptions | None = None,
+        model: str | None = None,
+        resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        super().__init__(index, mode, model=model, resume=resume, sources=sources, verbose=verbose, total=total)
+        self.options = options or CollectionOptions()
+        self._journal: Journal | None = None
+
+    def write(self, posts: Iterator[Post], model: str | None) -> None:
+        """Upload the entries of documents."""
+        entries = chain.from_iterable(post.entries for post in posts)
+        journal, self._journal = self._journal or (self._new_journal() if self.resume else None), None
+        upload(self._index.collection, self.mode, entries, self.options, model=model, journal=journal)
+
+    def _new_journal(self) -> Journal:
+        return Journal(self._index.collection, self.mode, self.fingerprint())
+
+
+class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
+    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``.
+
+    The options are those of :class:`QdrantIndexer`.
+    """
+
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
+        """Leave out of a corpus what an interrupted call has stored, so that it is not encoded again."""
+        if not self.resume:
+            yield from stream
+            return
+        self._journal = self._new_journal()
+        yield from self._journal.pending(stream, batch_size)
+
+
+class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
+    """Stores ``{docno, doc_embs, formula_ids}``: each formula with its own vector.
+
+    Args:
+        index: the index.
+        mode: and the others, as for :class:`QdrantIndexer`.
+        visual_ids: formula id to visual id; others get the empty string.
+    """
+
+    def __init__(
+        self,
+        index: Any,
+        mode: Mode = "create",
+        *,
+        visual_ids: Mapping[str, str] | None = None,
+        options: CollectionOptions | None = None,
+        model: str | None = None,
+        resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        shared: dict[str, Any] = {"resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        super().__init__(index, mode, options=options, model=model, **shared)
+        self.visual_ids = visual_ids
+        self._posts = self._formulas = 0
+
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
+        """Return the whole corpus: which posts are stored completely is not known from their formulas."""
+        return iter(stream)
 
 
 class QdrantBase(Counted, VectorIndex):
@@ -111,7 +180,7 @@ class QdrantBase(Counted, VectorIndex):
         index = cls(location, collection, **connection)
         for source in indexes:
             if type(source) is not cls:
-                raise QdrantCollectionError(source.path, f"only a {cls.__name__} can be merged here")
+                raise QdrantError(source.path, f"only a {cls.__name__} can be merged here")
         model = merged_model(index.path, indexes)
         entries = chain.from_iterable(source.snapshot().entries() for source in indexes)
         upload(index.collection, "create", entries, options or CollectionOptions(), model=model)
@@ -151,9 +220,6 @@ class QdrantIndex(DocumentVectorIndex, QdrantBase):
     """
 
     indexer = method(QdrantDocumentIndexer)
-    single_vector = method(QdrantSingleVectorRetriever)
-    doc_vn = method(QdrantDocVNRetriever)
-    colbert = retriever = method(QdrantColBERTRetriever)
 
 
 class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):
@@ -169,4 +235,3 @@ class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):
     """
 
     indexer = method(QdrantFormulaIndexer)
-    retriever = method(QdrantFormulaRetriever)

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyterrier_mathamr.index.building.entries import TEXTS, Entry
-from pyterrier_mathamr.index.protocols import Field, Numbers, Rows
+from pyterrier_mathamr.index.arrays import Candidates, ExactScores, Field, How, Numbers, Rows
+from pyterrier_mathamr.index.errors import QdrantError, QueryError
+from pyterrier_mathamr.index.parts import TEXTS, Entry
+from pyterrier_mathamr.index.search.maxsim import float32_error
+from pyterrier_mathamr.index.search.queries import NO_HITS, Hits, QueryBatch, exact_scores, rank
 from pyterrier_mathamr.store import UnknownIdError
 
 from .collection import BUILD, VECTORS, Collection, CollectionMeta, point_id
-from .errors import QdrantCollectionError
 
 PAGE = 256
 """Points asked for in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
 
 
 class QdrantSnapshot:
-    """A :class:`~..protocols.SearchableSnapshot` of a collection; points get numbers when they first occur."""
+    """A :class:`~..protocols.Backend` of a collection; points get numbers when they first occur."""
 
     def __init__(self, collection: Collection) -> None:
         meta = collection.read()
         if meta is None:
-            raise QdrantCollectionError(collection.address, "there is no such collection; build it with indexer()")
+            raise QdrantError(collection.address, "there is no such collection; build it with indexer()", 404)
         self.meta: CollectionMeta = meta
         self.collection = collection
         self.path = collection.address
@@ -56,20 +58,33 @@ class QdrantSnapshot:
                 self.ids.append(name)
         return np.array([self._numbers[name] for name in ids], dtype=np.int64)
 
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Candidates]:
+        """Find the best ``k`` documents of each query with their scores."""
+        return [Candidates(hits.numbers, hits.scores) for hits in search(self, queries, k, field, how)]
+
+    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
+        """Score some documents of each query exactly: float64 for each."""
+        return [exact_scores(self, queries.one(i), numbers, field) for i, numbers in enumerate(candidates)]
+
     def _retrieve(self, ids: Sequence[str], payload: Any, vectors: Any = False) -> Iterator[Any]:
         for start in range(0, len(ids), PAGE):
             page = ids[start : start + PAGE]
             yield from self.call("retrieve", "reading points", ids=page, with_payload=payload, with_vectors=vectors)
 
-    def find(self, docnos: Sequence[str]) -> Numbers:
-        """Return the number of each document."""
+    def look_up(self, docnos: Sequence[str]) -> Numbers:
+        """Look up the number of each document: -1 for one that is not in the collection."""
         ids = [point_id(docno) for docno in docnos]
         found = self._retrieve(list(dict.fromkeys(ids)), [BUILD])
         there = {str(point.id) for point in found if not self.meta.pending or point.payload[BUILD] != self.meta.pending}
-        unknown = [docno for docno, name in zip(docnos, ids, strict=True) if name not in there]
-        if unknown:
-            raise UnknownIdError(self.path, unknown)
-        return self.numbered(ids)
+        numbers: Numbers = np.where([name in there for name in ids], self.numbered(ids), -1).astype(np.int64)
+        return numbers
+
+    def find(self, docnos: Sequence[str]) -> Numbers:
+        """Return the number of each document."""
+        numbers = self.look_up(docnos)
+        if (unknown := np.flatnonzero(numbers < 0)).size:
+            raise UnknownIdError(self.path, [docnos[place] for place in unknown.tolist()])
+        return numbers
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
         """Return one text (``docno``, ``post_id`` …) of each point."""
@@ -99,7 +114,7 @@ class QdrantSnapshot:
 
     def _all_there(self, wanted: dict[int, None], found: dict[int, Any]) -> None:
         if any(number not in found for number in wanted):
-            raise QdrantCollectionError(self.path, "points vanished during the search; search again")
+            raise QdrantError(self.path, "points vanished during the search; search again")
 
     def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
         """Return the number of rows of each point in one field: int64 ``[m]``."""
@@ -132,3 +147,122 @@ class QdrantSnapshot:
                 yield Entry(tuple(str(point.payload[name]) for name in names), rows)
             if place is None:
                 return
+
+
+REQUESTED = 16
+"""Queries in one request."""
+
+
+class Listed(NamedTuple):
+    """One of Qdrant's lists: int64 numbers and float64 scores, best first."""
+
+    numbers: Numbers
+    scores: Any
+
+
+def search(
+    snapshot: QdrantSnapshot,
+    queries: QueryBatch,
+    k: int,
+    field: Field,
+    how: How,
+) -> list[Hits]:
+    """Find the best ``k`` documents of each query."""
+    if not snapshot.meta.dimensions:
+        return [NO_HITS] * len(queries)
+    asked = queries.last_rows() if field == "doc" else queries
+    ones = [asked.one(i) for i in range(len(asked))]
+    wanted = [_vectors(one, field) for one in ones]
+    hits: list[Hits | None] = [None] * len(ones)
+    limit = k + 16 if how.exact else k
+    left = list(range(len(ones)))
+    while left:
+        open_still = []
+        for start in range(0, len(left), REQUESTED):
+            some = left[start : start + REQUESTED]
+            answers = _ask(snapshot, [wanted[i] for i in some], limit, how)
+            for i, lists in zip(some, answers, strict=True):
+                if how.exact:
+                    hits[i] = _proven(snapshot, ones[i], lists, limit, k, field)
+                else:
+                    hits[i] = rank(snapshot, ones[i], _union(lists), k, field)
+                if hits[i] is None:
+                    open_still.append(i)
+        left, limit = open_still, limit * 2
+    return [found for found in hits if found is not None]
+
+
+def _vectors(query: QueryBatch, field: Field) -> list[tuple[Field, Any]]:
+    """Return the lists that one query requests: a field, and a vector or rows."""
+    if field == "doc":
+        return [("doc", query.rows[0].tolist())]
+    rows = query.rows.astype(np.float64)
+    if query.weights is not None:
+        if (query.weights < 0).any():
+            reason = (
+                "query_weights contains a negative weight, which scorer() and doc_vn() can search by, but not Qdrant"
+            )
+            raise QueryError(query.qids[0], reason)
+        rows = (rows * query.weights[:, None])[query.weights > 0]
+    lists: list[tuple[Field, Any]] = []
+    if len(rows):
+        lists.append(("all", rows.astype(np.float32).tolist()))
+    blend = 0.0 if query.document_weights is None else float(query.document_weights[0])
+    if blend or not lists:
+        lists.append(("doc", (blend * query.rows[-1].astype(np.float64)).astype(np.float32).tolist()))
+    return lists
+
+
+def _ask(
+    snapshot: QdrantSnapshot, wanted: Sequence[Sequence[tuple[Field, Any]]], limit: int, how: How
+) -> list[list[Listed]]:
+    """Request the lists of some queries at once."""
+    connection = snapshot.collection.connection
+    models, names = connection.models, VECTORS[snapshot.meta.layout]
+    params = None  # local mode searches exactly, and warns of parameters
+    if connection.remote:
+        whole = models.QuantizationSearchParams(ignore=True)
+        exact = models.SearchParams(exact=True, quantization=whole)
+        params = exact if how.exact else models.SearchParams(hnsw_ef=how.hnsw_ef, exact=False)
+    requests = [
+        models.QueryRequest(
+            query=vector,
+            using=names[field],
+            limit=limit,
+            params=params,
+            filter=snapshot.visible(),
+            with_payload=False,
+            with_vector=False,
+        )
+        for lists in wanted
+        for field, vector in lists
+    ]
+    answers = iter(snapshot.call("query_batch_points", "searching", requests=requests))
+    return [[_listed(snapshot, next(answers).points) for _ in lists] for lists in wanted]
+
+
+def _listed(snapshot: QdrantSnapshot, points: Sequence[Any]) -> Listed:
+    numbers = snapshot.numbered([str(point.id) for point in points])
+    return Listed(numbers, np.array([point.score for point in points], dtype=np.float64))
+
+
+def _union(lists: Sequence[Listed]) -> Numbers:
+    return np.unique(np.concatenate([of.numbers for of in lists]))
+
+
+def _proven(
+    snapshot: QdrantSnapshot, query: QueryBatch, lists: Sequence[Listed], limit: int, k: int, field: Field
+) -> Hits | None:
+    """Rank the best ``k`` documents; ``None`` where one outside the lists could be among them."""
+    whole = any(len(of.numbers) < limit for of in lists)  # a short list contains every document
+    error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
+    outside = -np.inf if whole else sum(float(of.scores[-1]) for of in lists) + error
+    candidates = _union(lists)
+    if len(lists) == 1 and len(lists[0].scores) > k:
+        floor = float(lists[0].scores[k - 1]) - 2 * error  # the k-th best scores at least this and the error more
+        if outside >= floor + error:
+            return None
+        candidates = lists[0].numbers[lists[0].scores >= floor]
+    hits = rank(snapshot, query, candidates, k, field)
+    proven = whole or (len(hits.scores) == k and np.float32(outside) < hits.scores[-1])  # scores are float32 numbers
+    return hits if proven else None

@@ -11,24 +11,95 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr.index.building.builder import warn_of_repeated
-from pyterrier_mathamr.index.building.content import check_values
-from pyterrier_mathamr.index.building.entries import TEXTS, Entry
-from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, check_model
-from pyterrier_mathamr.index.protocols import Numbers
-from pyterrier_mathamr.store import DuplicateIdError, ExistsError, Mode, UnfinishedJobError
+from pyterrier_mathamr.index.arrays import Numbers
+from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, QdrantError, check_model
+from pyterrier_mathamr.index.indexing import warn_of_repeated
+from pyterrier_mathamr.index.parts import TEXTS, Entry, check_values
+from pyterrier_mathamr.store import (
+    DuplicateIdError,
+    ExistsError,
+    Mode,
+    UnfinishedJobError,
+    changed_row,
+    differences,
+    row_fingerprint,
+)
 
 from .collection import BUILD, PRINT, SOURCE, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
-from .errors import QdrantError
-from .journal import Journal, extended
+
+
+class Journal:
+    """One call that can be continued.
+
+    Args:
+        collection: the collection.
+        mode: of the call.
+        fingerprint: what determines the vectors, beside the documents, as plain values.
+
+    Attributes:
+        left_out: the points of the documents that :meth:`pending` left out of the corpus.
+    """
+
+    def __init__(self, collection: Collection, mode: Mode, fingerprint: Mapping[str, Any]) -> None:
+        self.collection, self.mode = collection, mode
+        self.header: dict[str, Any] = json.loads(json.dumps({"mode": mode, **fingerprint}))
+        self.left_out: set[str] = set()
+        self._sources: dict[str, str] = {}
+
+    def interrupted(self, present: CollectionMeta | None) -> CollectionMeta | None:
+        """Return the metadata of the interrupted call that this one continues; ``None`` where there is none."""
+        base = extended(present, self.mode)
+        found = base or self.collection.read(self.collection.other_slot(present))
+        stopped = found is not None and (
+            found.pending or (found.job and base is None)
+        )  # or complete, but for the alias
+        if found is None or not stopped or not found.dimensions:
+            return None
+        kept = json.loads(found.job)[0] if found.job else {}
+        if kept != self.header:
+            raise UnfinishedJobError(self.collection.address, differences(kept, self.header))
+        return found.changed(pending=found.pending or found.build)
+
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
+        """Leave out of a corpus the batches of which every document is stored."""
+        found, records = self.interrupted(self.collection.read()), iter(stream)
+        while some := list(islice(records, batch_size)):
+            names = [str(record["docno"]) for record in some]
+            prints = {name: f"{row_fingerprint(of):016x}" for name, of in zip(names, some, strict=True)}
+            ids = {point_id(name): name for name in names}
+            stored = self.collection.stored(found.slot, list(ids), BUILD, SOURCE) if found else {}
+            done = {
+                name: stored[of][SOURCE]
+                for of, name in ids.items()
+                if found and of in stored and stored[of][BUILD] == found.pending and stored[of].get(SOURCE)
+            }
+            if changed := [name for name, source in done.items() if source != prints[name]]:
+                raise changed_row(self.collection.address, changed[0])
+            if len(done) < len(ids):
+                self._sources.update(prints)
+                yield from some
+                continue
+            if again := [name for of, name in ids.items() if of in self.left_out or names.count(name) > 1]:
+                raise DuplicateIdError(self.collection.address, again)
+            self.left_out.update(ids)
+
+    def source(self, docno: str) -> str:
+        """Return the fingerprint of a document of the corpus; an empty text where it is not known."""
+        return self._sources.pop(docno, "")
+
+
+def extended(present: CollectionMeta | None, mode: Mode) -> CollectionMeta | None:
+    """Return the collection that a call adds to; ``None`` where it fills a new one, as one without a width needs."""
+    return present if mode == "append" and present is not None and present.dimensions else None
+
 
 BATCH_NUMBERS = 1 << 18
 """Numbers sent in one request: 8,192 rows of 32, about 5 MB as JSON. A server reads at most 32 MB."""
@@ -133,7 +204,7 @@ class Upload:
             if self.journal is None:
                 with suppress(MathAMRError):  # the error that ended the call is the one to raise
                     self.take_back()
-            elif type(error) is QdrantError:
+            elif isinstance(error, QdrantError) and error.status != 404:
                 reason = f"{error.reason}; run the indexer again with resume=True to continue"
                 raise QdrantError(error.address, reason, error.status) from error
             raise

@@ -16,8 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from pyterrier_mathamr._common.running.resources import on_threads
-from pyterrier_mathamr.index.float16 import widened
-from pyterrier_mathamr.index.protocols import Numbers, Rows, Scores, StoredRows, Weights
+from pyterrier_mathamr.index.arrays import Numbers, Rows, Scores, StoredRows, Weights, widened
 
 from .queries import QueryBatch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.frames import MissingValueError, first_values
+from pyterrier_mathamr.index.arrays import Backend, ExactScores, Field, Numbers, Rows, Weights
 from pyterrier_mathamr.index.errors import QueryError, check_model
-from pyterrier_mathamr.index.protocols import Numbers, Rows, SearchableSnapshot, Weights
 
 MODEL_COLUMN = "query_model"
 """The identity of the model of ``query_embs``; compared with the index's where a frame has the column."""
@@ -80,7 +80,7 @@ class QueryBatch:
         return sums
 
 
-def query_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot, *, normalise: bool = False) -> QueryBatch:
+def query_batch(frame: pd.DataFrame, snapshot: Backend, *, normalise: bool = False) -> QueryBatch:
     """Read all distinct queries of a frame in order of appearance."""
     rows = query_rows(frame, snapshot)
     sizes = np.array([len(of) if normalise else 1 for of in rows.values()])
@@ -95,7 +95,7 @@ def query_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot, *, normalise:
     return _stacked(rows, weights, of_documents)
 
 
-def formula_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
+def formula_batch(frame: pd.DataFrame, snapshot: Backend) -> QueryBatch:
     """Read the vector of the formula that each distinct query asks for; queries without rows are left out."""
     rows = query_rows(frame, snapshot)
     ids, asked = first_values(frame, "query_formula_ids"), first_values(frame, "query_formula_id")
@@ -105,7 +105,7 @@ def formula_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBat
     return _stacked({qid: _formula_row(qid, of, ids[qid], asked[qid]) for qid, of in rows.items()})
 
 
-def query_rows(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> dict[str, Rows]:
+def query_rows(frame: pd.DataFrame, snapshot: Backend) -> dict[str, Rows]:
     """Read the rows of each distinct query that has any, float32 ``[q, d]``, in order of appearance."""
     values = first_values(frame, "query_embs")
     if missing := [qid for qid in dict.fromkeys(frame["qid"]) if qid not in values]:
@@ -117,7 +117,7 @@ def query_rows(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> dict[str, R
     return {qid: of for qid, of in rows.items() if len(of)}
 
 
-def check_query(qid: str, value: Any, snapshot: SearchableSnapshot) -> Rows:
+def check_query(qid: str, value: Any, snapshot: Backend) -> Rows:
     """Convert one query's embeddings to float32 rows of the index's width; they may be none."""
     try:
         rows = np.asarray(value, dtype=np.float32)
@@ -171,3 +171,65 @@ def _stacked(
     offsets = np.cumsum([0, *map(len, rows.values())], dtype=np.int64)
     stacked = np.concatenate(list(rows.values())) if rows else np.empty((0, 0), dtype=np.float32)
     return QueryBatch(stacked, offsets, weights, document_weights, tuple(rows))
+
+
+_ROWS = 1 << 13
+"""Rows gathered at once, which stay in the CPU's caches until they are multiplied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The best documents of one query: int64 numbers and float64 scores, best first, ties by docno."""
+
+    numbers: Numbers
+    scores: ExactScores
+
+
+NO_HITS = Hits(np.empty(0, dtype=np.int64), np.empty(0))
+
+
+def rank(snapshot: Backend, query: QueryBatch, numbers: Numbers, k: int, field: Field = "all") -> Hits:
+    """Score some documents exactly and return the best ``k``."""
+    return best_of(snapshot, numbers, exact_scores(snapshot, query, numbers, field), k)
+
+
+def best_of(snapshot: Backend, numbers: Numbers, scores: ExactScores, k: int) -> Hits:
+    """Return the best ``k`` of some scored documents."""
+    best = best_places(scores, k, lambda places: snapshot.texts("docno", numbers[places]))
+    return Hits(numbers[best], scores[best])
+
+
+def best_places(scores: ExactScores, k: int, docnos: Callable[[Numbers], list[str]]) -> Numbers:
+    """Find the best ``k`` of some documents: score descending, then docno ascending."""
+    places = np.arange(len(scores))
+    if len(scores) > k:
+        least = len(scores) - k
+        places = np.flatnonzero(scores >= np.partition(scores, least)[least])
+    ordered = places[np.argsort(-scores[places], kind="stable")]
+    equal = scores[ordered[1:]] == scores[ordered[:-1]]
+    if equal.any():
+        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        among = ordered[tied]
+        names = [docno.encode("utf-8", "surrogatepass") for docno in docnos(among)]
+        by_docno = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+        ordered[tied] = among[by_docno[np.argsort(-scores[among[by_docno]], kind="stable")]]
+    return ordered[:k]
+
+
+def exact_scores(snapshot: Backend, query: QueryBatch, numbers: Numbers, field: Field = "all") -> ExactScores:
+    """Score some documents against one query by ``model.exact_maxsim``, in bounded memory."""
+    from pyterrier_mathamr.model import exact_maxsim  # loads torch, which opening an index does not need
+
+    asked = query.last_rows() if field == "doc" else query
+    blend = None if asked.document_weights is None else float(asked.document_weights[0])
+    parts = [
+        exact_maxsim(asked.rows, *snapshot.rows(some, field), asked.weights, blend)
+        for some in pieces(snapshot, numbers, field)
+    ]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def pieces(snapshot: Backend, numbers: Numbers, field: Field) -> list[Numbers]:
+    """Cut documents into pieces whose vectors are read at once: of at most 8,192 rows, or one document."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(snapshot.lengths(numbers, field)) // _ROWS)) + 1
+    return [some for some in np.split(numbers, cuts) if len(some)]

@@ -2,36 +2,7 @@
 
 ::
 
-    ShardedIndex ── snapshot ──ask──▶ places ──▶ processes, actors ──▶ reader    one MathAMRIndex, opened where it is
-         │              │               all parts at once; a place that dies is started again
+    ShardedIndex ── snapshot ──ask──▶ places ──▶ processes, actors    one MathAMRIndex each, opened where it is
          │              └── merges the best of each part: score descending, docno ascending
-         ├── transformers    the exact strategies
-         └── manifest        the folder of the parts; joining writes it, building fills it
-    errors
+         └── folder      the parts and their manifest: built by `filling`, joined, read
 """
-
-from .building import filling
-from .errors import PartChangedError, PartDiedError, PartFailedError, PartsError, PartTimeoutError
-from .index import ShardedIndex
-from .transformers import (
-    ShardedColBERTRetriever,
-    ShardedDocVNRetriever,
-    ShardedMaxSimScorer,
-    ShardedRetriever,
-    ShardedSingleVectorRetriever,
-)
-
-__all__ = [
-    "PartChangedError",
-    "PartDiedError",
-    "PartFailedError",
-    "PartTimeoutError",
-    "PartsError",
-    "ShardedColBERTRetriever",
-    "ShardedDocVNRetriever",
-    "ShardedIndex",
-    "ShardedMaxSimScorer",
-    "ShardedRetriever",
-    "ShardedSingleVectorRetriever",
-    "filling",
-]

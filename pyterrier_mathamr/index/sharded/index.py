@@ -13,27 +13,17 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import Counted, counted, size_of
-from pyterrier_mathamr._common.parameters import COUNT, between, method
+from pyterrier_mathamr._common.parameters import COUNT, between
 from pyterrier_mathamr._common.running.processes import Processes
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster
-from pyterrier_mathamr.index.artifacts import MathAMRIndex
-from pyterrier_mathamr.index.base import DocumentVectorIndex, example_documents, example_folder
-from pyterrier_mathamr.index.building.entries import DType
-from pyterrier_mathamr.index.errors import MathAMRIndexError
+from pyterrier_mathamr.index.errors import MathAMRIndexError, PartsError
+from pyterrier_mathamr.index.indexes import DocumentVectorIndex, MathAMRIndex, example_documents, example_folder
+from pyterrier_mathamr.index.parts import DType
 from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults, member_faults
 
-from .errors import PartChangedError
-from .joining import join_parts
-from .manifest import PARTS, read_parts
-from .places import HerePlace, Place, Places
-from .processes import ProcessPlace
+from .folder import PARTS, join_parts, read_parts
+from .places import CHANGED, HerePlace, Place, Places, ProcessPlace
 from .snapshot import ShardedSnapshot
-from .transformers import (
-    ShardedColBERTRetriever,
-    ShardedDocVNRetriever,
-    ShardedMaxSimScorer,
-    ShardedSingleVectorRetriever,
-)
 
 
 class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[misc]
@@ -65,10 +55,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
     ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = PARTS.type, PARTS.format, PACKAGE
     path: Path
 
-    single_vector = method(ShardedSingleVectorRetriever)
-    doc_vn = method(ShardedDocVNRetriever)
-    colbert = retriever = method(ShardedColBERTRetriever)
-    scorer = method(ShardedMaxSimScorer)
+    APPROXIMATE = False
 
     def __init__(
         self,
@@ -162,7 +149,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         snapshot = ShardedSnapshot(self.path, paths, places)
         known = zip(identities, snapshot.states, paths, strict=True)
         if changed := [path for identity, state, path in known if identity not in (None, state.identity)]:
-            raise PartChangedError(changed)
+            raise PartsError(changed, CHANGED)
         return snapshot
 
     def close(self) -> None:
@@ -237,7 +224,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         """Return where the parts are searched."""
         numbered = {number: path.absolute() for number, path in enumerate(paths)}
         if isinstance(self.executor, RayCluster):
-            from .actors import ActorPlace, Nodes
+            from .places import ActorPlace, Nodes
 
             nodes = Nodes(self.executor)
             return [ActorPlace({number: path}, self.threads, nodes) for number, path in numbered.items()]

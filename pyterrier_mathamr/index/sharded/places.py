@@ -2,29 +2,169 @@
 
 ::
 
-    ask ──▶ a thread for each place ──▶ Place.call ──▶ Readers.answer      in a process, or in an actor
-                      ▲                     │ PlaceDiedError: started again, at most twice
+    ask ──▶ a thread for each place ──▶ Place.call ──▶ Readers.answer      here, in a process, or in an actor
+                      ▲                     │ WorkerDiedError: started again, at most twice
                       │                     ▼
              time limit: every place that still works is stopped, and a named error raised
+
+An actor of a Ray cluster runs on a node where its part lies, the one with the fewest parts of the index.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from .errors import PartDiedError, PartTimeoutError
-from .reader import Readers, Request
+import numpy as np
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.running.processes import limit_cores
+from pyterrier_mathamr._common.running.ray_cluster import OtherReleaseError, RayCluster, node_name
+from pyterrier_mathamr._common.running.worker import ONE_THREAD, Worker, WorkerDiedError
+from pyterrier_mathamr._version import __version__
+from pyterrier_mathamr.index.arrays import ExactScores, Field, How, Numbers
+from pyterrier_mathamr.index.errors import PartsError
+from pyterrier_mathamr.index.indexes import MathAMRIndex
+from pyterrier_mathamr.index.parts import DType
+from pyterrier_mathamr.index.search.folder import Snapshot
+from pyterrier_mathamr.index.search.queries import QueryBatch, rank
+from pyterrier_mathamr.store import META, NotBuiltError
+
+
+@dataclass(frozen=True, slots=True)
+class PartState:
+    """What one part says of itself.
+
+    Attributes:
+        identity: the checksum of its manifest.
+        numbers: of documents, deleted ones included: they are numbered from 0.
+        documents: those that are not deleted.
+        dimensions: the width of its rows; 0 while it has none.
+        model: the identity of the model of its vectors, where known.
+        dtype: how it stores rows.
+        max_norm: the length of its longest row, rounded up.
+        size: bytes of its files.
+    """
+
+    identity: str
+    numbers: int
+    documents: int
+    dimensions: int
+    model: str | None
+    dtype: DType
+    max_norm: float
+    size: int
+
+
+class Found(NamedTuple):
+    """The best documents of one query in one part: numbers, scores and docnos, best first, ties by docno."""
+
+    numbers: Numbers
+    scores: ExactScores
+    docnos: list[str]
+
+
+class PartReader:
+    """Answers the requests about one part. Each but :meth:`state` names the state that its numbers are of."""
+
+    def __init__(self, path: Path) -> None:
+        self._index = MathAMRIndex(path)
+
+    def answer(self, method: str, identity: str = "", *arguments: Any) -> Any:
+        """Call a method of this class, or else of the part's snapshot, if the part is as the caller knows it."""
+        snapshot = self._index.snapshot()
+        if method == "state":
+            return self.state(snapshot)
+        if snapshot.identity != identity:
+            raise PartsError([self._index.path], CHANGED)
+        if method in ("best", "in_order"):
+            return getattr(self, method)(snapshot, *arguments)
+        return getattr(snapshot, method)(*arguments)
+
+    def state(self, snapshot: Snapshot) -> PartState:
+        """Describe the part as it is now."""
+        meta = snapshot.meta
+        size = sum(part.meta.size for part in snapshot.parts)
+        counts = int(snapshot.bases[-1]), len(snapshot)
+        return PartState(snapshot.identity, *counts, meta.dimensions, meta.model, meta.dtype, snapshot.max_norm, size)
+
+    def best(self, snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, how: How) -> list[Found]:
+        """Find the best ``k`` documents of each query."""
+        found = []
+        for i, candidates in enumerate(snapshot.select(queries, k, field, how)):
+            hits = rank(snapshot, queries.one(i), candidates.numbers, k, field)
+            found.append(Found(hits.numbers, hits.scores, snapshot.texts("docno", hits.numbers)))
+        return found
+
+    def in_order(self, snapshot: Snapshot) -> Numbers:
+        """Return the documents that are not deleted, in the order of indexing."""
+        of_shards = zip(snapshot.shards, snapshot.bases.tolist(), strict=False)
+        return np.concatenate([np.empty(0, dtype=np.int64), *(shard.in_order() + base for shard, base in of_shards)])
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to the parts at one place.
+
+    Attributes:
+        method: of :class:`PartReader`.
+        arguments: by the number of the part.
+    """
+
+    method: str
+    arguments: Mapping[int, tuple[Any, ...]]
+
+
+class Readers:
+    """The parts at one place: of one process, or of one actor."""
+
+    def __init__(self, paths: Mapping[int, Path]) -> None:
+        self._paths = dict(paths)
+        self._readers = {number: PartReader(path) for number, path in paths.items()}
+
+    def answer(self, request: Request) -> dict[int, Any] | Exception:
+        """Answer for each part, or return the error of the first that has one."""
+        answers = {}
+        for number, arguments in request.arguments.items():
+            try:
+                answers[number] = self._readers[number].answer(request.method, *arguments)
+            except Exception as error:
+                return _portable(error, self._paths[number])
+        return answers
+
+
+def _portable(error: Exception, path: Path) -> Exception:
+    """Return the error that the caller sees in another process: this package's as they are, if they can go there."""
+    if not isinstance(error, MathAMRError):
+        return PartsError([path], f"{type(error).__name__}: {error!s:.500}")
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return PartsError([path], str(error))
+    return error
+
+
+CHANGED = (
+    "it was changed since the index in parts was opened or written. Search again; if that does not help, restore the "
+    "part, or write the manifest again by ShardedIndex.join"
+)
+_SLOW = "Search again, with a larger time_limit or a smaller batch_size if the parts are only slow"
+_DIED = (
+    "It may have run out of memory: use more parts, or fewer at once. A script needs `if __name__ == '__main__':` "
+    "around its work"
+)
 
 TRIES = 3
 """How often a place is asked, started again before each further time."""
-
-
-class PlaceDiedError(Exception):
-    """What searches the parts of a place has ended, or cannot be started; the text says how."""
 
 
 class Place(Protocol):
@@ -80,7 +220,8 @@ class Places:
             if late:
                 places = [asked[future] for future in late]
                 _end({future: asked[future] for future in late}, over)
-                raise PartTimeoutError([path for place in places for path in place.paths.values()], self.seconds)
+                paths = [path for place in places for path in place.paths.values()]
+                raise PartsError(paths, f"no answer within {self.seconds:g} s. {_SLOW}")
             answers: dict[int, Any] = {}
             for future in asked:
                 answer = future.result()
@@ -108,10 +249,12 @@ def _answer(place: Place, request: Request, over: threading.Event) -> dict[int, 
             break
         try:
             return place.call(request)
-        except PlaceDiedError as died:
+        except WorkerDiedError as died:
             reason = str(died)
             place.stop()
-    return PartDiedError(list(place.paths.values()), TRIES, reason)
+    return PartsError(
+        list(place.paths.values()), f"what searches this ended {TRIES} times during one request ({reason}). {_DIED}"
+    )
 
 
 def _end(asked: Mapping[Future[Any], Place], over: threading.Event) -> None:
@@ -122,3 +265,165 @@ def _end(asked: Mapping[Future[Any], Place], over: threading.Event) -> None:
         for future in waiting:
             asked[future].stop()
         _, waiting = wait(waiting, 0.1)
+
+
+class ProcessPlace:
+    """Some parts in a process of their own."""
+
+    def __init__(self, paths: Mapping[int, Path], threads: int) -> None:
+        self.paths, self._threads = dict(paths), threads
+        self._worker = Worker(_answer_in_process, one_thread=True)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, where there is one."""
+        return self._worker.pid
+
+    def call(self, request: Request) -> dict[int, Any] | Exception:
+        """Send a request to the process, and wait for its answer."""
+        return self._worker(tuple(self.paths.items()), self._threads, request)
+
+    def stop(self) -> None:
+        """Kill the process."""
+        self._worker.stop()
+
+
+def _answer_in_process(
+    paths: tuple[tuple[int, Path], ...], threads: int, request: Request
+) -> dict[int, Any] | Exception:
+    limit_cores(threads)
+    return _readers(paths).answer(request)
+
+
+@lru_cache(maxsize=1)
+def _readers(paths: tuple[tuple[int, Path], ...]) -> Readers:
+    return Readers(dict(paths))
+
+
+_ASKED = 20.0
+"""Seconds that nodes have to say what lies there, after one has said that the part does: one that died says nothing."""
+
+_AGAIN = 0.5
+
+
+class Nodes:
+    """The nodes of a cluster, and how many parts of one index are searched on each."""
+
+    def __init__(self, cluster: RayCluster) -> None:
+        self.cluster, self.ray = cluster, cluster.connect()
+        self._parts: Counter[str] = Counter()
+        self._choosing = threading.Lock()
+
+    def choose(self, path: Path) -> str:
+        """Choose a node where a part lies, and count it there."""
+        there = self._where(path)
+        if not there:
+            alive = sum(node["Alive"] for node in self.ray.nodes())
+            raise NotBuiltError(path, f"none of the {alive} nodes of {self.cluster.address} has a finished index there")
+        with self._choosing:
+            node = min(there, key=lambda node: (self._parts[node], node))
+            self._parts[node] += 1
+        return node
+
+    def leave(self, node: str) -> None:
+        """Count a part less on a node."""
+        with self._choosing:
+            self._parts[node] -= 1
+
+    def _where(self, path: Path) -> list[str]:
+        """Return the nodes that have a part."""
+        ray = self.ray
+        task = ray.remote(num_cpus=0, max_retries=0)(_there)
+        asked = {}
+        for node in ray.nodes():
+            if node["Alive"]:
+                asked[task.options(scheduling_strategy=on_node(node["NodeID"])).remote(str(path))] = node["NodeID"]
+        there: list[str] = []
+        waiting = list(asked)
+        while waiting:
+            ready, waiting = ray.wait(waiting, num_returns=1, timeout=_ASKED if there else None)
+            if not ready:
+                break
+            try:
+                if ray.get(ready[0]):
+                    there.append(asked[ready[0]])
+            except ray.exceptions.RayError:  # a node that ended meanwhile
+                continue
+        return there
+
+
+class ActorPlace:
+    """One part in an actor."""
+
+    def __init__(self, paths: Mapping[int, Path], threads: int, nodes: Nodes) -> None:
+        self.paths, self._threads, self._nodes = dict(paths), threads, nodes
+        self._running: tuple[Any, str] | None = None
+
+    @property
+    def node(self) -> str | None:
+        """The node where it runs, in Ray's name."""
+        running = self._running
+        return running[1] if running else None
+
+    def call(self, request: Request) -> dict[int, Any] | Exception:
+        """Send a request to the actor, and wait for its answer."""
+        ray, running = self._nodes.ray, self._running or self._start()
+        try:
+            waiting = [running[0].answer.remote(__version__, request)]
+            while not ray.wait(waiting, timeout=_AGAIN)[0]:
+                if self._running is not running:
+                    raise WorkerDiedError("it was stopped")
+            answer: dict[int, Any] | Exception = ray.get(waiting[0])
+        except ray.exceptions.RayError as error:
+            raise WorkerDiedError(f"node {running[1][:6]}: {str(error).strip().partition(chr(10))[0]}") from error
+        return answer
+
+    def stop(self) -> None:
+        """Kill the actor."""
+        running, self._running = self._running, None
+        if running:
+            self._nodes.leave(running[1])
+            ray = self._nodes.ray
+            if ray.is_initialized():  # otherwise it ended with the connection
+                with suppress(ray.exceptions.RayError):
+                    ray.kill(running[0])
+
+    def _start(self) -> tuple[Any, str]:
+        node = self._nodes.choose(next(iter(self.paths.values())))
+        needs = {"CPU": 0.0, **(self._nodes.cluster.resources or {})}
+        actor = self._nodes.ray.remote(Actor).options(
+            num_cpus=needs.pop("CPU"),
+            num_gpus=needs.pop("GPU", 0),
+            memory=needs.pop("memory", None),
+            resources=needs,
+            scheduling_strategy=on_node(node),
+            runtime_env={"env_vars": {name: os.environ.get(name, "1") for name in ONE_THREAD}},
+            max_restarts=0,
+        )
+        self._running = actor.remote(self.paths, self._threads), node
+        return self._running
+
+
+class Actor:
+    """What runs on the node: it answers requests about its parts."""
+
+    def __init__(self, paths: Mapping[int, Path], threads: int) -> None:
+        limit_cores(threads)
+        self._readers = Readers(paths)
+
+    def answer(self, release: str, request: Request) -> dict[int, Any] | Exception:
+        """Answer a request; another release might number or score otherwise."""
+        if release != __version__:
+            return OtherReleaseError(node_name(), __version__, release)
+        return self._readers.answer(request)
+
+
+def on_node(node: str) -> Any:
+    """Return Ray's strategy for what runs on one node, and nowhere else."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node, soft=False)
+
+
+def _there(path: str) -> bool:
+    return (Path(path) / META).is_file()

@@ -1,4 +1,9 @@
-"""The state of all parts as they were opened: documents are numbered from 0 through all of them."""
+"""The state of all parts as they were opened: documents are numbered from 0 through all of them.
+
+Each part finds its best ``k``; the best ``k`` of these are the best of all. The score of a document is computed from
+its own rows only, so it is the score that one index of all documents gives. Approximate search finds other documents in
+parts than in one index, and is refused.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from pyterrier_mathamr.index.building.entries import TEXTS, DType, Entry
+from pyterrier_mathamr.index.arrays import Candidates, ExactScores, Field, How, Numbers, Rows
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model
-from pyterrier_mathamr.index.protocols import ExactScores, Field, Numbers, Rows
-from pyterrier_mathamr.index.search.queries import QueryBatch
-from pyterrier_mathamr.index.search.ranking import Hits, best_places
-from pyterrier_mathamr.index.snapshot import IndexMeta
+from pyterrier_mathamr.index.parts import TEXTS, DType, Entry, IndexMeta
+from pyterrier_mathamr.index.search.queries import QueryBatch, best_places
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, ranges
 
-from .places import Places
-from .reader import Found, PartState
+from .places import Found, PartState, Places
 
 _READ = 1024
 
 
 class ShardedSnapshot:
-    """A :class:`~..protocols.SearchableSnapshot` whose parts are elsewhere."""
+    """A :class:`~..arrays.Backend` whose parts are elsewhere."""
 
     def __init__(self, path: Path, paths: Sequence[Path], places: Places) -> None:
         self.path, self.paths, self._places = path, tuple(paths), places
@@ -39,23 +41,14 @@ class ShardedSnapshot:
         """The number of documents that are not deleted."""
         return sum(state.documents for state in self.states)
 
-    def best(self, queries: QueryBatch, k: int, field: Field, device: str | None = None) -> list[Hits]:
-        """Find the best ``k`` documents of each query: the best of each part, merged."""
-        asked = queries.last_rows() if field == "doc" else queries
-        return self._merged(self._ask_all("best", asked, k, field, device), len(queries), k)
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Candidates]:
+        """Find the best ``k`` documents of each query with their scores: the best of each part, merged."""
+        found = self._ask_all("best", queries, k, field, how)
+        return [
+            self._merge({part: of_part[query] for part, of_part in found.items()}, k) for query in range(len(queries))
+        ]
 
-    def best_of(self, queries: QueryBatch, candidates: Sequence[Hits], k: int, field: Field = "all") -> list[Hits]:
-        """Rank some documents of each query by exact scores."""
-        numbers = [np.sort(hits.numbers) for hits in candidates]
-        cuts = [np.searchsorted(of, self.bases) for of in numbers]
-        arguments = {}
-        for part, base in enumerate(self.bases[:-1].tolist()):
-            own = [of[cut[part] : cut[part + 1]] - base for of, cut in zip(numbers, cuts, strict=True)]
-            if any(map(len, own)):
-                arguments[part] = (self.states[part].identity, queries, own, k, field)
-        return self._merged(self._places.ask("ranked", arguments), len(queries), k)
-
-    def scores(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field) -> list[ExactScores]:
+    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field) -> list[ExactScores]:
         """Score some documents of each query, int64 numbers in any order: float64 for each."""
         found = [np.empty(len(numbers)) for numbers in candidates]
         split = [self._by_part(numbers) for numbers in candidates]
@@ -64,7 +57,7 @@ class ShardedSnapshot:
             own = [of[part][1] for of in split]
             if any(map(len, own)):
                 arguments[part] = (state.identity, queries, own, field)
-        for part, of_queries in self._places.ask("scores", arguments).items():
+        for part, of_queries in self._places.ask("score", arguments).items():
             for scores, of, own in zip(found, split, of_queries, strict=True):
                 scores[of[part][0]] = own
         return found
@@ -147,11 +140,8 @@ class ShardedSnapshot:
         for part, answer in self._places.ask(method, wanted).items():
             yield split[part][0], answer
 
-    def _merged(self, found: Mapping[int, Sequence[Found]], queries: int, k: int) -> list[Hits]:
+    def _merge(self, found: Mapping[int, Found], k: int) -> Candidates:
         """Merge the best of each part into the best of all, ties by docno."""
-        return [self._merge({part: of_part[query] for part, of_part in found.items()}, k) for query in range(queries)]
-
-    def _merge(self, found: Mapping[int, Found], k: int) -> Hits:
         numbers = np.concatenate(
             [np.empty(0, np.int64), *(of.numbers + self.bases[part] for part, of in found.items())]
         )
@@ -163,7 +153,7 @@ class ShardedSnapshot:
             names = sorted(best.values())
             raise DuplicateIdError(self.path, [one for one, other in pairwise(names) if one == other])
         self._docnos |= best
-        return Hits(numbers[places], scores[places])
+        return Candidates(numbers[places], scores[places])
 
 
 def _meta(paths: Sequence[Path], states: Sequence[PartState]) -> IndexMeta:

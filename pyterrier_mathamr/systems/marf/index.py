@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -17,19 +17,15 @@ from pyterrier_mathamr._common.feedback import counted, progress
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ranking_frame, without_query_rows
 from pyterrier_mathamr._common.parameters import COUNT, Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.index.artifacts import IndexArtifact
-from pyterrier_mathamr.index.building.entries import DType, Entry, Post, check_docno, check_rows, stored_formula_ids
-from pyterrier_mathamr.index.building.indexers import ArtifactIndexer
-from pyterrier_mathamr.index.building.kinds import DOCUMENTS
+from pyterrier_mathamr.index.arrays import ExactScores, Field, Numbers, Scores
 from pyterrier_mathamr.index.errors import EmbeddingError
-from pyterrier_mathamr.index.protocols import ExactScores, Numbers, Scores
-from pyterrier_mathamr.index.search.exact import QUERY_ROWS
+from pyterrier_mathamr.index.indexes import IndexArtifact
+from pyterrier_mathamr.index.indexing import ArtifactIndexer, Post, check_docno, check_rows
+from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, stored_formula_ids
+from pyterrier_mathamr.index.search.folder import QUERY_ROWS, Snapshot
 from pyterrier_mathamr.index.search.maxsim import float32_error, scan
-from pyterrier_mathamr.index.search.queries import QueryBatch, query_batch
-from pyterrier_mathamr.index.search.ranking import NO_HITS, Hits, exact_scores
-from pyterrier_mathamr.index.snapshot import Snapshot
-from pyterrier_mathamr.index.transformers.options import IndexTransformer
-from pyterrier_mathamr.index.transformers.scorer import MaxSimScorer
+from pyterrier_mathamr.index.search.queries import NO_HITS, Hits, QueryBatch, exact_scores, query_batch
+from pyterrier_mathamr.index.transformers import IndexTransformer, MaxSimScorer
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 from pyterrier_mathamr.systems.errors import SystemsError
 
@@ -66,7 +62,7 @@ class _Explained:
 class MaRFScorer(_Explained, MaxSimScorer):
     """Scores each document of a ranking by the mean of exact MaxSim over its views, all of them.
 
-    ``index.scorer()`` constructs one; the options are those of :class:`~pyterrier_mathamr.index.MaxSimScorer`.
+    ``index.scorer()`` constructs one; the options are those of ``MathAMRIndex.scorer()``.
 
     Example::
 
@@ -74,10 +70,6 @@ class MaRFScorer(_Explained, MaxSimScorer):
     """
 
     label = "MaRF index scorer"
-
-    def document_scores(self, snapshot: MaRFSnapshot, query: QueryBatch, numbers: Numbers) -> ExactScores:
-        """Score documents for one query by all of their views: float64 ``[m]``."""
-        return document_scores(snapshot, query, numbers)
 
 
 class MaRFRetriever(_Explained, IndexTransformer):
@@ -255,6 +247,10 @@ class MaRFSnapshot(Snapshot):
         """Return what each view is of: math tokens of a formula, or nothing."""
         found = (stored_formula_ids(text, self.path) for text in self.texts("formula_ids", views))
         return [ids[0] if ids else "" for ids in found]
+
+    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
+        """Score some documents of each query by the mean over all of their views: float64 for each."""
+        return [document_scores(self, queries.one(i), numbers) for i, numbers in enumerate(candidates)]
 
     def _alive(self) -> Iterator[Numbers]:
         for part, base in zip(self.parts, self.bases.tolist(), strict=False):

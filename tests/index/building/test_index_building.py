@@ -15,8 +15,7 @@ import pytest
 from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
-from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError
-from pyterrier_mathamr.index.building import builder
+from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError, indexing
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError, NotBuiltError, OtherArtifactError, UnknownIdError
 
 
@@ -249,7 +248,7 @@ def test_a_stream_ten_times_longer_takes_no_more_memory(part_rows, tmp_path):
 
 @pytest.mark.parametrize("d", [8, 64])
 def test_parts_are_cut_by_the_bytes_of_their_rows_whatever_their_width(monkeypatch, tmp_path, documents, d):
-    monkeypatch.setattr(builder, "PART_BYTES", 40_000)
+    monkeypatch.setattr(indexing, "PART_BYTES", 40_000)
     monkeypatch.setattr(MathAMRIndex, "KIND", replace(MathAMRIndex.KIND, part_bytes=40_000))  # so that none is merged
     index = MathAMRIndex(tmp_path / "x").index(documents([10] * 300, d=d))
     *full, _ = [part["rows"].nbytes for part in index.snapshot().parts]

@@ -55,7 +55,7 @@ def put(place: int, value: object):
 def test_numbers_that_lead_into_arrays_are_checked_before_a_search(
     monkeypatch, tmp_path, documents, topics, name, change, codes_pay
 ):
-    monkeypatch.setattr("pyterrier_mathamr.index.search.exact._codes_pay", lambda *of: codes_pay)
+    monkeypatch.setattr("pyterrier_mathamr.index.search.folder._codes_pay", lambda *of: codes_pay)
     index = rewritten(MathAMRIndex(tmp_path / "x").index(documents([2, 1, 3])), name, change)
     if name == "offsets" or codes_pay:
         with pytest.raises(DamagedError, match="part-000000"):

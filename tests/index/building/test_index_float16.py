@@ -14,7 +14,7 @@ from pyterrier_mathamr.index import (
     MathAMRFormulaIndex,
     MathAMRIndex,
 )
-from pyterrier_mathamr.index.search import exact as exact_search
+from pyterrier_mathamr.index.search import folder
 from pyterrier_mathamr.store import DamagedError, UnfinishedJobError
 from pyterrier_mathamr.store.manifest import signed
 
@@ -35,7 +35,7 @@ def half(path: Path, docs, **options) -> MathAMRIndex:
 def test_every_strategy_finds_what_brute_force_finds_in_the_rounded_rows(
     part_rows, monkeypatch, tmp_path, documents, topics, judge, codes_pay, shard_rows
 ):
-    monkeypatch.setattr(exact_search, "CODES_PAY", codes_pay)
+    monkeypatch.setattr(folder, "CODES_PAY", codes_pay)
     part_rows(shard_rows)
     docs, frame = documents([1, 3, 2, 5, 1, 4] * 5), topics([3, 1])
     index, stored = half(tmp_path / "x", docs), rounded(docs)

@@ -11,9 +11,8 @@ from folder_bytes import folder_bytes
 
 from pyterrier_mathamr import MathAMRIndex, cli
 from pyterrier_mathamr.graph import graphs_from_sources
-from pyterrier_mathamr.index import index_graph_store
-from pyterrier_mathamr.index.building import builder
-from pyterrier_mathamr.index.building.indexers import ArtifactIndexer
+from pyterrier_mathamr.index import index_graph_store, indexing
+from pyterrier_mathamr.index.indexing import ArtifactIndexer
 from pyterrier_mathamr.store import UnfinishedJobError
 
 MODEL = "mathamr-plus-mini"
@@ -37,7 +36,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def stopped(monkeypatch: pytest.MonkeyPatch, graphs: Path, tmp_path: Path) -> Path:
     """An index whose job stopped in the third batch of a hundred documents."""
-    monkeypatch.setattr(builder, "PART_BYTES", 20_000)
+    monkeypatch.setattr(indexing, "PART_BYTES", 20_000)
 
     def dying(self, stream, batch_size=100, real=ArtifactIndexer.pending):
         for number, record in enumerate(real(self, stream, batch_size)):

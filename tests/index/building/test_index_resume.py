@@ -13,8 +13,8 @@ from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.index import DocumentIndexer, EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.index.building import builder
+from pyterrier_mathamr.index import EmbeddingError, MathAMRFormulaIndex, MathAMRIndex, indexing
+from pyterrier_mathamr.index.indexing import DocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
 
 
@@ -218,7 +218,7 @@ def test_a_formula_of_two_posts_keeps_its_first_place_over_a_stop(part_rows, tmp
 
 
 def endless(path: str, ready) -> None:
-    builder.PART_BYTES = 4 * 10 * 2
+    indexing.PART_BYTES = 4 * 10 * 2
 
     def stream():
         for i in range(10_000):

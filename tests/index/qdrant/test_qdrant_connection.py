@@ -11,12 +11,11 @@ import qdrant_client
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.index import (
-    QdrantCollectionError,
     QdrantError,
     QdrantFormulaIndex,
     QdrantIndex,
 )
-from pyterrier_mathamr.index.qdrant import connection
+from pyterrier_mathamr.index.qdrant import collection
 from pyterrier_mathamr.store import LockedError, UnknownIdError
 
 KEY = "the-right-key"
@@ -42,8 +41,8 @@ def test_a_query_goes_on_after_one_fault_and_ends_with_a_name_after_many(server,
 
 def test_pauses_double_and_the_server_s_own_wish_is_kept(server, posts, monkeypatch):
     pauses = []
-    monkeypatch.setattr(connection.time, "sleep", pauses.append)
-    monkeypatch.setattr(connection.random, "uniform", lambda low, high: high)
+    monkeypatch.setattr(collection.time, "sleep", pauses.append)
+    monkeypatch.setattr(collection.random, "uniform", lambda low, high: high)
     index = QdrantIndex("https://qdrant.test", "some", pause=0.5, retries=3)
     server.fault = lambda name: 503
     with pytest.raises(QdrantError):
@@ -88,7 +87,7 @@ def test_a_key_is_in_no_repr_pickle_or_comparison(remote, server, posts):
 
 
 def test_errors_survive_a_worker_process():
-    for kind in (QdrantError, QdrantCollectionError):
+    for kind in (QdrantError, QdrantError):
         error = pickle.loads(pickle.dumps(kind("https://a: collection b", "it broke")))
         assert str(error).startswith("https://a: collection b: it broke")
     assert pickle.loads(pickle.dumps(QdrantError("a", "b", 422))).status == 422
@@ -96,18 +95,18 @@ def test_errors_survive_a_worker_process():
 
 def test_a_collection_that_is_absent_foreign_or_of_another_kind_is_named(server, remote, posts, topics):
     index = remote()
-    with pytest.raises(QdrantCollectionError, match="no such collection"):
+    with pytest.raises(QdrantError, match="no such collection"):
         index.colbert()(topics([2]))
     assert not index.built()
     server.create("some", {"vectors": {"doc": {"size": 8, "distance": "Cosine"}}})
     for wrong in (lambda: index.built(), lambda: index.indexer("overwrite").index(posts), lambda: len(index)):
-        with pytest.raises(QdrantCollectionError, match="not made by this package"):
+        with pytest.raises(QdrantError, match="not made by this package"):
             wrong()
     assert "some" in server.collections
     other = remote().__class__("https://qdrant.test", "posts").index(posts)
-    with pytest.raises(QdrantCollectionError, match="of documents, not of formulas"):
+    with pytest.raises(QdrantError, match="of documents, not of formulas"):
         len(QdrantFormulaIndex(other.location, "posts"))
-    with pytest.raises(QdrantCollectionError, match="of documents, not of formulas"):
+    with pytest.raises(QdrantError, match="of documents, not of formulas"):
         QdrantFormulaIndex(other.location, "posts").indexer("overwrite").index([{**posts[0], "formula_ids": []}])
     assert len(other) == len(posts)
 
@@ -115,10 +114,10 @@ def test_a_collection_that_is_absent_foreign_or_of_another_kind_is_named(server,
 def test_a_collection_of_another_dimension_or_format_is_named(server, remote, posts):
     index = remote().index(posts)
     server.collections["some--a"].metadata.update({"dimensions": 9})
-    with pytest.raises(QdrantCollectionError, match="has 8 dimensions where 9 were written"):
+    with pytest.raises(QdrantError, match="has 8 dimensions where 9 were written"):
         len(index)
     server.collections["some--a"].metadata.update({"dimensions": 8, "format_version": 99})
-    with pytest.raises(QdrantCollectionError, match="format 99"):
+    with pytest.raises(QdrantError, match="format 99"):
         len(index)
 
 
@@ -130,7 +129,7 @@ def test_points_that_vanish_between_the_search_and_their_vectors_are_named(serve
             server.collections["some--a"].delete(where={})
 
     server.fault = fault
-    with pytest.raises(QdrantCollectionError, match="vanished"):
+    with pytest.raises(QdrantError, match="vanished"):
         index.colbert()(topics([2]))
 
 

@@ -9,7 +9,7 @@ from pyterrier_mathamr.index import (
     EmbeddingError,
     MathAMRIndex,
     ModelMismatchError,
-    QdrantCollectionError,
+    QdrantError,
     QdrantFormulaIndex,
     QdrantIndex,
 )
@@ -48,9 +48,9 @@ def test_what_cannot_be_merged_leaves_no_collection(tmp_path, posts, documents):
         (DuplicateIdError, two),
         (ModelMismatchError, collection(tmp_path / "q", "c", posts[5:6], model="large@2")),
         (EmbeddingError, collection(tmp_path / "q", "d", documents([2], d=3, name="narrow"))),
-        (QdrantCollectionError, QdrantFormulaIndex(tmp_path / "q", "e")),
-        (QdrantCollectionError, MathAMRIndex(tmp_path / "folder").index(posts[6:8])),
-        (QdrantCollectionError, QdrantIndex(tmp_path / "q", "nothing")),
+        (QdrantError, QdrantFormulaIndex(tmp_path / "q", "e")),
+        (QdrantError, MathAMRIndex(tmp_path / "folder").index(posts[6:8])),
+        (QdrantError, QdrantIndex(tmp_path / "q", "nothing")),
     ]
     for error, other in refused:
         with pytest.raises(error):

@@ -5,7 +5,6 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr import index as room
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import (
     CollectionOptions,
@@ -13,9 +12,9 @@ from pyterrier_mathamr.index import (
     ModelMismatchError,
     QdrantFormulaIndex,
     QueryError,
+    transformers,
 )
-from pyterrier_mathamr.index.qdrant import search as qdrant_search
-from pyterrier_mathamr.index.qdrant import transformers
+from pyterrier_mathamr.index.qdrant import snapshot as qdrant_search
 from pyterrier_mathamr.index.search.maxsim import float32_error
 from pyterrier_mathamr.store import UnknownIdError
 
@@ -49,7 +48,7 @@ def test_approximate_search_gives_exact_scores_to_what_it_finds(some, posts, jud
         met = found.merge(true, on=["qid", "docno"])
         assert len(met) == len(found) > 10
         assert met["score_x"].equals(met["score_y"])
-    assert len(some.single_vector(search="hnsw")(frame)) > 10
+    assert len(some.single_vector(exact=False)(frame)) > 10
 
 
 def test_scorer_loader_explanation_and_corpus_are_those_of_a_folder(some, posts, judge_index, topics):
@@ -159,7 +158,7 @@ def test_formulas_are_ranked_as_in_a_folder(remote, server, tmp_path):
 def test_retrievers_are_good_stages_of_pipelines(remote, posts, topics):
     index, frame = remote().index(posts), topics([2, 3])
     for stage in (index.colbert(), index.single_vector(), index.doc_vn(9), index.scorer(), index.vec_loader()):
-        assert eval(repr(stage), {**vars(room), **vars(transformers)}) == stage
+        assert eval(repr(stage), {**vars(transformers), type(index).__name__: type(index)}) == stage
         assert hash(stage) == hash(stage)
         assert len(stage.schematic()["label"]) <= 20
     assert (index.colbert() % 3).compile() == index.colbert(num_results=3)

@@ -9,13 +9,12 @@ from pyterrier_mathamr.index import (
     EmbeddingError,
     MathAMRIndex,
     ModelMismatchError,
-    QdrantCollectionError,
     QdrantError,
     QdrantFormulaIndex,
     QdrantIndex,
 )
 from pyterrier_mathamr.index.qdrant import upload
-from pyterrier_mathamr.index.qdrant.transformers import QdrantDocumentIndexer
+from pyterrier_mathamr.index.qdrant.index import QdrantDocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError
 
 KINDS = ("unreachable", "slow", "lost", "late", "garbled", 429, 500, 503, 504, 408)
@@ -272,7 +271,7 @@ def test_a_collection_that_vanishes_in_the_middle_is_named(server, remote, posts
     index = remote().index(posts)
     snapshot = index.snapshot()
     server.drop("some--a", None)
-    with pytest.raises(QdrantCollectionError, match="no such collection while reading points"):
+    with pytest.raises(QdrantError, match="no such collection while reading points"):
         snapshot.find(["d1"])
 
 

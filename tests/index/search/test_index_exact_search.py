@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.running import resources
-from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index import MathAMRIndex, transformers
 from pyterrier_mathamr.index.search import maxsim
-from pyterrier_mathamr.index.search.queries import QueryBatch
-from pyterrier_mathamr.index.search.ranking import best_places
-from pyterrier_mathamr.index.transformers import retrievers
+from pyterrier_mathamr.index.search.queries import QueryBatch, best_places
 
 SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=40)
 
@@ -147,7 +145,7 @@ def test_the_approximate_search_of_a_small_index_finds_what_the_exact_one_finds(
     frame = topics([4, 2])
     approximate = getattr(index, strategy)(num_results=5, exact=False)(frame)
     pd.testing.assert_frame_equal(approximate, getattr(index, strategy)(num_results=5)(frame))
-    again = getattr(MathAMRIndex(index.path), strategy)(num_results=5, search="approximate")(frame)
+    again = getattr(MathAMRIndex(index.path), strategy)(num_results=5, exact=False)(frame)
     pd.testing.assert_frame_equal(approximate, again)
 
 
@@ -157,17 +155,17 @@ def test_the_more_rows_are_taken_the_more_of_the_best_an_approximate_search_find
     best = index.colbert(num_results=10)(frame)[["qid", "docno"]]
     shares = []
     for hits in (2, 16, 128):
-        found = index.colbert(search="hnsw", hits=hits, num_results=10)(frame)[["qid", "docno"]]
+        found = index.colbert(exact=False, hits=hits, num_results=10)(frame)[["qid", "docno"]]
         shares.append(len(best.merge(found)) / len(best))
     assert shares[0] < 0.3 < shares[1] < 0.95 < shares[2]
-    single = [index.single_vector(search=how, num_results=10)(frame)[["qid", "docno"]] for how in ("exact", "hnsw")]
+    single = [index.single_vector(exact=how, num_results=10)(frame)[["qid", "docno"]] for how in (True, False)]
     assert len(single[0].merge(single[1])) > 0.95 * len(single[0])
 
 
 def test_a_batch_of_queries_returns_what_it_freed_and_a_single_one_does_not(monkeypatch, index, topics):
     returned = []
-    monkeypatch.setattr(retrievers, "return_free_memory", lambda: returned.append(True))
-    monkeypatch.setattr(retrievers, "_MANY", 3)
+    monkeypatch.setattr(transformers, "return_free_memory", lambda: returned.append(True))
+    monkeypatch.setattr(transformers, "_MANY", 3)
     for count, times in ((1, 0), (3, 1)):
         index.colbert()(topics([2] * count))
         assert len(returned) == times

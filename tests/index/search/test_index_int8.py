@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from index_scans import score_codes, search_exact
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.index.building import builder
-from pyterrier_mathamr.index.search import exact, int8_coding, int8_product, int8_scan, int8_scoring, maxsim, ranking
+from pyterrier_mathamr.index import MathAMRIndex, indexing
+from pyterrier_mathamr.index.search import folder, int8, maxsim
 from pyterrier_mathamr.index.search.queries import QueryBatch
 
 
@@ -35,8 +34,8 @@ def test_a_score_from_bytes_is_within_its_stated_error(lengths, queries, d, scal
     rows = (rng.standard_normal((sum(lengths), d)) * rng.uniform(0.01, 3, d) * 10.0**scale).astype(np.float32)
     offsets = np.cumsum([0, *lengths])
     asked = batch(rng, queries, d, weighted)
-    as_bytes, scales, bounds = int8_coding.encode_rows(rows)
-    coded = int8_coding.encode_queries(asked, scales, bounds)
+    as_bytes, scales, bounds = int8.encode_rows(rows)
+    coded = int8.encode_queries(asked, scales, bounds)
     found = score_codes(as_bytes, offsets, coded, asked).T
     products = rows.astype(float) @ asked.rows.astype(float).T
     best = np.array([products[a:b].max(axis=0) for a, b in itertools.pairwise(offsets)])
@@ -49,14 +48,14 @@ def test_the_error_of_unit_rows_is_small_enough_to_choose_by():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((5000, 32)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    _, scales, bounds = int8_coding.encode_rows(rows)
+    _, scales, bounds = int8.encode_rows(rows)
     query = QueryBatch(rows[:13], np.array([0, 13]))
-    assert int8_coding.encode_queries(query, scales, bounds).errors[0] < 13 * 0.02
+    assert int8.encode_queries(query, scales, bounds).errors[0] < 13 * 0.02
 
 
 def test_a_dimension_that_is_always_zero_is_no_trouble():
     rows = np.array([[0.6, 0.0, 0.8], [0.0, 0.0, -1.0]], np.float32)
-    as_bytes, scales, bounds = int8_coding.encode_rows(rows)
+    as_bytes, scales, bounds = int8.encode_rows(rows)
     assert as_bytes.tolist() == [[127, 0, 102], [0, 0, -127]]
     assert np.isfinite(scales).all()
     assert bounds[0] < 1
@@ -68,10 +67,10 @@ def test_every_scan_finds_what_brute_force_finds(
     part_rows, monkeypatch, tmp_path, documents, topics, judge, by, k, few
 ):
     if by == "torch":
-        monkeypatch.setattr(int8_scan, "compiled", lambda dimensions: None)
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: by != "numpy")
-    monkeypatch.setattr(exact, "_FEW", few)
-    monkeypatch.setattr(ranking, "_ROWS", 20)
+        monkeypatch.setattr(folder, "compiled", lambda dimensions: None)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: by != "numpy")
+    monkeypatch.setattr(folder, "_FEW", few)
+    monkeypatch.setattr("pyterrier_mathamr.index.search.queries._ROWS", 20)
     part_rows(60, d=16)
     docs, frame = documents([1, 4, 2, 7, 3] * 12, d=16), topics([3, 1, 5], d=16)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
@@ -83,7 +82,7 @@ def test_every_scan_finds_what_brute_force_finds(
 
 
 def test_near_ties_that_bytes_cannot_tell_apart_are_ranked_right(monkeypatch, tmp_path, judge):
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: True)
     angles = 1.0 + np.random.default_rng(3).permutation(300) * 1e-5
     docs = [
         {"docno": f"d{i}", "doc_embs": np.array([[np.cos(a), np.sin(a)]], np.float32)} for i, a in enumerate(angles)
@@ -95,10 +94,10 @@ def test_near_ties_that_bytes_cannot_tell_apart_are_ranked_right(monkeypatch, tm
 
 
 def test_a_long_document_is_scanned_in_pieces(monkeypatch, tmp_path, documents, topics):
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: True)
     docs, frame = documents([20_000, 2, 3]), topics([4])
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: False)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: False)
     assert found.equals(MathAMRIndex(tmp_path / "x").colbert()(frame))
 
 
@@ -106,8 +105,8 @@ def test_many_queries_are_scanned_in_groups(monkeypatch, tmp_path, documents, to
     docs, frame = documents([3, 1, 4] * 20), topics([2, 5, 1, 9, 3])
     index = MathAMRIndex(tmp_path / "x").index(docs)
     plain = index.colbert(num_results=6)(frame)
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
-    monkeypatch.setattr(exact, "QUERY_ROWS", 6)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: True)
+    monkeypatch.setattr(folder, "QUERY_ROWS", 6)
     assert index.colbert(num_results=6)(frame).equals(plain)
     groups = list(QueryBatch(np.ones((20, 8), np.float32), np.array([0, 2, 7, 8, 17, 20])).of_rows(6))
     assert [np.diff(group.offsets).tolist() for group in groups] == [[2], [5, 1], [9], [3]]
@@ -120,14 +119,14 @@ def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
         raise NotImplementedError("no kernel for this CPU")
 
     monkeypatch.setattr(torch, "_int_mm", absent)
-    assert int8_product.usable.__wrapped__(32) is False
+    assert int8.usable.__wrapped__(32) is False
     monkeypatch.setattr(torch, "_int_mm", lambda a, b, out: out.zero_())
-    assert int8_product.usable.__wrapped__(32) is False  # a wrong answer
+    assert int8.usable.__wrapped__(32) is False  # a wrong answer
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 32])
 def test_an_integer_product_is_used_only_where_it_is_right(monkeypatch, d, tmp_path, documents, topics, judge):
-    monkeypatch.setattr(exact, "CODES_PAY", 0)
+    monkeypatch.setattr(folder, "CODES_PAY", 0)
     docs, frame = documents([2, 1, 3], d=d), topics([2], d=d)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
     assert found["docno"].tolist() == [docno for docno, _ in judge(frame["query_embs"][0], docs)]
@@ -141,7 +140,7 @@ def test_the_number_of_torch_s_threads_is_left_as_it_was(monkeypatch, tmp_path, 
     import torch
 
     before = torch.get_num_threads()
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: True)
     MathAMRIndex(tmp_path / "x").index(documents([2, 1])).colbert()(topics([2]))
     assert torch.get_num_threads() == before
 
@@ -169,7 +168,7 @@ def test_a_device_without_integer_product_multiplies_bytes_exactly(monkeypatch):
     codes_ = torch.randint(-127, 128, (40, 32), dtype=torch.int8)
     true = codes_.numpy().astype(int) @ codes_.numpy().astype(int).T
     monkeypatch.setattr(torch, "_int_mm", lambda a, b: torch.zeros((a.shape[0], b.shape[1]), dtype=torch.int32))
-    product = int8_product.product_on.__wrapped__("cpu", 32)
+    product = int8.product_on.__wrapped__("cpu", 32)
     np.testing.assert_array_equal(product(codes_, codes_.T).numpy(), true)
 
 
@@ -177,7 +176,7 @@ def test_the_precision_that_a_user_chose_for_torch_does_not_touch_the_scan(monke
     import torch
 
     before = torch.get_float32_matmul_precision()
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: True)
     index, frame = MathAMRIndex(tmp_path / "x").index(documents([2, 1, 9] * 30, d=32)), topics([5, 2], d=32)
     true = index.colbert(num_results=9)(frame)
     torch.set_float32_matmul_precision("medium")
@@ -208,7 +207,7 @@ def test_the_greatest_products_are_found_whether_or_not_rows_are_paired(columns,
 
     made = np.random.default_rng(0).integers(-(2**20), 2**20, (5, length, columns), dtype=np.int32)
     out = torch.empty((5, columns), dtype=torch.int32)
-    int8_scoring.greatest(torch.from_numpy(made), out, int8_scoring.Memory())
+    int8.greatest(torch.from_numpy(made), out, int8.Memory())
     assert np.array_equal(out.numpy(), made.max(axis=1))
 
 
@@ -216,12 +215,12 @@ def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
     rng = np.random.default_rng(0)
     rows, offsets = rng.standard_normal((400, 8)).astype(np.float32), np.array([0, 1, 2, 5, 8, 11, 31, 51, 151, 400])
     asked = QueryBatch(rows[:20] + 1, np.array([0, 3, 20]), None, np.array([0.5, -2.0]))
-    as_bytes, scales, bounds = int8_coding.encode_rows(rows)
-    coded = int8_coding.encode_queries(asked, scales, bounds)
+    as_bytes, scales, bounds = int8.encode_rows(rows)
+    coded = int8.encode_queries(asked, scales, bounds)
     whole = score_codes(as_bytes, offsets, coded, asked)
     for made, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
-        monkeypatch.setattr(int8_scoring, "PRODUCTS", made)
-        monkeypatch.setattr(int8_scoring, "BEST", best)
+        monkeypatch.setattr(int8, "PRODUCTS", made)
+        monkeypatch.setattr(int8, "BEST", best)
         found = score_codes(as_bytes, offsets, coded, asked)
         assert found == pytest.approx(whole, rel=1e-5, abs=1e-5)
 
@@ -239,7 +238,7 @@ def test_the_greatest_products_of_wide_and_of_narrow_queries_are_found(columns, 
 def test_rows_are_the_same_in_any_order_from_any_shard(tmp_path_factory, documents, numbers, ascending):
     docs = documents([1, 4, 2, 7, 3] * 40, d=4)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(builder, "PART_BYTES", 4 * 60 * 4)
+        patched.setattr(indexing, "PART_BYTES", 4 * 60 * 4)
         snapshot = MathAMRIndex(tmp_path_factory.mktemp("read") / "x").index(docs).snapshot()
     wanted = np.array(sorted(numbers) if ascending else numbers, dtype=np.int64)
     rows, ends = snapshot.rows(wanted)

@@ -11,7 +11,7 @@ from index_scans import score_codes
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex, QueryError
-from pyterrier_mathamr.index.search import exact, int8_coding, int8_scoring, maxsim
+from pyterrier_mathamr.index.search import folder, int8, maxsim
 from pyterrier_mathamr.index.search.queries import QueryBatch
 
 LENGTHS = [1, 4, 2, 7, 3] * 12
@@ -49,10 +49,10 @@ def assert_ranked(found: pd.DataFrame, frame: pd.DataFrame, docs, k: int) -> Non
 def test_every_scan_finds_what_brute_force_finds_with_a_document_blend(
     part_rows, monkeypatch, tmp_path, documents, topics, codes_pay, block, k
 ):
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: codes_pay)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: codes_pay)
     part_rows(60, d=16)
     monkeypatch.setattr(maxsim, "BLOCK_ROWS", block)
-    monkeypatch.setattr(int8_scoring, "PRODUCTS", 10 * block)
+    monkeypatch.setattr(int8, "PRODUCTS", 10 * block)
     docs, frame = documents([*LENGTHS, 13], d=16), weigh(topics([3, 1, 5], d=16), [2.5, -1.0, 0.0])
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
     assert_ranked(found, frame, docs, k)
@@ -141,8 +141,8 @@ def test_scores_of_both_scans_are_within_their_stated_errors(lengths, queries, d
     best = np.array([products[a:b].max(axis=0) for a, b in itertools.pairwise(offsets)])
     true = np.add.reduceat(best * asked.weights, bounds[:-1], axis=1)
     true += products[offsets[1:] - 1][:, bounds[1:] - 1] * asked.document_weights
-    as_bytes, scales, of_rows = int8_coding.encode_rows(rows)
-    coded = int8_coding.encode_queries(asked, scales, of_rows)
+    as_bytes, scales, of_rows = int8.encode_rows(rows)
+    coded = int8.encode_queries(asked, scales, of_rows)
     assert (np.abs(score_codes(as_bytes, offsets, coded, asked).T - true) <= coded.errors).all()
     found = maxsim.scan(rows, offsets, asked).T
     longest = float(np.linalg.norm(rows, axis=1).max())

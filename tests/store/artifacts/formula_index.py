@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import torch  # noqa: F401 - once, not in each fork of the battery
 
-from pyterrier_mathamr.index import MathAMRFormulaIndex
-from pyterrier_mathamr.index.building import builder
+from pyterrier_mathamr.index import MathAMRFormulaIndex, indexing
 
 NAME = "formula-index"
 PART = 2
@@ -23,7 +22,7 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
         {"docno": doc["docno"], "doc_embs": _rows(doc["docno"], seed), "formula_ids": _ids(doc["docno"])}
         for doc in indexer.pending(corpus, PART)
     )
-    with mock.patch.object(builder, "PART_BYTES", PART * 1 * _D * 4):
+    with mock.patch.object(indexing, "PART_BYTES", PART * 1 * _D * 4):
         indexer.index(documents)
 
 

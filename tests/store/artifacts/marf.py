@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch  # noqa: F401 - once, not in each fork of the battery
 
-from pyterrier_mathamr.index.building import builder
+from pyterrier_mathamr.index import indexing
 from pyterrier_mathamr.systems import MaRFIndex
 
 NAME = "marf"
@@ -20,7 +20,7 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     corpus = ({"docno": f"d{i}", "seed": seed} for i in rows)
     indexer = MaRFIndex(path).indexer(mode, model="a model", resume=True)
     documents = ({"docno": doc["docno"], **_views(doc["docno"], seed)} for doc in indexer.pending(corpus, PART))
-    with mock.patch.object(builder, "PART_BYTES", 1):
+    with mock.patch.object(indexing, "PART_BYTES", 1):
         indexer.index(documents)
 
 

@@ -15,7 +15,7 @@ from tiny_models import tiny_bert
 
 from pyterrier_mathamr import MathAMRIndex, Processes
 from pyterrier_mathamr._common.running.resources import one_torch_thread
-from pyterrier_mathamr.index.building import builder
+from pyterrier_mathamr.index import indexing
 from pyterrier_mathamr.systems import ColBERT, MaRFIndex
 from pyterrier_mathamr.systems.colbert.network import assemble
 
@@ -49,7 +49,7 @@ def assert_same(found: MathAMRIndex, wanted: MathAMRIndex) -> None:
 
 
 def test_processes_encode_what_a_pipeline_does(model: ColBERT, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(builder, "PART_BYTES", 100_000)
+    monkeypatch.setattr(indexing, "PART_BYTES", 100_000)
     encode = model.doc_encoder(precision="float32", device="cpu", batch_size=100)
     whole = MathAMRIndex(tmp_path / "whole")
     indexer = whole.indexer(dtype="float16", resume=True)

@@ -158,7 +158,7 @@ def test_an_index_knows_the_model_and_refuses_the_queries_of_another(model, enco
 
 
 def test_an_interrupted_index_is_resumed_without_encoding_what_is_done(model, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyterrier_mathamr.index.building.builder.PART_BYTES", 4_096)
+    monkeypatch.setattr("pyterrier_mathamr.index.indexing.PART_BYTES", 4_096)
     index, corpus = MathAMRIndex(tmp_path / "i"), posts(60)
 
     def read(until: int) -> Iterator[dict[str, Any]]:

@@ -97,9 +97,9 @@ def test_parts_deleting_and_merging_keep_documents_whole(index: MaRFIndex, tmp_p
 
 
 def test_an_interrupted_build_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyterrier_mathamr.index.building import builder
+    from pyterrier_mathamr.index import indexing
 
-    monkeypatch.setattr(builder, "PART_BYTES", 2000)
+    monkeypatch.setattr(indexing, "PART_BYTES", 2000)
     docs = documents()
 
     def interrupted() -> object:

@@ -1,9 +1,11 @@
-"""What all indexes share, in a folder or in Qdrant: how they are filled, read, asked and merged.
+"""The indexes of vectors: how they are filled, read, asked and merged, wherever they are.
 
 ::
 
-    VectorIndex ── DocumentVectorIndex ── MathAMRIndex, QdrantIndex
+    VectorIndex ── DocumentVectorIndex ── MathAMRIndex, ShardedIndex, QdrantIndex
                └── FormulaVectorIndex ─── MathAMRFormulaIndex, QdrantFormulaIndex
+
+The two that are folders are here; the others have folders of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -19,16 +23,27 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback import counted, progress
 from pyterrier_mathamr._common.parameters import COUNT, ConstructorSignature, Rule, method
 from pyterrier_mathamr._common.transformers import HELP_URL, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, QueryRow
-from pyterrier_mathamr.store import UnknownIdError
+from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact, UnknownIdError
 
-from .building.entries import Entry, Layout, stored_formula_ids
 from .errors import check_model
-from .text_search import search_text
-from .transformers import IndexTransformer, MaxSimScorer, TextLoader, VectorLoader
+from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, Post
+from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, stored_formula_ids
+from .search.folder import Snapshot
+from .transformers import (
+    ColBERTRetriever,
+    DocVNRetriever,
+    FormulaVectorRetriever,
+    IndexTransformer,
+    MaxSimScorer,
+    SingleVectorRetriever,
+    TextLoader,
+    VectorLoader,
+)
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import GraphBuilder
@@ -41,6 +56,9 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
     LAYOUT: ClassVar[Layout]
     QUERIES: ClassVar[Literal["post", "formula"]]
     """How :meth:`search` reads a typed query."""
+
+    APPROXIMATE: ClassVar[bool] = True
+    """Whether there is approximate search."""
 
     __signature__ = ConstructorSignature()
     transform_iter = Transformer.transform_iter
@@ -117,6 +135,9 @@ class DocumentVectorIndex(VectorIndex):
     LAYOUT = "documents"
     QUERIES = "post"
 
+    single_vector = method(SingleVectorRetriever)
+    doc_vn = method(DocVNRetriever)
+    colbert = retriever = method(ColBERTRetriever)
     scorer = method(MaxSimScorer)
     vec_loader = method(VectorLoader)
 
@@ -166,6 +187,8 @@ class FormulaVectorIndex(VectorIndex):
     LAYOUT = "formulas"
     QUERIES = "formula"
 
+    retriever = method(FormulaVectorRetriever)
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The same as ``retriever()(inp)``."""
         index: Any = self
@@ -209,3 +232,146 @@ def example_documents() -> list[dict[str, Any]]:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         documents.append({"docno": f"d{i}", "doc_embs": vectors, "formula_ids": ids})
     return documents
+
+
+class IndexArtifact(StoredArtifact, VectorIndex):
+    """An index in a folder.
+
+    Args:
+        path: the folder.
+    """
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small index of random vectors in a temporary folder that is removed when Python ends."""
+        return cls(example_folder() / "example.mathamr").index(example_documents())
+
+    def open_snapshot(self) -> Snapshot:
+        """Open the index."""
+        return Snapshot(self.path, self.KIND)
+
+    def snapshot(self) -> Snapshot:
+        """Return the index as it is now; see :meth:`StoredArtifact.snapshot`."""
+        found: Snapshot = super().snapshot()  # type: ignore[assignment]
+        return found
+
+    def more_counts(self) -> list[str]:
+        """List the number of vectors, deleted ones included, with their width, and the model."""
+        snapshot = self.snapshot()
+        vectors = counted(sum(len(part["rows"]) for part in snapshot.parts), "vector")
+        made_by = [f"by {snapshot.meta.model}"] if snapshot.meta.model else []
+        return [f"{vectors} of {counted(snapshot.meta.dimensions, 'dimension')}", *made_by]
+
+    @classmethod
+    def merge(cls, path: str | Path, *indexes: Self, dtype: DType | None = None) -> Self:
+        """Build a new index of all entries of some others, in their order; of a formula the first is kept.
+
+        Args:
+            path: the new index's folder.
+            indexes: the indexes that are merged; one alone is copied.
+            dtype: how the new index stores rows, ``float32`` or ``float16``; by default as the others do.
+
+        Raises:
+            ConfigError: they store rows in two ways, and ``dtype`` is not given.
+            DuplicateIdError: two of them contain the same docno.
+            EmbeddingError: their dimensions differ.
+            ModelMismatchError: their models differ.
+        """
+        model = merged_model(str(path), indexes)
+        for source in indexes:
+            if type(source) is not cls:
+                raise OtherArtifactError(source.path, f"only a {cls.__name__} can be merged here")
+        dtypes: dict[DType, None] = dict.fromkeys(source.snapshot().meta.dtype for source in indexes)
+        if dtype is None and len(dtypes) > 1:
+            allowed = f"'float32' or 'float16': the indexes store rows as {' and '.join(sorted(dtypes))}"
+            raise ConfigError("dtype", dtype, allowed)
+        entries = chain.from_iterable(source.entries() for source in indexes)
+        posts = (Post(entry.docno, [entry]) for entry in entries)
+        index = cls(path)
+        with index.job("create", {}, resume=False) as job:
+            Build(job, cls.LAYOUT, Corpus(index.path, ()), model, dtype or next(iter(dtypes), None)).run(posts)
+        return index
+
+
+class MathAMRIndex(DocumentVectorIndex, IndexArtifact):
+    """The vectors of all virtual nodes of each document (MathAMR+, section 3.5), memory-mapped in a folder.
+
+    Called directly it takes queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
+    :meth:`vec_loader`::
+
+        index = MathAMRIndex("arqmath.mathamr")
+        (graphs >> model.doc_encoder() >> index.indexer()).index(arqmath.get_corpus_iter())
+        pipeline = graphs >> model.query_encoder() >> index.colbert(num_results=100)
+
+    Args:
+        path: the folder; constructing the object reads nothing, and it need not exist yet.
+    """
+
+    KIND = DOCUMENTS
+    HOLDS = "document"
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
+
+    indexer = method(DocumentIndexer)
+
+
+class MathAMRFormulaIndex(FormulaVectorIndex, IndexArtifact):
+    r"""One vector for each formula virtual node (MathAMR+, section 3.5.1), memory-mapped in a folder.
+
+    ``docno`` is the formula's id; ``post_id`` and ``visual_id`` come with it. Called directly it takes queries as
+    :meth:`retriever`::
+
+        formulas = MathAMRFormulaIndex("formulas.mathamr")
+        encode = graphs >> model.doc_encoder()
+        (encode >> formulas.indexer(visual_ids=formula_store)).index(arqmath.get_corpus_iter())
+        pipeline = graphs >> model.query_encoder() >> formulas.retriever()
+        formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
+
+    Args:
+        path: the folder; constructing the object reads nothing, and it need not exist yet.
+    """
+
+    KIND = FORMULAS
+    HOLDS = "formula"
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
+
+    indexer = method(FormulaIndexer)
+
+
+def search_text(
+    index: Any, query: str, qid: str, model: MathAMR | str | Path | None, graphs: GraphBuilder | None, num_results: int
+) -> pd.DataFrame:
+    """Search an index for one typed query; see ``VectorIndex.search``."""
+    from pyterrier_mathamr.graph import GraphBuilder
+
+    retriever = index.retriever(num_results=num_results)
+    builder = pt.inspect.transformer_apply_attributes(graphs or GraphBuilder(), side="auto", queries=index.QUERIES)
+    encode = builder >> _model_of(index, model).query_encoder()
+    pipeline: pt.Transformer = encode >> retriever
+    found = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
+    result: pd.DataFrame = found[["qid", "query", *retriever.gives, "score", "rank"]]
+    return result
+
+
+def _model_of(index: Any, model: MathAMR | str | Path | None) -> MathAMR:
+    """Return the given model, or open the bundled one that the index names."""
+    from pyterrier_mathamr.model import MathAMR, ModelNotFoundError
+
+    if isinstance(model, MathAMR):
+        return model
+    if model is not None:
+        return _opened(str(model))
+    name = index.model
+    try:
+        return _opened(str(name).partition("@")[0])
+    except ModelNotFoundError as error:
+        reason = f"{name!r}, which is not bundled" if name else "a model that it does not name"
+        allowed = f"the model of the index, as an object, a name or a folder: {index.path} was made by {reason}"
+        raise ConfigError("model", None, allowed) from error
+
+
+@lru_cache(maxsize=1)
+def _opened(name: str) -> MathAMR:
+    """Open a model once for all typed queries."""
+    from pyterrier_mathamr.model import MathAMR
+
+    return MathAMR.from_pretrained(name)

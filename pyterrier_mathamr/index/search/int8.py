@@ -1,6 +1,12 @@
-"""Scores of the documents of a shard from int8 codes by torch: integer products, block by block.
+"""The scan of int8 codes by torch: a quarter of the memory to read, and an error whose bound is known and stored.
 
-::
+A row ``x`` becomes integers ``c = round(x / s)`` with a scale ``s`` for each dimension, fitted to the shard so that its
+greatest number becomes 127. A query row ``q`` becomes ``u = round((q s) / t)`` in the same way. Then::
+
+    q · x  =  t (u · c)  +  (q s) · e  +  ((q s) - t u) · c          with e = x / s - c, and so
+    |q · x - t (u · c)|  <=  ‖q s‖ max‖e‖  +  ‖(q s) - t u‖ max‖c‖
+
+Codes are multiplied block by block, by a private function of torch (``_int_mm``) that is tested before it is used::
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
 
@@ -12,22 +18,196 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
-from itertools import pairwise
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.index.protocols import Codes, Numbers, Scores
+from pyterrier_mathamr._common.running.resources import one_torch_thread
+from pyterrier_mathamr.index.arrays import Codes, Numbers, Rows, Scores, Weights
 
-from .int8_coding import CodedQueries
-from .int8_product import product_into, product_on, two_rows_pay
-from .maxsim import run_bounds
+from .maxsim import BLOCK_ROWS, run_bounds
 from .queries import QueryBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+_GREATEST = 127
+_PIECE = 1 << 16
+_SLACK = 1 + 1e-5  # covers that the norms themselves are computed in floating point
+
+
+def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray[np.float64]]:
+    """Quantise rows to int8."""
+    greatest = np.abs(rows).max(axis=0)
+    scales = np.where(greatest > _GREATEST * 1e-38, greatest / _GREATEST, 1).astype(np.float32)
+    codes = np.empty(rows.shape, dtype=np.int8)
+    bounds = np.zeros(2)
+    for start in range(0, len(rows), _PIECE):
+        scaled = rows[start : start + _PIECE] / scales
+        rounded = np.clip(np.rint(scaled), -_GREATEST, _GREATEST)
+        codes[start : start + _PIECE] = rounded
+        scaled -= rounded
+        squares = [float(np.einsum("ij,ij->i", of, of).max()) for of in (scaled, rounded)]
+        bounds = np.maximum(bounds, np.sqrt(squares) + 1e-4)  # x / s is itself rounded, by less than 127 · 2⁻²⁴ each
+    return codes, scales, bounds * _SLACK
+
+
+@dataclass(frozen=True)
+class CodedQueries:
+    """Query rows as codes for one shard."""
+
+    codes: Codes
+    factors: npt.NDArray[np.float32]
+    steps: npt.NDArray[np.float32]
+    errors: Weights
+
+
+def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds: Weights) -> CodedQueries:
+    """Quantise query rows for a shard of the given scales."""
+    scaled = queries.rows.astype(np.float64) * scales
+    steps = np.maximum(np.abs(scaled).max(axis=1), 1e-300) / _GREATEST
+    codes = np.rint(scaled / steps[:, None])
+    rest = scaled - steps[:, None] * codes
+    weights, totals = np.ones(len(scaled)) if queries.weights is None else queries.weights, queries.row_weights()
+    lengths = np.linalg.norm(scaled, axis=1), np.linalg.norm(rest, axis=1)
+    errors = (lengths[0] * bounds[0] + lengths[1] * bounds[1]) * totals * _SLACK
+    # the factors and the sum are in float32: each score has at most the length of q s times that of c, twice rounded
+    rounding = (np.diff(queries.offsets) + 4) * 2.0**-23 * _sums(lengths[0] * totals, queries) * bounds[1]
+    factors = [(steps * of).astype(np.float32) for of in (weights, np.ones(len(weights)))]
+    return CodedQueries(codes.astype(np.int8), factors[0], factors[1], _sums(errors, queries) + rounding)
+
+
+def _sums(values: Weights, queries: QueryBatch) -> Weights:
+    sums: Weights = np.add.reduceat(values, queries.offsets[:-1])
+    return sums
+
+
+COLUMNS = 128
+_HALF_TILE = 32
+"""Numbers of a row up to which some processors multiply two rows as fast as one."""
+
+_EXACT = 1 << 24
+"""The integers up to here are exact in float32."""
+
+
+@lru_cache(maxsize=16)
+def usable(dimensions: int) -> bool:
+    """Test, once, whether torch has an integer product that is correct and faster than numpy's in float32."""
+    try:
+        import torch
+
+        rows, columns = (1, 7, BLOCK_ROWS), (16, 32, COLUMNS)
+        if not all(_right(width, "cpu", rows, columns, _in_memory) for width in (dimensions, 2 * dimensions)):
+            return False
+        codes, query = _example(dimensions)
+        left, right = torch.from_numpy(codes), torch.from_numpy(query).T[:, :16]
+        numbers, asked = codes.astype(np.float32), query[:16].T.astype(np.float32)
+        with exactly():
+            return _seconds(lambda: torch._int_mm(left, right)) < _seconds(lambda: numbers @ asked)
+    except (ImportError, AttributeError, RuntimeError, NotImplementedError, TypeError):
+        return False
+
+
+@lru_cache(maxsize=16)
+def two_rows_pay(dimensions: int) -> bool:
+    """Test, once, whether two rows side by side take less time than two rows, as on a processor with wide tiles."""
+    import torch
+
+    if dimensions > _HALF_TILE:
+        return False
+    codes, query = _example(dimensions)
+    left, right = torch.from_numpy(codes), torch.from_numpy(query[:16]).T
+    pairs, twice = left.view(-1, 2 * dimensions), torch.from_numpy(np.kron(np.eye(2, dtype=np.int8), query[:16])).T
+    out = torch.empty((len(codes), 16), dtype=torch.int32)
+    with exactly():
+        single = _seconds(lambda: product_into(left, right, out))
+        return _seconds(lambda: product_into(pairs, twice, out.view(-1, 32))) < single
+
+
+def product_into(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
+    """Compute the product of codes on the CPU, where it is :func:`usable`."""
+    import torch
+
+    product: Tensor = torch._int_mm(left, right, out=out)
+    return product
+
+
+@lru_cache(maxsize=16)
+def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the product of codes on a GPU."""
+    import torch
+
+    try:
+        if _right(dimensions, device, (17, BLOCK_ROWS), (16, COLUMNS), torch._int_mm):
+            return torch._int_mm
+    except (AttributeError, RuntimeError, NotImplementedError):
+        pass
+    exact = torch.float32 if dimensions * 127 * 127 < _EXACT else torch.float64
+    return lambda left, right: left.to(exact) @ right.to(exact)
+
+
+@contextmanager
+def exactly() -> Iterator[None]:
+    """Let torch compute on one thread for each of ours (more would wait for each other), in full float32 precision."""
+    import torch
+
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with one_torch_thread():
+            yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+
+
+def _example(dimensions: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    sizes = (BLOCK_ROWS, dimensions), (COLUMNS, dimensions)
+    codes, query = (rng.integers(-127, 128, size).astype(np.int8) for size in sizes)
+    return codes, query
+
+
+def _right(
+    dimensions: int,
+    device: str,
+    rows: tuple[int, ...],
+    columns: tuple[int, ...],
+    multiply: Callable[[Tensor, Tensor], Tensor],
+) -> bool:
+    """Test the integer product of some sizes."""
+    import torch
+
+    codes, query = _example(dimensions)
+    left, right = torch.from_numpy(codes).to(device), torch.from_numpy(query).to(device).T
+    true = codes.astype(np.float64) @ query.T.astype(np.float64)
+    return all(
+        np.array_equal(multiply(left[:m], right[:, :q]).cpu().numpy(), true[:m, :q]) for m, q in product(rows, columns)
+    )
+
+
+def _in_memory(left: Tensor, right: Tensor) -> Tensor:
+    import torch
+
+    return product_into(left, right, torch.empty((len(left), right.shape[1]), dtype=torch.int32))
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    run()
+    best = float("inf")
+    for _ in range(30):
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return best
+
 
 PRODUCTS = 1 << 18
 """Products computed before they are reduced: one megabyte, which stays in a cache."""

@@ -1,13 +1,17 @@
-"""The kinds of arrays in this room, and what searching requires of an index: a folder of parts or a database."""
+"""The kinds of arrays in this room, and what searching requires of an index: a folder, parts elsewhere, a database."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .search.queries import QueryBatch
 
 Array = npt.NDArray[Any]
 
@@ -39,6 +43,23 @@ Field = Literal["all", "doc"]
 """Which vectors are read: all of a document, or its VIRTUAL_DOCUMENT alone (MathAMR+, section 3.5.1)."""
 
 
+@dataclass(frozen=True)
+class How:
+    """How candidates are selected: exactly, on a GPU or not, or by HNSW graphs of the given effort."""
+
+    exact: bool = True
+    hnsw_ef: int = 128
+    hits: int = 128
+    device: str | None = None
+
+
+class Candidates(NamedTuple):
+    """Documents that may be among the best of one query, and their exact scores where they are known already."""
+
+    numbers: Numbers
+    scores: ExactScores | None = None
+
+
 class IndexDescription(Protocol):
     """What an index says of itself."""
 
@@ -51,8 +72,8 @@ class IndexDescription(Protocol):
         """The identity of the model of its vectors, where known."""
 
 
-class SearchableSnapshot(Protocol):
-    """The state of an index when it was opened. Documents have numbers, which are valid within the snapshot alone."""
+class Backend(Protocol):
+    """The state of an index when it was opened, wherever it is. Documents have numbers, valid within it only."""
 
     @property
     def path(self) -> Path | str:
@@ -62,12 +83,17 @@ class SearchableSnapshot(Protocol):
     def meta(self) -> IndexDescription:
         """What the index says of itself."""
 
-    @property
-    def max_norm(self) -> float:
-        """The length of the longest row, rounded up."""
-
     def __len__(self) -> int:
         """The number of documents (or formulas)."""
+
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Candidates]:
+        """Select documents among which the best ``k`` of each query are, provably if the selection is exact."""
+
+    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field) -> list[ExactScores]:
+        """Score some documents of each query exactly: float64 for each."""
+
+    def look_up(self, docnos: Sequence[str]) -> Numbers:
+        """Look up the number of each document: -1 for one that is not in the index."""
 
     def find(self, docnos: Sequence[str]) -> Numbers:
         """Return the number of each document; ``UnknownIdError`` names those that are not in the index."""
@@ -82,8 +108,18 @@ class SearchableSnapshot(Protocol):
         """Return the vectors of some documents end to end, float32 ``[r, d]``, and their offsets, int64 ``[m + 1]``."""
 
 
-class SearchableIndex(Protocol):
-    """The index of a transformer, which is opened when the first row comes."""
+_AT_ONCE = 1 << 15  # numbers below which torch computes on the calling thread
 
-    def snapshot(self) -> Any:
-        """Return the index as it is now: a :class:`SearchableSnapshot`."""
+
+def widened(rows: Array, out: Rows) -> Rows:
+    """Copy rows into memory of float32; of float16 by torch, four times as fast as by numpy."""
+    if rows.dtype == np.float32:
+        out[:] = rows
+        return out
+    import torch
+
+    step = max((_AT_ONCE - 1) // max(rows.shape[1], 1), 1)
+    parts = (torch.split(torch.from_numpy(of), step) for of in (out, rows))
+    for into, some in zip(*parts, strict=True):
+        into.copy_(some)
+    return out

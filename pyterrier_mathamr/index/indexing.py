@@ -1,0 +1,578 @@
+"""From a stream of documents to the parts of an index on disk.
+
+::
+
+    records {docno, doc_embs, …}
+        │ document_posts, formula_posts     one entry for each document, or for each formula of it
+        │ Corpus                            which documents an interrupted job has finished
+        ▼
+    Build                                   gathers entries, 64 MB of rows for each part
+        ▼
+    store.Job                               writes the parts and publishes them in one step
+
+A docno that occurs twice ends a build. A formula may occur in several posts, as some of ARQMath do: its first
+occurrence is indexed, as in ARQMath's tables, and the others are left out with a warning. A build holds the rows of one
+part in memory, however long the stream is.
+
+Each part stores two numbers of every document that it was made from: a hash of its docno and the fingerprint of its
+content. To resume a job, a batch of the corpus is left out where all its documents are done; any other is encoded
+whole, in the same batch as the first time, so that its vectors are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, told_once
+from pyterrier_mathamr._common.frames import documents as documents_of
+from pyterrier_mathamr._common.parameters import Rule, one_of
+from pyterrier_mathamr._common.running.processes import Executor, Processes
+from pyterrier_mathamr._common.transformers import Indexer, Leaf
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.index.arrays import Numbers, Rows, Sources
+from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, check_model
+from pyterrier_mathamr.index.parts import TEXTS, DType, Entry, IndexMeta, Layout, VectorParts, part_content
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, formula_id
+from pyterrier_mathamr.store import (
+    META,
+    DuplicateIdError,
+    Job,
+    Mode,
+    Part,
+    UnfinishedJobError,
+    changed_row,
+    file_fingerprint,
+    row_fingerprint,
+    unfinished_parts,
+)
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.index.indexes import IndexArtifact
+
+
+VisualIds = Mapping[str, str] | FormulaStore
+"""Formula id to visual id."""
+
+
+class Post(NamedTuple):
+    """One document of a stream, and the entries that it becomes."""
+
+    docno: str
+    entries: list[Entry]
+
+
+def check_rows(docno: str, value: Any) -> Rows:
+    """Convert one document's embeddings to float32 rows."""
+    try:
+        rows = np.asarray(value)
+        if rows.dtype.kind not in "fiu":
+            raise ValueError(f"dtype {rows.dtype}")
+        if rows.dtype != np.float32:
+            with np.errstate(over="ignore"):  # a number that is too large becomes infinite and is refused with the part
+                rows = rows.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(docno, f"doc_embs is not an array of numbers ({error})") from error
+    if rows.ndim != 2:
+        raise EmbeddingError(docno, f"doc_embs has shape {rows.shape}, not [rows, dimensions]")
+    if 0 in rows.shape:
+        raise EmbeddingError(docno, f"doc_embs is empty (shape {rows.shape}); a post has its document's vector")
+    return np.ascontiguousarray(rows)
+
+
+def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+    """Turn ``{docno, doc_embs, (formula_ids)}`` into one entry for each document."""
+    for record in stream:
+        docno = check_docno(record.get("docno"))
+        rows = check_rows(docno, record.get("doc_embs"))
+        ids = _formula_ids(docno, record, len(rows))
+        yield Post(docno, [Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)])
+
+
+def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[Post]:
+    """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, 3.5.1)."""
+    for record in stream:
+        docno = check_docno(record.get("docno"))
+        rows = check_rows(docno, record.get("doc_embs"))
+        ids = _formula_ids(docno, record, len(rows))
+        if ids is None:
+            raise EmbeddingError(docno, "it has no formula_ids, the ids of its first rows")
+        named = [formula or formula_id(docno, row) for row, formula in enumerate(ids)]
+        first = {formula: row for row, formula in reversed(list(enumerate(named)))}
+        visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
+        places = sorted((row, formula) for formula, row in first.items())
+        texts = [(formula, docno, str(visual.get(formula, ""))) for _, formula in places]
+        yield Post(docno, [Entry(of, rows[row : row + 1]) for (row, _), of in zip(places, texts, strict=True)])
+
+
+def check_docno(docno: Any) -> str:
+    """Refuse a docno that is not a string with at least one character."""
+    if not isinstance(docno, str) or not docno:
+        raise EmbeddingError(str(docno), f"its docno is {docno!r}, not a string with at least one character")
+    return docno
+
+
+def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] | None:
+    ids = record.get("formula_ids")
+    if ids is None or (isinstance(ids, float) and ids != ids):  # an empty cell of a frame is NaN
+        return None
+    ids = [str(formula) for formula in ids]
+    if len(ids) > rows:
+        raise EmbeddingError(docno, f"it has {len(ids)} formula_ids but only {rows} rows")
+    return ids
+
+
+class Corpus:
+    """The documents of a corpus: those that an unfinished job has indexed, and those that are encoded now."""
+
+    def __init__(self, path: Path, parts: Sequence[Part]) -> None:
+        self.path, self._parts = path, [part.meta.name for part in parts]
+        found = np.concatenate([np.zeros((0, 2), dtype=np.uint64), *(part["sources"] for part in parts)])
+        self._order = np.argsort(found[:, 0], kind="stable")
+        self._names, self._prints = np.ascontiguousarray(found[self._order].T)
+        self._cuts = np.cumsum([0, *(len(part["sources"]) for part in parts)])
+        self._met = np.zeros(len(found), dtype=np.bool_)
+        self._new: dict[str, tuple[int, int]] = {}
+        self._encoded_again: set[str] = set()
+
+    @property
+    def done(self) -> int:
+        """How many documents are done."""
+        return len(self._met)
+
+    def __contains__(self, docno: object) -> bool:
+        """Return whether a document is done and encoded again only because others of its batch are not."""
+        return docno in self._encoded_again
+
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
+        """Leave out the batches of which every document is done."""
+        records = iter(stream)
+        while batch := list(islice(records, batch_size)):
+            docnos = [str(record["docno"]) for record in batch]
+            names = [row_fingerprint({"docno": name}) for name in docnos]
+            pairs = list(zip(names, map(row_fingerprint, batch), strict=True))
+            done = self._meet(docnos, np.array(pairs, dtype=np.uint64))
+            if not done.all():
+                self._new.update(zip(docnos, pairs, strict=True))
+                self._encoded_again.update(name for name, there in zip(docnos, done.tolist(), strict=True) if there)
+                yield from batch
+
+    def _meet(self, docnos: Sequence[str], pairs: Sources) -> npt.NDArray[np.bool_]:
+        """Record documents of the corpus; return which of them are done."""
+        if not len(self._names):
+            return np.zeros(len(pairs), dtype=np.bool_)
+        places = np.minimum(np.searchsorted(self._names, pairs[:, 0]), len(self._names) - 1)
+        done: npt.NDArray[np.bool_] = self._names[places] == pairs[:, 0]
+        if (other := np.flatnonzero(done & (self._prints[places] != pairs[:, 1]))).size:
+            raise changed_row(self.path, docnos[other[0]])
+        met = self._order[places[done]]
+        again = self._met[met]
+        again |= ~np.isin(np.arange(len(met)), np.unique(met, return_index=True)[1])
+        if again.any():
+            raise DuplicateIdError(self.path, [docnos[place] for place in np.flatnonzero(done)[again]])
+        self._met[met] = True
+        return done
+
+    def sources(self, docnos: Iterable[str]) -> Sources:
+        """Return the stored numbers of some documents, uint64 ``[s, 2]``; none where one is unknown."""
+        known = [self._new.pop(docno, None) for docno in docnos]
+        pairs = [pair for pair in known if pair]
+        return np.array(pairs if len(pairs) == len(known) else [], dtype=np.uint64).reshape(-1, 2)
+
+    def tell(self, job: Job) -> None:
+        """Tell a resumed job which of its rows were left out of the stream."""
+        there = [part.meta.name for part in job.done.parts]
+        if self._met.any() and there != self._parts:
+            raise UnfinishedJobError(self.path, {"parts": (self._parts, there)})
+        for (first, last), base, part in zip(
+            pairwise(self._cuts), job.done.bases.tolist(), job.done.parts, strict=False
+        ):
+            if first < last and self._met[first:last].all():
+                job.came_again(np.arange(base, base + len(part)))
+
+
+PART_BYTES = 64 << 20
+"""Bytes of float32 rows after which a part is closed; a build needs a few times that."""
+
+_LOOKED_UP = 1024
+_SAME = 1e-5
+"""The greatest difference of a row that is resumed from the stored one."""
+
+
+class Build:
+    """One build of an index."""
+
+    def __init__(self, job: Job, layout: Layout, corpus: Corpus, model: str | None, dtype: DType | None) -> None:
+        self.job, self.layout, self.corpus = job, layout, corpus
+        base = job.base and IndexMeta.read(job.base.details, job.path)
+        if base:
+            check_model(job.path, base.model, model)
+            if dtype not in (None, base.dtype):
+                copy = f"a copy with rows of {dtype} is made by merge(path, index, dtype={dtype!r})"
+                raise ConfigError("dtype", dtype, f"None: {job.path} stores {base.dtype}; {copy}")
+        self.model, self.dtype = (base and base.model) or model, base.dtype if base else dtype or "float32"
+        self.dimensions = base.dimensions if base else 0
+        self.done = VectorParts(job.done.parts)
+        self._came = np.zeros(int(self.done.bases[-1]), dtype=np.bool_)
+        for part in self.done.parts:
+            self.dimensions = part["rows"].shape[1]
+            self.model = self._same_model(part.meta.details.get("model"))
+        self._entries: list[Entry] = []
+        self._docnos: list[str] = []
+        self._again: list[str] = []
+        self._bytes = 0
+
+    def _same_model(self, kept: str | None) -> str | None:
+        try:
+            check_model(self.job.path, kept, self.model)
+        except ModelMismatchError as error:
+            raise UnfinishedJobError(self.job.path, {"model": (kept, self.model)}) from error
+        return kept or self.model
+
+    def run(self, posts: Iterable[Post]) -> None:
+        """Add all documents and make the result the index, in one step."""
+        for post in self._without_done(posts) if self.done.parts else posts:
+            for entry in post.entries:
+                self._take(entry)
+            self._docnos.append(post.docno)
+            if self._bytes >= PART_BYTES:
+                self._close_part()
+        self._close_part()
+        self.corpus.tell(self.job)
+        self.job.commit(asdict(IndexMeta(self.dimensions, self.model, self.dtype)))
+        warn_of_repeated(self.job.path, self._again)
+
+    def _take(self, entry: Entry) -> None:
+        width = entry.rows.shape[1]
+        if width != self.dimensions:
+            if self.dimensions:
+                text = f"its rows have {width} dimensions, those of the index {self.dimensions}"
+                raise EmbeddingError(entry.docno, text)
+            self.dimensions = width
+        self._entries.append(entry)
+        self._bytes += entry.rows.nbytes
+
+    def _close_part(self) -> None:
+        """Write the gathered entries as one part; documents without an entry wait for the next part."""
+        entries = self._first_places(self._entries) if self.layout == "formulas" else self._entries
+        if entries:
+            sources = self.corpus.sources(self._docnos)
+            self.job.add(part_content(self.layout, self.dtype, entries, sources, self.model))
+            self._docnos = []
+        self._entries, self._bytes = [], 0
+
+    def _first_places(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Leave out formulas that occurred before, in a part or among themselves."""
+        first: dict[str, Entry] = {}
+        for entry in entries:
+            if first.setdefault(entry.docno, entry) is not entry:
+                self._again.append(entry.docno)
+        rows = self.job.look_up(list(first))
+        self._again += [name for name, row in zip(first, rows.tolist(), strict=True) if row >= 0]
+        return [entry for entry, row in zip(first.values(), rows.tolist(), strict=True) if row < 0]
+
+    def _without_done(self, posts: Iterable[Post]) -> Iterator[Post]:
+        """Leave out the entries in parts of an earlier run of the job, after comparing them."""
+        stream = iter(posts)
+        while some := list(islice(stream, _LOOKED_UP)):
+            entries = [entry for post in some for entry in post.entries]
+            done = iter(self._done(entries).tolist())
+            for post in some:
+                rest = [entry for entry in post.entries if not next(done)]
+                if post.docno in self.corpus:  # the rest of it was left out before
+                    self._leave_out(post.docno, [entry.docno for entry in rest])
+                elif rest or not post.entries:
+                    yield Post(post.docno, rest)
+
+    def _leave_out(self, docno: str, names: Sequence[str]) -> None:
+        if (self.job.look_up(names) < 0).any():
+            raise self.job.changed(docno)
+        self._again += names
+
+    def _done(self, entries: Sequence[Entry]) -> npt.NDArray[np.bool_]:
+        """Return which entries an earlier run has stored."""
+        names = [entry.docno for entry in entries]
+        if self.layout == "documents":
+            rows = self.job.rows_done(names)
+        else:  # a formula of another post, or repeated in this one, is new: it is left out later
+            rows = self.done.look_up(names)
+            known = np.flatnonzero(rows >= 0).tolist()
+            rows[known] = self._same_place(rows[known], [entries[i] for i in known])
+            self.job.came_again(rows[rows >= 0])
+        done: npt.NDArray[np.bool_] = rows >= 0
+        self._compare(rows[done], [entries[i] for i in np.flatnonzero(done).tolist()])
+        return done
+
+    def _same_place(self, rows: Numbers, entries: Sequence[Entry]) -> Numbers:
+        """Return the rows whose formula comes first from the post that it was stored with; -1 for others."""
+        _, first = np.unique(rows, return_index=True)
+        stored = self.done.texts("post_id", rows)
+        same = np.array([of == entry.texts[1] for of, entry in zip(stored, entries, strict=True)], dtype=np.bool_)
+        same &= np.isin(np.arange(len(rows)), first) & ~self._came[rows]
+        self._came[rows[same]] = True
+        return np.where(same, rows, -1)
+
+    def _compare(self, rows: Numbers, entries: Sequence[Entry]) -> None:
+        """Refuse entries that differ from the stored ones."""
+        if not entries:
+            return
+        stored, offsets = self.done.rows(rows)
+        shapes = zip(np.diff(offsets).tolist(), entries, strict=True)
+        same = np.array([entry.rows.shape == (length, self.dimensions) for length, entry in shapes], dtype=np.bool_)
+        for column, name in enumerate(TEXTS[self.layout][1:], 1):
+            texts = zip(self.done.texts(name, rows), entries, strict=True)
+            same &= np.array([text == entry.texts[column] for text, entry in texts], dtype=np.bool_)
+        if same.all():
+            room = _SAME * (1 + np.abs(stored))
+            if self.dtype == "float16":
+                room += np.spacing(np.abs(stored).astype(np.float16))
+            close = np.abs(np.concatenate([entry.rows for entry in entries]) - stored) <= room
+            same = np.logical_and.reduceat(close.all(axis=1), offsets[:-1])
+        if not same.all():
+            raise self.job.changed(entries[int(np.argmin(same))].docno)
+
+
+def warn_of_repeated(path: Path | str, formulas: Sequence[str]) -> None:
+    """Warn of formulas that occurred more than once, all but the first of which were left out."""
+    if formulas:
+        shown = ", ".join(sorted(set(formulas))[:5])
+        text = f"{len(formulas)} formulas occurred again and were left out; the first occurrence is indexed: {shown}"
+        warnings.warn(MathAMRWarning(f"{path}: {text}"), stacklevel=3)
+
+
+MODEL_COLUMN = "doc_model"
+"""The identity of the model of ``doc_embs``; the index stores it and compares it with that of every query."""
+
+
+class ArtifactIndexer(Leaf, Indexer):
+    """Writes a stream of documents into an index; subclasses say how records become entries."""
+
+    checks: ClassVar[Mapping[str, Rule]] = {
+        "mode": one_of("create", "overwrite", "append"),
+        "dtype": one_of("float32", "float16").or_none(),
+    }
+
+    def __init__(
+        self,
+        index: IndexArtifact,
+        mode: Mode = "create",
+        *,
+        model: str | None = None,
+        dtype: DType | None = None,
+        resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._index, self.mode, self.model, self.dtype = index, mode, model, dtype
+        self.resume, self.sources, self.verbose, self.total = resume, sources, verbose, total
+        self._corpus: Corpus | None = None
+        self.beside: Callable[[], str] | None = None
+        """Gives what is shown after the bar."""
+
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+        """Convert the records of the stream to entries."""
+        raise NotImplementedError
+
+    def index_inputs(self) -> list[list[str]]:
+        """Return the fields that each record must have."""
+        raise NotImplementedError
+
+    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
+        """Write a stream of documents; the index changes in one step at the end, or not at all."""
+        stream = pt.utils.peekable(documents_of(iter))
+        model = self.model
+        if (first := _first(stream)) is not None:
+            pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
+            model = model or first.get(MODEL_COLUMN)
+        total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
+        bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "beside": self.beside}
+        shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", **bar)
+        self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
+        return self._index
+
+    def index_encoded(
+        self,
+        documents: Iterable[Mapping[str, Any]],
+        encoder: pt.Transformer,
+        *,
+        executor: Executor | None = None,
+    ) -> IndexArtifact:
+        """Encode documents and write them, as ``(encoder >> indexer).index(indexer.pending(documents))`` does."""
+        where = executor or Processes(1)
+        size = max(100, getattr(encoder, "batch_size", 0))  # that of PyTerrier's pipeline
+        pending = iter(self.pending(documents_of(documents), size))
+        batches = iter(lambda: list(islice(pending, size)), [])
+        self.beside = where.doing
+        with told_once(), closing(where.map(EncodedRows(encoder), batches)) as encoded:
+            return self.index(records_of(encoded))
+
+    def write(self, posts: Iterator[Post], model: str | None) -> None:
+        """Write documents to the index, in one step at the end."""
+        fingerprint = self.fingerprint() if self.resume else {}
+        with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
+            corpus, self._corpus = self._corpus or Corpus(self._index.path, ()), None
+            Build(job, self._index.LAYOUT, corpus, model, self.dtype).run(posts)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what determines the vectors, beside the documents; work with another fingerprint is not resumed."""
+        dtype = self.dtype or (None if self.mode == "append" else "float32")
+        own = {"entries": self._index.LAYOUT, "model": self.model, "dtype": dtype}
+        return {**own, "sources": None if self.sources is None else dict(self.sources)}
+
+    def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:
+        """Refuse vectors of another model."""
+        for record in stream:
+            check_model(self._index.path, model, record.get(MODEL_COLUMN))
+            yield record
+
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
+        """Leave out of a corpus what an interrupted job has finished, so that it is not encoded again."""
+        if not self.resume:
+            yield from stream
+            return
+        done = unfinished_parts(self._index.path, self._index.KIND, self.mode, self.fingerprint())
+        self._corpus = Corpus(self._index.path, done.parts)
+        yield from self._corpus.pending(stream, batch_size)
+
+
+def _first(stream: Any) -> Mapping[str, Any] | None:
+    try:
+        first: Mapping[str, Any] = stream.peek()
+    except StopIteration:
+        return None
+    return first
+
+
+class DocumentIndexer(ArtifactIndexer):
+    """Indexes ``{docno, doc_embs, (formula_ids)}``: each document with all its rows.
+
+    ``index.indexer()`` constructs one; the options are those of :class:`ArtifactIndexer`.
+
+    Example::
+
+        (graphs >> model.doc_encoder() >> index.indexer()).index(arqmath.get_corpus_iter())
+    """
+
+    def index_inputs(self) -> list[list[str]]:
+        """Return ``docno`` and ``doc_embs``; ``formula_ids``, the ids of the first rows, are optional."""
+        return [["docno", "doc_embs"]]
+
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+        """Convert each document to one entry."""
+        return document_posts(stream)
+
+
+class FormulaIndexer(ArtifactIndexer):
+    """Indexes ``{docno, doc_embs, formula_ids}``: each formula with its own row.
+
+    ``formula_index.indexer()`` constructs one.
+
+    Example::
+
+        (graphs >> model.doc_encoder() >> formula_index.indexer(visual_ids=ids)).index(arqmath.get_corpus_iter())
+
+    Args:
+        index: the index.
+        mode: and the others, as for :class:`ArtifactIndexer`.
+        visual_ids: formula id to visual id, or a ``FormulaStore`` of them; others get the empty string.
+    """
+
+    def __init__(
+        self,
+        index: IndexArtifact,
+        mode: Mode = "create",
+        *,
+        visual_ids: VisualIds | None = None,
+        model: str | None = None,
+        dtype: DType | None = None,
+        resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        options = {"dtype": dtype, "resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        super().__init__(index, mode, model=model, **options)  # type: ignore[arg-type]
+        self.visual_ids = visual_ids
+        self._posts = self._formulas = 0  # of the last call of index
+
+    def index_inputs(self) -> list[list[str]]:
+        """Return ``docno``, ``doc_embs`` and ``formula_ids``, of which number ``i`` is the id of row ``i``."""
+        return [["docno", "doc_embs", "formula_ids"]]
+
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+        """Convert each formula to one entry."""
+        self._posts = self._formulas = 0
+        for post in formula_posts(stream, self.visual_ids or {}):
+            self._posts += 1
+            self._formulas += len(post.entries)
+            yield post
+
+    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
+        """Write a stream of posts, as :meth:`ArtifactIndexer.index`.
+
+        Warns:
+            EmptyIndexWarning: none of the posts has a formula, and the index is empty.
+        """
+        index = super().index(iter, **kwargs)
+        if self._posts and not self._formulas and not len(index):
+            text = f"the index is empty: none of {self._posts:,} posts has formula_ids: no formula stands between "
+            advice = "delimiters (GraphBuilder(bare_formulas=True) reads others, too) or the model takes no formulas."
+            warnings.warn(EmptyIndexWarning(f"{self._index!r}: {text}{advice}"), stacklevel=2)
+        return index
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what determines the vectors and their visual ids."""
+        ids = self.visual_ids
+        if isinstance(ids, FormulaStore):
+            meta = ids.path / META
+            return {**super().fingerprint(), "visual_ids": file_fingerprint(meta if meta.exists() else ids.path)}
+        return {**super().fingerprint(), "visual_ids": row_fingerprint(ids or {})}
+
+
+_READ = {*DOCUMENT_COLUMNS, "title", "graph"}  # by an encoder, and by no indexer
+
+
+class Encoded(NamedTuple):
+    """The records of a batch with their vectors, and what was warned of."""
+
+    records: list[dict[str, Any]]
+    heard: Overheard
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Work of a batch of documents.
+
+    Attributes:
+        encoder: adds vectors to them.
+    """
+
+    encoder: pt.Transformer
+
+    def __call__(self, batch: Sequence[Mapping[str, Any]]) -> Encoded:
+        """Encode documents, as a pipeline of PyTerrier does."""
+        with overheard() as heard:
+            frame = self.encoder.transform(pd.DataFrame(list(batch)))
+        read = [name for name in frame.columns if name in _READ]
+        return Encoded(frame.drop(columns=read).to_dict("records"), heard)
+
+
+def records_of(encoded: Iterator[Encoded]) -> Iterator[dict[str, Any]]:
+    """Repeat the warnings of the workers, and yield their records."""
+    for batch in encoded:
+        batch.heard.repeat()
+        yield from batch.records

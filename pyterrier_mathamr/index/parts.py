@@ -1,0 +1,325 @@
+"""What an index in a folder consists of: entries, the arrays of a part, and parts read as one.
+
+::
+
+    Entry ──part_content──▶ a part of the store (DOCUMENTS, FORMULAS) ──▶ Shard ──▶ VectorParts
+
+A row of a part is a document with all its virtual nodes, or one formula virtual node. Inside a part documents are
+ordered by number of rows (then by arrival), so that a scan reads blocks of one shape without copying. Parts are cut by
+the bytes of their rows in float32. ``m`` documents, ``r`` rows, ``d`` dimensions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pyterrier_mathamr.store import Content, DamagedError, Kind, Part, Parts, detail, ranges
+from pyterrier_mathamr.store import Field as PartField
+
+from .arrays import Array, Codes, Field, Numbers, Rows, Sources, StoredRows, Weights, widened
+from .errors import EmbeddingError
+from .search.int8 import encode_rows
+
+DType = Literal["float32", "float16"]
+"""How the rows are stored."""
+
+DTYPES: tuple[DType, ...] = ("float32", "float16")
+
+Layout = Literal["documents", "formulas"]
+"""The entries of an index: posts with all their virtual nodes, or formula virtual nodes."""
+
+TEXTS: dict[Layout, tuple[str, ...]] = {
+    "documents": ("docno", "formula_ids"),
+    "formulas": ("docno", "post_id", "visual_id"),
+}
+"""The texts of an entry, its id first; ``formula_ids`` is a JSON list, empty where none were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One document (``rows`` ``[n, d]``) or one formula (``rows`` ``[1, d]``), with its texts, ``docno`` first."""
+
+    texts: tuple[str, ...]
+    rows: Rows
+
+    @property
+    def docno(self) -> str:
+        """The docno, or the formula id."""
+        return self.texts[0]
+
+
+def stored_formula_ids(text: str, path: Path | str) -> list[str] | None:
+    """Parse the formula ids of a stored document; ``None`` where none were given."""
+    try:
+        ids = json.loads(text) if text else None
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(path, f"the formula ids of a document are not JSON ({error!s:.200})") from error
+    if ids is not None and not (isinstance(ids, list) and all(isinstance(name, str) for name in ids)):
+        raise DamagedError(path, "the formula ids of a document are not a list of ids")
+    return ids
+
+
+def part_content(
+    layout: Layout, dtype: DType, entries: Sequence[Entry], sources: Sources, model: str | None
+) -> Content:
+    """Check entries and lay them out as one part."""
+    lengths = np.array([len(entry.rows) for entry in entries], dtype=np.int64)
+    arrival = np.argsort(lengths, kind="stable")
+    ordered = [entries[place] for place in arrival.tolist()]
+    rows = np.concatenate([entry.rows for entry in ordered])
+    offsets = np.zeros(len(ordered) + 1, dtype=np.int64)
+    np.cumsum(lengths[arrival], out=offsets[1:])
+    max_norm = check_values(rows, offsets, ordered)
+    stored: StoredRows = rows
+    if dtype == "float16":
+        with np.errstate(over="ignore"):  # a number that is too large becomes infinite and is refused
+            stored = rows.astype(np.float16)
+        rows = stored.astype(np.float32)
+        max_norm = check_values(rows, offsets, ordered, ", rounded to float16,")
+    arrays: dict[str, Array] = {"rows": stored, "sources": sources}
+    if layout == "documents":
+        arrays.update(offsets=offsets, document_vectors=rows[offsets[1:] - 1], arrival=arrival.astype(np.int32))
+        arrays.update(zip(("codes", "scales", "code_bounds"), encode_rows(rows), strict=True))
+    for column, name in enumerate(TEXTS[layout][1:], 1):
+        texts = [entry.texts[column].encode("utf-8", "surrogatepass") for entry in ordered]
+        arrays[name] = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        arrays[f"{name}_offsets"] = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    return Content([entry.docno for entry in ordered], arrays, {"max_norm": max_norm, "model": model})
+
+
+def merge(layout: Layout, parts: Sequence[Part]) -> Content:
+    """Lay out the entries of several parts as one, without the deleted ones."""
+    together = VectorParts(parts)
+    sources = [part["sources"] for part in parts]
+    if any(len(of) == 0 for of in sources) or any(len(part.deleted) for part in parts):
+        sources = [np.zeros((0, 2), dtype=np.uint64)]  # read only in unfinished jobs, of which nothing is deleted
+    dtype: DType = "float16" if parts[0]["rows"].dtype == np.float16 else "float32"
+    model = parts[0].meta.details.get("model")
+    return part_content(layout, dtype, list(together.entries()), np.concatenate(sources), model)
+
+
+def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry], how: str = "") -> float:
+    """Refuse rows that have no direction; return the greatest length, rounded up."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", rows, rows)
+    bad = ~(np.isfinite(squares) & (squares > 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        document = int(np.searchsorted(offsets, row, side="right")) - 1
+        if not np.isfinite(rows[row]).all():
+            reason = "contains NaN or infinity"
+        elif squares[row] == 0:
+            reason = "is zero (or its length is below 1e-22), so it has no direction"
+        else:
+            reason = "is too long for float32"
+        raise EmbeddingError(entries[document].docno, f"row {row - offsets[document]} of its doc_embs{how} {reason}")
+    return float(np.sqrt(float(squares.max())) * (1 + 1e-5))
+
+
+VERSION = 3
+
+
+def _texts(layout: Layout) -> tuple[PartField, ...]:
+    """Return the fields of an entry's texts: UTF-8 end to end, and offsets; the store keeps the ids."""
+    names = TEXTS[layout][1:]
+    bytes_of = (PartField(name, "uint8", f"bytes_of_{name}") for name in names)
+    offsets_of = (PartField(f"{name}_offsets", "int64", "m+1", cuts=f"bytes_of_{name}") for name in names)
+    return (*bytes_of, *offsets_of)
+
+
+_SOURCES = PartField("sources", "uint64", "s 2")
+"""Of each document of the corpus in the part: a hash of its docno and its fingerprint, for :class:`.indexing.Corpus`;
+empty where one is unknown."""
+
+DOCUMENTS = Kind(
+    type="multi_vector_index",
+    version=VERSION,
+    rebuild="mathamr index GRAPHS MODEL --output {path}",
+    fields=(
+        # the vectors of all documents end to end; all other fields are computed from them as stored, rounded or not
+        PartField("rows", "float32 float16", "r d"),
+        PartField("offsets", "int64", "m+1", cuts="r"),
+        # the rows as int8 codes, which the scan reads; the scale of each dimension; the greatest length of a row's
+        # rounding error, in units of the scales, and of a row of codes
+        PartField("codes", "int8", "r d"),
+        PartField("scales", "float32", "d"),
+        PartField("code_bounds", "float64", "2"),
+        # a copy of the last row of each document, its VIRTUAL_DOCUMENT, to be read alone
+        PartField("document_vectors", "float32", "m d"),
+        # the place of each document in the order of indexing
+        PartField("arrival", "int32", "m", below="m"),
+        *_texts("documents"),
+        _SOURCES,
+    ),
+    merge=partial(merge, "documents"),
+)
+
+FORMULAS = Kind(
+    type="formula_index",
+    version=VERSION,
+    rebuild="MathAMRFormulaIndex('{path}').indexer('overwrite').index(…)",
+    fields=(PartField("rows", "float32 float16", "m d"), *_texts("formulas"), _SOURCES),
+    merge=partial(merge, "formulas"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMeta:
+    """The width of the rows (0 while there are none), the model that made them, and how they are stored."""
+
+    dimensions: int
+    model: str | None
+    dtype: DType
+
+    @classmethod
+    def read(cls, details: Mapping[str, Any], path: Path) -> IndexMeta:
+        """Read the details of the manifest."""
+        dimensions, name = detail(details, "dimensions", int, path), detail(details, "dtype", str, path)
+        model = None if details.get("model") is None else detail(details, "model", str, path)
+        dtype = next((known for known in DTYPES if known == name), None)
+        if dtype is None or dimensions < 0:
+            raise DamagedError(path, f"rows of {dimensions} numbers of {name!r:.80}")
+        return cls(dimensions, model, dtype)
+
+
+_READ = 4096
+
+
+class Shard:
+    """A part of vectors, and the arrays derived from it on first use."""
+
+    def __init__(self, part: Part) -> None:
+        self.part, self.kept = part, part.kept
+        self.layout: Layout = "formulas" if part.kind.type == "formula_index" else "documents"
+        self.max_norm = detail(part.meta.details, "max_norm", float, part.path.parent)
+        if not 0 <= self.max_norm < math.inf:
+            raise DamagedError(part.path.parent, f"the length {self.max_norm} of a row of {part.meta.name}")
+
+    def __len__(self) -> int:
+        """The number of documents, deleted ones included."""
+        return len(self.part)
+
+    @cached_property
+    def _ones(self) -> Numbers:
+        return np.arange(len(self) + 1, dtype=np.int64)
+
+    @cached_property
+    def _offsets(self) -> Numbers:
+        offsets: Numbers = self.part["offsets"]
+        if bool((offsets[1:] <= offsets[:-1]).any()):
+            raise DamagedError(self.part.path, "a document of it has no rows")
+        return offsets
+
+    @cached_property
+    def coding(self) -> tuple[Codes, Rows, Weights]:
+        """The rows as codes, int8 ``[r, d]``, their scales, float32 ``[d]``, and error bounds, float64 ``[2]``."""
+        codes, scales, bounds = (self.part[name] for name in ("codes", "scales", "code_bounds"))
+        if not (np.isfinite(scales).all() and np.isfinite(bounds).all() and (scales > 0).all() and (bounds >= 0).all()):
+            raise DamagedError(self.part.path, "the scales or bounds of its codes are not positive numbers")
+        return codes, scales, bounds
+
+    def field(self, field: Field) -> tuple[StoredRows, Numbers]:
+        """Return the vectors of one field as they are stored, end to end."""
+        if self.layout == "formulas":
+            return self.part["rows"], self._ones
+        if field == "doc":
+            return self.part["document_vectors"], self._ones
+        return self.part["rows"], self._offsets
+
+    def live_rows(self, field: Field) -> StoredRows:
+        """Return the vectors of one field without those of deleted documents."""
+        rows, offsets = self.field(field)
+        if not len(self.part.deleted):
+            return rows
+        live = np.flatnonzero(self.part.alive)
+        left: StoredRows = rows[ranges(offsets[live], offsets[live + 1] - offsets[live])]
+        return left
+
+    def in_order(self) -> Numbers:
+        """Return the documents that are not deleted, in the order of indexing."""
+        if self.layout == "formulas":
+            return np.flatnonzero(self.part.alive)
+        order = np.argsort(self.part["arrival"], kind="stable")
+        return order[self.part.alive[order]]
+
+    def texts(self, name: str, documents: Numbers) -> list[str]:
+        """Return one text (``docno``, ``post_id`` …) of some documents."""
+        if name == "docno":
+            return self.part.ids.texts(documents)
+        offsets, view = self.part[f"{name}_offsets"], self.part[name].data
+        bounds = zip(offsets[documents].tolist(), offsets[documents + 1].tolist(), strict=True)
+        try:
+            return [str(view[start:end], "utf-8", "surrogatepass") for start, end in bounds]
+        except UnicodeDecodeError as error:
+            raise DamagedError(self.part.path, f"its {name} are not UTF-8") from error
+
+
+class VectorParts(Parts):
+    """Parts of vectors as one: documents are numbered from 0 through all of them, deleted ones included."""
+
+    @cached_property
+    def shards(self) -> tuple[Shard, ...]:
+        """The parts."""
+        return tuple(map(Shard, self.parts))
+
+    @cached_property
+    def max_norm(self) -> float:
+        """The length of the longest row, rounded up."""
+        return max((shard.max_norm for shard in self.shards), default=0.0)
+
+    def _by_shard(self, numbers: Numbers) -> Iterator[tuple[Shard, Numbers, Numbers]]:
+        """Return each shard with some of the documents, their places in ``numbers``, and their numbers in the shard."""
+        shard_of = dict(zip(self.parts, self.shards, strict=True))
+        return ((shard_of[part], places, local) for part, places, local in self.by_part(numbers))
+
+    def texts(self, name: str, numbers: Numbers) -> list[str]:
+        """Return one text (``docno``, ``post_id`` …) of each document."""
+        found = np.empty(len(numbers), dtype=object)
+        for shard, places, local in self._by_shard(numbers):
+            found[places] = shard.texts(name, local)
+        return list(found)
+
+    def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
+        """Return the number of rows of each document in one field: int64 ``[m]``."""
+        lengths = np.empty(len(numbers), dtype=np.int64)
+        for shard, places, local in self._by_shard(numbers):
+            _, offsets = shard.field(field)
+            lengths[places] = offsets[local + 1] - offsets[local]
+        return lengths
+
+    def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
+        """Return the vectors of some documents, end to end."""
+        lengths = self.lengths(numbers, field)
+        ends = np.zeros(len(numbers) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=ends[1:])
+        width = self.parts[0]["rows"].shape[1] if self.parts else 0
+        gathered = np.empty((int(ends[-1]), width), dtype=np.float32)
+        ascending = bool((numbers[1:] > numbers[:-1]).all())
+        for shard, places, local in self._by_shard(numbers):
+            rows, offsets = shard.field(field)
+            found = np.take(rows, ranges(offsets[local], lengths[places]), axis=0)
+            if ascending:  # the rows of one shard lie together
+                widened(found, gathered[ends[places[0]] : ends[places[-1] + 1]])
+            else:
+                gathered[ranges(ends[places], lengths[places])] = found
+        return gathered, ends
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every document in the order of indexing, read a few at a time."""
+        for shard, base in zip(self.shards, self.bases.tolist(), strict=False):
+            numbers = shard.in_order() + base
+            for start in range(0, len(numbers), _READ):
+                some = numbers[start : start + _READ]
+                rows, offsets = self.rows(some)
+                texts = zip(*(self.texts(name, some) for name in TEXTS[shard.layout]), strict=True)
+                for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
+                    yield Entry(of, rows[first:last])

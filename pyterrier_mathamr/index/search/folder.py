@@ -1,0 +1,310 @@
+"""The index in a folder as a backend: candidates by a scan that is proven to find the best, or by HNSW graphs.
+
+A scan of all documents is fast and approximate, and its greatest possible error is known: every document that can be
+among the best ``k`` is kept, and scored exactly. Which of three scans is used depends on what is faster; the answer
+does not. See docs/exactness.md::
+
+    float32           maxsim      few documents for each result, and document vectors
+    int8, by torch    int8        the codes stay memory-mapped, or are copied to a GPU once; threads share the shards
+    int8, compiled    compiled    the same on processors for which llvmlite is installed
+
+Approximate candidates are those of FAISS, as the paper searches (MathAMR+, section 3.5.2, efSearch 128). A graph is
+built on first use, on one thread so that it is the same each time, and stays in memory with the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyterrier_mathamr._common.running.processes import usable_cores
+from pyterrier_mathamr._common.running.resources import on_threads
+from pyterrier_mathamr.index.arrays import Candidates, ExactScores, Field, How, Numbers, Scores, Weights
+from pyterrier_mathamr.index.parts import IndexMeta, Shard, VectorParts
+from pyterrier_mathamr.store import DamagedError, Kind
+from pyterrier_mathamr.store import Snapshot as StoredSnapshot
+
+from .compiled import Columns, CompiledScan, compiled
+from .int8 import CodedQueries, CodeScan, Memory, encode_queries, exactly, on_device, usable
+from .maxsim import blocks, float32_error, run_bounds, scan
+from .queries import QueryBatch, exact_scores, pieces
+
+QUERY_ROWS = 160
+"""Query rows scanned at once: with more the products leave the CPU's caches."""
+
+_FEW = 1 << 14
+"""Documents of one query from which those that fell behind are dropped, which bounds the memory."""
+
+Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], list[Scores]]
+
+CODES_PAY = 64
+"""Documents for each result above which the scan of codes is faster."""
+
+
+class Snapshot(StoredSnapshot, VectorParts):
+    """All parts of an index; documents are numbered from 0 through all of them, deleted ones included.
+
+    Args:
+        path: the index's folder.
+        kind: its kind.
+
+    Raises:
+        NotBuiltError: there is no finished index.
+        OtherArtifactError: the folder contains something else.
+        FormatError: this release does not read its format.
+        DamagedError: a file is missing, truncated or was changed.
+    """
+
+    def __init__(self, path: Path, kind: Kind) -> None:
+        super().__init__(path, kind)
+        self.meta = IndexMeta.read(self.manifest.details, path)
+        for shard in self.shards:
+            rows = shard.part["rows"]
+            if rows.shape[1] != self.meta.dimensions or rows.dtype.name != self.meta.dtype:
+                raise DamagedError(
+                    shard.part.path,
+                    f"its rows are {rows.dtype}{list(rows.shape)}, not {self.meta.dtype}[r, {self.meta.dimensions}]",
+                )
+
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Candidates]:
+        """Select candidates: exactly by a scan of all documents, or by graphs of their vectors."""
+        if how.exact:
+            found = exact_candidates(self, queries, k, field, how.device)
+        elif field == "doc":
+            found = document_candidates(self, queries, k, how.hnsw_ef)
+        else:
+            found = token_candidates(self, queries, how.hits, how.hnsw_ef)
+        return [Candidates(numbers) for numbers in found]
+
+    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
+        """Score some documents of each query exactly: float64 for each."""
+        return [exact_scores(self, queries.one(i), numbers, field) for i, numbers in enumerate(candidates)]
+
+
+def exact_candidates(
+    snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, device: str | None = None
+) -> list[Numbers]:
+    """Select the documents among which the best ``k`` of each query are, by a scan of all documents."""
+    asked = queries.last_rows() if field == "doc" else queries
+    selected: list[Numbers] = []
+    for group in asked.of_rows(QUERY_ROWS):
+        best = [_Best(k) for _ in range(len(group))]
+        if field == "all" and (device or _codes_pay(snapshot, k)):
+            scan_codes(snapshot.shards, group, device, lambda *of, best=best: _add(best, *of))
+            if len(group) == 1:
+                selected.append(_narrow(snapshot, group, best[0], k, on_threads))
+            else:  # a thread takes a query, which needs fewer threads than if all took pieces of each
+
+                def narrowed(i: int, group: QueryBatch = group, best: list[_Best] = best) -> Numbers:
+                    return _narrow(snapshot, group.one(i), best[i], k, _one_by_one)
+
+                selected += on_threads(narrowed, range(len(group)))
+        else:
+            errors = float32_error(group, snapshot.max_norm, snapshot.meta.dimensions)
+            for shard in snapshot.shards:
+                _add(best, shard, scan(*shard.field(field), group), errors)
+            selected += [of.left()[0] for of in best]
+    return selected
+
+
+def _codes_pay(snapshot: Snapshot, k: int) -> bool:
+    """Decide whether the scan of codes is faster: it saves on each document, but leaves more to rescore."""
+    width = snapshot.meta.dimensions
+    return len(snapshot) >= CODES_PAY * k and (compiled(width) is not None or usable(width))
+
+
+def _add(best: list[_Best], shard: Shard, scores: Scores, errors: Weights) -> None:
+    """Add the scores of the next shard, float32 ``[queries, m]``, each within its query's error."""
+    for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
+        of_query.add(shard, found, error)
+
+
+def _narrow(snapshot: Snapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
+    """Rescore candidates in float32, the most promising first, and drop those that cannot be among the best ``k``."""
+    numbers, most = best.left()
+    if len(numbers) <= k:
+        return numbers
+    error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
+    promising = min(len(numbers), k + k // 4 + 16)
+    first = most >= np.partition(most, -promising)[-promising]
+    some, scores = numbers[first], _rescored(snapshot, query, numbers[first], each)
+    then = numbers[~first & (most >= _floor(scores, k) - 2 * error)]
+    some, scores = np.concatenate([some, then]), np.concatenate([scores, _rescored(snapshot, query, then, each)])
+    kept: Numbers = np.sort(some[scores >= _floor(scores, k) - 2 * error])
+    return kept
+
+
+def _one_by_one(work: Callable[[Numbers], Scores], items: Iterable[Numbers]) -> list[Scores]:
+    return [work(item) for item in items]
+
+
+def _rescored(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, each: Each) -> Scores:
+    """Score documents in float32, read and multiplied a few at a time."""
+
+    def score(some: Numbers) -> Scores:
+        found: Scores = scan(*snapshot.rows(some), query)[0]
+        return found
+
+    parts = each(score, pieces(snapshot, numbers, "all"))
+    return np.concatenate([np.empty(0, dtype=np.float32), *parts])
+
+
+def _floor(scores: Scores, k: int) -> float:
+    """Return the ``k``-th best score."""
+    return float(np.partition(scores, -k)[-k])
+
+
+class _Best:
+    """The documents of one query that can be among the best ``k``, and the upper bound of each score."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self._base = 0
+        self._numbers: list[Numbers] = [np.empty(0, dtype=np.int64)]
+        self._most: list[Weights] = [np.empty(0)]
+        self._least: Weights = np.empty(0)  # the best k of them; the rest can no longer become the floor
+        self._floor = -np.inf
+        self._full = _FEW
+
+    def add(self, shard: Shard, scores: Scores, error: float) -> None:
+        """Add the scores of the next shard, float32 ``[m]``, each within ``error`` of the true one."""
+        reach = np.nextafter(np.float32(self._floor - error), np.float32(-np.inf))  # in float32, and not too high
+        local = np.flatnonzero(scores >= reach)
+        if len(shard.part.deleted):
+            local = local[shard.part.alive[local]]
+        exact = scores[local].astype(np.float64)
+        higher = exact[exact > self._floor + error] - error
+        exact += error
+        local += self._base
+        self._base += len(shard)
+        self._numbers.append(local)
+        self._most.append(exact)
+        self._least = np.concatenate([self._least, higher])
+        if len(higher) and len(self._least) >= self.k:
+            place = len(self._least) - self.k
+            self._least = np.partition(self._least, place)[place:]
+            self._floor = float(self._least[0])
+        if sum(map(len, self._numbers)) > self._full:
+            numbers, most = self.left()
+            self._numbers, self._most, self._full = [numbers], [most], 2 * len(numbers) + _FEW
+
+    def left(self) -> tuple[Numbers, Weights]:
+        """Return the numbers of the remaining documents, ascending, and their upper bounds."""
+        numbers, most = np.concatenate(self._numbers), np.concatenate(self._most)
+        keep = most >= self._floor
+        return numbers[keep], most[keep]
+
+
+_NEIGHBOURS = 32
+_EF_CONSTRUCTION = 128
+
+
+def document_candidates(snapshot: Snapshot, queries: QueryBatch, k: int, ef: int) -> list[Numbers]:
+    """Find documents whose VIRTUAL_DOCUMENT is near the query's, its last row."""
+    found = _nearest(snapshot, "doc", queries.last_rows(), k, ef)
+    return [np.unique(snapshot.live[row[row >= 0]]) for row in found]
+
+
+def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int, ef: int) -> list[Numbers]:
+    """Find documents of which some row is near some row of the query."""
+    found = _nearest(snapshot, "all", queries, hits, ef)
+    ends = np.cumsum(snapshot.lengths(snapshot.live))
+    of_query = [found[start:end] for start, end in zip(queries.offsets[:-1], queries.offsets[1:], strict=True)]
+    documents = [np.searchsorted(ends, rows[rows >= 0], side="right") for rows in of_query]
+    return [np.unique(snapshot.live[of]) for of in documents]
+
+
+def _nearest(snapshot: Snapshot, field: Field, queries: QueryBatch, k: int, ef: int) -> Numbers:
+    """Find the nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more."""
+    if not len(snapshot):
+        return np.empty((len(queries.rows), 0), dtype=np.int64)
+    import faiss
+
+    graph = _graph(snapshot, field)
+    depth = min(k, graph.ntotal)
+    parameters = faiss.SearchParametersHNSW(  # type: ignore[attr-defined]
+        efSearch=max(ef, depth)
+    )
+    _, found = graph.search(np.ascontiguousarray(queries.rows), depth, params=parameters)
+    return np.asarray(found, dtype=np.int64)
+
+
+def _graph(snapshot: Snapshot, field: Field) -> Any:
+    import faiss
+
+    name = f"hnsw-{field}"
+    if name not in snapshot.caches:
+        graph = faiss.IndexHNSWFlat(snapshot.meta.dimensions, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = _EF_CONSTRUCTION
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            for shard in snapshot.shards:
+                graph.add(np.ascontiguousarray(shard.live_rows(field), dtype=np.float32))
+        finally:
+            faiss.omp_set_num_threads(threads)
+        snapshot.caches[name] = graph
+    return snapshot.caches[name]
+
+
+_PIECES = 8  # that each of several threads takes, one after the other, so that all end at about the same time
+_PIECE_ROWS = 1 << 15, 1 << 19  # of a piece, at least and at most
+
+
+def scan_codes(
+    shards: Sequence[Shard],
+    queries: QueryBatch,
+    device: str | None,
+    take: Callable[[Shard, Scores, Weights], None],
+) -> None:
+    """Score all documents of some shards."""
+    import torch
+
+    memory, cores, columns = Memory(device or "cpu"), usable_cores(), Columns(queries)
+    least, most = _PIECE_ROWS
+    piece_rows = most
+    if cores > 1:
+        piece_rows = min(max(sum(len(shard.coding[0]) for shard in shards) // (_PIECES * cores), least), most)
+    waiting: deque[tuple[Shard, list[Future[None]], Scores, Weights]] = deque()
+
+    def finish() -> None:
+        shard, pieces, scores, errors = waiting.popleft()
+        for piece in pieces:
+            piece.result()
+        take(shard, scores, errors)
+
+    with (
+        exactly(),
+        ThreadPoolExecutor(1 if device else cores, initializer=torch.set_num_threads, initargs=(1,)) as pool,
+    ):
+        for shard in shards:
+            coded = encode_queries(queries, *shard.coding[1:])
+            scan = _scan_of(shard, queries, coded, memory, None if device else columns, device)
+            scores = np.empty((len(queries), len(shard)), dtype=np.float32)
+            pieces = [(0, len(shard))] if device else blocks(shard.field("all")[1], piece_rows)
+            waiting.append((shard, [pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded.errors))
+            if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
+                finish()
+        while waiting:
+            finish()
+
+
+def _scan_of(
+    shard: Shard, queries: QueryBatch, coded: CodedQueries, memory: Memory, columns: Columns | None, device: str | None
+) -> CompiledScan | CodeScan:
+    """Return the scan of one shard: compiled where that is possible, else by torch."""
+    import torch
+
+    codes, offsets = shard.coding[0], shard.field("all")[1]
+    function = compiled(codes.shape[1]) if columns is not None else None
+    if function is not None and columns is not None:
+        return CompiledScan(function, codes, offsets, coded, columns)
+    tensor = shard.kept(device, partial(on_device, codes, device)) if device else torch.from_numpy(codes)
+    runs = shard.kept("runs", partial(run_bounds, offsets))
+    return CodeScan(tensor, offsets, coded, queries, memory, runs=runs, padded=device is not None)

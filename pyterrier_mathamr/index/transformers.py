@@ -1,0 +1,548 @@
+"""The transformers over an index: the retrievers of MathAMR+ (section 3.5.2), the scorer and the loaders.
+
+::
+
+    retrievers   queries → ranking       read, select, score, rank
+    scorer       ranking → ranking       exact MaxSim of its documents
+    loaders      documents → vectors, or the texts that the index stores
+
+A retriever is written once; the snapshot of an index (a folder, parts elsewhere, a Qdrant collection) is its backend,
+which selects candidates, scores documents and looks them up (:class:`.arrays.Backend`). Strategies differ in what they
+select by and what they rank by::
+
+    single vector   select by VIRTUAL_DOCUMENT       rank by VIRTUAL_DOCUMENT
+    doc-VN          select by VIRTUAL_DOCUMENT       rank by all rows (MaxSim)
+    ColBERT         select by all rows               rank by all rows
+
+All retrievers and the scorer take ``query_embs`` (float32 ``[q, d]``). With ``query_weights`` (a number for each row)
+or ``query_document_weight`` (a number a), MaxSim is S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc. A query without
+rows finds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.frames import (
+    distinct_queries,
+    empty_output,
+    is_missing,
+    ranking_frame,
+    with_objects,
+)
+from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
+from pyterrier_mathamr._common.running.resources import return_free_memory
+from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
+from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
+
+from .arrays import Backend, Candidates, ExactScores, Field, How, Numbers
+from .parts import TEXTS, stored_formula_ids
+from .search.queries import NO_HITS, Hits, QueryBatch, best_of, formula_batch, query_batch
+
+_MANY = 32
+"""Queries in one call after which free memory goes back to the system; for few it takes longer than they leave."""
+
+
+def check_device(device: object) -> str | None:
+    """Read the option ``device``."""
+    if device in (None, "cpu"):
+        return None
+    if not isinstance(device, str) or not re.fullmatch(r"cuda(:\d+)?", device):
+        raise ConfigError("device", device, "None, 'cpu' or 'cuda'")
+    import torch
+
+    found = torch.cuda.device_count()
+    if int(device.partition(":")[2] or 0) >= found:
+        raise ConfigError("device", device, f"None or 'cpu': torch finds {found} CUDA devices here")
+    return device
+
+
+class IndexTransformer(Leaf, Transformer):
+    """A transformer over an index, which is opened when the first row comes."""
+
+    checks: ClassVar[Mapping[str, Rule]] = {
+        "num_results": COUNT,
+        "batch_size": COUNT,
+        "candidates": COUNT,
+        "hits": COUNT,
+        "hnsw_ef": COUNT,
+        "exact": FLAG,
+    }
+
+    def __init__(self, index: Any) -> None:
+        super().__init__()
+        self.index = index
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "device":
+            check_device(value)
+        super().__setattr__(name, value)
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Return the transformer that keeps ``k`` documents, itself where it keeps no more, ``None`` below 1."""
+        kept = getattr(self, "num_results", None)
+        if kept is not None and kept <= k:
+            return self
+        return pt.inspect.transformer_apply_attributes(self, num_results=k) if k >= 1 else None
+
+
+class _Scoring(IndexTransformer):
+    """What retrievers and the scorer share: reading queries, and explaining a score."""
+
+    needs: ClassVar[tuple[str, ...]] = ("query_embs",)
+
+    def __init__(
+        self, index: Any, exact: bool, search: str | None, verbose: bool, batch_size: int, device: str | None
+    ) -> None:
+        super().__init__(index)
+        self.exact, self.search = exact, search
+        self.verbose, self.batch_size, self.device = verbose, batch_size, device
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "search":  # the name of `exact` in earlier releases
+            super().__setattr__("_search", None)
+            if value is None:
+                return
+            warnings.warn("search=… is deprecated; give exact=True or exact=False", DeprecationWarning, stacklevel=5)
+            if value not in ("exact", "approximate", "hnsw"):
+                raise ConfigError("search", value, "'exact' or 'approximate'; better, give exact=…")
+            name, value = "exact", value == "exact"
+        if name == "exact" and value is None:
+            value = True
+        if name == "exact" and value is False and not self.index.APPROXIMATE:
+            raise ConfigError("exact", value, "True: parts find other documents by approximate search than one index")
+        super().__setattr__(name, value)
+
+    @property
+    def field(self) -> Field:
+        """The vectors that documents are ranked by."""
+        return "all"
+
+    def read(self, queries: pd.DataFrame, backend: Backend) -> QueryBatch:
+        """Read the vectors of all distinct queries."""
+        return query_batch(queries, backend, normalise=getattr(self, "normalise", False))
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each virtual node of a query contributes to the score of a document (eq. 3.4)."""
+        asked = read_asked(query, docno, self.label, self.needs)
+        backend = self.index.snapshot()
+        numbers = backend.find([asked.docno])
+        batch = self.read(asked.frame(), backend)
+        readings = asked.query_reading(), asked.document_reading()
+        if not len(batch):  # a blank query
+            return Explanation.of(asked.docno, [], *readings)
+        compared = batch.last_rows() if self.field == "doc" else batch
+        sides = self._query_side(compared, asked), self._document_side(numbers, asked, backend)
+        blend = None if compared.document_weights is None else float(compared.document_weights[0])
+        return Explanation.of(asked.docno, maxsim_parts(self.label, *sides, compared.weights, blend), *readings)
+
+    def _query_side(self, compared: QueryBatch, asked: Asked) -> Side:
+        """Name the compared vectors of a query by their rows in ``query_embs``."""
+        given: Any = asked.row.get("query_formula_ids")
+        ids, count = None if is_missing(given) else list(map(str, given)), len(asked.row["query_embs"])
+        nodes, rows = Nodes.of(count, ids, asked.graph("query_graph")), range(count)
+        if "query_formula_id" in self.needs:
+            row = (ids or []).index(str(asked.row["query_formula_id"]))
+            rows = range(row, row + 1)
+        return Side(compared.rows, rows[-len(compared.rows) :], nodes)
+
+    def _document_side(self, numbers: Numbers, asked: Asked, backend: Backend) -> Side:
+        """Name the compared vectors of a document by their rows in the index; a formula by its row in its post."""
+        rows, _ = backend.rows(numbers, self.field)
+        if "query_formula_id" in self.needs:
+            row, latex = asked.formula()
+            before = [""] * row
+            return Side(rows, [row], Nodes(["formula"] * (row + 1), [*before, asked.docno], [*before, latex]))
+        count = int(backend.lengths(numbers, "all")[0])
+        ids = stored_formula_ids(backend.texts("formula_ids", numbers)[0], backend.path)
+        return Side(rows, range(count)[-len(rows) :], Nodes.of(count, ids, asked.graph("graph")))
+
+
+class IndexRetriever(_Scoring):
+    """Queries in, a ranking out; subclasses are strategies: what candidates are selected by, and ranked by.
+
+    The ranking keeps the columns of the queries and is ordered by query (in order of appearance), then by score
+    descending, then by docno ascending; ``rank`` starts at 0 and ``score`` has the precision of float32.
+
+    Args:
+        index: the index.
+        num_results: documents for each query at most.
+        exact: ``False`` for approximate search by HNSW, which an index in parts does not have.
+        hnsw_ef: the least number of nodes that an approximate search considers.
+        verbose: show a progress bar.
+        batch_size: queries that share passes over the data, or a request.
+        device: ``cuda`` for a GPU that stores and scans the int8 codes, which only ``colbert`` uses; default the CPU.
+    """
+
+    gives: ClassVar[tuple[str, ...]] = ("docno",)
+    """The texts of an entry that become columns."""
+
+    def __init__(
+        self,
+        index: Any,
+        *,
+        num_results: int = 1000,
+        exact: bool = True,
+        hnsw_ef: int = 128,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+        search: str | None = None,
+    ) -> None:
+        super().__init__(index, exact, search, verbose, batch_size, device)
+        self.num_results, self.hnsw_ef = num_results, hnsw_ef
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Rank documents for each distinct query.
+
+        Args:
+            inp: ``qid`` and the columns of :attr:`needs`.
+
+        Returns:
+            The columns of the queries, then ``docno`` (and the other columns of :attr:`gives`), ``score``, ``rank``.
+        """
+        pt.validate.query_frame(inp, extra_columns=list(self.needs), context=self)
+        columns = [*self.gives, "score", "rank"]
+        queries = distinct_queries(inp, columns)
+        if queries.empty:
+            return empty_output(queries, columns)
+        backend: Backend = self.index.snapshot()
+        hits: dict[str, Hits] = {}
+        batches = self.read(queries, backend).of_size(self.batch_size)
+        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
+            selected = self.select(batch, backend)
+            hits.update(zip(batch.qids, ranked(backend, batch, selected, self.num_results, self.field), strict=True))
+        found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
+        texts = {name: partial(backend.texts, name) for name in self.gives}
+        result = ranking_frame(queries, [(of.numbers, of.scores) for of in found], **texts)
+        if len(queries) >= _MANY:
+            return_free_memory()
+        return result
+
+    def select(self, queries: QueryBatch, backend: Backend) -> list[Candidates]:
+        """Select the candidates of each query."""
+        return backend.select(queries, self.num_results, self.field, self.how())
+
+    def how(self) -> How:
+        """Return the options of a selection."""
+        return How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), check_device(self.device))
+
+
+def ranked(backend: Backend, queries: QueryBatch, candidates: Sequence[Candidates], k: int, field: Field) -> list[Hits]:
+    """Score the candidates of each query exactly, unless their scores are known, and keep the best ``k``."""
+    if not all(of.scores is not None for of in candidates):
+        scores = backend.score(queries, [of.numbers for of in candidates], field)
+        candidates = [Candidates(of.numbers, own) for of, own in zip(candidates, scores, strict=True)]
+    return [best_of(backend, numbers, scores, k) for numbers, scores in candidates if scores is not None]
+
+
+class SingleVectorRetriever(IndexRetriever):
+    """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row.
+
+    ``index.single_vector()`` constructs one; the options are those of :class:`IndexRetriever`.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.single_vector(num_results=1000)
+    """
+
+    label = "MathAMR single"
+
+    @property
+    def field(self) -> Field:
+        """The VIRTUAL_DOCUMENT."""
+        return "doc"
+
+
+class FormulaVectorRetriever(SingleVectorRetriever):
+    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
+
+    The query's vector is the row of ``query_embs`` at the place of ``query_formula_id`` in ``query_formula_ids``.
+    ``formula_index.retriever()`` constructs one; the options are those of :class:`IndexRetriever`.
+
+    Example::
+
+        graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
+    """
+
+    label = "MathAMR formulas"
+    needs = ("query_embs", "query_formula_ids", "query_formula_id")
+    gives = ("docno", "post_id", "visual_id")
+
+    def read(self, queries: pd.DataFrame, backend: Backend) -> QueryBatch:
+        """Read the vector of the formula that each distinct query asks for."""
+        return formula_batch(queries, backend)
+
+
+class DocVNRetriever(IndexRetriever):
+    """Selects candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows.
+
+    ``index.doc_vn()`` constructs one.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.doc_vn(candidates=5000)
+
+    Args:
+        index: the index.
+        candidates: documents of the first stage for each query, which ``exact`` and ``hnsw_ef`` are about; the second
+            is always exact.
+        num_results: and the others, as for :class:`IndexRetriever`.
+        normalise: divide scores by the query's number of rows (eq. 3.7).
+    """
+
+    label = "MathAMR doc-VN"
+
+    def __init__(
+        self,
+        index: Any,
+        candidates: int = 5000,
+        *,
+        num_results: int = 1000,
+        exact: bool = True,
+        hnsw_ef: int = 128,
+        normalise: bool = False,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+        search: str | None = None,
+    ) -> None:
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device, "search": search}
+        super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
+        self.candidates, self.normalise = candidates, normalise
+
+    def select(self, queries: QueryBatch, backend: Backend) -> list[Candidates]:
+        """Select the best by the product of the document vectors."""
+        nearest = backend.select(queries, self.candidates, "doc", self.how())
+        if self.exact:  # those that are proven to contain the best; ranked, only the best
+            best = ranked(backend, queries, nearest, self.candidates, "doc")
+            return [Candidates(np.sort(of.numbers)) for of in best]
+        return [Candidates(np.sort(of.numbers)) for of in nearest]
+
+
+class ColBERTRetriever(IndexRetriever):
+    """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4).
+
+    ``index.colbert()`` constructs one, and so does ``index.retriever()``.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.colbert(num_results=1000)
+
+    Args:
+        index: the index. In Qdrant, ``query_weights`` must not be negative.
+        num_results: and the others, as for :class:`IndexRetriever`. Exact search scans every document; approximate
+            search scores the documents that own one of the nearest rows.
+        hits: the nearest rows found for each row of the query in approximate search of a folder.
+        normalise: divide scores by the query's number of rows (eq. 3.7).
+    """
+
+    label = "MathAMR ColBERT"
+
+    def __init__(
+        self,
+        index: Any,
+        *,
+        num_results: int = 1000,
+        exact: bool = True,
+        hits: int = 128,
+        hnsw_ef: int = 128,
+        normalise: bool = False,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+        search: str | None = None,
+    ) -> None:
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device, "search": search}
+        super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
+        self.hits, self.normalise = hits, normalise
+
+
+class MaxSimScorer(_Scoring):
+    """Scores each document of a ranking by exact MaxSim (eq. 3.4) with the vectors of the index.
+
+    ``index.scorer()`` constructs one.
+
+    Example::
+
+        bm25 >> graphs >> model.query_encoder() >> index.scorer()
+
+    The rows come back by query (in order of appearance), score descending, docno ascending, with all their columns; a
+    docno that occurs twice for a query is scored twice. The documents of a query without rows score 0.
+
+    Args:
+        index: the index.
+        num_results: documents kept for each query; ``None`` keeps all.
+        vectors: ``all``, or ``document`` for the product of the two VIRTUAL_DOCUMENTs alone.
+        exact: ``True``: a scorer knows no approximation.
+        normalise: divide scores by the query's number of rows (eq. 3.7).
+        verbose: show a progress bar.
+        batch_size: queries scored at once, one request where the documents are elsewhere.
+        device: ``None``, ``cpu`` or ``cuda``, without effect, so that one set of options serves retrievers and scorers.
+    """
+
+    label = "MathAMR scorer"
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **IndexTransformer.checks,
+        "num_results": COUNT.or_none(),
+        "exact": Rule("True: a scorer knows no approximation", lambda value: value is True),
+        "vectors": Rule("'all' or 'document'", lambda value: value in ("all", "document")),
+    }
+
+    def __init__(
+        self,
+        index: Any,
+        *,
+        num_results: int | None = None,
+        vectors: Literal["all", "document"] = "all",
+        exact: bool = True,
+        normalise: bool = False,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+        search: str | None = None,
+    ) -> None:
+        super().__init__(index, exact, search, verbose, batch_size, device)
+        self.num_results, self.vectors, self.normalise = num_results, vectors, normalise
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking.
+
+        Args:
+            inp: ``qid``, ``docno`` and ``query_embs``; cells of ``query_embs`` may be empty on some rows of a query.
+
+        Returns:
+            The rows of ``inp``, ordered, with ``score`` and ``rank``.
+
+        Raises:
+            UnknownIdError: the index does not contain some of the documents; it names them.
+        """
+        pt.validate.result_frame(inp, extra_columns=["query_embs"], context=self)
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        backend: Backend = self.index.snapshot()
+        queries, qids = pd.factorize(inp["qid"])
+        docnos, distinct = pd.factorize(inp["docno"], use_na_sentinel=False)
+        names = [str(docno) for docno in distinct]
+        by_name = np.empty(len(names), dtype=np.int64)
+        by_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+        scores = self._scores(inp, backend.find(names)[docnos], backend)
+        order = np.lexsort((by_name[docnos], -scores, queries))
+        starts = np.searchsorted(queries[order], np.arange(len(qids)))
+        ranks = np.arange(len(order), dtype=np.int64) - starts[queries[order]]
+        result = inp.iloc[order].assign(score=scores[order], rank=ranks)
+        if self.num_results is not None:
+            result = result[result["rank"] < self.num_results]
+        ordered: pd.DataFrame = result.reset_index(drop=True)
+        return ordered
+
+    @property
+    def field(self) -> Field:
+        """The vectors that are compared."""
+        return "doc" if self.vectors == "document" else "all"
+
+    def _scores(self, inp: pd.DataFrame, numbers: Numbers, backend: Backend) -> ExactScores:
+        """Score each row of a ranking, whose documents have the given numbers, int64 ``[r]``."""
+        scores = np.zeros(len(inp))
+        rows_of = inp.groupby("qid", sort=False).indices
+        batches = self.read(inp, backend).of_size(self.batch_size)
+        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
+            rows = [rows_of[qid] for qid in batch.qids]
+            distinct = [np.unique(numbers[of], return_inverse=True) for of in rows]
+            found = backend.score(batch, [of for of, _ in distinct], self.field)
+            for of, own, (_, of_row) in zip(rows, found, distinct, strict=True):
+                scores[of] = own[of_row]
+        return scores
+
+
+class VectorLoader(ColumnAdder, IndexTransformer):
+    """Adds ``doc_embs``, the vectors of each document, float32 ``[n, d]``, from the index.
+
+    ``index.vec_loader()`` constructs one.
+
+    Example::
+
+        bm25 >> index.vec_loader()
+
+    Args:
+        index: the index.
+    """
+
+    label = "MathAMR vectors"
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Add ``doc_embs`` to documents or a ranking, by ``docno``.
+
+        Raises:
+            UnknownIdError: the index does not contain some of the documents; it names them.
+        """
+        pt.validate.columns(inp, includes=["docno"], context=self)
+        if inp.empty:
+            return empty_output(inp, ["doc_embs"])
+        snapshot = self.index.snapshot()
+        places, docnos = pd.factorize(inp["docno"], use_na_sentinel=False)
+        rows, offsets = snapshot.rows(snapshot.find([str(docno) for docno in docnos]))
+        vectors = [rows[start:end] for start, end in pairwise(offsets.tolist())]
+        return with_objects(inp, doc_embs=[vectors[place] for place in places])
+
+
+class TextLoader(ColumnAdder, IndexTransformer):
+    """Adds the texts that an index stores of each document or formula.
+
+    An index of documents stores ``formula_ids``, one of formulas ``post_id`` and ``visual_id``. The posts themselves
+    are in the collection; load them with ``dataset.text_loader()``, or their graphs with ``GraphStore.loader()``.
+    ``index.text_loader()`` constructs one.
+
+    Example::
+
+        formula_index.text_loader(["visual_id"])
+
+    Args:
+        index: the index.
+        fields: a field, several, or ``*`` for all that are stored.
+        verbose: no effect; ``pt.text.get_text`` passes it.
+
+    Raises:
+        ConfigError: a field is not stored.
+    """
+
+    label = "MathAMR texts"
+
+    def __init__(self, index: Any, fields: str | Sequence[str] = "*", *, verbose: bool = False) -> None:
+        super().__init__(index)
+        self.verbose = verbose
+        stored = TEXTS[index.LAYOUT][1:]
+        self.fields = stored if fields == "*" else (fields,) if isinstance(fields, str) else tuple(fields)
+        if unknown := [name for name in self.fields if name not in stored]:
+            allowed = f"{' or '.join(map(repr, stored))}; a collection loads its posts by dataset.text_loader()"
+            raise ConfigError("fields", unknown[0], allowed)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Add the fields to documents or a ranking, by ``docno``.
+
+        Raises:
+            UnknownIdError: the index does not contain some of the documents; it names them.
+        """
+        pt.validate.columns(inp, includes=["docno"], context=self)
+        if inp.empty:
+            return empty_output(inp, self.fields)
+        snapshot = self.index.snapshot()
+        numbers = snapshot.find([str(docno) for docno in inp["docno"]])
+        texts = {name: snapshot.texts(name, numbers) for name in self.fields}
+        if "formula_ids" in texts:
+            ids = [stored_formula_ids(text, snapshot.path) for text in texts.pop("formula_ids")]
+            inp = with_objects(inp, formula_ids=ids)
+        result: pd.DataFrame = inp.assign(**texts)
+        return result
