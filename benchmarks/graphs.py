@@ -30,7 +30,7 @@ from pyterrier_mathamr.formula import trees_of_posts
 from pyterrier_mathamr.formula.tex.converter import to_mathml
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts.rows import document_post
+from pyterrier_mathamr.posts.reading import document_post
 
 Post = dict[str, Any]
 

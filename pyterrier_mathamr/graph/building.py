@@ -56,7 +56,7 @@ from pyterrier_mathamr.posts import (
     query_post,
     strip_delimiters,
 )
-from pyterrier_mathamr.posts.rows import Row, is_blank, text_of
+from pyterrier_mathamr.posts.reading import Row, is_blank, text_of
 
 from .mathamr import EMPTY_AMR, MathAMRGraph, attach_formulas
 from .store import Side

@@ -2,13 +2,11 @@
 
 ::
 
-    text, Markdown, LaTeX, HTML ──reading (markdown, latex_document, bare_formulas)──┐
-                                                                                     ▼
-    row ──rows──▶ HTML ──html──▶ text with marks ──post, math_spans──▶ MathPost ──sentences──▶ sentences
-                  text ─────────────────┘                                  unicode_math: typed x² and √2 as LaTeX
-                                                                           rendered_math, mathml_latex: MathML as LaTeX
+    row, text, Markdown, LaTeX ──reading (markdown, latex_document)──▶ HTML or text
+    HTML ──html (mathml_latex)──▶ text with marks ──post (math_spans, bare_formulas)──▶ MathPost ──▶ sentences
 
-    dictionaries, .jsonl, folders of Markdown, HTML, LaTeX and text ──documents──▶ Document
+    dictionaries, .jsonl, folders of Markdown, HTML, LaTeX and text ──own_posts──▶ Document
+    folders in BEIR's layout                                        ──beir──▶ documents, queries, judgments
 """
 
 import lazy_loader

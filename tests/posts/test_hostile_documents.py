@@ -17,7 +17,7 @@ from pyterrier_mathamr.posts import (
     text_from_latex,
     title_of_markdown,
 )
-from pyterrier_mathamr.posts.documents import document
+from pyterrier_mathamr.posts import own_posts as document
 
 BOMB = "".join(rf"\def\{chr(97 + i)}{{\{chr(98 + i)}\{chr(98 + i)}}}" for i in range(24)) + r"\def\y{yy} $\a$"
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.posts import Document, DocumentError, accepted_posts, count_posts, read_posts
-from pyterrier_mathamr.posts.documents import sources
+from pyterrier_mathamr.posts import Document, DocumentError, accepted_posts, count_posts, own_posts, read_posts
 
 LINKS = pytest.mark.skipif(os.name == "nt", reason="Windows makes no links without a right to")
 
@@ -80,7 +79,7 @@ def test_what_is_no_regular_file_is_reported_and_not_waited_for(notes: Path, mon
     os.mkfifo(notes / "pipe.md")
     (notes / "later.md").write_text("it becomes a FIFO before it is read")
     found: list[tuple[list[str], list[str]]] = []
-    listed = sources._found
+    listed = own_posts._found
 
     def listed_and_changed(folder: Path) -> object:
         files = listed(folder)
@@ -88,7 +87,7 @@ def test_what_is_no_regular_file_is_reported_and_not_waited_for(notes: Path, mon
         os.mkfifo(notes / "later.md")
         return files
 
-    monkeypatch.setattr(sources, "_found", listed_and_changed)
+    monkeypatch.setattr(own_posts, "_found", listed_and_changed)
     reading = threading.Thread(target=lambda: found.append(read(notes)), daemon=True)
     reading.start()
     reading.join(60)
@@ -118,7 +117,7 @@ def test_names_that_are_no_utf_8_are_written_with_their_bytes(notes: Path) -> No
 def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (notes / "gone.md").write_text("here when it is listed")
     (notes / "locked").mkdir()
-    listed = sources._found
+    listed = own_posts._found
 
     def listed_then_gone(folder: Path) -> object:
         files = listed(folder)
@@ -132,8 +131,8 @@ def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeyp
         onerror(error)  # type: ignore[operator]
         return walk(folder)
 
-    monkeypatch.setattr(sources, "_found", listed_then_gone)
-    monkeypatch.setattr(sources.os, "walk", walk_over_a_locked_folder)
+    monkeypatch.setattr(own_posts, "_found", listed_then_gone)
+    monkeypatch.setattr(own_posts.os, "walk", walk_over_a_locked_folder)
     docnos, errors = read(notes)
     assert docnos == ["good"]
     assert errors == [
@@ -143,7 +142,7 @@ def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeyp
 
 
 def test_a_file_that_is_too_large_is_refused_by_name(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "LARGEST_FILE", 100)
+    monkeypatch.setattr(own_posts, "LARGEST_FILE", 100)
     (notes / "just.txt").write_text("word " * 20)
     (notes / "more.txt").write_text("word " * 20 + "x")
     docnos, errors = read(notes)
@@ -164,7 +163,7 @@ def test_a_folder_of_nothing_but_what_is_left_out_is_an_error_that_says_why(note
 def test_a_line_that_is_too_long_is_named_and_those_after_it_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(sources, "LONGEST_LINE", 5000)
+    monkeypatch.setattr(own_posts, "LONGEST_LINE", 5000)
 
     def line(docno: int, length: int) -> str:
         return json.dumps({"docno": str(docno), "text": "so"}).ljust(length)
@@ -204,7 +203,7 @@ def test_a_line_that_expands_to_a_gigabyte_takes_the_memory_of_the_limit(tmp_pat
         file.write(b'"}\n{"docno": "b", "text": "so"}\n')
     command = [sys.executable, "-c", EXPANDING, str(tmp_path / "bomb.jsonl.gz")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    assert int(done.stdout.split()[0]) < 4 * sources.LONGEST_LINE >> 20
+    assert int(done.stdout.split()[0]) < 4 * own_posts.LONGEST_LINE >> 20
 
 
 def test_a_damaged_gzip_file_is_a_named_error(tmp_path: Path) -> None:
@@ -233,7 +232,7 @@ def test_an_id_with_half_a_surrogate_pair_is_refused_by_name_and_a_text_with_one
 
 
 def test_an_id_may_have_hundreds_of_characters_and_no_more() -> None:
-    most = sources.LONGEST_ID
+    most = own_posts.LONGEST_ID
     docnos, errors = read([{"docno": "a" * most, "text": "so"}, {"docno": "b" * (most + 1), "text": "so"}])
     assert docnos == ["a" * most]
     assert errors == [f"post 2: its docno '{'b' * 40}'… has 301 characters, more than 300."]

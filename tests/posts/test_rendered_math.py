@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.posts import post_from_html
-from pyterrier_mathamr.posts.rendered_math import with_latex
+from pyterrier_mathamr.posts.html import with_latex
 
 MATHML = '<math xmlns="http://www.w3.org/1998/Math/MathML"{}><semantics><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow>{}</semantics></math>'
 TEX = '<annotation encoding="application/x-tex">{}</annotation>'

@@ -17,7 +17,7 @@ from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import PostFormula, post_from_any
-from pyterrier_mathamr.posts.rows import is_blank, text_of
+from pyterrier_mathamr.posts.reading import is_blank, text_of
 from pyterrier_mathamr.sparse.expressions import FormulaRetriever, formula_trees
 from pyterrier_mathamr.sparse.index import warn_of_queries
 from pyterrier_mathamr.systems.threads import ThreadStore

@@ -17,7 +17,7 @@ from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.structure import placeholder_number
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
-from pyterrier_mathamr.posts.rows import is_blank, text_of
+from pyterrier_mathamr.posts.reading import is_blank, text_of
 
 Order = Literal["role", "written"]
 

@@ -1,8 +1,14 @@
-"""Where posts are read from: dictionaries, a frame, a file of JSON lines, a folder of texts.
+"""A person's own posts, in whatever form they are, as the records that indexes are built from.
 
-A record is a dictionary with its place (line, file or number); a column or the ending of a file says what its text is.
-Of a folder its regular files are read, but for those in hidden folders; what a link leads to is read once, and only if
-it is in the folder. What is left out is reported with its place, as every record that cannot be read.
+::
+
+    dictionaries, a frame          docno | id,  title?,  html | body | text | contents | markdown | latex
+    posts.jsonl, posts.jsonl.gz    one such dictionary a line
+    a folder                       notes/limits.md, a.tex, b.html, c.txt: the path is the docno, without its ending
+        ──▶  Document(docno, title, html)      formulas found once, each with an id: ``notes/limits#0``
+
+Posts are read one at a time; those that cannot be read are named, and the others are kept. Every index that is built of
+them reads these records, so that all of them agree on what a formula is and on its id.
 """
 
 from __future__ import annotations
@@ -11,17 +17,29 @@ import gzip
 import os
 import re
 import stat
+import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
+from html import escape
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.feedback import progress, tell
 from pyterrier_mathamr._common.frames import documents as rows_of
+from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.records import parse_json
+
+from .bare_formulas import latex_of_unicode
+from .html import title_of_html
+from .latex_document import read_latex
+from .markdown import read_markdown, title_of_markdown
+from .post import PLACEHOLDER, MathPost, PostFormula, formula_id
+from .reading import post_from_any, post_from_html, post_from_text, tell_unclosed
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
@@ -264,3 +282,182 @@ def count_posts(source: Source) -> int | None:
             return sum(line is None or not line.isspace() for line in _lines(file))
     except _UNREADABLE:
         return None  # reading the posts says what is wrong
+
+
+_TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
+
+LONGEST_POST = 10_000_000
+"""Characters of a title or text."""
+
+
+class Document(NamedTuple):
+    """A post as it is indexed.
+
+    Attributes:
+        docno: its id.
+        title: HTML of its title, formulas as math containers; may be empty.
+        html: HTML of its body, likewise.
+    """
+
+    docno: str
+    title: str
+    html: str
+
+    def record(self) -> dict[str, str]:
+        """Return the columns that builders and indexers read."""
+        return self._asdict()
+
+
+def document_of(place: str, record: Mapping[str, Any], bare_formulas: bool) -> Document:
+    """Read one post: its id, and its text in the form that the name of the column says."""
+    docno = next((str(record[name]) for name in IDS if not is_missing(record.get(name))), "")
+    if not docno.strip():
+        raise DocumentError(place, f"no id; give one of {', '.join(IDS)}")
+    kind = next((name for name in _TEXTS if not is_missing(record.get(name))), "")
+    if not kind:
+        found = ", ".join(sorted(map(str, record))) or "nothing"
+        raise DocumentError(place, f"no text; give one of {', '.join(_TEXTS)}, not {found}")
+    title = "" if is_missing(record.get("title")) else record["title"]
+    for text in (title, record[kind]):
+        if isinstance(text, str) and len(text) > LONGEST_POST:
+            raise DocumentError(place, f"its {len(text):,} characters are more than {LONGEST_POST:,}; split it")
+    posts = _read_parts(docno, kind, record[kind], title, bare_formulas)
+    title_post, body = (tell_unclosed(docno, post) for post in posts)
+    if not title_post.text and isinstance(record.get("title_or"), str):
+        title_post = post_from_text(record["title_or"])
+    if not title_post.text and not body.text:
+        raise DocumentError(place, "the post is empty")
+    title_post, body = in_latex(title_post), in_latex(body)
+    return Document(docno, _html(docno, title_post, 0), _html(docno, body, len(title_post.formulas)))
+
+
+def in_latex(post: MathPost) -> MathPost:
+    r"""Rewrite formulas typed in Unicode, so that ``√2`` and ``\sqrt{2}`` have the same symbols in every index."""
+    formulas = (PostFormula(latex_of_unicode(formula.latex), formula.id) for formula in post.formulas)
+    return replace(post, formulas=tuple(formulas))
+
+
+def _read_parts(docno: str, kind: str, text: Any, title: Any, bare: bool) -> tuple[MathPost, MathPost]:
+    """Read title and body."""
+    read: Callable[..., MathPost]
+    if kind == "latex" and isinstance(text, str):
+        found, text, problems = read_latex(text)
+        title, read = title or found, post_from_text
+    elif kind == "markdown" and isinstance(text, str) and isinstance(title, str):
+        if not title:
+            title, text = title_of_markdown(text)
+        (title, text), problems = read_markdown(title, text)
+        read = post_from_html
+    else:
+        found, text = title_of_html(text) if kind == "html" and isinstance(text, str) else ("", text)
+        title, problems = title or found, ()
+        read = post_from_html if kind == "html" else post_from_any
+    for what, where in problems:
+        tell(docno, what, where)
+    return read(title, bare_formulas=bare), read(text, bare_formulas=bare)
+
+
+def _html(docno: str, post: MathPost, first: int) -> str:
+    """Write a post as HTML in which each formula is a container with its id."""
+    pieces: list[str] = []
+    for line in post.text.split("\n"):
+        if not line:
+            continue
+        parts, at = [], 0
+        for match in PLACEHOLDER.finditer(line):
+            formula = post.formulas[int(match[1])]
+            name = formula.id or formula_id(docno, first + int(match[1]))
+            parts.append(_escaped(line[at : match.start()]))
+            latex = escape(formula.latex, quote=False)
+            parts.append(f'<span class="math-container" id="{escape(name)}">{latex}</span>')
+            at = match.end()
+        parts.append(_escaped(line[at:]))
+        pieces.append(f"<p>{''.join(parts)}</p>")
+    return "".join(pieces)
+
+
+def _escaped(text: str) -> str:
+    """Write text as HTML; a dollar that delimited no formula must not when it is read again."""
+    return escape(text, quote=False).replace("$", "\\$")
+
+
+T = TypeVar("T")
+
+_NAMED = 5  # records that cannot be read are named in a warning, so many of them
+
+
+def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[str, Document | DocumentError]]:
+    """Read the posts of a source, one at a time.
+
+    Args:
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), or of a folder.
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
+
+    Yields:
+        The place of each post (line, file or number) and the post, or why it cannot be read.
+
+    Raises:
+        DocumentError: the source itself cannot be read.
+    """
+    seen: set[str] = set()
+    for place, record in records_of(source):
+        try:
+            if isinstance(record, DocumentError):
+                raise record
+            document = document_of(place, record, bare_formulas)
+        except DocumentError as error:
+            yield place, error
+        except MathAMRError as error:
+            yield place, DocumentError(place, str(error).rstrip("."))
+        except Exception as error:  # whatever one post does to its reader, the others are read
+            yield place, DocumentError(place, f"it cannot be read ({type(error).__name__}: {error!s:.80})")
+        else:
+            again = document.docno in seen
+            seen.add(document.docno)
+            yield place, DocumentError(place, f"the id {document.docno!r:.80} came before") if again else document
+
+
+def accepted_posts(source: Source, *, bare_formulas: bool = True, verbose: bool = False) -> Iterator[Document]:
+    """Read the posts of a source that can be read; a warning at the end names those that cannot.
+
+    Args:
+        source: see :func:`read_posts`.
+        bare_formulas: see :func:`read_posts`.
+        verbose: show progress.
+
+    Raises:
+        DocumentError: a file or folder holds no post, or none of a source's posts can be read.
+    """
+    total = count_posts(source) if verbose else None
+    read = progress(read_posts(source, bare_formulas=bare_formulas), "reading", "posts", verbose=verbose, total=total)
+    yield from readable(read, "posts", str(source) if isinstance(source, str | Path) else None)
+
+
+def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source: str | None) -> Iterator[T]:
+    """Pass on the records that could be read, and warn of the others once, at the end.
+
+    Args:
+        records: the place of each, and the record or its error.
+        what: what they are, in the plural.
+        source: where they come from, if having none is an error.
+
+    Raises:
+        DocumentError: there was nothing to pass on; it is the error of the first record, where there is one.
+    """
+    errors: list[DocumentError] = []
+    read = 0
+    for _, record in records:
+        if isinstance(record, DocumentError):
+            errors.append(record)
+        else:
+            read += 1
+            yield record
+    if errors and not read:
+        others = f"; none of {len(errors):,} {what} can be read" if len(errors) > 1 else ""
+        raise DocumentError(errors[0].place, errors[0].reason + others)
+    if source is not None and not read:
+        raise DocumentError(source, f"it holds no {what}")
+    if errors:
+        named = " ".join(map(str, errors[:_NAMED])) + (" …" if len(errors) > _NAMED else "")
+        text = f"{len(errors):,} of {len(errors) + read:,} {what} were left out: {named}"
+        warnings.warn(MathAMRWarning(text), stacklevel=2)

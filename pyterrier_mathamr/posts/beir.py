@@ -17,8 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError
 
-from .accepting import readable
-from .sources import DocumentError, json_lines
+from .own_posts import DocumentError, json_lines, readable
 
 TEST = "test"
 
