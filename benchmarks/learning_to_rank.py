@@ -25,8 +25,8 @@ from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import measure_by_topic, paired_test
 from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgments
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
-from pyterrier_mathamr.experiments.tasks.formulas.learning import LTR_C
 from pyterrier_mathamr.systems import FormulaFeatures, ListwiseRanker, PairwiseRanker, TangentCFT, TangentS
+from studies.formulas.learning import LTR_C
 
 YEARS = ("2020", "2022")
 DEFAULT, AS_RUN, COSTS = "default features", "features as run", "costs as run"

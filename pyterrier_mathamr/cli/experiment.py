@@ -217,7 +217,7 @@ def _numbers(text: str) -> list[int]:
 def _studies() -> str:
     """List the studies: name, what is varied, the conditions."""
     from pyterrier_mathamr.experiments import ANSWER_STUDIES, FORMULA_STUDIES, STUDIES
-    from pyterrier_mathamr.experiments.answer_studies import COMMON_ROWS
+    from studies.answers import COMMON_ROWS
 
     listed = [(of.name, of.title, [condition.name for condition in of.conditions]) for of in STUDIES.values()]
     listed += [(study.name, study.title, list(study.conditions)) for study in FORMULA_STUDIES.values()]

@@ -18,9 +18,14 @@
 
 from __future__ import annotations
 
-from .answer_studies import ANSWER_STUDIES, AnswerRow, AnswerStudy, run_answer_study
-from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError
-from .formula_studies import FORMULA_STUDIES, FormulaStudy, run_formula_study
+from pyterrier_mathamr.arqmath.release.inventory import is_release
+from studies.answers import ANSWER_STUDIES, AnswerRow, AnswerStudy, run_answer_study
+from studies.formulas import FORMULA_STUDIES, FormulaStudy, run_formula_study
+from studies.protocol import MTEBSearch, run_beir, run_domains, run_protocol
+from studies.trained import PRESETS, STUDIES, Study, run_study
+
+from .artifacts.jobs import build_graphs, index_graph_store
+from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
 from .measuring import (
     DEFAULT_MEASURES,
     KNOWN_ITEM_MEASURES,
@@ -33,13 +38,10 @@ from .measuring import (
     read_rankings,
     run_systems,
 )
-from .moved import moved
-from .protocol import MTEBSearch, run_beir, run_domains, run_protocol
 from .reporting.published import published, published_answers
 from .reporting.report import Report, environment, markdown_table
 from .search import search_systems
 from .stages import StageRecord, Stages
-from .studies import PRESETS, STUDIES, Study, run_study
 from .tasks import TRAINING_PRESETS, run_arqmath, run_demo, run_task2
 from .training.negatives import MINERS, Miner, mine_negatives
 

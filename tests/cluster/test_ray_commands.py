@@ -12,11 +12,11 @@ from waiting import until
 
 from pyterrier_mathamr import RayCluster, cli
 from pyterrier_mathamr.experiments.search import Depth
-from pyterrier_mathamr.experiments.studies import Recipe
-from pyterrier_mathamr.experiments.studies.job import Job
-from pyterrier_mathamr.experiments.studies.spread import spread_jobs
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.store import job_folder
+from studies.trained import Recipe
+from studies.trained.job import Job
+from studies.trained.spread import spread_jobs
 
 
 def command(*arguments):

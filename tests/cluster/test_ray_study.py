@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import pyterrier_mathamr
 from pyterrier_mathamr import cli
 from pyterrier_mathamr.experiments import STUDIES
-from pyterrier_mathamr.experiments.studies import Row, Study, condition
+from studies.trained import Row, Study, condition
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 

@@ -8,13 +8,12 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments import run_arqmath
-from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
-from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
 from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_ANSWERS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
-from pyterrier_mathamr.experiments.studies.tables import MAIN
-from pyterrier_mathamr.experiments.tasks import answer_systems
-from pyterrier_mathamr.experiments.tasks.answer_systems import ANSWER_SYSTEMS, chosen_answers
+from studies.answers import AnswerParts, AnswerRow, answer_systems
+from studies.answers.answer_systems import ANSWER_SYSTEMS, chosen_answers
+from studies.answers.tables import FEW_JUDGED
+from studies.trained.tables import MAIN
 
 WORDS = "TF-IDF"
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"

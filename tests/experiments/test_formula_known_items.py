@@ -9,14 +9,14 @@ import pyterrier_mathamr
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import RANDOM_FORMULAS, Way
 from pyterrier_mathamr.experiments.search import distinct
-from pyterrier_mathamr.experiments.tasks.formulas.altered import alterations
-from pyterrier_mathamr.experiments.tasks.formulas.known_items import (
+from pyterrier_mathamr.formula import trees_from_latex
+from studies.formulas.altered import alterations
+from studies.formulas.known_items import (
     compare_known_formulas,
     draw_known_formulas,
     known_formulas,
     search_known_formulas,
 )
-from pyterrier_mathamr.formula import trees_from_latex
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 SUM = r"\frac{a+b}{c_n}+\sum_{i=1}^n i^2"

@@ -9,9 +9,9 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import FORMULA_STUDIES, FormulaStudy, run_formula_study
 from pyterrier_mathamr.experiments.artifacts import TANGENT
-from pyterrier_mathamr.experiments.formula_studies.summary import MAIN, study_table
 from pyterrier_mathamr.experiments.measuring import FLOOR
 from pyterrier_mathamr.systems import InOut, InOutOptions
+from studies.formulas.summary import MAIN, study_table
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 SMALL = {"epochs": 1, "width": 8, "batch_size": 64}
@@ -68,7 +68,7 @@ def values(*seeds: tuple[float, float, float]) -> pd.DataFrame:
 
 
 def test_means_are_over_seeds_and_topics_and_tests_over_topics_of_all_years(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyterrier_mathamr.experiments.formula_studies import summary
+    from studies.formulas import summary
 
     monkeypatch.setattr(summary, "TASK2_MEASURES", [MAIN])
     found = {("no", "max"): values((0.2, 0.4, 0.6)), ("yes", "max"): values((0.4, 0.5, 0.9), (0.2, 0.7, 0.9))}

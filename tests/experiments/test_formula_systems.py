@@ -24,9 +24,9 @@ from pyterrier_mathamr.experiments.tasks.formulas.systems import (
     TANGENT_S,
     chosen_systems,
 )
-from pyterrier_mathamr.experiments.tasks.formulas.variants import VARIANTS
-from pyterrier_mathamr.experiments.tasks.formulas.weights import read_weights, shipped_weights, write_weights
 from pyterrier_mathamr.systems import FormulaFeatures, FormulaTrees
+from studies.formulas.variants import VARIANTS
+from studies.formulas.weights import read_weights, shipped_weights, write_weights
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 NDCG = "nDCG(judged_only=True)@1000"

@@ -8,11 +8,11 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import TRAINING_PRESETS, run_arqmath
-from pyterrier_mathamr.experiments.studies import find_preset
 from pyterrier_mathamr.experiments.tasks import presets
 from pyterrier_mathamr.experiments.tasks.preparing import prepare, years_of
 from pyterrier_mathamr.experiments.tasks.presets import choose_training
 from pyterrier_mathamr.model import MathAMRConfig
+from studies.trained import find_preset
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 

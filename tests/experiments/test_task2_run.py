@@ -11,11 +11,11 @@ from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, run_task
 from pyterrier_mathamr.experiments.artifacts import TANGENT as BASELINE
 from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS
 from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgments
-from pyterrier_mathamr.experiments.tasks.formulas import known_items
 from pyterrier_mathamr.experiments.tasks.formulas.systems import DISTANCE, TANGENT_S
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.posts import post_from_html
+from studies.formulas import known_items
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 NDCG = "nDCG(judged_only=True)@1000"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import BrokenExtraError, MissingExtraError
-from pyterrier_mathamr.experiments.answer_studies import AnswerParts
 from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
     RANDOM_ANSWERS,
@@ -19,9 +18,10 @@ from pyterrier_mathamr.experiments.measuring import (
     time_queries,
 )
 from pyterrier_mathamr.experiments.search import FUSION, TASK1, Search
-from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
+from studies.answers import AnswerParts
+from studies.answers.answer_systems import ChosenAnswers
+from studies.trained.job import KNOWN_ITEM
 
-from .answer_systems import ChosenAnswers
 from .found import FoundTopics, pooled
 from .preparing import Prepared
 

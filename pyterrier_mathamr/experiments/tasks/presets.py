@@ -22,8 +22,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.studies import FULL_PAIRS, find_study
 from pyterrier_mathamr.model import MathAMRConfig
+from studies.trained import FULL_PAIRS, find_study
 
 TRAINED_PAIRS = 2_000
 """With fewer pairs, the bundled model finds more than one that is trained on them."""

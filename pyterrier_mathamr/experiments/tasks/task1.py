@@ -10,14 +10,14 @@ import pandas as pd
 import torch
 
 from pyterrier_mathamr.arqmath import ARQMathCollection
-from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
 from pyterrier_mathamr.experiments.measuring import Comparison, with_missing
 from pyterrier_mathamr.experiments.measuring.topics import require_years
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.model import MathAMRConfig
+from studies.answers.answer_systems import chosen_answers
+from studies.answers.tables import FEW_JUDGED
 
 from .answer_search import AnswerSearch
-from .answer_systems import chosen_answers
 from .preparing import Prepared, prepare, years_of
 
 NOTES = (

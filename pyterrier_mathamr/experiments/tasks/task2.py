@@ -16,13 +16,13 @@ from pyterrier_mathamr.experiments.reporting.published import published
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS, FORMULA_DEPTH
 from pyterrier_mathamr.model import MathAMRConfig
+from studies.formulas.known_items import with_known_formulas
+from studies.formulas.variants import CANDIDATES
+from studies.formulas.weights import write_weights
 
-from .formulas.known_items import with_known_formulas
 from .formulas.parts import FormulaParts
 from .formulas.search import SearchedYear, SearchedYears
 from .formulas.systems import FORMULA_SYSTEMS, MATHAMR, chosen_systems
-from .formulas.variants import CANDIDATES
-from .formulas.weights import write_weights
 from .found import pooled
 from .preparing import Prepared, prepare, years_of
 from .task1 import TIME, about_times

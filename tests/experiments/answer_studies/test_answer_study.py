@@ -14,13 +14,13 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import known_item_split
 from pyterrier_mathamr.experiments import ANSWER_STUDIES, AnswerRow, AnswerStudy, Report, run_answer_study
-from pyterrier_mathamr.experiments.answer_studies import BM25_ROW, COMMON_ROWS, AnswerParts, answer_study_run
-from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED, JUDGED, KNOWN_ITEMS, TESTS
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_ANSWERS
 from pyterrier_mathamr.experiments.search import BM25
-from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
-from pyterrier_mathamr.experiments.studies.tables import MAIN
+from studies.answers import BM25_ROW, COMMON_ROWS, AnswerParts, answer_study_run
+from studies.answers.tables import FEW_JUDGED, JUDGED, KNOWN_ITEMS, TESTS
+from studies.trained.job import KNOWN_ITEM
+from studies.trained.tables import MAIN
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 MADE: list[tuple[str, str, int]] = []

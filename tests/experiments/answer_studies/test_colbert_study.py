@@ -9,10 +9,11 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import ARQMathCollection, read_training_pairs
-from pyterrier_mathamr.experiments.answer_studies import colbert, hybrid
-from pyterrier_mathamr.experiments.answer_studies.rows.common import COMMON_ROWS
+from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.systems import ColBERT
+from studies.answers import colbert, hybrid
+from studies.answers.rows.common import COMMON_ROWS
 
 SAMPLE = Path(mathamr.__file__).parent / "data" / "sample"
 

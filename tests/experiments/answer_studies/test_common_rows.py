@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr.experiments.answer_studies import SINGLE_ROW, TOKEN_ROW, AnswerParts
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.index import MathAMRIndex
+from studies.answers import SINGLE_ROW, TOKEN_ROW, AnswerParts
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 

@@ -11,10 +11,10 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr.arqmath import ANSWER_LIMIT, read_answers
 from pyterrier_mathamr.experiments import AnswerStudy, run_answer_study
-from pyterrier_mathamr.experiments.answer_studies import BM25_ROW, answer_study_run, extract
-from pyterrier_mathamr.experiments.answer_studies.extract import OF_ALL, SOURCES, Extract
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.systems import CosineScorer
+from studies.answers import BM25_ROW, answer_study_run, extract
+from studies.answers.extract import OF_ALL, SOURCES, Extract
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 

@@ -11,17 +11,10 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import run_answer_study
-from pyterrier_mathamr.experiments.answer_studies import (
-    BM25_ROW,
-    MATHAMR_ROW,
-    SINGLE_ROW,
-    TOKEN_ROW,
-    answer_study_run,
-    marf,
-)
-from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
-from pyterrier_mathamr.experiments.studies.tables import MAIN
 from pyterrier_mathamr.posts import post_from_text
+from studies.answers import BM25_ROW, MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW, answer_study_run, marf
+from studies.answers.definition import AnswerRow
+from studies.trained.tables import MAIN
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 SMALL = {

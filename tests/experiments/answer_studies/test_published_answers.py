@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr.experiments import ANSWER_STUDIES, published_answers
-from pyterrier_mathamr.experiments.answer_studies.tables import published_of
 from pyterrier_mathamr.experiments.reporting.published import Figure
+from studies.answers.tables import published_of
 
 MEASURES = ("nDCG'", "MAP'", "P'@10")
 PAPERS = {

@@ -9,15 +9,12 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
-from pyterrier_mathamr.experiments.answer_studies import AnswerParts
-from pyterrier_mathamr.experiments.answer_studies.two_step import material
-from pyterrier_mathamr.experiments.answer_studies.two_step.models import judged_examples
-from pyterrier_mathamr.experiments.answer_studies.two_step.question_search import (
-    linked_questions,
-    mean_reciprocal_rank,
-)
-from pyterrier_mathamr.experiments.answer_studies.two_step.recipes import RECIPES, recipe_of
 from pyterrier_mathamr.experiments.artifacts import Artifacts
+from studies.answers import AnswerParts
+from studies.answers.two_step import material
+from studies.answers.two_step.models import judged_examples
+from studies.answers.two_step.question_search import linked_questions, mean_reciprocal_rank
+from studies.answers.two_step.recipes import RECIPES, recipe_of
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 

@@ -11,10 +11,10 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import SettingsChangedError, run_beir
-from pyterrier_mathamr.experiments.protocol.beyond.beir_run import CHOSEN, MEASURED, MOST, read_collection
-from pyterrier_mathamr.experiments.protocol.beyond.texts import EQUAL
-from pyterrier_mathamr.experiments.protocol.systems.strategies import SHIPPED
+from pyterrier_mathamr.experiments.beir import CHOSEN, MEASURED, MOST, read_collection
+from pyterrier_mathamr.experiments.choosing.strategies import SHIPPED
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, SINGLE
+from pyterrier_mathamr.experiments.texts import EQUAL
 
 DOCUMENTS = {
     "sum": "The sum of a geometric series $\\sum_k q^k$ is $\\frac{1}{1-q}$.",

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import TrainingPairs, run_domains
-from pyterrier_mathamr.experiments.protocol.beyond import domains
-from pyterrier_mathamr.experiments.protocol.beyond.domains import FOUND, NAMES, TESTS, read_domain
-from pyterrier_mathamr.experiments.protocol.systems.strategies import SHIPPED
+from pyterrier_mathamr.experiments.choosing.strategies import SHIPPED
 from pyterrier_mathamr.model import MathAMR
+from studies.protocol import domains
+from studies.protocol.domains import FOUND, NAMES, TESTS, read_domain
 
 TOPICS = ("prime", "limit", "matrix", "group", "integral", "graph", "lattice", "tensor")
 

@@ -6,20 +6,10 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.experiments.protocol import (
-    Choice,
-    Fitted,
-    Fused,
-    Learned,
-    Nested,
-    Questions,
-    Training,
-    crossed_years,
-    pooled_folds,
-)
-from pyterrier_mathamr.experiments.protocol.definition import JUDGED
-from pyterrier_mathamr.experiments.protocol.systems.fused import MOST, weight_grid
+from pyterrier_mathamr.experiments.choosing.definition import JUDGED
+from pyterrier_mathamr.experiments.choosing.fused import MOST, weight_grid
 from pyterrier_mathamr.fusion import fuse_rankings
+from studies.protocol import Choice, Fitted, Fused, Learned, Nested, Questions, Training, crossed_years, pooled_folds
 
 QIDS = [f"{year} A.{number}" for year in (2020, 2022) for number in range(1, 6)]
 QUESTIONS = Questions(JUDGED, pd.DataFrame({"qid": QIDS, "query": "x", "title": "", "body": ""}))

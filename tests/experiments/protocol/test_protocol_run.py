@@ -12,13 +12,14 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import Report, run_protocol
-from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Training, pictures
-from pyterrier_mathamr.experiments.protocol.overview import MB, MS, OVERVIEW, PARTS
-from pyterrier_mathamr.experiments.protocol.pictures import draw_systems
-from pyterrier_mathamr.experiments.protocol.systems.catalogue import SHIPPED, WEIGHED, chosen_systems
-from pyterrier_mathamr.experiments.protocol.tables import CHOSEN, CROSSED, FOLDS, KNOWN, LINKED, TESTS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, DOC_VN, FUSION, SINGLE, TASK1
-from pyterrier_mathamr.experiments.studies.tables import MAIN
+from studies.protocol import LEARNED, Fitted, Learned, Training, pictures
+from studies.protocol.overview import MB, MS, OVERVIEW, PARTS
+from studies.protocol.pictures import draw_systems
+from studies.protocol.systems.catalogue import SHIPPED, WEIGHED, chosen_systems
+from studies.protocol.systems.ensembles import WITH_SMALL
+from studies.protocol.tables import CHOSEN, CROSSED, FOLDS, KNOWN, LINKED, TESTS
+from studies.trained.tables import MAIN
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 SHORT = "nDCG'"

@@ -7,20 +7,9 @@ import pytest
 
 from pyterrier_mathamr import experiments
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.studies import (
-    PRESETS,
-    STRATEGIES,
-    STUDIES,
-    Depth,
-    Figure,
-    Row,
-    Study,
-    condition,
-    find_study,
-    published,
-)
-from pyterrier_mathamr.experiments.studies.reporting import references
 from pyterrier_mathamr.model import MathAMRConfig
+from studies.trained import PRESETS, STRATEGIES, STUDIES, Depth, Figure, Row, Study, condition, find_study, published
+from studies.trained.reporting import references
 
 PAPER = [study for study in STUDIES.values() if study.name.startswith("paper/")]
 ABLATIONS = [study for study in STUDIES.values() if not study.name.startswith("paper/")]

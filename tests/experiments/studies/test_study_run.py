@@ -11,9 +11,9 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import ConditionsFailedError, Report, SettingsChangedError
 from pyterrier_mathamr.experiments.artifacts import model as artifacts
-from pyterrier_mathamr.experiments.studies import Cell, Depth, Recipe, Row, Study, condition, job_run, run_study
-from pyterrier_mathamr.experiments.studies.job import Job
 from pyterrier_mathamr.model import MathAMRConfig
+from studies.trained import Cell, Depth, Recipe, Row, Study, condition, job_run, run_study
+from studies.trained.job import Job
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 TINY = {"layers": 1, "hidden": 8, "projection": 4, "bases": 2, "epochs": 1, "batch_size": 8}

@@ -9,9 +9,9 @@ import pytest
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.measuring import paired_test, random_floor
-from pyterrier_mathamr.experiments.studies import Row, Study, condition
-from pyterrier_mathamr.experiments.studies.results import Results
-from pyterrier_mathamr.experiments.studies.tables import StudyTables
+from studies.trained import Row, Study, condition
+from studies.trained.results import Results
+from studies.trained.tables import StudyTables
 
 NDCG, MAP = map(str, TASK1_MEASURES[:2])
 

@@ -12,10 +12,10 @@ from pyterrier_mathamr.experiments.measuring import Missing, Way, random_floor, 
 from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS
 from pyterrier_mathamr.experiments.tasks.found import FoundTopics, joined
 from pyterrier_mathamr.fusion import ZScoreFusion, fit_fusion_weights, ranked, standard_scores
+from studies.formulas.weights import shipped_weights
 
 from .parts import FormulaParts, FormulaSystem, Weights
 from .systems import FUSED, FUSIONS, MAKERS
-from .weights import shipped_weights
 
 
 @dataclass

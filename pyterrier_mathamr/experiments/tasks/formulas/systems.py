@@ -10,10 +10,10 @@ from pyterrier_mathamr.experiments.artifacts import TANGENT
 from pyterrier_mathamr.experiments.measuring import Way
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
 from pyterrier_mathamr.graph import GraphBuilder
+from studies.formulas.learning import aligned, fit_ltr, ltr
+from studies.formulas.variants import CANDIDATES, VARIANTS, edit_distance, in_out
 
-from .learning import aligned, fit_ltr, ltr
 from .parts import FormulaParts, FormulaSystem
-from .variants import CANDIDATES, VARIANTS, edit_distance, in_out
 
 MATHAMR = "MathAMR+"
 ALONE = "MathAMR+ (formula alone)"

@@ -1,0 +1,1 @@
+"""What is chosen on some topics and measured on others."""

@@ -1,0 +1,236 @@
+"""The study ``answers/marf``: is it the formulas by which MaRF finds more than its context encoder?
+
+Three answers to that: a model whose context attends to itself in place of formulas (as many parameters, no formulas);
+the trained model with formulas of other posts; and results by the share of formula tokens in the question.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import documents
+from pyterrier_mathamr.arqmath import read_training_pairs
+from pyterrier_mathamr.experiments.measuring import SHORT_NAMES
+from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, document_post, query_post
+from pyterrier_mathamr.systems.marf import PRESETS, MaRFConfig, MaRFTraining
+from pyterrier_mathamr.systems.math_tokens import math_tokens
+from studies.trained.job import KNOWN_ITEM
+from studies.trained.tables import KNOWN, MAIN, REFERENCE
+
+from .definition import AnswerRow, AnswerStudy
+from .parts import DEPTH, AnswerParts
+from .rows.common import MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW
+from .rows.text_vectors import MINI_LM
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.systems.marf import MaRF, MaRFIndex
+    from pyterrier_mathamr.systems.marf.context import Formula, MaRFPost
+
+    from .definition import Outcome
+
+RERANKED = 200
+"""Answers that the context encoder finds and MaRF orders anew; those after them keep their order."""
+
+SHARES = (0.0, 0.5, 0.6, 0.7)
+"""Of formula tokens in a question, as in table 3 of the paper."""
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTraining]:
+    """Return backbone, configuration and training of a preset, changed by hand and by a row."""
+    config, training = PRESETS["mini"]
+    if parts.preset != "mini":  # the paper's sizes over an encoder that is used as it is
+        config, training = replace(PRESETS["published"][0], text="latex", formula_vocabulary="own"), MaRFTraining()
+    changes = {**parts.changes, **own, "seed": max(parts.seed, 0)}
+    names = {field.name for field in fields(MaRFConfig)}, {field.name for field in fields(MaRFTraining)}
+    if unknown := sorted(set(changes) - names[0] - names[1] - {"backbone"}):
+        raise ConfigError("set", unknown, f"options of MaRF: backbone, {', '.join(sorted(names[0] | names[1]))}")
+    chosen = [{name: value for name, value in changes.items() if name in of} for of in names]
+    return str(changes.get("backbone", MINI_LM)), replace(config, **chosen[0]), replace(training, **chosen[1])
+
+
+def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
+    """Make a model, or load it if it was made before."""
+    from pyterrier_mathamr.systems.marf import MaRF
+
+    backbone, config, training = _options(parts, **own)
+
+    def build(path: Path) -> None:
+        pairs = read_training_pairs(parts.shared.collection.path).train
+        posts = parts.once("posts of pairs", lambda: _posts(parts, pairs))
+        options: dict[str, Any] = {"device": parts.device, "verbose": parts.shared.verbose}
+        marf = MaRF.new(backbone, posts.values(), config=config, training=training, cache=_cache(parts), **options)
+        if trained:
+            marf.fit(pairs, posts, **options)
+        marf.save(path)
+
+    made = {"backbone": backbone, "config": config.to_dict(), "training": training.to_dict() if trained else {}}
+    marf = MaRF.from_pretrained(parts.stage("marf", build, trained=trained, **made))
+    marf.context.cache = _cache(parts)
+    return marf
+
+
+def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
+    """Encode and index the answers."""
+    from pyterrier_mathamr.systems.marf import MaRFIndex
+
+    shared = parts.shared
+
+    def build(path: Path) -> None:
+        indexer = MaRFIndex(path).indexer("overwrite", verbose=shared.verbose, total=shared.collection.count_answers())
+        answers = shared.answer_documents()
+        (marf.doc_encoder(device=parts.device) >> indexer).index(answers, batch_size=256)
+
+    return MaRFIndex(parts.stage("marf-index", build, model=marf.identity, formulas=name))
+
+
+def _context_alone(parts: AnswerParts) -> pt.Transformer:
+    """Rank by the context encoder: an untrained model, of which each answer has one view."""
+
+    def make() -> tuple[MaRF, MaRFIndex]:
+        marf = _model(parts, trained=False, formulas=1)
+        return marf, _index(parts, marf, "none")
+
+    marf, index = parts.once("context alone", make)
+    return marf.query_encoder(device=parts.device) >> index.retriever(num_results=DEPTH)
+
+
+def _fused(parts: AnswerParts) -> pt.Transformer:
+    """Rank by MaRF."""
+
+    def make() -> tuple[MaRF, MaRFIndex]:
+        marf = _model(parts)
+        return marf, _index(parts, marf, "own")
+
+    return _reranking(parts, *parts.once(("MaRF", parts.seed), make))
+
+
+def _context_as_keys(parts: AnswerParts) -> pt.Transformer:
+    """Rank by a model whose context attends to itself: as many parameters, no formulas."""
+
+    def make() -> tuple[MaRF, MaRFIndex]:
+        marf = _model(parts, keys="context")
+        return marf, _index(parts, marf, "none")
+
+    return _reranking(parts, *parts.once(("MaRF of contexts", parts.seed), make))
+
+
+def _other_formulas(parts: AnswerParts) -> pt.Transformer:
+    """Rank by MaRF with formulas of other posts, of the same lengths."""
+
+    def make() -> tuple[MaRF, MaRFIndex]:
+        pairs = read_training_pairs(parts.shared.collection.path).train
+        posts = parts.once("posts of pairs", lambda: _posts(parts, pairs))
+        marf = with_other_formulas(_model(parts), list(posts.values()))
+        return marf, _index(parts, marf, "others")
+
+    return _reranking(parts, *parts.once(("MaRF of other formulas", parts.seed), make))
+
+
+def _reranking(parts: AnswerParts, marf: MaRF, index: MaRFIndex) -> pt.Transformer:
+    """Order the best answers of the context encoder by a model; those after them follow."""
+    found = parts.ranking(CONTEXT)[["qid", "docno", "score", "rank"]]
+    first = pt.apply.generic(lambda topics: topics.merge(found, on="qid"))
+    return (first % RERANKED >> marf.query_encoder(device=parts.device) >> index.scorer()) ^ first
+
+
+def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
+    """Change what a model reads: each formula becomes one of another post, of the same or the nearest length."""
+    pool = sorted({formula for reading in marf.readings(posts) for formula in reading.formulas}, key=len)
+    lengths, read = list(map(len, pool)), marf.readings
+
+    def other(formula: Formula, own: MaRFPost) -> Formula:
+        first, last = bisect.bisect_left(lengths, len(formula)), bisect.bisect_right(lengths, len(formula))
+        first, last = (first, last) if last - first > 1 else (max(0, first - 5), min(len(pool), last + 5))
+        start = sum(map(ord, " ".join(formula))) % max(1, last - first)
+        turned = [*pool[first + start : last], *pool[first : first + start]]
+        return next((one for one in turned if one not in own.formulas), formula)
+
+    def readings(posts: Sequence[MathPost]) -> list[MaRFPost]:
+        return [replace(own, formulas=tuple(sorted({other(one, own) for one in own.formulas}))) for own in read(posts)]
+
+    marf.readings = readings  # type: ignore[method-assign]
+    return marf
+
+
+def _posts(parts: AnswerParts, pairs: Sequence[tuple[str, str]]) -> dict[str, MathPost]:
+    """Read the posts of pairs."""
+    names = {name for pair in pairs for name in pair}
+    posts = (post for post in parts.shared.collection.posts() if post.id in names)
+    return {post.id: document_post({"docno": post.id, "title": post.title, "html": post.body}) for post in posts}
+
+
+def _cache(parts: AnswerParts) -> Path:
+    return parts.shared.workdir / "marf-context.sqlite"
+
+
+def formula_share(post: MathPost) -> float:
+    """Compute the share of formula tokens among all tokens of a post; 0 of an empty one."""
+    formulas = sum(len(math_tokens(formula.latex)) for formula in post.formulas)
+    words = len(_WORD.findall(PLACEHOLDER.sub(" ", post.text)))
+    return formulas / max(1, formulas + words)
+
+
+def by_formula_share(outcome: Outcome) -> Mapping[str, pd.DataFrame]:
+    """Make the table of results by the share of formula tokens in the question, averaged over seeds."""
+    return {
+        f"{SHORT_NAMES[measure]} by share of formula tokens": _share_table(outcome, topics, measure)
+        for topics, measure in ((list(outcome.years), MAIN), ([KNOWN_ITEM], KNOWN[0]))
+    }
+
+
+def _share_table(outcome: Outcome, topics: Sequence[str], measure: str) -> pd.DataFrame:
+    shares = {
+        (of, str(row["qid"])): formula_share(query_post(row))
+        for of in topics
+        for row in documents(outcome.parts.at(of=of).found.topics)
+    }
+    names = [row.name for row in outcome.measured(known=topics == [KNOWN_ITEM])]
+    means = {
+        name: outcome.results.by_topic((REFERENCE, name), topics, measure).mean(axis=1).to_dict() for name in names
+    }
+    lines = []
+    for share in SHARES:
+        chosen = [topic for topic, found in shares.items() if found > share or not share]
+        values = {
+            name: float(np.mean([of.get(topic, 0.0) for topic in chosen])) for name, of in means.items() if chosen
+        }
+        lines.append({"formula tokens": f"> {share:.0%}", "questions": len(chosen), **values})
+    return pd.DataFrame(lines)
+
+
+CONTEXT = AnswerRow("context encoder of MaRF", _context_alone)
+OTHERS = "MaRF, formulas of other posts"
+KEYS = AnswerRow("MaRF, context in place of formulas", _context_as_keys, against=(CONTEXT.name,), trained=True)
+MARF = AnswerRow(
+    "MaRF",
+    _fused,
+    against=(CONTEXT.name, KEYS.name, OTHERS, TOKEN_ROW.name, SINGLE_ROW.name, MATHAMR_ROW.name),
+    trained=True,
+)
+OTHER_FORMULAS = AnswerRow(OTHERS, _other_formulas, against=(CONTEXT.name,), trained=True)
+STUDY = AnswerStudy(
+    "answers/marf",
+    "MaRF: formulas fused into the tokens of the text",
+    rows=(CONTEXT, KEYS, OTHER_FORMULAS, MARF),
+    notes=(
+        f"MaRF and its controls order the best {RERANKED} answers of the context encoder anew; the others follow in "
+        "its order. The context encoder is MiniLM as it is, its rows mapped to the principal directions of those of "
+        "the training posts.",
+        "Control (a) gives the trained model formulas of other posts, of the same lengths; control (b) is trained with "
+        "the context itself in place of formulas. MaRF is about formulas only if it is above both.",
+    ),
+    more=by_formula_share,
+)

@@ -1,0 +1,192 @@
+"""Other kinds of text as a judge: the questions of a file of pairs look for their own answers.
+
+The file that is measured is never trained on: a model is given, or one is trained on all other files for each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from ir_measures import RR
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments.artifacts.jobs import build_graphs
+from pyterrier_mathamr.experiments.choosing.definition import Choice
+from pyterrier_mathamr.experiments.choosing.nested import Nested
+from pyterrier_mathamr.experiments.choosing.strategies import SHIPPED
+from pyterrier_mathamr.experiments.measuring import measure_by_topic
+from pyterrier_mathamr.experiments.reporting.report import Report
+from pyterrier_mathamr.experiments.search import COLBERT
+from pyterrier_mathamr.experiments.stages import Stages, to_stderr
+from pyterrier_mathamr.experiments.tasks.presets import BUNDLED, choose_training
+from pyterrier_mathamr.experiments.texts import EQUAL, TextArtifacts, TextCollection
+from pyterrier_mathamr.experiments.training.from_sources import JoinedGraphs, train_on_pairs
+from pyterrier_mathamr.graph import GraphStore
+from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.store import file_fingerprint
+
+from .systems.catalogue import chosen_systems
+from .tables import means_table, tests_of
+
+QUESTIONS, ANSWERS = 300, 1500
+NAMES = (SHIPPED, COLBERT, EQUAL.name)
+MEASURE = RR @ 10
+FOUND, TESTS = "Questions that find their answers", "Tests"
+NOTES = (
+    f"Of each file, the {ANSWERS:,} pairs with the least SHA-256 of their question's id are taken, and the first "
+    f"{QUESTIONS} of them are asked: each question looks for its own answers among the answers of all {ANSWERS:,}.",
+    "Nothing is chosen: BM25 as shipped, the model's MaxSim, and both fused at equal weights.",
+    "± is the standard error of the mean over the questions.",
+)
+
+
+def run_domains(
+    pairs: Sequence[str | Path],
+    workdir: str | Path,
+    *,
+    model: str | None = None,
+    collection: str | Path | None = None,
+    preset: str = "auto",
+    changes: Mapping[str, Any] | None = None,
+    verbose: bool = True,
+) -> Report:
+    """Measure a model on kinds of text that it was not trained on: MRR@10 of questions that look for their answers.
+
+    Args:
+        pairs: files of pairs, each a kind of text.
+        workdir: where graphs, models, indexes and ``report.md`` are kept.
+        model: name or folder of a trained model; it should not have been trained on these files. Without it, one is
+            trained for each file, on all others.
+        collection: an ARQMath folder whose pairs are trained on, too.
+        preset: how a model is trained, see :func:`run_arqmath`.
+        changes: options of the configuration that override those of the preset.
+        verbose: report each stage on stderr, with progress bars.
+
+    Returns:
+        The report, which is written to ``workdir``.
+
+    Raises:
+        ConfigError: two files have one name, there is nothing to train on, or options of training are given with a
+            model.
+        SourceError: there is no such file. SettingsChangedError: ``workdir`` belongs to other files or another model.
+    """
+    files = {Path(file).name.partition(".")[0]: Path(file) for file in pairs}
+    if len(files) < len(pairs) or not files:
+        raise ConfigError("pairs", [str(file) for file in pairs], "at least one file of pairs, each with its own name")
+    if model is not None and (collection is not None or changes or preset != "auto"):
+        raise ConfigError("model", model, "no --collection, --preset or --set, since nothing is trained with a model")
+    if model is None and len(files) == 1 and collection is None:
+        raise ConfigError(
+            "pairs", [str(file) for file in pairs], "several files or a collection to train on, or a model"
+        )
+    say, work = to_stderr if verbose else None, Path(workdir)
+    stages = Stages(work, say)
+    training = Training(files, work, stages, Path(collection) if collection else None, preset, changes or {}, verbose)
+    values, sizes = {}, {}
+    for name, file in files.items():
+        encoder = MathAMR.from_pretrained(model) if model is not None else training.without(name)
+        own = Stages(work / "domains" / name, say)
+        own.records = stages.records
+        artifacts = TextArtifacts(read_domain(file), encoder, own, verbose)
+        values[name] = _measured(artifacts)
+        sizes[name] = len(artifacts.collection.topics), len(artifacts.bm25)
+    return _report(values, sizes, model, stages).write(work)
+
+
+class Training:
+    """Trains a model on all files but one."""
+
+    def __init__(
+        self,
+        files: Mapping[str, Path],
+        workdir: Path,
+        stages: Stages,
+        collection: Path | None,
+        preset: str,
+        changes: Mapping[str, Any],
+        verbose: bool,
+    ) -> None:
+        self.files, self.workdir, self.stages, self.verbose = files, workdir, stages, verbose
+        self.collection, self.preset, self.changes = collection, preset, dict(changes)
+
+    def without(self, name: str) -> MathAMR:
+        """Train a model on all files but one, or open it if it is trained."""
+        sources = [file for other, file in self.files.items() if other != name]
+        sources += [self.collection] if self.collection else []
+        read = [read_training_pairs(source) for source in sources]
+        chosen, line = choose_training(self.preset, sum(len(one.train) for one in read), self.changes)
+        if chosen.config is None:  # too few pairs to train on
+            return MathAMR.from_pretrained(BUNDLED)
+        config = chosen.config.replace(**self.changes)
+        path, checkpoint = self.workdir / "models" / name, self.workdir / "models" / f"{name}.training"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.stages.run(
+            f"train-without-{name}",
+            path,
+            {"sources": [file.name for file in sources], "config": config.to_dict(), "preset": line},
+            lambda: train_on_pairs(
+                read, JoinedGraphs(list(map(self._graphs, sources))), config, checkpoint, verbose=self.verbose
+            ).save(path),
+        )
+        return MathAMR.from_pretrained(path)
+
+    def _graphs(self, source: Path) -> GraphStore:
+        name = source.name.partition(".")[0]
+        path = self.workdir / "pairs" / f"{name}.mathamr"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        of = file_fingerprint(source) if source.is_file() else str(source.resolve())
+        build = lambda: graphs_from_sources([source], path, verbose=self.verbose)  # noqa: E731
+        self.stages.run(f"pairs-{name}", path, {"source": of}, build)
+        return GraphStore(path)
+
+
+def read_domain(file: Path) -> TextCollection:
+    """Take questions and answers of a file of pairs."""
+    pairs = sorted(read_pair_file(file), key=lambda pair: hashlib.sha256(pair["qid"].encode()).hexdigest())[:ANSWERS]
+    answers = {pair["aid"]: pair["answer"] for pair in pairs}
+    questions = dict(list({pair["qid"]: pair["question"] for pair in pairs}.items())[:QUESTIONS])
+    rows = dict.fromkeys((pair["qid"], pair["aid"]) for pair in pairs if pair["qid"] in questions)
+    return TextCollection(
+        file.name.partition(".")[0],
+        lambda: ({"docno": docno, "text": text} for docno, text in answers.items()),
+        pd.DataFrame(list(questions.items()), columns=["qid", "query"], dtype=str),
+        pd.DataFrame(list(rows), columns=["qid", "docno"], dtype=str).assign(label=1),
+        {"file": file_fingerprint(file), "questions": QUESTIONS, "answers": ANSWERS},
+    )
+
+
+def _measured(artifacts: TextArtifacts) -> pd.DataFrame:
+    """Search with all questions: ``name``, ``qid``, ``measure``, ``value``."""
+    collection = artifacts.collection
+    systems = {system.name: system for system in artifacts.systems(chosen_systems([COLBERT]))}
+    nested = Nested([systems[name] for name in NAMES], collection.questions, collection.qrels, MEASURE)
+    fitted = nested.fit(frozenset())
+    rankings = {name: one.rank(collection.questions) for name, one in fitted.items()}
+    return measure_by_topic(rankings, collection.topics, collection.qrels, [MEASURE]).fillna({"value": 0.0})
+
+
+def _report(
+    values: Mapping[str, pd.DataFrame], sizes: Mapping[str, tuple[int, int]], model: str | None, stages: Stages
+) -> Report:
+    """Put the figures of all files side by side."""
+    table = pd.DataFrame({"name": list(NAMES)})
+    tests = []
+    for name, own in values.items():
+        means = means_table(own, [MEASURE], NAMES)
+        table[name], table[f"{name} error"] = means[str(MEASURE)], means[f"{MEASURE} error"]
+        tests.append(tests_of(own, [Choice(system, ()) for system in NAMES], str(MEASURE), SHIPPED).assign(file=name))
+    who = f"the model {model}" if model else "a model trained on all other files"
+    asked = "; ".join(f"{name} {count} among {answers:,}" for name, (count, answers) in sizes.items())
+    return Report(
+        title="Other kinds of text: MRR@10 of questions that look for their own answers",
+        settings={"files": list(values), "model": model or "trained without the file"},
+        stages=stages.records,
+        tables={FOUND: table, TESTS: pd.concat(tests, ignore_index=True)},
+        about={FOUND: f"Questions among answers: {asked}. {COLBERT} search with {who}."},
+        notes=NOTES,
+        values={f"{name}-by-question": own for name, own in values.items()},
+    )

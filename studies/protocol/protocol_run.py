@@ -1,0 +1,191 @@
+"""Run the protocol on an ARQMath folder, from the names of systems to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection
+from pyterrier_mathamr.experiments.choosing.definition import ProtocolSystem
+from pyterrier_mathamr.experiments.choosing.folds import Fold, crossed_years, pooled_folds
+from pyterrier_mathamr.experiments.choosing.nested import Nested, described
+from pyterrier_mathamr.experiments.choosing.strategies import SHIPPED
+from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, with_missing
+from pyterrier_mathamr.experiments.measuring.topics import require_years
+from pyterrier_mathamr.experiments.reporting.report import Report
+from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION
+from pyterrier_mathamr.experiments.tasks.preparing import Prepared, prepare, years_of
+from pyterrier_mathamr.model import MathAMRConfig
+from studies.answers.tables import FEW_JUDGED
+
+from .costs import Cost
+from .material import ALL_LINKS, DUPLICATES, Material
+from .overview import ABOUT, ABOUT_PARTS, MS, OVERVIEW, PARTS, overview_table, parts_table
+from .pictures import draw_systems
+from .systems.catalogue import WEIGHED, Catalogue, chosen_systems
+from .tables import (
+    CHOSEN,
+    CROSSED,
+    FOLDS,
+    KNOWN,
+    LINKED,
+    NOTES,
+    TESTS,
+    about_linked,
+    chosen_table,
+    means_table,
+    star,
+    starred,
+    tests_table,
+)
+
+SEEDS = (42,)
+YEARS = "2020,2022"
+
+
+def run_protocol(
+    path: str | Path,
+    workdir: str | Path,
+    *,
+    years: int | str | Sequence[int | str] = YEARS,
+    systems: Sequence[str] | None = None,
+    seeds: Sequence[int] = SEEDS,
+    config: MathAMRConfig | None = None,
+    model: str | None = None,
+    preset: str = "auto",
+    changes: Mapping[str, Any] | None = None,
+    verbose: bool = True,
+) -> Report:
+    """Measure systems of Task 1 on topics that chose nothing: years crossed, and ten folds of all topics.
+
+    Args:
+        path: the folder of the release, or of a part of it.
+        workdir: where artifacts and rankings are kept, shared with :func:`run_arqmath` and answer studies.
+        years: at least two.
+        systems: names as in the tables of Task 1, ``mathamr-plus-text``, several joined by ``+`` (a fusion), or
+            ``all``; by default those of MathAMR+. BM25 and the parts of fusions are always there.
+        seeds: of other systems that are trained; with several, the seed is chosen, too.
+        config: of the model to train, instead of a preset.
+        model: name or folder of a trained model.
+        preset: see :func:`run_arqmath`.
+        changes: options that override those of the preset.
+        verbose: report each stage on stderr, with progress bars.
+
+    Returns:
+        The report, which is written to ``workdir/protocol/crossed``; with the extra ``plots`` beside it
+        ``systems.png``, a bar for each system, and ``cost.png``, quality over the time of a query.
+
+    Raises:
+        ConfigError: there is a single year, a name is that of no system, or options contradict each other.
+        ARQMathError: a file of the release is missing or damaged.
+    """
+    chosen, when = chosen_systems(systems), tuple(years_of(years))
+    if FUSION in chosen:
+        chosen[WEIGHED] = (SHIPPED, COLBERT)
+    if len(when) < 2:
+        crossed_years([f"{year} topic" for year in when])  # refuses a single year before anything is made
+    require_years(ARQMathCollection(path), when)
+    made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
+    material = Material(made.shared, when)
+    catalogue = Catalogue(made, material, tuple(seeds))
+    made_systems = catalogue.systems(chosen)
+    with made.own.stages.timed("protocol"):
+        report = protocol_report(made, material, made_systems, catalogue.costs(chosen))
+    folder = made.shared.workdir / "protocol" / "crossed"
+    report.write(folder)
+    draw_systems(report.tables[OVERVIEW], str(TASK1_MEASURES[0]), MS, BM25, folder)
+    return report
+
+
+def protocol_report(
+    made: Prepared, material: Material, systems: Sequence[ProtocolSystem], costs: Mapping[str, Cost] | None = None
+) -> Report:
+    """Measure systems, and make the report."""
+    nested, qids = Nested(systems, material.judged, material.qrels), list(material.judged.topics["qid"])
+    values, chosen = {}, []
+    for caption, folds in ((CROSSED, crossed_years(qids)), (FOLDS, pooled_folds(qids))):
+        values[caption], own = _judged(nested, material, folds)
+        chosen.append(own)
+    asked, own = _asked(nested, material)
+    values, chosen = values | asked, [*chosen, own]
+    tests, names = tests_table(values, systems), [system.name for system in systems]
+    tables = {
+        caption: starred(means_table(values[caption], measures, names, years=caption == CROSSED), tests, caption)
+        for caption, measures in ((CROSSED, TASK1_MEASURES), (FOLDS, TASK1_MEASURES), (KNOWN, KNOWN_ITEM_MEASURES))
+    } | {LINKED: _linked(values, names)}
+    able = {
+        KNOWN: [system.name for system in systems if system.known],
+        LINKED: [system.name for system in systems if system.linked],
+    }
+    kept = {caption: _rows(table, able.get(caption, names), nested) for caption, table in tables.items()}
+    linked, parts = material.linked_answers, parts_table(values)
+    more = {OVERVIEW: overview_table(tables, names, costs or {}), **({PARTS: parts} if len(parts) else {})}
+    about = f"{len(qids)} topics of {' and '.join(material.years)}, {len(material.qrels):,} judgments. {FEW_JUDGED}"
+    return Report(
+        title=f"Task 1 on topics that chose nothing, {', '.join(material.years)} of {made.shared.collection.path.name}",
+        settings=made.settings(years=list(material.years), topics=len(qids), systems=names),
+        stages=tuple({record.name: record for record in reversed(made.shared.stages.records)}.values())[::-1],
+        tables={**kept, **more, TESTS: tests, CHOSEN: chosen_table(chosen)},
+        about={
+            CROSSED: f"{about} {star(CROSSED)}",
+            FOLDS: f"{about} {star(FOLDS)}",
+            KNOWN: f"{len(material.known_items.topics)} test questions look for their own answers. {star(KNOWN)}",
+            OVERVIEW: ABOUT,
+            PARTS: ABOUT_PARTS,
+            LINKED: about_linked(linked[DUPLICATES]["qid"].nunique(), linked[ALL_LINKS]["qid"].nunique()),
+        },
+        remarks={CROSSED: [f"**Not measured**: {name}. {error}" for name, error in nested.missing.items()]},
+        notes=(made.note, *NOTES),
+        values={f"{caption.lower().replace(' ', '-')}-by-topic": each for caption, each in values.items()},
+    )
+
+
+def _judged(nested: Nested, material: Material, folds: Sequence[Fold]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Measure the rankings of all folds together."""
+    rankings, chosen = nested.run(folds)
+    return _values(rankings, material.judged.topics, material.qrels, TASK1_MEASURES), chosen
+
+
+def _asked(nested: Nested, material: Material) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    """Choose on all judged topics, then search for known items and for the answers of linked questions."""
+    fitted = nested.fit(frozenset(material.judged.topics["qid"]))
+    asked = material.known_items
+    rankings = {
+        name: fitted[name].rank(asked) for name, system in nested.systems.items() if system.linked and name in fitted
+    }
+    others = {name: material.without_own(ranking) for name, ranking in rankings.items()}
+    knowing = {name: ranking for name, ranking in rankings.items() if nested.systems[name].known}
+    found = {KNOWN: _values(knowing, asked.topics, material.own_answers, KNOWN_ITEM_MEASURES)}
+    for kind, qrels in material.linked_answers.items():
+        topics = asked.only(set(qrels["qid"])).topics
+        found[kind] = _values(others, topics, qrels, KNOWN_ITEM_MEASURES[:1])
+    chosen = [("all topics", name, described(one.chosen)) for name, one in fitted.items() if one.chosen]
+    return found, pd.DataFrame(chosen, columns=["fold", "system", "chosen"])
+
+
+def _values(
+    rankings: Mapping[str, pd.DataFrame], topics: pd.DataFrame, qrels: pd.DataFrame, measures: list[Any]
+) -> pd.DataFrame:
+    """Measure by topic; a topic for which nothing judged was found has 0."""
+    return measure_by_topic(rankings, topics, qrels, measures).fillna({"value": 0.0})
+
+
+def _linked(values: Mapping[str, pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
+    """Put the figures of both kinds of links side by side."""
+    measure = KNOWN_ITEM_MEASURES[0]
+    tables = [
+        means_table(values[kind], [measure], names).rename(
+            columns={str(measure): f"{measure} of {kind}", f"{measure} error": f"{measure} of {kind} error"}
+        )
+        for kind in (DUPLICATES, ALL_LINKS)
+    ]
+    return tables[0].merge(tables[1], on="name", sort=False)
+
+
+def _rows(table: pd.DataFrame, names: Sequence[str], nested: Nested) -> pd.DataFrame:
+    """Keep the rows of systems, and say which extra is missing for others."""
+    measured = table[table["name"].isin([name for name in names if name not in nested.missing])]
+    return with_missing(measured, names, {name: error for name, error in nested.missing.items() if name in names})
