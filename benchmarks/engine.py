@@ -25,7 +25,7 @@ from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_i
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.ranking import BlendedRetriever, Weights
 from pyterrier_mathamr.experiments import KNOWN_ITEM_MEASURES
-from pyterrier_mathamr.experiments.measuring.topics import judged_topics
+from pyterrier_mathamr.experiments.workdir import judged_topics
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.fusion.blend import grouped
 from pyterrier_mathamr.posts import plain_text, post_from_html

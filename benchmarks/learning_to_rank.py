@@ -21,12 +21,11 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
-from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import measure_by_topic, paired_test
-from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgments
-from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
+from pyterrier_mathamr.experiments.systems import FORMULA_DEPTH, distinct
+from pyterrier_mathamr.experiments.workdir import Artifacts, formula_topics, visual_judgments
 from pyterrier_mathamr.systems import FormulaFeatures, ListwiseRanker, PairwiseRanker, TangentCFT, TangentS
-from studies.formulas.learning import LTR_C
+from studies.formulas.systems import LTR_C
 
 YEARS = ("2020", "2022")
 DEFAULT, AS_RUN, COSTS = "default features", "features as run", "costs as run"

@@ -28,7 +28,7 @@ class MathAMRGroup(click.Group):
 
     def make_context(self, info_name: str | None, args: list[str], *given: Any, **options: Any) -> click.Context:
         """Keep the command line before it is parsed."""
-        command = shlex.join([info_name or "mathamr", *args])
+        command = f"{info_name or 'mathamr'} {shlex.join(args)}"
         context = super().make_context(info_name, args, *given, **options)
         context.meta.setdefault(_COMMAND, command)
         return context

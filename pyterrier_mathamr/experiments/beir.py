@@ -3,27 +3,160 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 from ir_measures import AP, RR, R, nDCG
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import BeirDataset
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
+from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 from pyterrier_mathamr.store import file_fingerprint
-from studies.protocol.systems.catalogue import chosen_systems
-from studies.protocol.tables import chosen_table, means_table, tests_of
 
-from .choosing.folds import Fold, pooled_folds
-from .choosing.nested import Nested
-from .choosing.strategies import SHIPPED
+from .choosing import (
+    SHIPPED,
+    ChosenSystem,
+    Fitted,
+    Fold,
+    ModelSystems,
+    Nested,
+    Questions,
+    chosen_systems,
+    chosen_table,
+    fused,
+    means_table,
+    pooled_folds,
+    tests_of,
+)
 from .measuring import measure_by_topic
-from .reporting.report import Report
-from .search import BM25, TASK1
+from .report import Report
 from .stages import Stages, to_stderr
-from .texts import TextArtifacts, TextCollection
+from .systems import BM25, COLBERT
+from .workdir import TopicSet
+
+ASKED = "queries"
+EQUAL = fused((SHIPPED, COLBERT), weights=(0.5, 0.5))
+"""With nothing to choose."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextCollection:
+    """Documents, queries and judgments.
+
+    Attributes:
+        name: in reports.
+        documents: reads them: ``docno``, ``text``, and ``title`` where there is one.
+        topics: ``qid`` and ``query``.
+        qrels: ``qid``, ``docno``, ``label``.
+        origin: what its content depends on, as plain values.
+    """
+
+    name: str
+    documents: Callable[[], Iterable[dict[str, str]]]
+    topics: pd.DataFrame
+    qrels: pd.DataFrame
+    origin: Mapping[str, object]
+
+    @property
+    def questions(self) -> Questions:
+        """The queries, without judgments."""
+        return Questions(ASKED, self.topics)
+
+
+@dataclass(frozen=True, eq=False)
+class TextArtifacts:
+    """The indexes of a collection, each made on first use.
+
+    Attributes:
+        collection: of texts.
+        model: the encoder.
+        stages: of the work folder, which belongs to this collection and model.
+        verbose: show progress bars.
+    """
+
+    collection: TextCollection
+    model: MathAMR
+    stages: Stages
+    verbose: bool = False
+
+    @cached_property
+    def bm25(self) -> BM25Index:
+        """The terms of the documents."""
+        index = BM25Index(self.stages.workdir / "documents.bm25")
+        indexer = index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose)
+        settings = {**self._origin, "tokens": STRONG_TOKENS.to_dict()}
+        self.stages.run("bm25", index.path, settings, lambda: indexer.index(self.collection.documents()))
+        return index
+
+    @cached_property
+    def graphs(self) -> GraphStore:
+        """The graphs of the documents."""
+        store = GraphStore(self.stages.workdir / "graphs.mathamr")
+        self.stages.run("graphs", store.path, self._origin, lambda: self._build(store))
+        return store
+
+    @cached_property
+    def topics(self) -> TopicSet:
+        """The queries with their graphs."""
+        store, topics = GraphStore(self.stages.workdir / "topics.mathamr"), self.collection.topics
+
+        def build() -> None:
+            store.discard()
+            (GraphBuilder(verbose=False) >> store.indexer()).index(topics.to_dict("records"))
+
+        self.stages.run("topics", store.path, {**self._origin, "topics": len(topics)}, build)
+        return TopicSet(topics, self.collection.qrels, store)
+
+    @cached_property
+    def index(self) -> MathAMRIndex:
+        """The vectors of the documents."""
+        index, graphs = MathAMRIndex(self.stages.workdir / "documents.mathamr"), self.graphs
+        docnos, settings = self.bm25.snapshot(), {**self._origin, "model": self.model.identity}
+        self.stages.run(
+            "index",
+            index.path,
+            settings,
+            lambda: index_documents(docnos, graphs, self.model, index, verbose=self.verbose),
+        )
+        return index
+
+    def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ChosenSystem]:
+        """Make systems."""
+        own = ModelSystems(lambda: (self.model, self.index), lambda: self.bm25, lambda _: self.topics, self._fitted)
+        made: list[ChosenSystem] = [fused(parts) if parts else own.system(name) for name, parts in chosen.items()]
+        return [*made, EQUAL] if {SHIPPED, COLBERT} <= chosen.keys() else made
+
+    def _fitted(
+        self, find: Callable[[str], pd.DataFrame], chosen: Mapping[str, object] | None = None, *, keep: bool = True
+    ) -> Fitted:
+        """Make a system of its rankings; a query does not find itself."""
+        kept: list[pd.DataFrame] = []
+
+        def rank(questions: Questions) -> pd.DataFrame:
+            found = kept[0] if kept else find(ASKED)
+            found = found[found["qid"] != found["docno"]]
+            if keep and not kept:
+                kept.append(found)
+            return questions.kept(found)
+
+        return Fitted(chosen or {}, rank)
+
+    def _build(self, store: GraphStore) -> GraphStore:
+        sources = dict(self._origin)
+        return build_store(
+            self.collection.documents(), GraphBuilder(), store, sources=sources, mode="overwrite", verbose=self.verbose
+        )
+
+    @property
+    def _origin(self) -> dict[str, object]:
+        return {**self.collection.origin, "version": __version__}
+
 
 MEASURES = [nDCG @ 10, RR @ 10, AP, R @ 100]
 CHOSEN_ON = ("dev", "validation", "train")
@@ -68,9 +201,6 @@ def run_beir(
         SettingsChangedError: ``workdir`` belongs to another collection or model.
     """
     chosen = chosen_systems(systems)
-    for name in chosen:
-        if name not in (SHIPPED, *TASK1) and not chosen[name]:
-            raise ConfigError("systems", name, f"some of: {'; '.join(TASK1)}, which need no collection of questions")
     dataset, encoder = BeirDataset(path), MathAMR.from_pretrained(model)
     collection, folds = read_collection(dataset, split)
     stages = Stages(Path(workdir), to_stderr if verbose else None)
@@ -102,12 +232,9 @@ def read_collection(dataset: BeirDataset, split: str | None) -> tuple[TextCollec
 def _some(topics: pd.DataFrame, measured: frozenset[str]) -> pd.DataFrame:
     """Keep at most :data:`MOST` queries that are not measured, by a hash of their ids."""
     free = [qid for qid in topics["qid"] if qid not in measured]
-    kept: pd.DataFrame = topics[topics["qid"].isin(sorted(free, key=_hash)[:MOST])]
+    first = sorted(free, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())[:MOST]
+    kept: pd.DataFrame = topics[topics["qid"].isin(first)]
     return kept
-
-
-def _hash(qid: str) -> str:
-    return hashlib.sha256(qid.encode()).hexdigest()
 
 
 def beir_report(

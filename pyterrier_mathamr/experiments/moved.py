@@ -1,4 +1,4 @@
-"""Deprecated names: what builds, trains and indexes is in ``arqmath``, ``graph``, ``model`` and ``index`` now."""
+"""Names of earlier releases: what builds, trains and indexes is in lower rooms now, and studies are in ``studies/``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, train_from_sources, train_in_out
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 
-from .training.negatives import Miner, mine_negatives
+from .negatives import Miner, mine_negatives
 
 _MOVED = {
     **dict.fromkeys(
@@ -29,8 +29,31 @@ _MOVED = {
 }
 
 
+_STUDIES = {
+    **dict.fromkeys(("ANSWER_STUDIES", "FORMULA_STUDIES", "STUDIES"), "registry.STUDIES"),
+    **dict.fromkeys(("run_answer_study", "run_formula_study", "run_study"), "registry.run_study"),
+    **dict.fromkeys(("AnswerStudy", "FormulaStudy", "Study"), "study.Study"),
+    "ConditionsFailedError": "study.RunsFailedError",
+    "PRESETS": "study.PRESETS",
+    "run_protocol": "protocol.protocol_run.run_protocol",
+    "run_domains": "protocol.domains.run_domains",
+}
+_RENAMED = {
+    "run_task2": ("task2", "run_task2", "run_arqmath(…, task=2)"),
+    "AnswerRow": ("systems", "System", "System"),
+    "NoRelevantTopicError": ("stages", "ExperimentError", "ExperimentError"),
+    "TRAINING_PRESETS": ("preparing", "TRAINING_PRESETS", "preparing.TRAINING_PRESETS"),
+}
+
+
 def moved(name: str) -> Any:
     """Return a name that was here until the last release, with a warning that names its new place."""
+    if name in _STUDIES:
+        raise AttributeError(f"{name} is now studies.{_STUDIES[name]} in a clone of the repository, not in the package")
+    if name in _RENAMED:
+        module, now, said = _RENAMED[name]
+        warnings.warn(f"experiments.{name} is now experiments.{said}.", DeprecationWarning, stacklevel=3)
+        return getattr(import_module(f".{module}", __package__), now)
     here = {"FurtherTraining": FurtherTraining, "train_from_sources": _train, "train_in_out": _train_in_out}
     if name not in _MOVED and name not in here:
         raise AttributeError(f"module 'pyterrier_mathamr.experiments' has no attribute {name!r}")

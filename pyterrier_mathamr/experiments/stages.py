@@ -20,9 +20,46 @@ from typing import Any
 
 import pyterrier as pt
 
+from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.store import replace_file, writing
 
-from .errors import SettingsChangedError
+_SHOWN = 3
+
+
+class ExperimentError(MathAMRError):
+    """An experiment cannot be made of what was given."""
+
+
+class SettingsChangedError(ExperimentError):
+    """An earlier run did a stage with other settings than this run."""
+
+    folder: Path
+    stage: str
+    before: Mapping[str, Any]
+    now: Mapping[str, Any]
+    template = "{folder}: stage {stage!r} was done with other settings: {changes}."
+    advice = "Use another folder for the new settings, or delete {folder} to start over."
+
+    @property
+    def changes(self) -> str:
+        """The settings that differ, each with its old and new value."""
+        pairs = {name: (self.before.get(name), self.now.get(name)) for name in sorted({*self.before, *self.now})}
+        return "; ".join(_change(name, before, now) for name, (before, now) in pairs.items() if before != now)
+
+
+def _change(name: str, before: Any, now: Any) -> str:
+    """Describe how a setting changed; of a list, such as the files of a collection, only what was removed and added."""
+    if not (isinstance(before, list) and isinstance(now, list)):
+        return f"{name} was {before!r} and is now {now!r}"
+    gone, new = [value for value in before if value not in now], [value for value in now if value not in before]
+    parts = [f"{what} {_few(values)}" for what, values in (("removed", gone), ("added", new)) if values]
+    return f"{name}: {', '.join(parts) or 'the same in another order'}"
+
+
+def _few(values: list[Any]) -> str:
+    """Name the first values and the number of the others."""
+    shown = ", ".join(map(repr, values[:_SHOWN]))
+    return shown if len(values) <= _SHOWN else f"{shown} and {len(values) - _SHOWN:,} more"
 
 
 @dataclass(frozen=True, slots=True)

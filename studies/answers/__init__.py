@@ -1,24 +1,16 @@
-"""Studies of answer retrieval (Task 1): systems that are made of a collection, in one table beside the common rows.
+"""Studies of answer retrieval (Task 1): systems that are made of a collection, in one table beside the common ones.
 
 ::
 
-    definition     AnswerRow, AnswerStudy: a study is data
-    parts          AnswerParts: what a row is made of, and where its model, index and rankings are kept
-    rows/          what several studies have
-      common         BM25, MiniLM (one vector; MaxSim of tokens), mathamr-plus-text; random orders come with the tables
-      text_vectors   the untrained vectors of MiniLM
-      structural     Approach Zero and words, the structural side of a hybrid
-      best_formula   an answer has the score of its best formula
-      with_question  systems that read an answer together with its question
-    colbert, hybrid, marf, two_step, extract ─▶ registry     one file for each study
-                                                   ▼
-                                            answer_study_run ─▶ tables      rank, measure, test, report
+    rows           what several studies have: the common systems, structural search, systems that read the question
+    colbert, marf, two_step, extract      one file for each study
+    catalogue      all of them, for Task 1 and the protocol
 
 How a study is added
 --------------------
 
-Each study has a file here with a constant ``STUDY``; ``registry`` lists the files. A row says how its system is made
-of :class:`AnswerParts`::
+Each study has a file here with a constant ``STUDY``; ``studies/registry.py`` lists them. A system says how it is made
+of :class:`~pyterrier_mathamr.experiments.AnswerParts`::
 
     def _index(parts: AnswerParts) -> tuple[Model, MathAMRIndex]:
         def train(path: Path) -> None:
@@ -31,9 +23,9 @@ of :class:`AnswerParts`::
         model, index = parts.once(("model", parts.seed), lambda: _index(parts))   # loaded once for all topics
         return model.query_encoder() >> index.colbert(num_results=DEPTH)
 
-    TRAINED = AnswerRow("Model", _system, against=(TOKEN_ROW.name, SINGLE_ROW.name), trained=True)
-    FUSED = AnswerRow("Model + BM25", _fused, against=(TRAINED.name,), trained=True)
-    STUDY = AnswerStudy("answers/model", "What the model finds", rows=(TRAINED, FUSED))
+    TRAINED = System("Model", _system, against=(TOKEN_ROW.name, SINGLE_ROW.name), trained=True)
+    FUSED = System("Model + BM25", _fused, against=(TRAINED.name,), trained=True)
+    STUDY = Study("answers/model", "What the model finds", "answers", systems=(TRAINED, FUSED))
 
 * ``make`` is called for each set of topics (``parts.of``: each year, and ``known item``) and each seed (``parts.seed``;
   -1 unless ``trained=True``). It returns a transformer from ``qid``, ``query``, ``title``, ``body`` to a ranking.
@@ -54,22 +46,198 @@ of :class:`AnswerParts`::
   from the :class:`Outcome` to further tables.
 * A row with the name of a common row takes its place; what other studies and ``run_arqmath`` use of a study, they
   import from its file.
-
-Run one with ``mathamr experiment answers/model --collection FOLDER --workdir WORK``; work folders may be shared.
 """
 
 from __future__ import annotations
 
-from .answer_study_run import run_answer_study as run_answer_study
-from .definition import AnswerRow as AnswerRow
-from .definition import AnswerStudy as AnswerStudy
-from .definition import Outcome as Outcome
-from .parts import DEPTH as DEPTH
-from .parts import AnswerParts as AnswerParts
-from .registry import ANSWER_STUDIES as ANSWER_STUDIES
-from .rows.common import BM25_ROW as BM25_ROW
-from .rows.common import COMMON_ROWS as COMMON_ROWS
-from .rows.common import MATHAMR_ROW as MATHAMR_ROW
-from .rows.common import SINGLE_ROW as SINGLE_ROW
-from .rows.common import TOKEN_ROW as TOKEN_ROW
-from .rows.structural import STRUCTURAL_ROW as STRUCTURAL_ROW
+from collections.abc import Sequence
+
+import pandas as pd
+
+from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.experiments.measuring import (
+    FEW_JUDGED,
+    FLOOR,
+    KNOWN_ITEM_MEASURES,
+    RANDOM_ANSWERS,
+    Missing,
+    measure_by_topic,
+    random_known_items,
+    with_missing,
+)
+from pyterrier_mathamr.experiments.report import Report, published_answers
+from pyterrier_mathamr.experiments.systems import BM25, ONCE, AnswerParts, AnswerSystem
+from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
+from studies.study import Outcome, Setting, Study, all_systems, baselines, reference
+from studies.tables import JUDGED, KNOWN, MAIN, REFERENCE, VALUES, Key, Results, rounded
+
+from .rows import COMMON_ROWS
+
+JUDGED_TOPICS, KNOWN_ITEMS, TESTS = "Judged topics", "Known items", "Tests"
+NOTES = (
+    FEW_JUDGED,
+    "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
+    "answer scores 0. Years are pooled by topic. Rankings have at most 1000 answers.",
+    "Known items: the questions of the test part, never trained on, look for their own answers among all answers. A "
+    "two-step search has no such figure, nor has one whose documents have their question in front: a question would "
+    "find itself.",
+    "± is the standard deviation over the seeds of what is trained; the values of a topic are averaged over the seeds "
+    "before a test, so that each topic enters it once.",
+    "The random order ranks all judged answers of a topic, a system only those that it finds, so a system can be below "
+    "it. For known items it is the exact expectation over all answers.",
+)
+ADVICE = "They have learned too little, or find too few of the judged answers."
+
+
+def measure(setting: Setting) -> Outcome:
+    """Train and measure each system on Task 1 and on known items; what is finished is not repeated."""
+    years, shared = setting.years, setting.shared
+    systems = all_systems(setting.study, COMMON_ROWS)
+    if len(years) == 1 and (fitted := [system.name for system in systems if system.fitted]):
+        raise ConfigError("years", years, f"several, since rows are fitted on the others: {'; '.join(fitted)}")
+    shared.prepare(years)
+    preset = setting.preset.name
+    parts = AnswerParts(shared, years[0], years, preset=preset, changes=setting.changes, device=setting.device)
+    missing: Missing = {}
+    values = _references(parts)
+    for system in systems:
+        try:
+            values += _values(system, parts, setting.seeds)
+        except (MissingExtraError, BrokenExtraError) as error:
+            missing[system.name] = error
+    return Outcome(setting, Results(pd.concat(values, ignore_index=True)), systems, missing, extra=parts)
+
+
+def _values(system: AnswerSystem, parts: AnswerParts, seeds: Sequence[int]) -> list[pd.DataFrame]:
+    """Measure what a system finds, with each seed if it is trained."""
+    values = []
+    for seed in seeds if system.trained else (ONCE,):
+        for of in (*([KNOWN_ITEM] if system.known else []), *parts.years):
+            own = parts.at(of=of, seed=seed)
+            topics, qrels, _ = own.found
+            measures = KNOWN_ITEM_MEASURES if own.known else TASK1_MEASURES
+            found = measure_by_topic({system.name: own.ranking(system)}, topics, qrels, measures)
+            values.append(_marked(found.rename(columns={"name": "system"}), of, seed))
+    return values
+
+
+def _references(parts: AnswerParts) -> list[pd.DataFrame]:
+    """Measure random orders."""
+    shared = parts.shared
+    known = random_known_items(shared.questions("test").qrels, len(shared.bm25))
+    floors = [_marked(known.assign(system=RANDOM_ANSWERS), KNOWN_ITEM, ONCE)]
+    return floors + [_marked(shared.floor(year).assign(system=FLOOR), year, ONCE) for year in parts.years]
+
+
+def _marked(values: pd.DataFrame, of: str, seed: int) -> pd.DataFrame:
+    """Add what results are read by; a topic for which nothing judged was found has 0."""
+    return values.assign(condition=REFERENCE, seed=seed, topics=of).fillna({"value": 0.0})[VALUES]
+
+
+def report(outcome: Outcome) -> Report:
+    """Make the report: the table of the judged topics, that of known items, and all tests."""
+    setting = outcome.setting
+    study, shared, years = setting.study, setting.shared, setting.years
+    tests = tests_table(outcome)
+    judged, more = f"{JUDGED_TOPICS} of {' and '.join(years)}", study.more(outcome) if study.more else {}
+    star = f"A star: differs from {BM25} (two-sided paired t-test, p < 0.05 after Bonferroni over {len(tests)} tests)."
+    return Report(
+        title=f"{study.name}: {study.title}, on {shared.collection.path.name}",
+        settings={
+            "study": study.name,
+            "collection": str(shared.collection.path),
+            "pairs": [file.name for file in shared.pairs],
+            "years": list(years),
+            "seeds": list(setting.seeds),
+            "preset": setting.preset.name,
+            **setting.changes,
+        },
+        stages=tuple({record.name: record for record in reversed(shared.stages.records)}.values())[::-1],
+        tables={
+            judged: means_table(outcome, years, JUDGED, tests),
+            KNOWN_ITEMS: means_table(outcome, [KNOWN_ITEM], KNOWN, tests),
+            TESTS: tests,
+            **more,
+        },
+        about={
+            caption: " ".join(filter(None, (text, FEW_JUDGED, star if caption in (judged, KNOWN_ITEMS) else "")))
+            for caption, text in {**_about(outcome, judged), **dict.fromkeys(more, ""), **study.about}.items()
+        },
+        remarks={
+            judged: [
+                *_near_random(outcome, years, MAIN, FLOOR),
+                *(f"**Not measured**: {name}. {error}" for name, error in outcome.missing.items()),
+            ],
+            KNOWN_ITEMS: _near_random(outcome, [KNOWN_ITEM], KNOWN[0], RANDOM_ANSWERS),
+        },
+        notes=(*study.notes, *NOTES),
+        published=published_of(study),
+        values={"by-topic": outcome.results.values.drop(columns="condition")},
+    )
+
+
+def published_of(study: Study) -> dict[str, pd.DataFrame]:
+    """Return the published tables of a study's systems by their captions."""
+    found = [published_answers()[paper].captioned(numbers) for paper, numbers in study.published]
+    return {caption: table for tables in found for caption, table in tables.items()}
+
+
+def _about(outcome: Outcome, judged: str) -> dict[str, str]:
+    """Say what each table is of."""
+    shared = outcome.setting.shared
+    name, answers = shared.collection.path.name, len(shared.bm25)
+    found = [shared.topics(year) for year in outcome.setting.years]
+    topics, judgments = sum(len(one.topics) for one in found), sum(len(one.qrels) for one in found)
+    questions = len(shared.questions("test").topics)
+    return {
+        judged: f"{topics} topics with {judgments:,} judgments of {name}, {answers:,} answers.",
+        KNOWN_ITEMS: f"{questions} test questions of {name} look for their own answers among {answers:,}.",
+        TESTS: "Mean differences over topics, p as it is and after Bonferroni over all tests.",
+    }
+
+
+def means_table(outcome: Outcome, topics: Sequence[str], measures: Sequence[str], tests: pd.DataFrame) -> pd.DataFrame:
+    """Average each measure over topics, the random order first; a star where a system differs from BM25."""
+    known = list(topics) == [KNOWN_ITEM]
+    measured = {system.name: system for system in outcome.measured(known=known)}
+    names = [RANDOM_ANSWERS if known else FLOOR, *measured]
+    table = outcome.results.means(list(map(reference, names)), topics, measures, years=True).drop(columns="condition")
+    seeds = len(outcome.setting.seeds)
+    table.insert(1, "seeds", [str(seeds) if name in measured and measured[name].trained else "" for name in names])
+    starred = tests[tests["significant"] & tests["against"].eq(BM25) & tests["measure"].eq(measures[0])]["system"]
+    table[f"{measures[0]} reject"] = table["system"].isin(starred)
+    able = {system.name for system in outcome.systems if system.known or not known}
+    missing = {name: error for name, error in outcome.missing.items() if name in able}
+    return with_missing(table, [names[0], *(system.name for system in outcome.systems)], missing, "system")
+
+
+def tests_table(outcome: Outcome) -> pd.DataFrame:
+    """Test each system against BM25 and its other baselines, by the first measure of each task."""
+    asked: list[tuple[Sequence[str], str, list[tuple[Key, Key]]]] = []
+    tasks: tuple[tuple[Sequence[str], str], ...] = ((outcome.setting.years, MAIN), ([KNOWN_ITEM], KNOWN[0]))
+    for topics, measure in tasks:
+        known = measure == KNOWN[0]
+        if known and outcome.parts.at(of=KNOWN_ITEM).found.topics.empty:
+            continue
+        names = {system.name: system for system in outcome.measured(known=known)}
+        pairs = [
+            (reference(name), reference(other))
+            for name, one in names.items()
+            for other in baselines(one)
+            if other in names
+        ]
+        asked.append((topics, measure, pairs))
+    number = sum(len(pairs) for _, _, pairs in asked)
+    tables = []
+    for topics, measure, own in asked:
+        table = rounded(outcome.results.tests(own, topics, [measure], number)).drop(columns="condition")
+        table.insert(2, "topics", " and ".join(topics))
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _near_random(outcome: Outcome, topics: Sequence[str], measure: str, floor: str) -> tuple[str, ...]:
+    """Point out the systems that are not significantly above a random order."""
+    names = [reference(system.name) for system in outcome.measured(known=floor == RANDOM_ANSWERS)]
+    return outcome.results.near_random(names, reference(floor), topics, measure, ADVICE)

@@ -1,8 +1,11 @@
-"""The study ``answers/colbert``: token rows of math text, trained on the pairs of the collection."""
+"""The studies ``answers/colbert`` and ``answers/hybrid``: ColBERT on math text, trained on the pairs of the collection.
+
+The hybrids are fusions with BM25 and with structural search, as in the published runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +13,16 @@ from typing import Any
 import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import known_answers, read_documents, read_training_pairs
-from pyterrier_mathamr.experiments.training.negatives import mine_negatives
+from pyterrier_mathamr.experiments.negatives import mine_negatives
+from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
+from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
 from pyterrier_mathamr.systems.colbert import PRESETS
 from pyterrier_mathamr.systems.colbert.training import States, positive_pairs
+from studies.study import Study
 
-from .definition import AnswerRow, AnswerStudy
-from .parts import DEPTH, AnswerParts
-from .rows.common import SINGLE_ROW, TOKEN_ROW
+from .rows import BM25_ROW, SINGLE_ROW, STRUCTURAL_ROW, TOKEN_ROW
 
 BACKBONES = {"mini": "all-MiniLM-L6-v2", "full": "hf:bert-base-uncased"}
 """The paper pretrains BERT further on math text; its checkpoint is ``ColBERT.from_pretrained`` of whoever has it."""
@@ -115,8 +119,69 @@ def _documents(sources: Iterable[Path]) -> Iterable[dict[str, Any]]:
         yield from read_documents(source)
 
 
-COLBERT_ROW = AnswerRow("ColBERT", _trained, against=(TOKEN_ROW.name, SINGLE_ROW.name), trained=True)
+COLBERT_ROW = AnswerSystem("ColBERT", _trained, against=(TOKEN_ROW.name, SINGLE_ROW.name), trained=True)
 RERANKED_ROW = replace(COLBERT_ROW, name="BM25, then ColBERT", make=_reranked, against=(COLBERT_ROW.name,))
 MATH_ROW = replace(COLBERT_ROW, name="ColBERT, math tokens", make=_with_math_tokens, against=(COLBERT_ROW.name,))
 
-STUDY = AnswerStudy("answers/colbert", "ColBERT on math text", rows=(COLBERT_ROW, RERANKED_ROW, MATH_ROW))
+COLBERT_STUDY = Study(
+    "answers/colbert",
+    "ColBERT on math text",
+    "answers",
+    systems=(COLBERT_ROW, RERANKED_ROW, MATH_ROW),
+    published=(("zhong", ("3", "5")),),
+)
+
+
+ALPHAS = (0.2, 0.3, 0.5)
+"""The weight of ColBERT, as published."""
+
+
+def _fused(other: AnswerSystem, alpha: float) -> Callable[[AnswerParts], pt.Transformer]:
+    """Fuse the rankings of ColBERT and of another row."""
+
+    def make(parts: AnswerParts) -> pt.Transformer:
+        return ConvexFusion(parts.ranking(COLBERT_ROW), parts.ranking(other), alpha=alpha, num_results=DEPTH)
+
+    return make
+
+
+def _structural_then_colbert(parts: AnswerParts) -> pt.Transformer:
+    """Rank what structural search finds by ColBERT."""
+    model, index = loaded_colbert(parts)
+    return STRUCTURAL_ROW.make(parts) >> model.query_encoder(device=parts.device) >> index.scorer()
+
+
+def hybrid_row(other: AnswerSystem, name: str, alpha: float) -> AnswerSystem:
+    """Make the row of ColBERT fused with another row."""
+    return AnswerSystem(
+        f"ColBERT + {name}, α {alpha}",
+        _fused(other, alpha),
+        against=(COLBERT_ROW.name, other.name),
+        trained=True,
+        known=other.known,
+        settings={"alpha": alpha},
+    )
+
+
+HYBRID_STUDY = Study(
+    "answers/hybrid",
+    "ColBERT and structural search, fused",
+    "answers",
+    published=(("zhong", ("2", "3", "5")),),
+    systems=(
+        COLBERT_ROW,
+        STRUCTURAL_ROW,
+        AnswerSystem(
+            "Structural search, then ColBERT",
+            _structural_then_colbert,
+            against=(COLBERT_ROW.name, STRUCTURAL_ROW.name),
+            trained=True,
+            known=False,
+        ),
+        *(hybrid_row(STRUCTURAL_ROW, "structural", alpha) for alpha in ALPHAS),
+        *(hybrid_row(BM25_ROW, "BM25", alpha) for alpha in ALPHAS),
+    ),
+    notes=(
+        "The published runs have Approach Zero with keywords picked by hand; here its queries are the whole question.",
+    ),
+)

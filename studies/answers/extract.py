@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,18 +20,14 @@ import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import read_answers, write_answers
 from pyterrier_mathamr.experiments.measuring import PairedTest, paired_test
+from pyterrier_mathamr.experiments.systems import AnswerParts, AnswerSystem
 from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.systems import ColBERT, CosineScorer, ExtractAnswer
 from pyterrier_mathamr.systems.extract import Posts, Start
+from studies.study import Outcome, Study
 
-from .definition import AnswerRow, AnswerStudy
-from .parts import AnswerParts
-from .rows.common import BM25_ROW, MATHAMR_ROW, SINGLE_ROW
-from .rows.text_vectors import MINI_LM
-
-if TYPE_CHECKING:
-    from .definition import Outcome
+from .rows import BM25_ROW, MATHAMR_ROW, MINI_LM, SINGLE_ROW
 
 DEPTH = 20
 """Posts that are cut, of ``rerank``."""
@@ -50,20 +46,20 @@ class Extract(NamedTuple):
         judged: answers that are not judged for the topic are removed first, as for all measures with a prime.
     """
 
-    row: AnswerRow
+    row: AnswerSystem
     posts: Posts = "original"
     start: Start = "beginning"
     scorer: str = COSINE
     judged: bool = True
 
 
-def _with_bm25(row: AnswerRow) -> AnswerRow:
+def _with_bm25(row: AnswerSystem) -> AnswerSystem:
     """Return the row of a system fused with BM25, both weighed alike."""
 
     def fused(parts: AnswerParts) -> pt.Transformer:
         return ConvexFusion(parts.ranking(row), parts.ranking(BM25_ROW), alpha=0.5)
 
-    return AnswerRow(f"{row.name} + {BM25_ROW.name}", fused, against=(row.name,), settings={"alpha": 0.5})
+    return AnswerSystem(f"{row.name} + {BM25_ROW.name}", fused, against=(row.name,), settings={"alpha": 0.5})
 
 
 HYBRIDS = (_with_bm25(SINGLE_ROW), _with_bm25(MATHAMR_ROW))
@@ -138,15 +134,15 @@ def grades_of(answers: pd.DataFrame, parts: AnswerParts) -> pd.DataFrame:
 
 def source_tables(outcome: Outcome) -> dict[str, pd.DataFrame]:
     """Measure all extracts: a table of those of judged answers, and one of all answers."""
-    ways = (*EXTRACTS, *FULL) if outcome.parts.preset == "full" else EXTRACTS
-    of_years = [outcome.parts.at(of=year) for year in outcome.years]
+    ways = (*EXTRACTS, *FULL) if outcome.setting.preset.name == "full" else EXTRACTS
+    of_years = [outcome.parts.at(of=year) for year in outcome.setting.years]
     tables = {}
     for caption, judged in ((SOURCES, True), (OF_ALL, False)):
         extracts = [one for one in ways if one.judged == judged and one.row.name not in outcome.missing]
         found = [[grades_of(answers_of(extract, parts), parts) for parts in of_years] for extract in extracts]
         first = _good(found[0])
         lines = [
-            _line(extract, of, outcome.years, first, len(extracts) - 1)
+            _line(extract, of, outcome.setting.years, first, len(extracts) - 1)
             for extract, of in zip(extracts, found, strict=True)
         ]
         tables[caption] = pd.DataFrame(lines)
@@ -190,10 +186,12 @@ _COLUMNS = (
     "not judged counts 0. Differences, p and p after Bonferroni are against the first row, BM25's first answer."
 )
 
-STUDY = AnswerStudy(
+STUDY = Study(
     "answers/extract",
     "Task 3: extracts of answers",
-    rows=HYBRIDS,
+    "answers",
+    systems=HYBRIDS,
+    published=(("zhong", ("7",)),),
     notes=(
         "Extracts cannot be judged, since the judgments of Task 3 are of the answers that were submitted: a figure "
         "here is that of the post that an extract is cut from, and no AR' or P'@1 of Task 3.",

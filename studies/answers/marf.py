@@ -21,23 +21,20 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.experiments.measuring import SHORT_NAMES
-from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
+from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, document_post, query_post
 from pyterrier_mathamr.systems.marf import PRESETS, MaRFConfig, MaRFTraining
 from pyterrier_mathamr.systems.math_tokens import math_tokens
-from studies.trained.job import KNOWN_ITEM
-from studies.trained.tables import KNOWN, MAIN, REFERENCE
+from studies.study import Outcome, Study
+from studies.tables import KNOWN, MAIN, REFERENCE
 
-from .definition import AnswerRow, AnswerStudy
-from .parts import DEPTH, AnswerParts
-from .rows.common import MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW
-from .rows.text_vectors import MINI_LM
+from .rows import MATHAMR_ROW, MINI_LM, SINGLE_ROW, TOKEN_ROW
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.systems.marf import MaRF, MaRFIndex
     from pyterrier_mathamr.systems.marf.context import Formula, MaRFPost
 
-    from .definition import Outcome
 
 RERANKED = 200
 """Answers that the context encoder finds and MaRF orders anew; those after them keep their order."""
@@ -187,7 +184,7 @@ def by_formula_share(outcome: Outcome) -> Mapping[str, pd.DataFrame]:
     """Make the table of results by the share of formula tokens in the question, averaged over seeds."""
     return {
         f"{SHORT_NAMES[measure]} by share of formula tokens": _share_table(outcome, topics, measure)
-        for topics, measure in ((list(outcome.years), MAIN), ([KNOWN_ITEM], KNOWN[0]))
+        for topics, measure in ((list(outcome.setting.years), MAIN), ([KNOWN_ITEM], KNOWN[0]))
     }
 
 
@@ -211,20 +208,22 @@ def _share_table(outcome: Outcome, topics: Sequence[str], measure: str) -> pd.Da
     return pd.DataFrame(lines)
 
 
-CONTEXT = AnswerRow("context encoder of MaRF", _context_alone)
+CONTEXT = AnswerSystem("context encoder of MaRF", _context_alone)
 OTHERS = "MaRF, formulas of other posts"
-KEYS = AnswerRow("MaRF, context in place of formulas", _context_as_keys, against=(CONTEXT.name,), trained=True)
-MARF = AnswerRow(
+KEYS = AnswerSystem("MaRF, context in place of formulas", _context_as_keys, against=(CONTEXT.name,), trained=True)
+MARF = AnswerSystem(
     "MaRF",
     _fused,
     against=(CONTEXT.name, KEYS.name, OTHERS, TOKEN_ROW.name, SINGLE_ROW.name, MATHAMR_ROW.name),
     trained=True,
 )
-OTHER_FORMULAS = AnswerRow(OTHERS, _other_formulas, against=(CONTEXT.name,), trained=True)
-STUDY = AnswerStudy(
+OTHER_FORMULAS = AnswerSystem(OTHERS, _other_formulas, against=(CONTEXT.name,), trained=True)
+STUDY = Study(
     "answers/marf",
     "MaRF: formulas fused into the tokens of the text",
-    rows=(CONTEXT, KEYS, OTHER_FORMULAS, MARF),
+    "answers",
+    published=(("wang", ("1", "3", "4", "5")),),
+    systems=(CONTEXT, KEYS, OTHER_FORMULAS, MARF),
     notes=(
         f"MaRF and its controls order the best {RERANKED} answers of the context encoder anew; the others follow in "
         "its order. The context encoder is MiniLM as it is, its rows mapped to the principal directions of those of "

@@ -1,33 +1,152 @@
-"""Known-item search for formulas: the query is a formula of the collection that was altered, and the formula is sought.
+r"""Known-item search for formulas: the query is an altered formula of the collection, and the formula is sought.
 
 It needs no judgments and has hundreds of queries, so that it tells systems apart where a year's topics cannot; but it
-measures whether a formula is found again, not whether what is found is relevant.
+measures whether a formula is found again, not whether what is found is relevant. A formula is altered as somebody half
+remembers it: one variable has another name throughout, or a piece of it is missing. Both alterations change the LaTeX,
+since that is what any system reads, and are checked on the layout trees: a renamed formula differs in that variable
+alone, and of a cut one a single run of symbols is gone (a sub-tree; in ``a+b+c`` the term ``+b``)::
+
+    x^2+y  ──renamed──▶  x^2+k          x^{2n}+y  ──cut──▶  x+y    x^{2n}
 """
 
 from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
+from string import ascii_letters
+from typing import Literal, NamedTuple, TypeVar
 
 import pandas as pd
 
 from pyterrier_mathamr.arqmath import read_documents
-from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
     RANDOM_FORMULAS,
     Comparison,
-    Way,
+    Pipeline,
     compare,
     random_known_items,
 )
-from pyterrier_mathamr.experiments.reporting.report import Report
-from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.workdir import Artifacts
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
 from pyterrier_mathamr.posts import document_post
 
-from .altered import alterations
+T = TypeVar("T")
+Alteration = Literal["renamed", "cut"]
+
+LEAST_NODES = 6
+"""Layout trees with fewer nodes are not altered: too many formulas look like what is left."""
+_LEAST_LEFT = 0.5  # of the nodes after a cut
+_TOKEN = re.compile(r"\\[A-Za-z]+\s*|\\.|\s+|.", re.DOTALL)
+_SIGNS = ("+", "-", "=", "<", ">", ",")
+_RELATIONS = (r"\le", r"\leq", r"\ge", r"\geq", r"\to", r"\in", r"\subset", r"\approx", r"\equiv", r"\sim")
+_OPERATORS = frozenset((*_SIGNS, *_RELATIONS, r"\cdot", r"\times", r"\pm"))
+
+
+class Altered(NamedTuple):
+    """An altered formula.
+
+    Attributes:
+        latex: of it.
+        how: it was altered.
+        trees: its own.
+    """
+
+    latex: str
+    how: Alteration
+    trees: FormulaPair
+
+
+def alterations(latex: str) -> Iterator[Altered]:
+    """Alter a formula, in an order that depends on its LaTeX alone."""
+    source = trees_from_latex(latex, lines="all").slt
+    if source is None or source.partial or len(source.nodes) < LEAST_NODES:
+        return
+    tokens = _TOKEN.findall(latex)
+    ways: list[Iterator[Altered]] = [_renamed(latex, tokens, source), _cut(latex, tokens, source)]
+    if _number(latex) % 2:
+        ways.reverse()
+    while ways:
+        way = ways.pop(0)
+        found = next(way, None)
+        if found is not None:
+            ways.append(way)
+            yield found
+
+
+def _renamed(latex: str, tokens: Sequence[str], source: FormulaTree) -> Iterator[Altered]:
+    """Rename one variable to a letter that the formula does not have."""
+    labels = set(source.nodes)
+    letters = [letter for letter in ascii_letters if f"V!{letter}" in labels]
+    free = [letter for letter in ascii_letters if letter not in latex]
+    for old in _shuffled(letters, latex):
+        same_case = [letter for letter in free if letter.isupper() == old.isupper()]
+        for new in _shuffled(same_case, latex + old)[:1]:
+            made = "".join(new if token == old else token for token in tokens)
+            trees = trees_from_latex(made, lines="all")
+            wanted = tuple(f"V!{new}" if label == f"V!{old}" else label for label in source.nodes)
+            if trees.slt is not None and trees.opt is not None and trees.slt.nodes == wanted:
+                yield Altered(made, "renamed", trees)
+
+
+def _cut(latex: str, tokens: Sequence[str], source: FormulaTree) -> Iterator[Altered]:
+    """Cut a script, or an operator and what follows it up to the next one."""
+    nodes = source.nodes
+    for start, end in _shuffled(list(_pieces(tokens)), latex):
+        made = "".join([*tokens[:start], " ", *tokens[end:]]).strip()
+        trees = trees_from_latex(made, lines="all")
+        if trees.slt is None or trees.opt is None or trees.slt.partial:
+            continue
+        left = trees.slt.nodes
+        if _LEAST_LEFT * len(nodes) <= len(left) < len(nodes) and _run_is_gone(nodes, left):
+            yield Altered(made, "cut", trees)
+
+
+def _pieces(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Find the scripts, and the operators with what follows them, as ranges of tokens."""
+    for start, token in enumerate(tokens):
+        if token in "^_":
+            yield start, _after_argument(tokens, start + 1)
+        elif token.strip() in _OPERATORS:
+            end, depth = start + 1, 0
+            while end < len(tokens) and (depth or tokens[end].strip() not in _OPERATORS):
+                depth += (tokens[end] in "{([") - (tokens[end] in "})]")
+                if depth < 0:
+                    break
+                end += 1
+            yield start, end
+
+
+def _after_argument(tokens: Sequence[str], place: int) -> int:
+    """Return the place after an argument: one token, or what is in braces."""
+    depth = 0
+    for end in range(place, len(tokens)):
+        depth += (tokens[end] == "{") - (tokens[end] == "}")
+        if depth <= 0 and not tokens[end].isspace():
+            return end + 1
+    return len(tokens)
+
+
+def _run_is_gone(whole: Sequence[str], left: Sequence[str]) -> bool:
+    """Whether one sequence is the other without a single run."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(whole, left, strict=False)))
+    after = len(left) - same
+    return not after or tuple(whole[-after:]) == tuple(left[-after:])
+
+
+def _shuffled(values: Sequence[T], latex: str) -> list[T]:
+    """Order values by sha-256 of the formula and their place."""
+    return [values[place] for place in sorted(range(len(values)), key=lambda place: _number(f"{latex}\n{place}"))]
+
+
+def _number(text: str) -> int:
+    return int(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), 16)
+
 
 KNOWN_FORMULAS = 500
 """Queries that are drawn."""
@@ -70,14 +189,13 @@ def draw_known_formulas(shared: Artifacts, count: int = KNOWN_FORMULAS) -> pd.Da
     return known_formulas(known, shared.tangent.snapshot().holds, count)
 
 
-def search_known_formulas(ways: Mapping[str, Way], queries: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def search_known_formulas(pipelines: Mapping[str, Pipeline], queries: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Search with each system, and keep the first ten formulas of each query."""
     topics = queries.drop(columns=["docno", "how"])
     parts = [topics.iloc[start : start + _AT_ONCE] for start in range(0, len(topics), _AT_ONCE)]
     found = {}
-    for name, way in ways.items():
-        system = way.encode >> way.search if way.encode else way.search
-        rankings = [ranking[ranking["rank"] < _DEPTH] for ranking in map(system, parts)]
+    for name, pipeline in pipelines.items():
+        rankings = [ranking[ranking["rank"] < _DEPTH] for ranking in map(pipeline.whole, parts)]
         found[name] = pd.concat([ranking[["qid", "docno", "score", "rank"]] for ranking in rankings])
     return found
 
@@ -97,12 +215,12 @@ def compare_known_formulas(
 
 
 def with_known_formulas(
-    report: Report, shared: Artifacts, ways: Mapping[str, Way], count: int = KNOWN_FORMULAS
+    report: Report, shared: Artifacts, pipelines: Mapping[str, Pipeline], count: int = KNOWN_FORMULAS
 ) -> Report:
     """Add a table of known items to a report."""
     with shared.stages.timed("known formulas"):
         queries = draw_known_formulas(shared, count)
-        rankings = search_known_formulas(ways, queries)
+        rankings = search_known_formulas(pipelines, queries)
     compared = compare_known_formulas(rankings, queries, len(shared.visual_ids))
     blocks = [one.table.assign(queries=how, of=one.topics) for how, one in compared.items()]
     table = pd.concat([block[["queries", "of", *block.columns[:-2]]] for block in blocks])
@@ -110,8 +228,8 @@ def with_known_formulas(
         f"The query is a formula of the collection in which one variable was renamed throughout or one piece was cut, "
         f"and the formula itself is sought among {len(shared.visual_ids):,} visually distinct ones. {len(queries)} "
         "formulas were drawn by sha-256 of their visual ids; none was altered into another one of the collection. A "
-        f"star: differs from {next(iter(ways))} (two-sided paired t-test, p < 0.05 after Bonferroni over the systems "
-        "of the block)."
+        f"star: differs from {next(iter(pipelines))} (two-sided paired t-test, p < 0.05 after Bonferroni over the "
+        "systems of the block)."
     )
     return replace(
         report,

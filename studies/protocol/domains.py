@@ -14,23 +14,17 @@ import pandas as pd
 from ir_measures import RR
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.artifacts.jobs import build_graphs
-from pyterrier_mathamr.experiments.choosing.definition import Choice
-from pyterrier_mathamr.experiments.choosing.nested import Nested
-from pyterrier_mathamr.experiments.choosing.strategies import SHIPPED
+from pyterrier_mathamr.arqmath import read_pair_file, read_training_pairs
+from pyterrier_mathamr.experiments.beir import EQUAL, TextArtifacts, TextCollection
+from pyterrier_mathamr.experiments.choosing import SHIPPED, Nested, choice, chosen_systems, means_table, tests_of
 from pyterrier_mathamr.experiments.measuring import measure_by_topic
-from pyterrier_mathamr.experiments.reporting.report import Report
-from pyterrier_mathamr.experiments.search import COLBERT
+from pyterrier_mathamr.experiments.preparing import BUNDLED, choose_training
+from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
-from pyterrier_mathamr.experiments.tasks.presets import BUNDLED, choose_training
-from pyterrier_mathamr.experiments.texts import EQUAL, TextArtifacts, TextCollection
-from pyterrier_mathamr.experiments.training.from_sources import JoinedGraphs, train_on_pairs
-from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.experiments.systems import COLBERT
+from pyterrier_mathamr.graph import GraphStore, graphs_from_sources
+from pyterrier_mathamr.model import JoinedGraphs, MathAMR, train_on_pairs
 from pyterrier_mathamr.store import file_fingerprint
-
-from .systems.catalogue import chosen_systems
-from .tables import means_table, tests_of
 
 QUESTIONS, ANSWERS = 300, 1500
 NAMES = (SHIPPED, COLBERT, EQUAL.name)
@@ -85,7 +79,7 @@ def run_domains(
         )
     say, work = to_stderr if verbose else None, Path(workdir)
     stages = Stages(work, say)
-    training = Training(files, work, stages, Path(collection) if collection else None, preset, changes or {}, verbose)
+    training = _Training(files, work, stages, Path(collection) if collection else None, preset, changes or {}, verbose)
     values, sizes = {}, {}
     for name, file in files.items():
         encoder = MathAMR.from_pretrained(model) if model is not None else training.without(name)
@@ -97,7 +91,7 @@ def run_domains(
     return _report(values, sizes, model, stages).write(work)
 
 
-class Training:
+class _Training:
     """Trains a model on all files but one."""
 
     def __init__(
@@ -178,7 +172,7 @@ def _report(
     for name, own in values.items():
         means = means_table(own, [MEASURE], NAMES)
         table[name], table[f"{name} error"] = means[str(MEASURE)], means[f"{MEASURE} error"]
-        tests.append(tests_of(own, [Choice(system, ()) for system in NAMES], str(MEASURE), SHIPPED).assign(file=name))
+        tests.append(tests_of(own, [choice(system, ()) for system in NAMES], str(MEASURE), SHIPPED).assign(file=name))
     who = f"the model {model}" if model else "a model trained on all other files"
     asked = "; ".join(f"{name} {count} among {answers:,}" for name, (count, answers) in sizes.items())
     return Report(

@@ -1,4 +1,4 @@
-"""Run the protocol on an ARQMath folder, from the names of systems to the report."""
+"""Figures that cannot flatter: whatever is chosen is chosen on other topics than those that are measured."""
 
 from __future__ import annotations
 
@@ -9,38 +9,69 @@ from typing import Any
 import pandas as pd
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection
-from pyterrier_mathamr.experiments.choosing.definition import ProtocolSystem
-from pyterrier_mathamr.experiments.choosing.folds import Fold, crossed_years, pooled_folds
-from pyterrier_mathamr.experiments.choosing.nested import Nested, described
-from pyterrier_mathamr.experiments.choosing.strategies import SHIPPED
-from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, with_missing
-from pyterrier_mathamr.experiments.measuring.topics import require_years
-from pyterrier_mathamr.experiments.reporting.report import Report
-from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION
-from pyterrier_mathamr.experiments.tasks.preparing import Prepared, prepare, years_of
+from pyterrier_mathamr.experiments.choosing import (
+    SHIPPED,
+    ChosenSystem,
+    Fold,
+    Nested,
+    chosen_table,
+    crossed_years,
+    described,
+    means_table,
+    pooled_folds,
+    tests_of,
+)
+from pyterrier_mathamr.experiments.measuring import (
+    FEW_JUDGED,
+    KNOWN_ITEM_MEASURES,
+    PairedTest,
+    measure_by_topic,
+    with_missing,
+)
+from pyterrier_mathamr.experiments.preparing import Prepared, prepare, years_of
+from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.systems import BM25, COLBERT, FUSION
+from pyterrier_mathamr.experiments.workdir import require_years
 from pyterrier_mathamr.model import MathAMRConfig
-from studies.answers.tables import FEW_JUDGED
 
-from .costs import Cost
-from .material import ALL_LINKS, DUPLICATES, Material
-from .overview import ABOUT, ABOUT_PARTS, MS, OVERVIEW, PARTS, overview_table, parts_table
-from .pictures import draw_systems
-from .systems.catalogue import WEIGHED, Catalogue, chosen_systems
-from .tables import (
-    CHOSEN,
+from .catalogue import ALL_LINKS, DUPLICATES, WEIGHED, Catalogue, Cost, Material, protocol_systems
+from .overview import (
+    ABOUT,
+    ABOUT_PARTS,
     CROSSED,
     FOLDS,
     KNOWN,
     LINKED,
-    NOTES,
-    TESTS,
-    about_linked,
-    chosen_table,
-    means_table,
-    star,
-    starred,
-    tests_table,
+    MS,
+    OVERVIEW,
+    PARTS,
+    draw_systems,
+    overview_table,
+    parts_table,
 )
+
+TESTS, CHOSEN = "Tests", "What was chosen"
+TESTED = {
+    CROSSED: (str(TASK1_MEASURES[0]), BM25),
+    FOLDS: (str(TASK1_MEASURES[0]), BM25),
+    KNOWN: (str(KNOWN_ITEM_MEASURES[0]), SHIPPED),
+}
+"""By caption, the measure that is tested, and the baseline; that of known items was chosen on such questions."""
+NOTES = (
+    "Everything is chosen by the mean nDCG' of the training topics: k1 and b of BM25, the candidates that a first "
+    "stage hands on, the weights of fusions, and the seed of what was trained with several. Each topic is measured by "
+    "a system that was chosen without it.",
+    "BM25 as shipped has k1 2 and b 1, which were chosen on the validation questions, by their own answers, as was the "
+    "weight of the fusion that names these questions.",
+    "± is the standard error of the mean over the topics.",
+    "What comes with the package was chosen earlier: bundled models, their options and BM25's tokens were compared on "
+    "topics of 2020 and 2022. This protocol cannot undo that choice.",
+    "Known items and duplicates: everything is chosen on all judged topics; the test questions were neither trained on "
+    "nor chosen on. A test question looks for its own answers; of duplicates, for the answers of the questions that it "
+    "duplicates or is linked with, its own left out. Systems that read the text of questions have no known items, "
+    "since a question would find itself; those that rank judged answers alone have neither.",
+)
+
 
 SEEDS = (42,)
 YEARS = "2020,2022"
@@ -82,7 +113,7 @@ def run_protocol(
         ConfigError: there is a single year, a name is that of no system, or options contradict each other.
         ARQMathError: a file of the release is missing or damaged.
     """
-    chosen, when = chosen_systems(systems), tuple(years_of(years))
+    chosen, when = protocol_systems(systems), tuple(years_of(years))
     if FUSION in chosen:
         chosen[WEIGHED] = (SHIPPED, COLBERT)
     if len(when) < 2:
@@ -101,7 +132,7 @@ def run_protocol(
 
 
 def protocol_report(
-    made: Prepared, material: Material, systems: Sequence[ProtocolSystem], costs: Mapping[str, Cost] | None = None
+    made: Prepared, material: Material, systems: Sequence[ChosenSystem], costs: Mapping[str, Cost] | None = None
 ) -> Report:
     """Measure systems, and make the report."""
     nested, qids = Nested(systems, material.judged, material.qrels), list(material.judged.topics["qid"])
@@ -111,9 +142,9 @@ def protocol_report(
         chosen.append(own)
     asked, own = _asked(nested, material)
     values, chosen = values | asked, [*chosen, own]
-    tests, names = tests_table(values, systems), [system.name for system in systems]
+    tests, names = _tests_table(values, systems), [system.name for system in systems]
     tables = {
-        caption: starred(means_table(values[caption], measures, names, years=caption == CROSSED), tests, caption)
+        caption: _starred(means_table(values[caption], measures, names, years=caption == CROSSED), tests, caption)
         for caption, measures in ((CROSSED, TASK1_MEASURES), (FOLDS, TASK1_MEASURES), (KNOWN, KNOWN_ITEM_MEASURES))
     } | {LINKED: _linked(values, names)}
     able = {
@@ -130,12 +161,12 @@ def protocol_report(
         stages=tuple({record.name: record for record in reversed(made.shared.stages.records)}.values())[::-1],
         tables={**kept, **more, TESTS: tests, CHOSEN: chosen_table(chosen)},
         about={
-            CROSSED: f"{about} {star(CROSSED)}",
-            FOLDS: f"{about} {star(FOLDS)}",
-            KNOWN: f"{len(material.known_items.topics)} test questions look for their own answers. {star(KNOWN)}",
+            CROSSED: f"{about} {_star(CROSSED)}",
+            FOLDS: f"{about} {_star(FOLDS)}",
+            KNOWN: f"{len(material.known_items.topics)} test questions look for their own answers. {_star(KNOWN)}",
             OVERVIEW: ABOUT,
             PARTS: ABOUT_PARTS,
-            LINKED: about_linked(linked[DUPLICATES]["qid"].nunique(), linked[ALL_LINKS]["qid"].nunique()),
+            LINKED: _about_linked(linked[DUPLICATES]["qid"].nunique(), linked[ALL_LINKS]["qid"].nunique()),
         },
         remarks={CROSSED: [f"**Not measured**: {name}. {error}" for name, error in nested.missing.items()]},
         notes=(made.note, *NOTES),
@@ -189,3 +220,32 @@ def _rows(table: pd.DataFrame, names: Sequence[str], nested: Nested) -> pd.DataF
     """Keep the rows of systems, and say which extra is missing for others."""
     measured = table[table["name"].isin([name for name in names if name not in nested.missing])]
     return with_missing(measured, names, {name: error for name, error in nested.missing.items() if name in names})
+
+
+def _tests_table(found: Mapping[str, pd.DataFrame], systems: Sequence[ChosenSystem]) -> pd.DataFrame:
+    """Test each system against the baseline and against each of its parts, over the same topics."""
+    tables = [
+        tests_of(found[caption], systems, measure, baseline).assign(table=caption)
+        for caption, (measure, baseline) in TESTED.items()
+    ]
+    return pd.concat(tables, ignore_index=True)[["table", "system", "against", *PairedTest.NAMES]]
+
+
+def _starred(table: pd.DataFrame, tests: pd.DataFrame, caption: str) -> pd.DataFrame:
+    """Mark the systems that differ significantly from the baseline."""
+    measure, baseline = TESTED[caption]
+    own = tests[(tests["table"] == caption) & (tests["against"] == baseline) & tests["significant"].astype(bool)]
+    return table.assign(**{f"{measure} reject": table["name"].isin(own["system"])})
+
+
+def _star(caption: str) -> str:
+    """Say what a star in a table means."""
+    baseline = TESTED[caption][1]
+    return (
+        f"A star: differs from {baseline} (two-sided paired t-test, p < 0.05 after Bonferroni over the table's tests)."
+    )
+
+
+def _about_linked(duplicates: int, links: int) -> str:
+    """Say what the table of linked questions is of."""
+    return f"{duplicates} test questions have a duplicate that has answers here, {links} any link."

@@ -23,9 +23,9 @@ LONG = ["--set", "epochs=100000", "--set", "patience=100000"]
 PATIENCE = 60  # seconds after which a test gives up, not what is promised
 
 
-def start(*arguments):
+def start(*arguments, program="pyterrier_mathamr"):
     """Start a command in a process group of its own."""
-    command = [sys.executable, "-m", "pyterrier_mathamr", *map(str, arguments)]
+    command = [sys.executable, "-m", program, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
@@ -114,8 +114,8 @@ def test_training_says_which_epoch_it_keeps_and_goes_on_from_it(graphs, tmp_path
 
 @pytest.mark.parametrize(("number", "workers"), list(zip(SIGNALS, [1, 2], strict=True)))
 def test_an_experiment_ends_with_its_runs(tmp_path, number, workers):
-    study = ["ablation/layers", "--collection", SAMPLE, "--preset", "mini", "--years", "sample", "--workers", workers]
-    process = start("experiment", *study, "--workdir", tmp_path / "work", "-q", *LONG)
+    study = ["ablation/layers", SAMPLE, "--preset", "mini", "--years", "sample", "--workers", workers]
+    process = start(*study, "--workdir", tmp_path / "work", "-q", *LONG, program="studies")
     wait_for(process, lambda: any((tmp_path / "work").glob("runs/*/training/history.csv")))
     assert str(tmp_path / "work") in ended(process, number)
 

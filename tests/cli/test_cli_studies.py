@@ -1,4 +1,4 @@
-"""The command line of studies: what is listed, what is refused, what is handed on."""
+"""The command line of experiments and studies: what is listed, what is refused, what is handed on."""
 
 from pathlib import Path
 from typing import Any
@@ -9,17 +9,19 @@ from click.testing import CliRunner, Result
 import pyterrier_mathamr
 from pyterrier_mathamr import experiments
 from pyterrier_mathamr.cli import main
+from studies import __main__ as command
+from studies import registry
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["experiment", *map(str, arguments)])
+    return CliRunner().invoke(command.main, [*map(str, arguments)])
 
 
 def test_the_studies_are_listed_with_their_conditions() -> None:
     lines = run("--list").output.splitlines()
-    assert len(lines) == sum(map(len, (experiments.STUDIES, experiments.FORMULA_STUDIES, experiments.ANSWER_STUDIES)))
+    assert len(lines) == len(registry.STUDIES)
     assert lines[0].startswith("paper/4.6 ")
     assert "Both (OPT+SLT)" in lines[0]
     assert any(line.startswith("formula/in-out ") and line.endswith("Inner; Outer; Inner+Outer") for line in lines)
@@ -28,17 +30,18 @@ def test_the_studies_are_listed_with_their_conditions() -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ((), "--list"),
-        (("paper/4.6",), "--collection"),
-        (("paper/9.9", "--collection", SAMPLE), "paper/4.6"),
-        (("formula/in", "--collection", SAMPLE), "formula/in-out"),
-        (("answers/all", "--collection", SAMPLE), "answers/colbert"),
-        (("answers/marf", "--collection", SAMPLE, "--preset", "tiny"), "mini"),
-        (("formula/in-out", "--collection", SAMPLE, "--set", "layers=-1"), "layers"),
-        (("paper/4.6", "--collection", SAMPLE, "--model", "mathamr-plus-mini"), "--model"),
-        (("paper/4.6", "--collection", SAMPLE, "--set", "layers"), "--set"),
-        (("paper/4.6", "--collection", SAMPLE, "--preset", "tiny"), "mini"),
-        (("paper/4.6", "--collection", SAMPLE, "--seeds", "one"), "--seeds"),
+        (("paper/4.6",), "FOLDER"),
+        (("paper/9.9", SAMPLE), "paper/4.6"),
+        (("formula/in", SAMPLE), "formula/in-out"),
+        (("answers/all", SAMPLE), "answers/colbert"),
+        (("answers/marf", SAMPLE, "--preset", "tiny"), "mini"),
+        (("answers/marf", SAMPLE, "--workers", "2"), "--workers"),
+        (("formula/in-out", SAMPLE, "--set", "layers=-1"), "layers"),
+        (("paper/4.6", SAMPLE, "--model", "mathamr-plus-mini"), "--model"),
+        (("paper/4.6", SAMPLE, "--set", "layers"), "--set"),
+        (("paper/4.6", SAMPLE, "--preset", "tiny"), "mini"),
+        (("paper/4.6", SAMPLE, "--seeds", "one"), "--seeds"),
+        (("table", SAMPLE), "table"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[object, ...], named: str, tmp_path: Path) -> None:
@@ -48,6 +51,22 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[object, ...], 
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "now"),
+    [
+        (("paper/4.6", "--collection", SAMPLE), "python -m studies STUDY FOLDER"),
+        (("paper/4.6",), "python -m studies paper/4.6 FOLDER"),
+        ((SAMPLE, "--protocol", "crossed"), "python -m studies crossed FOLDER"),
+        ((SAMPLE, "--task", "2", "--known-items"), "python -m studies task-2 FOLDER --known-items"),
+        (("--list",), "python -m studies --list"),
+    ],
+)
+def test_options_that_moved_name_the_command_that_has_them(arguments: tuple[object, ...], now: str) -> None:
+    result = CliRunner().invoke(main, ["experiment", *map(str, arguments)])
+    assert result.exit_code == 2
+    assert now in result.stderr
+
+
 def test_a_study_gets_what_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: dict[str, Any] = {}
 
@@ -55,11 +74,11 @@ def test_a_study_gets_what_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_pa
         asked.update(options, name=name, collection=collection, workdir=workdir)
         return experiments.Report("title", {}, (), {})
 
-    monkeypatch.setattr(experiments, "run_study", run_study)
+    monkeypatch.setattr(registry, "run_study", run_study)
     pairs = tmp_path / "pairs.jsonl"
     pairs.touch()
     options = ("--years", "2020,2022", "--seeds", "1,2", "--preset", "mini", "--workers", 3, "--set", "epochs=1")
-    result = run("paper/4.6", "--collection", SAMPLE, "--workdir", tmp_path, "--pairs", pairs, *options, "-q")
+    result = run("paper/4.6", SAMPLE, "--workdir", tmp_path, "--pairs", pairs, *options, "-q")
     assert result.exit_code == 0, result.output
     assert asked == {
         "name": "paper/4.6",
@@ -76,16 +95,6 @@ def test_a_study_gets_what_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_pa
     }
 
 
-def test_a_study_takes_no_systems_and_task_1_no_formulas_as_known_items(tmp_path: Path) -> None:
-    for arguments, named in (
-        ((tmp_path, "--known-items"), "--known-items"),
-        (("paper/4.6", "--collection", tmp_path, "--systems", "all"), "--systems"),
-    ):
-        result = run(*arguments)
-        assert result.exit_code == 2
-        assert named in result.stderr
-
-
 def test_task_1_gets_the_systems_that_were_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: dict[str, Any] = {}
 
@@ -94,5 +103,8 @@ def test_task_1_gets_the_systems_that_were_asked_for(monkeypatch: pytest.MonkeyP
         return experiments.Report("title", {}, (), {})
 
     monkeypatch.setattr(experiments, "run_arqmath", run_arqmath)
-    assert run(tmp_path, "--systems", "ColBERT, hybrid").exit_code == 0
-    assert asked["systems"] == ["ColBERT", "hybrid"]
+    assert run("task-1", tmp_path, "--systems", "ColBERT, hybrid").exit_code == 0
+    assert [system.name for system in asked["systems"]] == ["ColBERT", "Hybrid"]
+    done = CliRunner().invoke(main, ["experiment", str(tmp_path), "--systems", "BM25, ColBERT-style"])
+    assert done.exit_code == 0
+    assert asked["systems"] == ["BM25", "ColBERT-style"]

@@ -11,12 +11,11 @@ from folder_bytes import folder_bytes
 from waiting import until
 
 from pyterrier_mathamr import RayCluster, cli
-from pyterrier_mathamr.experiments.search import Depth
+from pyterrier_mathamr.experiments.systems import Depth
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.store import job_folder
-from studies.trained import Recipe
-from studies.trained.job import Job
-from studies.trained.spread import spread_jobs
+from studies.models.jobs import Job, run_jobs
+from studies.study import Recipe
 
 
 def command(*arguments):
@@ -31,7 +30,7 @@ def command(*arguments):
         (["graphs", "POSTS", "-o", "OUT", "--ray-workers", "2"], "--ray-workers needs --ray"),
         (["graphs", "POSTS", "-o", "OUT", "--ray", "auto", "--workers", "2"], "--workers is for this machine"),
         (["index", "FOLDER", "mathamr-plus-mini", "-o", "OUT", "--ray", "head"], "HOST:PORT"),
-        (["experiment", "FOLDER", "--ray", "auto"], "--ray is for studies"),
+        (["experiment", "FOLDER", "--ray", "auto"], "--ray is now an option of `python -m studies STUDY FOLDER"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused_by_name(tmp_path, options, said):
@@ -77,7 +76,7 @@ def test_a_run_that_fails_on_a_node_is_told_with_its_reason(cluster, tmp_path):
         for layers in (1, 2)
     ]
     said = []
-    failed = spread_jobs(jobs, RayCluster(cluster.address), said.append)
-    assert set(failed) == {job.folder for job in jobs}
+    failed = run_jobs({("", n): job for n, job in enumerate(jobs)}, 1, RayCluster(cluster.address), said.append)
+    assert set(failed) == {("", 0), ("", 1)}
     assert all("none" in reason for reason in failed.values())
-    assert len(said) == 2
+    assert len(said) == 3

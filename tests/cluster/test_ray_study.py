@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 import pyterrier_mathamr
-from pyterrier_mathamr import cli
-from pyterrier_mathamr.experiments import STUDIES
-from studies.trained import Row, Study, condition
+from studies import registry
+from studies.__main__ import main
+from studies.study import Row, Study, condition
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 
@@ -18,19 +18,19 @@ TINY = {"layers": 1, "hidden": 8, "projection": 4, "bases": 2, "epochs": 1, "bat
 STUDY = Study(
     "tests/cluster",
     "Two conditions",
-    (condition("None", formulas="none"), condition("OPT", formulas="opt")),
-    (Row("None"), Row("OPT")),
+    conditions=(condition("None", formulas="none"), condition("OPT", formulas="opt")),
+    rows=(Row("None"), Row("OPT")),
     scales_depth=True,
 )
 
 
 def test_a_study_runs_to_its_report(cluster, tmp_path, monkeypatch):
-    monkeypatch.setitem(STUDIES, STUDY.name, STUDY)
-    options = ["--collection", SAMPLE, "--workdir", tmp_path / "work", "--years", "sample", "--seeds", "1", "-q"]
+    monkeypatch.setattr(registry, "STUDIES", {STUDY.name: STUDY})
+    options = [SAMPLE, "--workdir", tmp_path / "work", "--years", "sample", "--seeds", "1", "-q"]
     for name, value in TINY.items():
         options += ["--set", f"{name}={value}"]
-    arguments = ["experiment", STUDY.name, *options, "--preset", "mini", "--ray", cluster.address]
-    result = CliRunner().invoke(cli.main, [*map(str, arguments)])
+    arguments = [STUDY.name, *options, "--preset", "mini", "--ray", cluster.address]
+    result = CliRunner().invoke(main, [*map(str, arguments)])
     assert result.exit_code == 0, result.output
     kept = json.loads((tmp_path / "work" / "studies" / "tests-cluster" / "report.json").read_text())
     table = next(rows for caption, rows in kept["tables"].items() if caption.startswith("Task 1, sample pooled, mean"))

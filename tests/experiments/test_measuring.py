@@ -9,10 +9,9 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_item_qrels
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments import (
     KNOWN_ITEM_MEASURES,
-    evaluate_known_item,
     markdown_table,
     measure,
     measure_by_topic,
@@ -101,13 +100,6 @@ def test_known_items_measure_the_first_own_answer_and_the_share_of_own_answers()
     table = measure({"good": GOOD, "bad": BAD}, TOPICS, qrels, KNOWN_ITEM_MEASURES).set_index("name")
     assert table["RR@10"].tolist() == [1.0, 0.25]
     assert table["R@10"].tolist() == [0.75, 0.25]
-
-
-def test_a_single_system_looks_for_the_known_items_of_a_collection() -> None:
-    collection = ARQMathCollection(SAMPLE)
-    answers = known_item_qrels(collection.pairs(), "test").assign(score=1.0, rank=0)
-    table = evaluate_known_item({"knows all": pt.Transformer.from_df(answers)}, collection)
-    assert table.loc[0, ["RR@10", "R@10"]].tolist() == [1.0, 1.0]
 
 
 def test_each_weight_of_a_fusion_is_measured() -> None:

@@ -7,12 +7,10 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import TRAINING_PRESETS, run_arqmath
-from pyterrier_mathamr.experiments.tasks import presets
-from pyterrier_mathamr.experiments.tasks.preparing import prepare, years_of
-from pyterrier_mathamr.experiments.tasks.presets import choose_training
+from pyterrier_mathamr.experiments import preparing, run_arqmath
+from pyterrier_mathamr.experiments.preparing import TRAINING_PRESETS, choose_training, prepare, years_of
 from pyterrier_mathamr.model import MathAMRConfig
-from studies.trained import find_preset
+from studies.study import find_preset
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
@@ -29,7 +27,7 @@ SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
     ],
 )
 def test_the_number_of_pairs_chooses(pairs: int, words: bool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presets, "_has_word_vectors", lambda: words)
+    monkeypatch.setattr(preparing, "find_spec", lambda name: name if words else None)
     found, line = choose_training("auto", pairs, {})
     assert found.name == name
     assert f"{pairs:,} training pairs" in line

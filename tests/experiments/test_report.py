@@ -6,7 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.experiments import Report, StageRecord, environment, markdown_table
+from pyterrier_mathamr.experiments import Report, markdown_table
+from pyterrier_mathamr.experiments.report import environment
+from pyterrier_mathamr.experiments.stages import StageRecord
 
 TABLE = pd.DataFrame(
     {

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pyterrier_mathamr.experiments import SettingsChangedError, Stages
+from pyterrier_mathamr.experiments import SettingsChangedError
+from pyterrier_mathamr.experiments.stages import Stages
 
 
 def make(path: Path, log: list[str]) -> Any:

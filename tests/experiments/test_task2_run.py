@@ -2,20 +2,22 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
-from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, run_task2
-from pyterrier_mathamr.experiments.artifacts import TANGENT as BASELINE
-from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS
-from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgments
-from pyterrier_mathamr.experiments.tasks.formulas.systems import DISTANCE, TANGENT_S
+from pyterrier_mathamr.experiments import ExperimentError, Report, System, run_arqmath
+from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS, Pipeline
+from pyterrier_mathamr.experiments.task2 import FormulaParts
+from pyterrier_mathamr.experiments.workdir import TANGENT as BASELINE
+from pyterrier_mathamr.experiments.workdir import distinct, formula_topics, visual_judgments
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.posts import post_from_html
 from studies.formulas import known_items
+from studies.formulas.systems import DISTANCE, TANGENT_S, compare_formulas, task2_systems
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 NDCG = "nDCG(judged_only=True)@1000"
@@ -28,7 +30,7 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(workdir: Path) -> Report:
-    return run_task2(SAMPLE, "sample", workdir, model="mathamr-plus-mini", verbose=False)
+    return run_arqmath(SAMPLE, "sample", workdir, task=2, model="mathamr-plus-mini", verbose=False)
 
 
 def test_the_table_has_all_systems_and_a_random_order(report: Report) -> None:
@@ -52,27 +54,41 @@ def test_the_report_is_kept_with_its_costs(report: Report, workdir: Path) -> Non
 
 
 def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdir: Path) -> None:
-    again = run_task2(SAMPLE, ["sample"], workdir, model="mathamr-plus-mini", verbose=False)
+    again = run_arqmath(SAMPLE, ["sample"], workdir, task=2, model="mathamr-plus-mini", verbose=False)
     assert {stage.name for stage in again.stages if stage.resumed} == {"formulas", "graphs", "formula-index", "tangent"}
     pd.testing.assert_frame_equal(again.tables["Task 2"], report.tables["Task 2"])
 
 
 def test_systems_are_chosen_by_name_beside_the_baseline(report: Report, workdir: Path) -> None:
     options = {"model": "mathamr-plus-mini", "verbose": False}
-    found = run_task2(SAMPLE, "sample", workdir, systems=["tangent-s", DISTANCE], **options)
+    found = run_arqmath(SAMPLE, "sample", workdir, task=2, systems=task2_systems(["tangent-s", DISTANCE]), **options)
     table = found.tables["Task 2"].set_index("name")
     assert list(table.index) == [BASELINE, TANGENT_S, DISTANCE, FLOOR]
     assert table[NDCG][BASELINE] == report.tables["Task 2"][NDCG][0]
     assert table[NDCG][FLOOR] < min(table[NDCG][TANGENT_S], table[NDCG][DISTANCE])
     assert set(found.tables["Time of a query"]["name"]) == {BASELINE, TANGENT_S, DISTANCE}
     with pytest.raises(ConfigError, match=r"all, variants, or some of: Tangent; Tangent-S; "):
-        run_task2(SAMPLE, "sample", workdir, systems=["Tangent-CFT"], **options)
+        task2_systems(["Tangent-CFT"])
+    with pytest.raises(ConfigError, match=r"python -m studies task-2 FOLDER --systems"):
+        run_arqmath(SAMPLE, "sample", workdir, task=2, systems=["Tangent-S"], **options)
+
+
+def test_a_system_of_ones_own_is_measured_beside_the_baseline(report: Report, workdir: Path) -> None:
+    def backwards(parts: FormulaParts) -> Pipeline:
+        turned = pt.apply.doc_score(lambda row: -row["score"])
+        return Pipeline(distinct(parts.shared.tangent.retriever(50, store=parts.trees)) >> turned)
+
+    own = System("Tangent, backwards", backwards)
+    options = {"model": "mathamr-plus-mini", "verbose": False}
+    table = run_arqmath(SAMPLE, "sample", workdir, task=2, systems=[own], **options).tables["Task 2"]
+    assert table["name"].tolist() == [BASELINE, own.name, FLOOR]
+    assert table[NDCG][1] < table[NDCG][0]
 
 
 def test_known_items_are_a_table_of_their_own(report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_items, "_DRAWN", 1)
     options = {"model": "mathamr-plus-mini", "systems": ["tangent"], "verbose": False}
-    found = run_task2(SAMPLE, "sample", workdir, known_items=True, **options)
+    found = compare_formulas(SAMPLE, "sample", workdir, known_items=True, **options)
     table = found.tables["Known formulas"]
     assert table["queries"].unique().tolist() == ["all", "cut", "renamed"]
     assert table["name"].unique().tolist() == [BASELINE, RANDOM_FORMULAS]
@@ -83,7 +99,7 @@ def test_known_items_are_a_table_of_their_own(report: Report, workdir: Path, mon
 
 def test_a_model_is_used_or_trained_not_both(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="config"):
-        run_task2(SAMPLE, "sample", tmp_path, model="mathamr-plus-mini", config=MathAMRConfig())
+        run_arqmath(SAMPLE, "sample", tmp_path, task=2, model="mathamr-plus-mini", config=MathAMRConfig())
 
 
 class VisualIds(FormulaStore):
@@ -114,7 +130,7 @@ def test_both_kinds_of_judgments_are_read_by_visual_id(tmp_path: Path) -> None:
 def test_one_kind_of_judgments_is_enough_and_none_is_an_error(tmp_path: Path) -> None:
     only = collection(tmp_path, visual="B.1 0 1 2\n")
     assert list(visual_judgments(only, 2022, VisualIds(), {"1"})) == ["visual ids"]
-    with pytest.raises(NoRelevantTopicError):
+    with pytest.raises(ExperimentError):
         visual_judgments(only, 2022, VisualIds(), {"5"})
     (tmp_path / "empty").mkdir()
     with pytest.raises(MissingFileError):

@@ -1,1 +1,0 @@
-"""What is chosen on some topics and measured on others."""

@@ -1,0 +1,256 @@
+"""The model of an experiment on a folder: given, or trained by a preset that the number of its training pairs chooses.
+
+=========  ==================  =======================================================================================
+preset     pairs               the model
+=========  ==================  =======================================================================================
+full       from 40,000         trained as in the paper (Table 4.5)
+mini       from 2,000          labels start from word vectors, rows as sums of them (``best/lookup``, condition bags)
+labels     from 2,000, where   labels are learned from the pairs alone: virtual nodes start as means, two layers, ten
+           the extra ``text``  times the paper's learning rate (``ablation/layers``)
+           is missing
+bundled    fewer               mathamr-plus-mini, which comes with the package; nothing is trained
+=========  ==================  =======================================================================================
+
+The paper trains on about 45,000 pairs. ``docs/studies.md`` has the measurements behind the limits.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr.arqmath import TrainingPairs, read_training_pairs
+from pyterrier_mathamr.graph import GraphStore
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TrainingError, fit_score_weights, train_on_pairs
+
+from .stages import to_stderr
+from .workdir import Artifacts, ModelArtifacts
+
+FULL_PAIRS = 40_000
+"""Training pairs from which the paper's settings are chosen. The paper has about 45,000; on 2,669 and on 23,531 pairs
+other settings found far more (``docs/studies.md``)."""
+TRAINED_PAIRS = 2_000
+"""With fewer pairs, the bundled model finds more than one that is trained on them."""
+BUNDLED = "mathamr-plus-mini"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPreset:
+    """One way to make a model.
+
+    Attributes:
+        name: of the preset.
+        config: of the training, or ``None`` to use the bundled model.
+        fitted: fit the score weights to the validation questions after training.
+        what: the model in a few words.
+    """
+
+    name: str
+    config: MathAMRConfig | None
+    fitted: bool
+    what: str
+
+
+MEAN: Mapping[str, Any] = {"initialisation": "mean", "learned": "projection"}
+"""Virtual nodes start from the mean of their members."""
+BEST_LOOKUP: Mapping[str, Any] = {
+    **MEAN,
+    "features": "words",
+    "hidden": 128,
+    "projection": 128,
+    "bases": 32,
+    "layers": 1,
+    "node_mask": 0.3,
+    "edge_dropout": 0.2,
+    "beta": 0.5,
+    "batch_size": 128,
+    "weight_decay": 0.01,
+}
+BEST_BAGS: Mapping[str, Any] = {
+    **BEST_LOOKUP,
+    "word_residual": True,
+    "hidden": 256,
+    "bases": 16,
+    "learned": "none",
+    "kind_weights": (0.15, 0.2, 0.0),  # near the weights that are fitted in the end, since training hardly changes them
+    "document_blend": 1.0,
+    "normalise_scores": False,
+    "temperature": 0.04,
+    "learning_rate": 1e-3,
+}
+"""The best options for few pairs, without a text encoder at query time."""
+_paper = MathAMRConfig.paper_experiments
+
+TRAINING_PRESETS: Mapping[str, TrainingPreset] = {
+    preset.name: preset
+    for preset in (
+        TrainingPreset("full", MathAMRConfig(), False, "trained with the settings of the paper"),
+        TrainingPreset("mini", _paper(**BEST_BAGS, seed=42), True, "for few pairs: labels start from word vectors"),
+        TrainingPreset(
+            "labels",
+            _paper(**MEAN, layers=2, learning_rate=1e-3, seed=42),
+            False,
+            "for few pairs, without word vectors: labels are learned from the pairs alone",
+        ),
+        TrainingPreset("bundled", None, False, f"nothing is trained, {BUNDLED} is used"),
+    )
+}
+
+
+def choose_training(preset: str, pairs: int, changes: Mapping[str, Any]) -> tuple[TrainingPreset, str]:
+    """Choose how the model is made, and say why."""
+    names = ("auto", *TRAINING_PRESETS)
+    if preset not in names:
+        raise ConfigError("preset", preset, f"one of {', '.join(names)} for an experiment on a folder")
+    found = TRAINING_PRESETS[_by_pairs(pairs, bool(changes)) if preset == "auto" else preset]
+    if found.config is None and changes:
+        raise ConfigError("preset", preset, "one that trains a model, whose options --set changes")
+    better = "; mini finds more and needs the extra text-offline" if found.name == "labels" else ""
+    why = f"chosen by that number{better}; --preset or --model choose another" if preset == "auto" else "given"
+    return found, f"{pairs:,} training pairs: preset {found.name} ({found.what}), {why}"
+
+
+def _by_pairs(pairs: int, train: bool) -> str:
+    """Choose a preset by the number of pairs."""
+    if pairs >= FULL_PAIRS:
+        return "full"
+    if pairs < TRAINED_PAIRS and not train:
+        return "bundled"
+    has_word_vectors = find_spec("sentence_transformers") is not None  # of the extra text
+    return "mini" if has_word_vectors else "labels"
+
+
+class Prepared(NamedTuple):
+    """What an experiment begins with.
+
+    Attributes:
+        own: the artifacts of the model and of the collection.
+        model: the encoder.
+        note: how the model was made, for the report.
+        who: the same in a few words, for each table.
+        advice: what helps a system that is near a random order.
+        choices: settings for the report.
+    """
+
+    own: ModelArtifacts
+    model: MathAMR
+    note: str
+    who: str
+    advice: str
+    choices: Mapping[str, Any]
+
+    @property
+    def shared(self) -> Artifacts:
+        """The artifacts of the collection."""
+        return self.own.shared
+
+    def settings(self, **own: Any) -> dict[str, Any]:
+        """Describe what a report is of: the collection, settings of the task, and the model."""
+        collection, model = str(self.shared.collection.path), self.model
+        return {"collection": collection, **self.choices, **own, "model": model.identity, **model.config.to_dict()}
+
+
+def years_of(years: int | str | Sequence[int | str]) -> list[str]:
+    """Read years: one, several, or several joined by commas."""
+    given = str(years).split(",") if isinstance(years, (int, str)) else [str(year) for year in years]
+    found = list(dict.fromkeys(year.strip() for year in given if year.strip()))
+    if not found:
+        raise ConfigError("years", years, "at least one year")
+    return found
+
+
+def prepare(
+    path: str | Path,
+    workdir: str | Path,
+    *,
+    config: MathAMRConfig | None = None,
+    model: str | None = None,
+    preset: str = "auto",
+    changes: Mapping[str, Any] | None = None,
+    verbose: bool,
+) -> Prepared:
+    """Build the graphs, and train a model on the collection's training questions or open the given one."""
+    changes = changes or {}
+    _refuse_contradictions(config, model, preset, changes)
+    say = to_stderr if verbose else None
+    shared = Artifacts(path, Path(workdir), say=say, verbose=verbose)
+    own = ModelArtifacts(shared, shared.stages, shared.origin, verbose)
+    if model is not None:
+        return _with_model(own, model, f"The model {model} was given; nothing was trained.", {})
+    fitted, line = False, ""
+    if config is None:
+        pairs = shared.training_pairs
+        chosen, line = choose_training(preset, pairs, changes)
+        if say is not None:
+            say(line)
+        choices = {"training pairs": pairs, "preset": chosen.name}
+        if chosen.config is None:
+            return _with_model(own, BUNDLED, f"{line}.", choices)
+        config, fitted = chosen.config.replace(**changes), chosen.fitted
+    else:
+        pairs = shared.training_pairs
+        line, choices = f"{pairs:,} training pairs: the configuration was given", {"training pairs": pairs}
+    return _trained(own, config, fitted, f"{line}.", choices)
+
+
+def _refuse_contradictions(
+    config: MathAMRConfig | None, model: str | None, preset: str, changes: Mapping[str, Any]
+) -> None:
+    """Refuse more than one way to get a model."""
+    if model is not None and (config is not None or changes):
+        given = "a configuration" if config is not None else dict(changes)
+        raise ConfigError("config", given, "either options (to train a model) or model= (to use one)")
+    if preset != "auto" and (model is not None or config is not None):
+        raise ConfigError("preset", preset, "'auto' where the model or its configuration is given")
+    if config is not None and changes:
+        raise ConfigError("changes", dict(changes), "options of the configuration that is given")
+
+
+def _with_model(own: ModelArtifacts, model: str, note: str, choices: Mapping[str, Any]) -> Prepared:
+    """Build the graphs and open a trained model."""
+    other = "mathamr-plus-text" if Path(model).name == BUNDLED else BUNDLED
+    advice = f"Take another model (`--model {other}`), train one on more pairs (`mathamr train`), or take more topics."
+    own.shared.graphs  # noqa: B018  # the first stage
+    return Prepared(own, MathAMR.from_pretrained(model), note, f"Model {model}.", advice, choices)
+
+
+def _trained(
+    own: ModelArtifacts, config: MathAMRConfig, fitted: bool, note: str, choices: Mapping[str, Any]
+) -> Prepared:
+    """Build the graphs, and train a model or open it if it is trained."""
+    graphs, path = own.shared.graphs, own.shared.collection.path
+
+    def train(checkpoint: Path) -> MathAMR:
+        pairs = read_training_pairs(path)
+        model = train_on_pairs([pairs], graphs, config, checkpoint, verbose=own.verbose)
+        return _fitted(model, pairs, graphs, own.verbose) if fitted else model
+
+    settings: dict[str, Any] = {"config": config.to_dict()}
+    model = own.model({**settings, "fitted": True} if fitted else settings, train)
+    number = own.shared.training_pairs
+    small = "" if choices.get("preset") in ("mini", "labels") else ", a preset for few pairs (`--preset mini`)"
+    advice = (
+        f"The model may have learned too little from {number:,} pairs: take a trained one (`--model {BUNDLED}`)"
+        f"{small}, train on more pairs (`mathamr train`), or take more topics (`--years`)."
+    )
+    who = f"One model, trained on {number:,} pairs with seed {config.training.seed}."
+    return Prepared(own, model, note, who, advice, choices)
+
+
+def _fitted(model: MathAMR, pairs: TrainingPairs, graphs: GraphStore, verbose: bool) -> MathAMR:
+    """Fit the score weights to the validation questions; warn if these do not determine any."""
+    known = [pair for pair in pairs.validation if pair[0] in graphs and pair[1] in graphs]
+    try:
+        if known:
+            return fit_score_weights(model, known, graphs, verbose=verbose)
+        reason = "there are no validation questions."
+    except (NothingToFitError, TrainingError) as error:
+        reason = str(error)
+    warnings.warn(f"the score weights are those of the preset: {reason}", MathAMRWarning, stacklevel=2)
+    return model

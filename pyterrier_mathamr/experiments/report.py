@@ -1,0 +1,352 @@
+"""The outcome of a run: tables, what each stage cost, versions and machine; as JSON, CSV and Markdown."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .measuring import SHORT_NAMES
+from .stages import StageRecord, write_atomically
+
+_MARK = re.compile(r"(.+) (?:std|error|reject)")
+_SMALLEST = 0.00005  # a smaller number, such as a p-value, would be rounded to 0.0000 without being 0
+_GROUPED = 10_000  # whole numbers from here on have commas; years and seeds have none
+
+PACKAGES = (
+    *("pyterrier-mathamr", "pyterrier", "torch", "torch-geometric", "numpy", "pandas", "ir-measures"),
+    *("pytrec-eval-terrier", "penman", "lxml", "math-core", "faiss-cpu", "bm25s", "PyStemmer"),
+)
+
+
+def environment() -> dict[str, str | int]:
+    """Describe the software and the machine of this process.
+
+    Returns:
+        ``python``, ``platform``, ``cpus``, ``commit`` (of a checkout, otherwise empty), and the version of each
+        package that is installed.
+    """
+    found: dict[str, str | int] = {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count() or 0,
+        "commit": _commit(),
+    }
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _commit() -> str:
+    """Return the commit of the checkout that the package runs from, or an empty string."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def markdown_table(table: pd.DataFrame) -> str:
+    """Write a table as Markdown: measures under the names that papers use, a star where a row differs significantly.
+
+    Numbers below 2, as measures are, have four decimals, others fewer; a standard deviation has as many as its mean.
+    The measures of ARQMath come in the order of ``TASK1_MEASURES``, whatever order ``pt.Experiment`` gave them.
+
+    Args:
+        table: any frame; its index is left out.
+    """
+    table = _with_stars(_in_order(table))
+    columns = [_short(str(name)) for name in table.columns]
+    rows = [[_cell(value) for value in row] for row in table.itertuples(index=False, name=None)]
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    lines = [columns, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    )
+
+
+def _in_order(table: pd.DataFrame) -> pd.DataFrame:
+    """Bring the columns of ARQMath's measures into one order; they share the places that they have."""
+    found = [name for name in table.columns if name in SHORT_NAMES]
+    ordered = iter(sorted(found, key=list(SHORT_NAMES).index))
+    result: pd.DataFrame = table[[next(ordered) if name in found else name for name in table.columns]]
+    return result
+
+
+def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
+    """Merge standard deviations or errors and significance tests into the value: ``0.5123 ± 0.0012*``."""
+    marked = list(dict.fromkeys(match[1] for name in table.columns if (match := _MARK.fullmatch(str(name)))))
+    others = [name for name in table.columns if not any(str(name).startswith(f"{measure} ") for measure in marked)]
+    nothing: list[object] = [None] * len(table)
+    result: pd.DataFrame = table[others].assign(
+        **{
+            measure: [
+                _cell(value)
+                + (f" ± {spread:,.{_places(value)}f}" if spread is not None and spread == spread else "")
+                + "*" * (reject in (True, 1))
+                for value, spread, reject in zip(
+                    table[measure],
+                    table.get(f"{measure} error", table.get(f"{measure} std", nothing)),
+                    table.get(f"{measure} reject", nothing),
+                    strict=True,
+                )
+            ]
+            for measure in marked
+        }
+    )
+    return result
+
+
+def _short(name: str) -> str:
+    """Shorten a measure, alone or before more: ``Bpref(rel=2) p-value`` to ``Bpref p-value``."""
+    for measure, short in SHORT_NAMES.items():
+        if name == measure or name.startswith(f"{measure} "):
+            return short + name.removeprefix(measure)
+    return name
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        if 0 < value < _SMALLEST:
+            return f"< {2 * _SMALLEST:.4f}"
+        return "" if value != value else f"{value:,.{_places(value)}f}"
+    if isinstance(value, int) and value >= _GROUPED:
+        return f"{value:,}"
+    return _short(str(value)).replace("|", "\\|")
+
+
+def _places(value: float) -> int:
+    return 4 if abs(value) < 2 else 2 if abs(value) < 10 else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a run found.
+
+    Attributes:
+        title: one line.
+        settings: what the run was asked for.
+        stages: what each stage cost, in order.
+        tables: caption to table.
+        about: caption to what the table is of, shown above it.
+        remarks: caption to what must not be overlooked in the table, shown below it.
+        notes: sentences to be read with the tables.
+        published: caption to table, of tables printed elsewhere; they are always kept apart from measured ones.
+        values: file name to table, of further values, written to CSV files of these names.
+        environment: versions and machine.
+    """
+
+    title: str
+    settings: Mapping[str, Any]
+    stages: Sequence[StageRecord]
+    tables: Mapping[str, pd.DataFrame]
+    notes: Sequence[str] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    published: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    values: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    environment: Mapping[str, str | int] = field(default_factory=environment)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values for JSON; NaN becomes ``None``."""
+        return {
+            "title": self.title,
+            "settings": dict(self.settings),
+            "stages": [asdict(stage) for stage in self.stages],
+            "tables": _records(self.tables),
+            "about": dict(self.about),
+            "remarks": {caption: list(remarks) for caption, remarks in self.remarks.items()},
+            "notes": list(self.notes),
+            "published": _records(self.published),
+            "environment": dict(self.environment),
+        }
+
+    def to_markdown(self) -> str:
+        """Return the report as a page to read."""
+        costs = pd.DataFrame(
+            {
+                "stage": [stage.name for stage in self.stages],
+                "seconds": [f"{stage.seconds:.1f}" for stage in self.stages],
+                "peak MiB so far": [f"{stage.peak_mib:.0f}" for stage in self.stages],
+                "when": ["before" if stage.resumed else "this run" for stage in self.stages],
+            }
+        )
+        parts = [f"# {self.title}"]
+        parts += [part for caption, table in self.tables.items() for part in self._section(caption, table)]
+        parts += ["## Notes\n\n" + "\n".join(f"* {note}" for note in self.notes)] if self.notes else []
+        parts += ["## Published by others, not measured here"] if self.published else []
+        parts += [f"{caption}\n\n{markdown_table(table)}" for caption, table in self.published.items()]
+        parts += [f"## Cost\n\n{markdown_table(costs)}"] if self.stages else []
+        parts += [f"## Settings\n\n{_listed(self.settings)}", f"## Made with\n\n{_listed(self.environment)}"]
+        return "\n\n".join(parts) + "\n"
+
+    def _section(self, caption: str, table: pd.DataFrame) -> list[str]:
+        """Write a table with what it is of and the remarks on it."""
+        about = [self.about[caption]] if caption in self.about else []
+        return [f"## {caption}", *about, markdown_table(table), *self.remarks.get(caption, ())]
+
+    def write(self, folder: Path) -> Report:
+        """Write ``report.json``, ``report.md``, and a CSV file for each measured table; return the report.
+
+        Args:
+            folder: created if missing; earlier files of these names are replaced.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        captions = {name: "".join(c if c.isalnum() else " " for c in name.lower()).split() for name in self.tables}
+        files = {"-".join(words): self.tables[name] for name, words in captions.items()}
+        for name, table in {**files, **self.values}.items():
+            write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
+        write_atomically(folder / "report.json", json.dumps(self.to_dict(), indent=1) + "\n")
+        write_atomically(folder / "report.md", self.to_markdown())
+        return self
+
+
+def _records(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+    return {caption: json.loads(table.to_json(orient="records")) for caption, table in tables.items()}
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return "\n".join(f"* {name}: {value}" for name, value in values.items() if value != "")
+
+
+_FOLDER = "data/published"
+_NUMBER = re.compile(r"(-?[\d,]*\.?\d+(?:e-?\d+)?)(?: ± ([\d.]+))?(\*?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One printed figure.
+
+    Attributes:
+        value: the number.
+        spread: the standard deviation printed with it, or ``None``.
+        starred: marked as significantly different from the baseline.
+    """
+
+    value: float
+    spread: float | None = None
+    starred: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Figure | None:
+        """Read ``0.494 ± 0.002`` or ``0.497*``; return ``None`` for anything else."""
+        match = _NUMBER.fullmatch(text)
+        if match is None:
+            return None
+        value, spread, star = match.groups()
+        return cls(float(value.replace(",", "")), float(spread) if spread else None, bool(star))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """One table of the paper.
+
+    Attributes:
+        number: such as ``4.6``.
+        caption: as printed, without its notes.
+        view: ``best seed``, ``mean``, ``efficiency``, ``single run`` or ``settings``.
+        baseline: the row that the others were tested against, or ``None``.
+        of: what a row is.
+        columns: its columns.
+        rows: the row's name, and its cells as printed.
+    """
+
+    number: str
+    caption: str
+    view: str
+    baseline: str | None
+    of: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def figure(self, row: str, column: str) -> Figure | None:
+        """Read one cell; return ``None`` if it is not a number."""
+        return Figure.parse(dict(self.rows)[row][self.columns.index(column)])
+
+    def frame(self) -> pd.DataFrame:
+        """Return the cells as printed."""
+        table: pd.DataFrame = pd.DataFrame([cells for _, cells in self.rows], columns=list(self.columns), dtype=str)
+        table.insert(0, self.of, [name for name, _ in self.rows])
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Where tables were published.
+
+    Attributes:
+        source: author, title, and where.
+        references: the publications behind the numbers in brackets.
+        tables: by number.
+    """
+
+    source: str
+    references: Mapping[str, str]
+    tables: Mapping[str, PublishedTable]
+
+    def cited(self, table: PublishedTable) -> tuple[str, ...]:
+        """List the references that the rows of a table name."""
+        numbers = dict.fromkeys(re.findall(r"\[(\d+)\]", " ".join(name for name, _ in table.rows)))
+        return tuple(f"[{number}] {self.references[number]}" for number in numbers)
+
+    def captioned(self, numbers: Iterable[str]) -> dict[str, pd.DataFrame]:
+        """Return tables as printed by their captions, which name the source."""
+        chosen = (self.tables[number] for number in numbers)
+        return {f"Table {table.number} of {self.source} {table.caption}": table.frame() for table in chosen}
+
+
+@cache
+def published() -> Publication:
+    """Read Tables 4.5 to 4.22 of the MathAMR+ paper, settings and results."""
+    return _publication(_content("mathamr-plus.json"))
+
+
+@cache
+def published_answers() -> Mapping[str, Publication]:
+    """Read the results of other systems of Tasks 1 to 3, by the first author of the paper.
+
+    ``zhong`` has Approach Zero, ColBERT, their fusion and extracted answers (Tables 2 to 7), ``mansouri`` the two-step
+    search (Tables 5.2, 5.3, 5.5, 5.6), ``wang`` MaRF (Tables 1 to 6).
+    """
+    return {name: _publication(found) for name, found in _content("answer-systems.json")["publications"].items()}
+
+
+def _content(name: str) -> Any:
+    return json.loads(files("pyterrier_mathamr").joinpath(_FOLDER, name).read_text(encoding="utf-8"))
+
+
+def _publication(content: Mapping[str, Any]) -> Publication:
+    """Read a publication from its part of a file."""
+    source = content["source"]
+    tables = [
+        PublishedTable(
+            number=table["table"],
+            caption=table["caption"],
+            view=table["view"],
+            baseline=table["baseline"],
+            of=table["of"],
+            columns=tuple(table["columns"]),
+            rows=tuple((name, tuple(cells)) for name, cells in table["rows"].items()),
+        )
+        for table in content["tables"]
+    ]
+    return Publication(
+        source=f"{source['author']}: {source['title']}. {source['published']}.",
+        references=content["references"],
+        tables={table.number: table for table in tables},
+    )

@@ -1,1 +1,0 @@
-"""What a run says: measured figures with their costs and versions, and published ones apart from them."""

@@ -1,0 +1,400 @@
+"""What experiments compare: systems, each a name and how its pipeline is made of what a work folder has built.
+
+::
+
+    System.make(of) ──▶ pipeline from topics to a ranking
+
+    of: Vectors         one model's vectors and BM25: the ways to search with MathAMR+ (section 3.5.2), :data:`WAYS`
+        AnswerParts     a set of topics of Task 1 and everything of its collection; rankings are kept in the work folder
+        FormulaParts    the topics of Task 2 (:mod:`.task2`)
+        Training        judged topics, to choose settings by (:mod:`.choosing`)
+
+A system of one's own for ``run_arqmath(…, systems=[…])``::
+
+    System("My words", lambda parts: BM25Index(parts.stage("my-words", build)).retriever(1000))
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.fusion import ZScoreFusion, fuse_rankings
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
+from pyterrier_mathamr.sparse import BM25Index
+from pyterrier_mathamr.store import replace_file, writer_lock, writing
+from pyterrier_mathamr.systems import ThreadStore
+
+from .measuring import Pipeline, fitted_weight, run_systems
+from .stages import Stages
+from .workdir import KNOWN_ITEM, Artifacts, TopicSet
+
+Of = TypeVar("Of")
+Made = TypeVar("Made")
+Weights = Mapping[str, float]
+"""By the name of a feature, or of a system in a fusion."""
+
+ALL = "all"
+ONCE = -1
+"""The seed of what is not trained."""
+DEPTH = 1000
+"""Documents of a ranking."""
+
+
+@dataclass(frozen=True, eq=False)
+class System(Generic[Of, Made]):
+    """A system: one row of a table.
+
+    Attributes:
+        name: in every table; a work folder keeps rankings by it, and all runs on the folder share them.
+        make: makes the pipeline, from topics (``qid``, ``query``, ``title``, ``body``) to a ranking of at most 1000
+            documents. It is called for each set of topics and each seed. Where an extra is missing, it or its search
+            raises ``MissingExtraError``, and the row says so.
+        against: names of further systems that it is tested against, such as those that it is made of.
+        trained: it depends on the seed, the preset and the options that are set by hand.
+        fitted: it is fitted on the judgments of other years than the one whose topics it ranks for.
+        known: it can search for known items; not a system that reads the text of questions, where each would find
+            itself.
+        linked: it can search for the answers of linked questions, since it ranks all answers, not only judged ones.
+        settings: what else its rankings depend on, as plain values: with others, they are made again.
+        fuses: of a fusion, the systems whose rankings it joins, with equal weights unless it is ``fitted``.
+        fit: of a system with weights, finds them on the topics of other years.
+    """
+
+    name: str
+    make: Callable[[Of], Made]
+    against: tuple[str, ...] = ()
+    trained: bool = False
+    fitted: bool = False
+    known: bool = True
+    linked: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    fuses: tuple[str, ...] = ()
+    fit: Callable[[Sequence[Of]], Weights] | None = None
+
+
+# The ways to search with one model -----------------------------------------------------------------------------------
+
+PAPER_ANSWERS = 33_771
+"""Answers in the index of the paper's experiments, which its numbers of candidates refer to."""
+HNSW_HITS = 128
+BM25 = "BM25"
+SINGLE = "single vector"
+DOC_VN = "doc-VN + MaxSim (k = 1000)"
+COLBERT = "ColBERT-style"
+SCORER = "BM25 % 1000 >> scorer"
+FUSION = "BM25 + ColBERT-style"
+EQUAL_FUSION = "BM25 + ColBERT-style, equal weights"
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """The length of rankings: documents for each query, and the factor for the paper's numbers of candidates."""
+
+    results: int = DEPTH
+    scale: float = 1.0
+
+    @classmethod
+    def scaled(cls, answers: int) -> Depth:
+        """Shorten rankings and candidates to the share of the collection that they are in the paper."""
+        scale = min(1.0, max(0.01, answers / PAPER_ANSWERS))
+        return cls(round(DEPTH * scale), scale)
+
+    def candidates(self, number: int) -> int:
+        """Scale a number of candidates."""
+        return round(number * self.scale)
+
+
+class Vectors(NamedTuple):
+    """What the ways to search are made of; queries are encoded before."""
+
+    index: MathAMRIndex
+    bm25: pt.Transformer
+    depth: Depth = Depth()
+    weight: float = 0.5  # of MaxSim in a fusion that has no weight of its own
+
+
+Way = System[Vectors, pt.Transformer]
+
+
+def _bm25(of: Vectors) -> pt.Transformer:
+    return (of.bm25 % of.depth.results).compile()
+
+
+def _single(of: Vectors, exact: bool) -> pt.Transformer:
+    return of.index.single_vector(num_results=of.depth.results, exact=exact)
+
+
+def _doc_vn(of: Vectors, candidates: int, exact: bool) -> pt.Transformer:
+    scaled = of.depth.candidates(candidates)
+    return of.index.doc_vn(scaled, num_results=min(scaled, of.depth.results), exact=exact)
+
+
+def _colbert(of: Vectors, exact: bool) -> pt.Transformer:
+    return of.index.colbert(num_results=of.depth.results, exact=exact, hits=HNSW_HITS)
+
+
+def _scorer(of: Vectors) -> pt.Transformer:
+    return (of.bm25 % of.depth.candidates(DEPTH)).compile() >> of.index.scorer()
+
+
+def _fusion(of: Vectors, weight: float | None) -> pt.Transformer:
+    share = of.weight if weight is None else weight
+    return ZScoreFusion(_bm25(of), _colbert(of, True), weight=share, num_results=of.depth.results)
+
+
+def _ways() -> tuple[Way, ...]:
+    both = (("", True), (", HNSW", False))
+    depths = ((DOC_VN, 1000), ("doc-VN + MaxSim (k = 5000)", 5000))
+    return (
+        Way(BM25, _bm25),
+        *(Way(SINGLE + how, partial(_single, exact=exact)) for how, exact in both),
+        *(
+            Way(name + how, partial(_doc_vn, candidates=number, exact=exact), settings={"candidates": number})
+            for name, number in depths
+            for how, exact in both
+        ),
+        *(Way(COLBERT + how, partial(_colbert, exact=exact)) for how, exact in both),
+        Way(SCORER, _scorer, settings={"candidates": DEPTH}),
+        Way(FUSION, partial(_fusion, weight=None), fuses=(BM25, COLBERT), settings={"weight": None}),
+        Way(EQUAL_FUSION, partial(_fusion, weight=0.5), fuses=(BM25, COLBERT), settings={"weight": 0.5}),
+    )
+
+
+WAYS: Mapping[str, Way] = MappingProxyType({way.name: way for way in _ways()})
+"""All ways to search with one model, exact and by HNSW."""
+TASK1: Mapping[str, Way] = {name: WAYS[name] for name in (BM25, SINGLE, DOC_VN, COLBERT, SCORER, FUSION)}
+"""The systems of Task 1; the first is the baseline."""
+
+
+def label(way: Way, depth: Depth) -> str:
+    """Return the name with the number of candidates at a depth, such as ``BM25 % 101 >> scorer``."""
+    number = way.settings.get("candidates")
+    return way.name.replace(str(number), str(depth.candidates(number))) if number else way.name
+
+
+def search_systems(
+    bm25: pt.Transformer, encode: pt.Transformer, index: MathAMRIndex, *, candidates: int = 1000, weight: float = 0.5
+) -> dict[str, pt.Transformer]:
+    """Make the systems of Task 1: BM25, the ways to search with MathAMR+ (section 3.5.2), and the fusion of both.
+
+    Args:
+        bm25: queries to a ranking.
+        encode: queries to ``query_embs``; ``pt.Transformer.identity()`` for queries that have them.
+        index: the answers.
+        candidates: documents that the first stage of doc-VN, and BM25, hand to the exact MaxSim.
+        weight: of MaxSim in the fusion.
+
+    Returns:
+        Name, with the number of candidates, to system; the first is the baseline.
+    """
+    depth = Depth(scale=candidates / 1000)
+    made = {label(way, depth): way.make(Vectors(index, bm25, depth, weight)) for way in TASK1.values()}
+    return {name: system if name == BM25 else encode >> system for name, system in made.items()}
+
+
+@dataclass(eq=False)
+class Search:
+    """Searches in several ways with one model; each query is encoded once for all of them."""
+
+    model: MathAMR
+    index: MathAMRIndex
+    bm25: BM25Index
+    ways: Mapping[str, Way]
+    depth: Depth = Depth()
+    device: str | None = None
+    weight: float = 0.5  # of MaxSim in the fitted fusion; see fit()
+
+    def systems(self) -> dict[str, pt.Transformer]:
+        """Make the transformers from encoded topics to rankings."""
+        vectors = Vectors(self.index, self.bm25.retriever(self.depth.results), self.depth, self.weight)
+        return {name: way.make(vectors) for name, way in self.ways.items()}
+
+    def encode(self, found: TopicSet) -> pd.DataFrame:
+        """Add ``query_embs`` to topics, from their stored graphs."""
+        encoder = self.model.query_encoder(device=self.device)
+        encoded: pd.DataFrame = (found.graphs.loader(side="query") >> encoder)(found.topics)
+        return encoded.drop(columns="query_graph")
+
+    def pipelines(self, trees: FormulaStore | None = None) -> dict[str, Pipeline]:
+        """Make the systems from the text of topics to rankings, in the two stages that are timed."""
+        encode = GraphBuilder(store=trees) >> self.model.query_encoder(device=self.device)
+        return {name: Pipeline(system, None if name == BM25 else encode) for name, system in self.systems().items()}
+
+    def rankings(self, topics: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """Search in each way once, and fuse the rankings of BM25 and ColBERT-style search."""
+        found, _ = run_systems(
+            {name: made for name, made in self.systems().items() if not self.ways[name].fuses}, topics
+        )
+        for name, way in self.ways.items():
+            if way.fuses:
+                own = way.settings["weight"]
+                weight = self.weight if own is None else own
+                found[name] = fuse_rankings(found[BM25], found[COLBERT], weight, self.depth.results)
+        return found
+
+    def fit(self, questions: TopicSet) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Fit the weight of the fusion to questions, and return the rankings of BM25 and ColBERT-style search."""
+        systems = self.systems()
+        found, _ = run_systems({name: systems[name] for name in (BM25, COLBERT)}, self.encode(questions))
+        self.weight = fitted_weight(found[BM25], found[COLBERT], questions.qrels)
+        return found[BM25], found[COLBERT]
+
+
+# Other systems of Task 1 ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerParts:
+    """What a system of Task 1 is made of, for one set of topics and one seed.
+
+    Attributes:
+        shared: the artifacts of the collection, such as ``shared.collection`` and ``shared.bm25``; each is made on
+            first use.
+        of: the topics: a year, or :data:`KNOWN_ITEM`.
+        years: all years of the experiment.
+        seed: of a system that is trained; -1 for others.
+        preset: ``mini`` or ``full``.
+        changes: options of the recipe that were set by hand.
+        device: to train and encode on; ``None`` is the best available.
+        live: topics are read from their text, as new ones would be, and not from what the work folder keeps of them:
+            their graphs and vectors. So are systems timed.
+        asked: systems whose rankings were asked for while systems are timed: a fusion costs what its parts cost, too.
+    """
+
+    shared: Artifacts
+    of: str
+    years: tuple[str, ...]
+    seed: int = ONCE
+    preset: str = "mini"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+    live: bool = False
+    asked: list[AnswerSystem] = field(default_factory=list, repr=False)
+    stages: Stages = field(init=False, repr=False)
+    _loaded: dict[Hashable, object] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", Stages(self.folder, self.shared.say))
+        self.stages.records = self.shared.stages.records  # one list of costs for the report
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of these systems is kept, in the collection's work folder."""
+        return self.shared.workdir / "answers"
+
+    @property
+    def known(self) -> bool:
+        """Whether the topics are the test questions, which look for their own answers."""
+        return self.of == KNOWN_ITEM
+
+    @property
+    def found(self) -> TopicSet:
+        """The topics, their judgments and their graphs."""
+        return self.shared.questions("test") if self.known else self.shared.topics(self.of)
+
+    def topic_graphs(self) -> pt.Transformer:
+        """Return a transformer that adds ``query_graph`` to the topics."""
+        if self.live:
+            return GraphBuilder(store=None if self.known else self.topic_trees())
+        return self.found.graphs.loader(side="query")
+
+    def topic_trees(self) -> FormulaStore:
+        """Return the official trees of the topics' formulas."""
+        return self.shared.formulas if self.known else self.shared.topic_formulas(self.of)
+
+    def text_encoder(self, config: MathAMRConfig) -> TextEncoder | None:
+        """Return the text encoder of a configuration; see :meth:`Artifacts.text_encoder`."""
+        return self.shared.text_encoder(config, cached=not self.live)
+
+    @property
+    def other_years(self) -> tuple[str, ...]:
+        """The years whose judgments may be fitted on: all but that of the topics."""
+        return tuple(year for year in self.years if year != self.of)
+
+    def at(self, *, of: str | None = None, seed: int | None = None) -> AnswerParts:
+        """Return the same for other topics or another seed; what is loaded is shared."""
+        return replace(self, of=of or self.of, seed=self.seed if seed is None else seed)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Make an object once in this process, such as a model that is loaded for each set of topics."""
+        if key not in self._loaded:
+            self._loaded[key] = make()
+        return cast("Made", self._loaded[key])
+
+    def stage(self, name: str, build: Callable[[Path], object], *, trained: bool = False, **settings: Any) -> Path:
+        """Make an artifact once for the settings given, and return its path; systems that ask for the same share it.
+
+        ``build`` is given the path; work of a run that was killed is still there. With ``trained`` the artifact also
+        depends on seed, preset and options that are set by hand.
+        """
+        own = {**self.shared.origin, **settings, **(self._training if trained else {})}
+        key = _key_of(name, own)
+        path = self.folder / "made" / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with writer_lock(self.folder / "locks" / key, wait=True):
+            self.stages.run(key, path, own, lambda: build(path))
+        return path
+
+    def ranking(self, system: AnswerSystem) -> pd.DataFrame:
+        """Return what a system finds for these topics: ranked now, or read if it was ranked before."""
+        parts = self if system.trained else self.at(seed=ONCE)
+        if self.live:
+            self.asked.append(system)
+        fitted = {"years": list(self.years)} if system.fitted else {}
+        own = {**self.shared.origin, **system.settings, **(parts._training if system.trained else {}), **fitted}
+        name = f"{_key_of(system.name, own)}-{self.of.replace(' ', '-')}"
+        file = self.folder / "rankings" / f"{name}.csv.gz"
+        file.parent.mkdir(parents=True, exist_ok=True)
+
+        def rank() -> None:
+            ranking = run_systems({"": system.make(replace(parts, live=False))}, parts.found.topics)[0][""]
+            with writing(file):
+                replace_file(file, gzip.compress(ranking.to_csv(index=False).encode(), compresslevel=1, mtime=0))
+
+        with writer_lock(self.folder / "locks" / name, wait=True):
+            self.stages.run(name, file, own, rank)
+        read = pd.read_csv(file, dtype={"qid": str, "docno": str, "score": str})
+        return read.assign(score=read["score"].astype("float64"))  # pandas' own reader of numbers may round
+
+    @property
+    def threads(self) -> ThreadStore:
+        """Questions, their answers, and what readers said of them."""
+        shared = self.shared
+
+        def build(path: Path) -> None:
+            indexer = ThreadStore(path).indexer(verbose=shared.verbose, total=shared.collection.count_posts())
+            indexer.index(shared.collection.posts())
+
+        return self.once("threads", lambda: ThreadStore(self.stage("threads", build)))
+
+    def answer_texts(self) -> pt.Transformer:
+        """Return a transformer that adds ``html``, the text of each answer, as text scorers need it."""
+        return self.threads.text_loader()
+
+    @property
+    def _training(self) -> dict[str, Any]:
+        return {"seed": self.seed, "preset": self.preset, "changes": dict(self.changes)}
+
+
+AnswerSystem = System[AnswerParts, pt.Transformer]
+
+
+def _key_of(name: str, settings: Mapping[str, Any]) -> str:
+    """Name a folder by what its content depends on, such as ``bm25-1f0c23ab``."""
+    slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+    text = json.dumps(settings, sort_keys=True)
+    return f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

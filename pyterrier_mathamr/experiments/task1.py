@@ -1,0 +1,306 @@
+"""Task 1, answers to questions: the ways to search with MathAMR+ beside BM25 and any other systems; and the demo."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig
+from pyterrier_mathamr.sparse import BM25Index
+
+from .measuring import (
+    FEW_JUDGED,
+    KNOWN_ITEM_MEASURES,
+    RANDOM_ANSWERS,
+    Comparison,
+    FoundTopics,
+    Missing,
+    compare,
+    fusion_weights,
+    pooled,
+    random_floor,
+    random_known_items,
+    run_systems,
+    time_queries,
+    with_missing,
+)
+from .preparing import Prepared, prepare, years_of
+from .report import Report
+from .systems import ALL, BM25, COLBERT, FUSION, TASK1, AnswerParts, AnswerSystem, Search, search_systems
+from .task2 import OTHER_SYSTEMS, TIME, FormulaSystem, about_times, run_task2
+from .workdir import KNOWN_ITEM, require_years
+
+SEED = 42
+"""Of the other systems that are trained, as of the model."""
+NOTES = (
+    "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
+    "answer scores 0. Judgments of answers that are not in this collection are left out, and so are topics without a "
+    "relevant answer in it.",
+    "`BM25 % n >> scorer` rescores BM25's first n answers by MaxSim, and `doc-VN + MaxSim (k = n)` the first n by the "
+    "document vectors; the other systems rank all answers. Judged answers beyond n are not found, so figures of "
+    "different depths do not compare.",
+    "The random order is the mean of 200 shuffles of the judged answers of each topic, with a fixed seed. It ranks all "
+    "of them, a system only those it finds. For known items it is the expectation over all answers.",
+    "BM25 was chosen on validation questions, and the weight of the fusion was fitted to them, by softmax over all "
+    "documents that either side found; test questions were never trained on.",
+    "Peak memory is that of the process up to the end of the stage.",
+)
+OTHERS = (
+    "The other systems are trained once, with seed 42; their studies (`python -m studies answers/…`) have several "
+    "seeds. Systems that rank by the text of questions have no row among known items: a question would find itself.",
+    "The stage of each other system is its search with all topics, the encoding of the topics included.",
+)
+
+KNOWN_ITEMS = "Known items, test questions"
+WEIGHTS = "Fusion weight, validation questions"
+
+
+def run_arqmath(
+    path: str | Path,
+    year: int | str | Sequence[int | str],
+    workdir: str | Path,
+    *,
+    task: Literal[1, 2] = 1,
+    config: MathAMRConfig | None = None,
+    model: str | None = None,
+    preset: str = "auto",
+    changes: Mapping[str, Any] | None = None,
+    systems: Sequence[str | AnswerSystem | FormulaSystem] | None = None,
+    verbose: bool = True,
+) -> Report:
+    """Build everything from a local ARQMath folder, and compare MathAMR+ with a baseline and with any other systems.
+
+    Finished stages are kept in ``workdir`` and not repeated, so a run that was stopped continues.
+
+    Args:
+        path: the folder of the release, or of a part of it.
+        year: 2020, 2021 or 2022 (or another year in the file names) of the topics and judgments; or several, as a list
+            or joined by commas, which are also pooled.
+        workdir: where artifacts, tables and ``report.md`` are kept.
+        task: 1, answers, beside BM25; or 2, formulas, beside a search by symbol pairs, whose report is in
+            ``workdir/task-2``.
+        config: of the model to train, instead of a preset.
+        model: name or folder of a trained model, to use it instead of training one.
+        preset: how the model is made; ``auto`` chooses by the number of training pairs, see :mod:`.preparing`.
+        changes: options of the configuration that override those of the preset.
+        systems: names as in the tables, ``all`` for all of them, and :class:`System` objects of your own; by default
+            all names. The baseline, BM25 or Tangent, is always there.
+        verbose: report each stage on stderr, with progress bars.
+
+    Returns:
+        The report, which is written to ``workdir`` as ``report.json``, ``report.md`` and CSV files.
+
+    Raises:
+        SettingsChangedError: ``workdir`` has a finished stage with other settings.
+        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given, there is no year, or a name is
+            that of no system.
+        ARQMathError: a file of the release is missing or damaged; the message says which.
+        ExperimentError: no topic of a year can be measured on this collection.
+    """
+    made_by: dict[str, Any] = {"config": config, "model": model, "preset": preset, "changes": changes}
+    if task == 2:
+        of_formulas: Any = systems
+        return run_task2(path, year, workdir, systems=of_formulas, verbose=verbose, **made_by)
+    years, (ways, others) = years_of(year), _chosen(systems)
+    require_years(ARQMathCollection(path), years)
+    made = prepare(path, workdir, verbose=verbose, **made_by)
+    timed = made.own.stages.timed
+    found = _AnswerSearch(made, ways, others, tuple(years))
+    with timed("fusion weight"):
+        weights = found.fit()
+    with timed("known items"):
+        known_items = found.known_items()
+    with timed(f"task 1, {', '.join(years)}"):
+        compared = found.topics()
+    with timed("time of a query"):
+        speed = found.times()
+    return _report(found, compared, known_items, speed, weights).write(made.shared.workdir)
+
+
+def _chosen(systems: Sequence[Any] | None) -> tuple[list[str], list[AnswerSystem]]:
+    """Choose the ways to search with MathAMR+, BM25 first, and the other systems."""
+    chosen, others = {BM25} if systems is not None else set(TASK1), []
+    for asked in systems or ():
+        if not isinstance(asked, str):
+            others.append(asked)
+        elif found := [name for name in TASK1 if asked.lower() in (ALL, name.lower())]:
+            chosen.update(found)
+        else:
+            raise ConfigError(
+                "systems", asked, f"{ALL}, or some of: {'; '.join(TASK1)}; {OTHER_SYSTEMS.format(task=1)}"
+            )
+    if FUSION in chosen:
+        chosen.add(COLBERT)
+    return [name for name in TASK1 if name in chosen], others
+
+
+class _AnswerSearch:
+    """Searches with the topics of Task 1 and with known items: the ways of MathAMR+, then the other systems."""
+
+    def __init__(
+        self, made: Prepared, ways: Sequence[str], others: Sequence[AnswerSystem], years: tuple[str, ...]
+    ) -> None:
+        self.made, self.others, self.years = made, others, years
+        self.names = [*ways, *(system.name for system in others)]
+        self.search = Search(
+            made.model, made.own.answers(made.model), made.shared.bm25, {name: TASK1[name] for name in ways}
+        )
+        self.missing: Missing = {}
+        self.unfitted = [system.name for system in others if system.fitted and len(years) == 1]
+        preset = "full" if made.choices.get("preset") == "full" else "mini"
+        self.parts = AnswerParts(made.shared, years[0], years, SEED, preset)
+
+    def fit(self) -> pd.DataFrame:
+        """Fit the weight of the fusion, and measure each weight; nothing without a fusion."""
+        if FUSION not in self.names:
+            return pd.DataFrame()
+        questions = self.made.shared.questions("validation")
+        return fusion_weights(*self.search.fit(questions), questions.qrels)
+
+    def topics(self) -> dict[str, Comparison]:
+        """Compare the systems on the topics of all years together, if there are several, and of each."""
+        shared, found = self.made.shared, dict[str, FoundTopics]()
+        for year in self.years:
+            topics, qrels, _ = shared.topics(year)
+            found[year] = FoundTopics(self._rankings(year), topics[["qid"]], qrels, shared.floor(year))
+        chosen = {f"Task 1, {year}": one for year, one in found.items()}
+        if len(found) > 1:
+            chosen = {f"Task 1, {' and '.join(found)} pooled": pooled(found), **chosen}
+        return {caption: compare(*one) for caption, one in chosen.items()}
+
+    def known_items(self) -> Comparison:
+        """Search with the test questions for their own answers."""
+        topics, qrels, _ = self.made.shared.questions("test")
+        floor = random_known_items(qrels, len(self.made.shared.bm25))
+        rankings = self._rankings(KNOWN_ITEM)
+        return compare(rankings, topics, qrels, floor, KNOWN_ITEM_MEASURES, floor_name=RANDOM_ANSWERS)
+
+    def times(self) -> pd.DataFrame:
+        """Answer topics of the first year one at a time in each way of MathAMR+."""
+        shared, year = self.made.shared, self.years[0]
+        return time_queries(self.search.pipelines(shared.topic_formulas(year)), shared.topics(year).topics)
+
+    def _rankings(self, of: str) -> dict[str, pd.DataFrame]:
+        """Rank with each system; with known items, with those that can."""
+        parts = self.parts.at(of=of)
+        found = self.search.rankings(self.search.encode(parts.found))
+        for system in self.others:
+            left_out = system.name in self.missing or system.name in self.unfitted
+            if not left_out and (system.known or not parts.known):
+                try:
+                    found[system.name] = parts.ranking(system)
+                except (MissingExtraError, BrokenExtraError) as error:
+                    self.missing[system.name] = error
+        return found
+
+
+def _report(
+    found: _AnswerSearch,
+    compared: Mapping[str, Comparison],
+    known_items: Comparison,
+    speed: pd.DataFrame,
+    weights: pd.DataFrame,
+) -> Report:
+    """Put everything that was measured into tables."""
+    made, years, names = found.made, found.years, found.names
+    shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
+    missing = [f"**Not measured**: {name}. {error}" for name, error in found.missing.items()]
+    if found.unfitted:
+        missing.append(f"**Not measured**: {', '.join(found.unfitted)}. They are fitted on other years: give several.")
+    fitted = {WEIGHTS: weights} if len(weights) else {}
+    return Report(
+        title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
+        settings=made.settings(years=list(years), answers=len(shared.bm25), topics=asked)
+        | ({"fusion weight": found.search.weight} if fitted else {}),
+        stages=tuple({record.name: record for record in reversed(shared.stages.records)}.values())[::-1],
+        tables={
+            **{caption: with_missing(one.table, names, found.missing) for caption, one in compared.items()},
+            KNOWN_ITEMS: with_missing(known_items.table, names, found.missing),
+            TIME: speed,
+            **fitted,
+        },
+        about={
+            **{caption: _about(made, one) for caption, one in compared.items()},
+            KNOWN_ITEMS: _about_known_items(made, known_items),
+            TIME: about_times(speed, years[0]),
+            WEIGHTS: f"{len(shared.questions('validation').topics)} validation questions look for their own answers, "
+            "with each weight of MathAMR+ beside BM25. The weight of the tables above, "
+            f"{found.search.weight:.2f}, was fitted to whole rankings.",
+        },
+        remarks={
+            **{caption: [*one.remark(made.advice), *missing] for caption, one in compared.items()},
+            KNOWN_ITEMS: known_items.remark(made.advice),
+        },
+        notes=(made.note, *NOTES, *(OTHERS if found.others else ())),
+        values={f"task-1-{one}-by-topic": compared[f"Task 1, {one}"].by_topic for one in years},
+    )
+
+
+def _about(made: Prepared, one: Comparison) -> str:
+    """Say what a table of Task 1 is of."""
+    return (
+        f"{one.topics} topics with a relevant answer among the {len(made.shared.bm25):,} answers of "
+        f"{made.shared.collection.path.name}, {one.judgments:,} judgments of these ("
+        f"{one.judgments / max(1, one.topics):.1f} a topic). Rankings of 1000 answers unless the name says otherwise. "
+        f"{made.who} {FEW_JUDGED} {_star(one, 'BM25')}"
+    )
+
+
+def _about_known_items(made: Prepared, one: Comparison) -> str:
+    """Say what the table of known items is of."""
+    if not one.topics:
+        return "This collection has no test questions with answers."
+    return (
+        f"{one.topics} questions of {made.shared.collection.path.name}, never trained on, look for their own answers "
+        f"among all {len(made.shared.bm25):,}. {made.who} {_star(one, 'BM25')}"
+    )
+
+
+def _star(one: Comparison, baseline: str) -> str:
+    """Say what a star in a table means."""
+    systems = len(one.table) - 2  # without the baseline and the random order
+    return (
+        f"A star: differs from {baseline} (two-sided paired t-test over the topics, p < 0.05 after Bonferroni over "
+        f"{systems} systems)."
+    )
+
+
+DEMO_DATASET = "arqmath:sample/task1"
+DEMO_CANDIDATES = 100
+"""As in the README and the examples; of 222 answers."""
+
+
+def run_demo(model: str = "mathamr-plus-mini", *, verbose: bool = False) -> pd.DataFrame:
+    """Build, index and search the bundled sample with a bundled model, and compare the systems.
+
+    Everything is built in a temporary folder; nothing is downloaded.
+
+    Args:
+        model: name or folder of the model.
+        verbose: show progress bars.
+
+    Returns:
+        The table of :func:`~pyterrier_mathamr.experiments.measure` over the measures of Task 1, and a random
+        order of the judged answers in the last row.
+    """
+    dataset = pt.get_dataset(DEMO_DATASET)
+    encoder = MathAMR.from_pretrained(model)
+    graphs = GraphBuilder()  # without a bar: that of the corpus shows the progress
+    with tempfile.TemporaryDirectory(prefix="mathamr-demo-") as folder:
+        index = MathAMRIndex(Path(folder) / "sample.mathamr")
+        (graphs >> encoder.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter(verbose=verbose))
+        bm25 = BM25Index(Path(folder) / "sample.bm25").index(dataset.get_corpus_iter(verbose=verbose))
+        topics = (graphs >> encoder.query_encoder())(dataset.get_topics("text"))
+        systems = search_systems(bm25.retriever(), pt.Transformer.identity(), index, candidates=DEMO_CANDIDATES)
+        rankings, _ = run_systems(systems, topics)
+    qrels = dataset.get_qrels()
+    return compare(rankings, topics, qrels, random_floor(qrels)).table

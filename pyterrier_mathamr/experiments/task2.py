@@ -1,0 +1,428 @@
+"""Task 2, formulas of posts for a formula of a question: MathAMR+ beside a search by symbol pairs and other systems."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pandas as pd
+import pyterrier as pt
+import torch
+
+from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr.arqmath import TASK2_MEASURES, ARQMathCollection
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.fusion import ZScoreFusion, fit_fusion_weights, ranked, standard_scores
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.index import MathAMRFormulaIndex
+from pyterrier_mathamr.model import MathAMR
+
+from .measuring import (
+    Comparison,
+    FoundTopics,
+    Missing,
+    Pipeline,
+    compare,
+    joined,
+    paired_test,
+    pooled,
+    random_floor,
+    run_systems,
+    time_queries,
+    with_missing,
+)
+from .preparing import Prepared, prepare, years_of
+from .report import Report, published
+from .stages import write_atomically
+from .systems import ALL, System, Weights
+from .workdir import (
+    DISTINCT_FORMULAS,
+    FORMULA_DEPTH,
+    TANGENT,
+    Artifacts,
+    distinct,
+    formula_topics,
+    require_years,
+    visual_judgments,
+)
+
+MATHAMR = "MathAMR+"
+ALONE = "MathAMR+ (formula alone)"
+OTHER_SYSTEMS = "a clone compares other systems: `python -m studies task-{task} FOLDER --systems …`"
+TIME = "Time of a query"
+
+
+@dataclass(frozen=True)
+class FormulaParts:
+    """What a system is made of for the topics of a year.
+
+    Attributes:
+        shared: the artifacts of the collection.
+        model: encodes queries.
+        index: the vectors of formulas.
+        year: of the topics.
+        weights: of a system that is fitted; never on this year's judgments.
+        found: what was found to fit weights on, which several other years are fitted on.
+    """
+
+    shared: Artifacts
+    model: MathAMR
+    index: MathAMRFormulaIndex
+    year: str
+    weights: Weights = field(default_factory=dict)
+    found: dict[Callable[[FormulaParts], pt.Transformer], pd.DataFrame] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def trees(self) -> FormulaStore:
+        """The official trees of the topics' formulas."""
+        return self.shared.topic_formulas(self.year)
+
+    @cached_property
+    def judged(self) -> dict[str, pd.DataFrame]:
+        """The judgments by their kind; see :func:`visual_judgments`."""
+        return visual_judgments(self.shared.collection, self.year, self.shared.formulas, self.shared.visual_ids)
+
+    @property
+    def qrels(self) -> pd.DataFrame:
+        """The judgments to fit weights on: by visual ids, where there are such."""
+        return self.judged.get("visual ids", next(iter(self.judged.values())))
+
+    @cached_property
+    def topics(self) -> pd.DataFrame:
+        """The topics with a relevant formula, by any kind of judgments."""
+        topics = formula_topics(self.shared.collection, self.year)
+        return topics[topics["qid"].isin(pd.concat(self.judged.values())["qid"])].reset_index(drop=True)
+
+
+FormulaSystem = System[FormulaParts, Pipeline]
+"""Its pipeline ranks visually distinct formulas."""
+
+
+def _tangent(parts: FormulaParts) -> Pipeline:
+    """Rank by pairs of symbols."""
+    return Pipeline(distinct(parts.shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees)))
+
+
+def _mathamr(parts: FormulaParts, **queries: Any) -> Pipeline:
+    """Rank by the formula's vector, within its question or without."""
+    encode = GraphBuilder(store=parts.trees, **queries) >> parts.model.query_encoder()
+    return Pipeline(distinct(parts.index.retriever(num_results=FORMULA_DEPTH)), encode)
+
+
+def fused(name: str, parts: Sequence[str], *, fitted: bool = False) -> FormulaSystem:
+    """Fuse systems of the table, with equal weights or weights that are fitted on the other years.
+
+    No part may be fitted itself: its weights for the other years would have seen the year that those of the fusion
+    are for.
+    """
+
+    def make(_: FormulaParts) -> Pipeline:
+        raise ConfigError("systems", name, "a fusion after its parts")
+
+    return System(name, make, against=tuple(parts), fuses=tuple(parts), fitted=fitted)
+
+
+FORMULA_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
+    {
+        system.name: system
+        for system in (
+            FormulaSystem(TANGENT, _tangent),
+            FormulaSystem(MATHAMR, _mathamr),
+            FormulaSystem(ALONE, lambda parts: _mathamr(parts, queries="formula")),
+            fused(f"{TANGENT} + {MATHAMR}", (TANGENT, MATHAMR)),
+        )
+    }
+)
+"""The systems of Task 2, the baseline first."""
+
+
+@dataclass
+class SearchedYear:
+    """What systems find for the topics of a year: how each is searched, its rankings, and the weights of some."""
+
+    parts: FormulaParts
+    pipelines: dict[str, Pipeline] = field(default_factory=dict)
+    rankings: dict[str, pd.DataFrame] = field(default_factory=dict)
+    weights: dict[str, Weights] = field(default_factory=dict)
+
+    def add(self, name: str, pipeline: Pipeline) -> None:
+        """Search with a system."""
+        self.rankings |= run_systems({name: pipeline.whole}, self.parts.topics)[0]
+        self.pipelines[name] = pipeline
+
+    def fuse(self, name: str, weights: Weights) -> None:
+        """Fuse what systems found, with a weight for each."""
+        pipelines = [self.pipelines[part] for part in weights]
+        encode = next((one.encode for one in pipelines if one.encode), None)
+        values = tuple(weights.values())
+        fusion = ZScoreFusion(*(one.search for one in pipelines), weight=values, num_results=DISTINCT_FORMULAS)
+        self.pipelines[name] = Pipeline(fusion, encode)
+        scores = standard_scores([self.rankings[part] for part in weights])
+        self.rankings[name] = ranked(scores, values, DISTINCT_FORMULAS)
+
+    def found(self, kind: str) -> FoundTopics:
+        """Return what is measured by a kind of judgments."""
+        qrels, topics = self.parts.judged[kind], self.parts.topics
+        return FoundTopics(self.rankings, topics[topics["qid"].isin(qrels["qid"])], qrels, random_floor(qrels))
+
+
+class SearchedYears:
+    """What systems find for the topics of several years: each system, then the fusions.
+
+    Attributes:
+        years: each.
+        missing: systems that an extra is missing for.
+        weights: fitted on all years together, of the systems that have any.
+    """
+
+    def __init__(self, years: Sequence[SearchedYear], given: Mapping[str, Weights]) -> None:
+        self.years, self._given = years, given
+        self.missing: Missing = {}
+        self.weights: dict[str, Weights] = {}
+
+    def search(self, systems: Sequence[FormulaSystem]) -> None:
+        """Search with systems, and fuse."""
+        for system in systems:
+            if not system.fuses:
+                try:
+                    self._add(system)
+                except (MissingExtraError, BrokenExtraError) as error:
+                    self.missing[system.name] = error
+        for system in systems:
+            if system.fuses:
+                self._fuse(system, [part for part in system.fuses if part not in self.missing])
+
+    def _add(self, system: FormulaSystem) -> None:
+        """Search with a system, whose weights are fitted on the other years."""
+        fit = system.fit
+        if fit is not None:
+            self._weigh(system.name, lambda years: fit([year.parts for year in years]))
+        for year in self.years:
+            year.add(system.name, system.make(replace(year.parts, weights=year.weights.get(system.name, {}))))
+
+    def _fuse(self, system: FormulaSystem, parts: Sequence[str]) -> None:
+        """Fuse systems, with equal weights or with those that are fitted on the other years."""
+
+        def fit(years: Sequence[SearchedYear]) -> Weights:
+            found = [joined({year.parts.year: year.rankings[part] for year in years}) for part in parts]
+            qrels = joined({year.parts.year: year.parts.qrels for year in years})
+            return dict(zip(parts, fit_fusion_weights(found, qrels), strict=True))
+
+        if system.fitted:
+            self._weigh(system.name, fit)
+        equal = dict.fromkeys(parts, 1 / len(parts))
+        for year in self.years:
+            weights = year.weights.get(system.name, equal)
+            year.fuse(system.name, {part: weights[part] for part in parts})
+
+    def _weigh(self, name: str, fit: Callable[[Sequence[SearchedYear]], Weights]) -> None:
+        """Find the weights for each year on all others; of a single year, those that were given."""
+        if len(self.years) == 1:
+            if name not in self._given:
+                raise ConfigError("years", [self.years[0].parts.year], f"several: {name} is fitted on the other years")
+            self.years[0].weights[name] = self._given[name]
+            return
+        self.weights[name] = fit(self.years)
+        for year in self.years:
+            year.weights[name] = fit([other for other in self.years if other is not year])
+
+
+TASK2 = "Task 2"
+POOLED = "all years"
+DIFFERENCES = f"Differences from {TANGENT} over the topics of all years"
+WEIGHTS = "Fitted weights"
+Compared = tuple[str, str, Comparison]
+"""A year or :data:`POOLED`, a kind of judgments, and the comparison."""
+
+TASK2_NOTES = (
+    "Rankings are of visually distinct formulas: only the first instance of each is kept, as in the official "
+    "evaluation. `formula ids` are judgments of instances, the best grade of those that look the same; `visual ids` "
+    "are the organisers' own.",
+    "Relevant is a grade of 2 or 3; unjudged formulas are removed first (the prime). Judgments of formulas that are "
+    "not in this collection are left out, and so are topics without a relevant formula in it.",
+    "A star marks a measure that differs significantly from Tangent's (two-sided paired t-test, p < 0.05 after "
+    "Bonferroni over the systems of the same year and judgments).",
+    "`MathAMR+` encodes the formula within its question; `MathAMR+ (formula alone)` encodes it without. `Tangent + "
+    "MathAMR+` has equal weights, fixed beforehand.",
+    "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
+    "every judged formula, a system those among its first 1000: on a part of the release, where few formulas are "
+    "judged, a system can be below it.",
+)
+
+
+def chosen_formulas(systems: Sequence[str | FormulaSystem] | None) -> list[FormulaSystem]:
+    """Choose the systems of a table, the parts of fusions and the baseline included."""
+    chosen = {TANGENT: FORMULA_SYSTEMS[TANGENT]}
+    for asked in FORMULA_SYSTEMS.values() if systems is None else systems:
+        if not isinstance(asked, str):
+            chosen[asked.name] = asked
+        elif found := [name for name in FORMULA_SYSTEMS if asked.lower() in (ALL, name.lower())]:
+            for name in found:
+                chosen |= {part: FORMULA_SYSTEMS[part] for part in (*FORMULA_SYSTEMS[name].fuses, name)}
+        else:
+            allowed = f"{ALL}, or some of: {'; '.join(FORMULA_SYSTEMS)}; {OTHER_SYSTEMS.format(task=2)}"
+            raise ConfigError("systems", asked, allowed)
+    return list(chosen.values())
+
+
+def run_task2(
+    path: str | Path,
+    years: int | str | Sequence[int | str],
+    workdir: str | Path,
+    *,
+    systems: Sequence[str | FormulaSystem] | None = None,
+    weights: Mapping[str, Weights] = MappingProxyType({}),
+    more: Callable[[Report, SearchedYears], Report] = lambda report, _: report,
+    notes: Sequence[str] = (),
+    verbose: bool = True,
+    **made_by: Any,
+) -> Report:
+    """Index the formulas of a folder and compare systems on Task 2; see :func:`run_arqmath` with ``task=2``.
+
+    Args:
+        path: the folder.
+        years: of the topics.
+        workdir: where artifacts are kept; the report is written to ``workdir/task-2``.
+        systems: names or systems, fusions after their parts.
+        weights: of fitted systems, where there is a single year.
+        more: completes the report before it is written.
+        notes: on systems, for the report.
+        verbose: report each stage on stderr.
+        made_by: ``config``, ``model``, ``preset`` and ``changes`` of the model.
+    """
+    when, chosen = years_of(years), chosen_formulas(systems)
+    require_years(ARQMathCollection(path), when, 2)
+    made = prepare(path, workdir, verbose=verbose, **made_by)
+    shared, index = made.shared, made.own.formulas(made.model)
+    searched = SearchedYears([SearchedYear(FormulaParts(shared, made.model, index, year)) for year in when], weights)
+    with shared.stages.timed(f"task 2, {', '.join(when)}"):
+        searched.search(chosen)
+        compared = _compare(searched)
+    folder = shared.workdir / "task-2"
+    if searched.weights:
+        folder.mkdir(parents=True, exist_ok=True)
+        fitted = {"format": 1, "fitted on": f"{shared.collection.path.name}, {', '.join(when)}"}
+        write_atomically(folder / "weights.json", json.dumps({**fitted, "weights": searched.weights}, indent=1) + "\n")
+    with shared.stages.timed("time of a query"):
+        speed = _speed(searched)
+    names = [system.name for system in chosen]
+    return more(_report(made, len(index), names, searched, compared, speed, notes), searched).write(folder)
+
+
+def about_times(speed: pd.DataFrame, year: str) -> str:
+    """Say how the times of queries were taken."""
+    threads = torch.get_num_threads()
+    device = "a GPU" if torch.cuda.is_available() else f"{threads} CPU thread{'s' * (threads > 1)}"
+    queries = int(speed["queries"].max()) if len(speed) else 0
+    return (
+        f"{queries} topics of {year}, one at a time, on {device}. `encoding ms` is parsing, graph and model, from the "
+        "text to the vectors; `ms per query` is encoding and search. p50 and p95 are of that sum."
+    )
+
+
+def _report(
+    made: Prepared,
+    formulas: int,
+    names: Sequence[str],
+    searched: SearchedYears,
+    compared: Sequence[Compared],
+    speed: pd.DataFrame,
+    notes: Sequence[str],
+) -> Report:
+    """Put everything that was measured into tables."""
+    shared, when = made.shared, [year.parts.year for year in searched.years]
+    judgments = "; ".join(f"{one.judgments:,} of {year} by {kind}" for year, kind, one in compared if year != POOLED)
+    differences, weights = _differences(compared), _weights(searched)
+    return Report(
+        title=f"Task 2 of ARQMath {', '.join(when)} on {shared.collection.path.name}",
+        settings=made.settings(years=when, formulas=formulas)
+        | {"ranked before de-duplication": FORMULA_DEPTH, "pairs of symbols": shared.tangent.pair_options().to_dict()},
+        stages=tuple(shared.stages.records),
+        tables={
+            TASK2: pd.concat(
+                _row_of(with_missing(one.table, names, searched.missing), year, kind, one.topics)
+                for year, kind, one in compared
+            ),
+            **({DIFFERENCES: differences} if len(differences) else {}),
+            **({WEIGHTS: weights} if len(weights) else {}),
+            TIME: speed,
+        },
+        about={
+            TASK2: f"Formula topics with a relevant formula among the {formulas:,} of {shared.collection.path.name}. "
+            f"Judgments of these: {judgments}. "
+            f"Rankings of {DISTINCT_FORMULAS} visually distinct formulas, of {FORMULA_DEPTH:,} found. {made.who} A "
+            f"star: differs from {TANGENT} (two-sided paired t-test over the topics of the block, p < 0.05 after "
+            "Bonferroni over its systems).",
+            DIFFERENCES: "Mean difference in nDCG' over all topics, and p of the two-sided paired t-test, as it is and "
+            "after Bonferroni over the systems.",
+            WEIGHTS: "Of a system's standard scores in a fusion, or of features. Those of a year are fitted on the "
+            "judgments of the other years; of a single year, they are those that come with the package.",
+            TIME: about_times(speed, "each year"),
+        },
+        remarks={
+            TASK2: [
+                *(f"{year}, {kind}: {text}" for year, kind, one in compared for text in one.remark(made.advice)),
+                *(f"**Not measured**: {name}. {error}" for name, error in searched.missing.items()),
+            ]
+        },
+        notes=(made.note, *TASK2_NOTES, *notes),
+        published=published().captioned(["4.21"]),
+        values={"task-2-by-topic": pd.concat([_row_of(one.by_topic, year, kind) for year, kind, one in compared])},
+    )
+
+
+def _compare(searched: SearchedYears) -> list[Compared]:
+    """Compare the systems by each kind of judgments: on the topics of each year, and of all years together."""
+    found = {(year.parts.year, kind): year.found(kind) for year in searched.years for kind in year.parts.judged}
+    for kind in dict.fromkeys(kind for _, kind in list(found)):
+        of_kind = {year: one for (year, own), one in found.items() if own == kind}
+        if len(of_kind) > 1:
+            found[POOLED, kind] = pooled(of_kind)
+    return [(year, kind, compare(*one, TASK2_MEASURES)) for (year, kind), one in found.items()]
+
+
+def _differences(compared: Sequence[Compared]) -> pd.DataFrame:
+    """Test each system against the baseline over the topics of all years, by the first measure."""
+    rows = []
+    for year, kind, one in compared:
+        if year == POOLED:
+            own = one.by_topic[one.by_topic["measure"] == str(TASK2_MEASURES[0])].fillna({"value": 0.0})
+            values = own.pivot(index="qid", columns="name", values="value")[own["name"].drop_duplicates()]
+            for name in values.columns[1:]:
+                test = paired_test(values[name].to_numpy(), values[TANGENT].to_numpy(), values.shape[1] - 1)
+                rows.append((kind, name, len(values), round(test.difference, 4), test.p, test.corrected))
+    return pd.DataFrame(rows, columns=["judged", "name", "topics", "difference", "p", "p corrected"])
+
+
+def _weights(searched: SearchedYears) -> pd.DataFrame:
+    """List the weights of systems that have any."""
+    rows = [
+        (name, year.parts.year, part, weight)
+        for year in searched.years
+        for name, weights in year.weights.items()
+        for part, weight in weights.items()
+    ]
+    return pd.DataFrame(rows, columns=["name", "year", "of", "weight"])
+
+
+def _speed(searched: SearchedYears) -> pd.DataFrame:
+    """Time the systems on the topics of each year."""
+    found = {year.parts.year: time_queries(year.pipelines, year.parts.topics) for year in searched.years}
+    for year, speed in found.items():
+        speed.insert(0, "year", year)
+    return pd.concat(found.values(), ignore_index=True)
+
+
+def _row_of(table: pd.DataFrame, year: str, kind: str, topics: int | None = None) -> pd.DataFrame:
+    """Put the year, the kind of judgments and, after the name, the number of topics in front of the measures."""
+    marked = table.copy()
+    if topics is not None:
+        marked.insert(1, "topics", topics)
+    marked.insert(0, "judged", kind)
+    marked.insert(0, "year", year)
+    return marked

@@ -1,1 +1,0 @@
-"""Training on the pairs of sources, and the negatives that are mined for it."""

@@ -1,0 +1,432 @@
+"""The artifacts of a work folder, each made once and then found again, by experiments and studies.
+
+::
+
+    official.formulas                  official trees and visual ids of the collection's formulas
+    graphs.mathamr                     graphs of all posts
+    answers.bm25                       terms of the answers
+    training-pairs.json                how many pairs may be trained on
+    formulas.tangent                   symbol pairs of the formulas of all posts
+    pairs/<file>.mathamr               graphs of a file of pairs
+    texts.sqlite                       vectors of texts, for models with a text encoder
+    topics/<name>/topics.json          topics of a year, its formula topics, or the questions of a split,
+    topics/<name>/qrels.json           and their judgments
+    topics/<name>/graphs.mathamr       graphs of the topics
+    topics/<year>/topics.formulas      official trees of the topics' formulas
+    topics/<year>/floor.csv            measures of random orders
+    model, answers.mathamr, formulas.mathamr    the model of an experiment and its vectors
+    answers/                           other systems of Task 1: what they are made of, and their rankings
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr._version import __version__
+from pyterrier_mathamr.arqmath import (
+    ARQMathCollection,
+    MissingFileError,
+    Qrel,
+    VisualIdDeduplication,
+    known_item_qrels,
+    known_item_topics,
+    read_documents,
+    read_training_pairs,
+    visual_qrels,
+)
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, complete_store, graphs_from_sources
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, index_documents
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
+from pyterrier_mathamr.posts import plain_text, post_from_html
+from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, TangentIndex
+from pyterrier_mathamr.store import StoredArtifact, writer_lock
+
+from .measuring import random_floor
+from .stages import ExperimentError, Stages, write_atomically
+
+RELEVANT = 2
+"""The lowest grade that is relevant."""
+
+KNOWN_ITEM = "known item"
+"""The test questions, which look for their own answers, among the names of sets of topics."""
+TANGENT = "Tangent"
+FORMULA_DEPTH = 10_000
+"""Formulas that are ranked before de-duplication; half of a collection's formulas look like another one."""
+DISTINCT_FORMULAS = 1000
+"""Visually distinct formulas of a ranking, as Task 2 allows."""
+
+Index = TypeVar("Index", bound=StoredArtifact)
+Split = Literal["validation", "test"]
+"""The known-item questions to choose by, and those to report."""
+
+
+def distinct(system: pt.Transformer) -> pt.Transformer:
+    """Rank visually distinct formulas, as the evaluation of Task 2 does."""
+    return system >> VisualIdDeduplication() >> pt.RankCutoff(DISTINCT_FORMULAS)
+
+
+class TopicSet(NamedTuple):
+    """Topics, their judgments and their graphs.
+
+    Attributes:
+        topics: ``qid``, ``query``, ``title``, ``body``; those of Task 2 have ``formula_id`` and ``latex``
+            instead of ``query``.
+        qrels: ``qid``, ``docno``, ``label``.
+        graphs: by qid.
+    """
+
+    topics: pd.DataFrame
+    qrels: pd.DataFrame
+    graphs: GraphStore
+
+
+def require_years(collection: ARQMathCollection, years: Iterable[int | str], task: Literal[1, 2] = 1) -> None:
+    """Refuse years whose topics or judgments the folder lacks, by the names of files."""
+    for year in years:
+        collection.topics(year, task)
+        try:
+            collection.qrels_file(year, task)
+        except MissingFileError:
+            if task == 1:
+                raise
+            collection.qrels_file(year, task, judged="visual")
+
+
+def judged_topics(
+    collection: ARQMathCollection, year: int | str, answers: Container[DocNo]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the topics of Task 1 that have a relevant answer among those that can be found."""
+    graded = [(row.query_id, row.doc_id, row.relevance) for row in collection.qrels(year) if row.doc_id in answers]
+    relevant = {qid for qid, _, label in graded if label >= RELEVANT}
+    topics = [
+        (topic.id, plain_text(post_from_html(topic.body, topic.title)), topic.title, topic.body)
+        for topic in collection.topics(year)
+        if topic.id in relevant
+    ]
+    if not topics:
+        raise _no_topic(collection, year)
+    qrels = pd.DataFrame([row for row in graded if row[0] in relevant], columns=["qid", "docno", "label"])
+    return pd.DataFrame(topics, columns=["qid", "query", "title", "body"], dtype=str), qrels
+
+
+def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFrame:
+    """Read the topics of Task 2: ``qid, title, body, formula_id, latex``, each formula within its question."""
+    rows = [(topic.id, topic.title, topic.body, topic.formula_id, topic.latex) for topic in collection.topics(year, 2)]
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "title", "body", "formula_id", "latex"], dtype=str)
+    return frame
+
+
+def visual_judgments(
+    collection: ARQMathCollection, year: int | str, visual_ids: FormulaStore, found: Container[str]
+) -> dict[str, pd.DataFrame]:
+    """Read the judgments of Task 2, of formula ids and of visual ids, both by visual id."""
+    readers: dict[str, Callable[[], pd.DataFrame]] = {
+        "formula ids": lambda: visual_qrels(_frame(collection.qrels(year, 2)), visual_ids),
+        "visual ids": lambda: _frame(collection.qrels(year, 2, judged="visual")),
+    }
+    judged, missing = {}, []
+    for kind, read in readers.items():
+        try:
+            judged[kind] = read()
+        except MissingFileError as error:
+            missing.append(error)
+    if not judged:
+        raise missing[0]
+    kept = {}
+    for kind, qrels in judged.items():
+        known = qrels[[docno in found for docno in qrels["docno"]]]
+        relevant = known["qid"].isin(known.loc[known["label"] >= RELEVANT, "qid"])
+        if relevant.any():
+            kept[kind] = known[relevant].reset_index(drop=True)
+    if not kept:
+        raise _no_topic(collection, year)
+    return kept
+
+
+def _no_topic(collection: ARQMathCollection, year: int | str) -> ExperimentError:
+    return ExperimentError(
+        f"{collection.path}: no topic of {year} has an answer of grade {RELEVANT} or better among the posts of this "
+        "collection. Choose another year, or a larger part of the release."
+    )
+
+
+def _frame(qrels: Iterable[Qrel]) -> pd.DataFrame:
+    rows = [(row.query_id, row.doc_id, row.relevance) for row in qrels]
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "docno", "label"])
+    return frame
+
+
+class Artifacts:
+    """What the runs on a collection share; each artifact is made on first use."""
+
+    def __init__(
+        self,
+        collection: str | Path,
+        workdir: Path,
+        *,
+        pairs: Sequence[Path] = (),
+        say: Callable[[str], None] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.collection, self.workdir, self.pairs = ARQMathCollection(collection), workdir, tuple(pairs)
+        self.stages, self.say, self.verbose = Stages(workdir, say), say, verbose
+        self.origin = {"collection": str(self.collection.path.resolve()), "version": __version__}
+
+    def prepare(self, years: Sequence[str], task2: Callable[[str], object] | None = None) -> None:
+        """Make everything that runs share; one process at a time."""
+        require_years(self.collection, years)
+        if task2 is not None:
+            require_years(self.collection, years, 2)
+        with writer_lock(self.workdir / "materials", wait=True):
+            self.pair_graphs()
+            self.questions("validation")
+            self.questions("test")
+            for year in years:
+                self.floor(year)
+                if task2 is not None:
+                    task2(year)
+
+    @cached_property
+    def formulas(self) -> FormulaStore:
+        """The official trees and visual ids of the collection's formulas."""
+        tables = self.collection.slt_tables, self.collection.opt_tables
+        return self._trees(self.stages, "formulas", self.workdir / "official.formulas", *tables)
+
+    def topic_formulas(self, year: int | str) -> FormulaStore:
+        """Return the official trees of the formulas in a year's topics."""
+        tables, folder = self.collection.topic_tables(year), self._topics(year)
+        return self._trees(Stages(folder), "topic-formulas", folder / "topics.formulas", tables.slt, tables.opt)
+
+    def _trees(
+        self, stages: Stages, stage: str, path: Path, slt: tuple[Path, ...], opt: tuple[Path, ...]
+    ) -> FormulaStore:
+        settings = {**self.origin, "tables": [file.name for file in (*slt, *opt)]}
+        stages.run(stage, path, settings, lambda: FormulaStore.build(path, slt, opt, verbose=self.verbose, reuse=True))
+        return FormulaStore(path)
+
+    @cached_property
+    def graphs(self) -> GraphStore:
+        """The graphs of all posts."""
+        store, builder = GraphStore(self.workdir / "graphs.mathamr"), GraphBuilder(store=self.formulas)
+        described = f"parser={builder.parser!r}, formulas={builder.formulas!r}"
+        self.stages.run(
+            "graphs",
+            store.path,
+            {**self.origin, "builder": described},
+            lambda: complete_store([self.collection.path], builder, store, verbose=self.verbose),
+        )
+        return store
+
+    def answer_documents(self) -> Iterator[dict[str, str]]:
+        """Read the answers of the collection: ``docno``, ``html``."""
+        return ({"docno": post.id, "html": post.body} for post in self.collection.answers())
+
+    def pair_graphs(self) -> list[GraphStore]:
+        """Return the graphs of each file of pairs."""
+        stores = []
+        for file in self.pairs:
+            name = file.name.partition(".")[0]
+            path = self.workdir / "pairs" / f"{name}.mathamr"
+            path.parent.mkdir(exist_ok=True)
+            self.stages.run(
+                f"pairs-{name}",
+                path,
+                {"file": str(file.resolve()), "bytes": file.stat().st_size},
+                lambda file=file, path=path: graphs_from_sources([file], path, verbose=self.verbose),  # type: ignore[misc]
+            )
+            stores.append(GraphStore(path))
+        return stores
+
+    @cached_property
+    def training_pairs(self) -> int:
+        """How many pairs of the collection may be trained on; counted once, since that reads all posts."""
+        file = self.workdir / "training-pairs.json"
+        if not file.is_file():
+            write_atomically(file, json.dumps({"pairs": len(read_training_pairs(self.collection.path).train)}) + "\n")
+        return int(json.loads(file.read_text(encoding="utf-8"))["pairs"])
+
+    @cached_property
+    def bm25(self) -> BM25Index:
+        """The BM25 index of the answers."""
+        index = BM25Index(self.workdir / "answers.bm25")
+        indexer = index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose)
+        documents = self.answer_documents()
+        settings = {**self.origin, "tokens": STRONG_TOKENS.to_dict()}
+        count = self.collection.count_answers
+        self.stages.run("bm25", index.path, settings, lambda: indexer.index(self.counted(documents, count)))
+        return index
+
+    @cached_property
+    def visual_ids(self) -> frozenset[str]:
+        """The visual ids of the formulas that can be found."""
+        return frozenset(entry["visual_id"] for entry in self.tangent.get_corpus_iter())
+
+    @cached_property
+    def tangent(self) -> TangentIndex:
+        """The index of the symbol pairs of all formulas."""
+        return self.of_formulas("tangent", TangentIndex(self.workdir / "formulas.tangent"))
+
+    def of_formulas(
+        self, stage: str, index: Index, *, settings: Mapping[str, Any] | None = None, **options: Any
+    ) -> Index:
+        """Index the formulas of all posts, or find the index built."""
+        make: Any = index.indexer
+        indexer = make("overwrite", store=self.formulas, resume=True, verbose=self.verbose, **options)
+        documents, count = read_documents(self.collection.path), self.collection.count_posts
+        own = {**self.origin, **(settings or {})}
+        self.stages.run(stage, index.path, own, lambda: indexer.index(self.counted(documents, count)))
+        return index
+
+    def counted(self, documents: Iterator[dict[str, Any]], count: Callable[[], int]) -> Iterable[dict[str, Any]]:
+        """Give documents their number, for a progress bar."""
+        counted: Iterable[dict[str, Any]] = pt.utils.GeneratorLen(documents, count()) if self.verbose else documents
+        return counted
+
+    def text_encoder(self, config: MathAMRConfig, *, cached: bool = True) -> TextEncoder | None:
+        """Return the text encoder of a configuration, with vectors that all runs share; ``None`` if it has none."""
+        if config.text.features == "lookup":
+            return None
+        cache = self.workdir / "texts.sqlite" if cached else None
+        shown = self.verbose and cached  # no bar where single queries are timed
+        return TextEncoder(config.text.text_model, cache=cache, precision="bfloat16", verbose=shown)
+
+    def questions(self, split: Split) -> TopicSet:
+        """Return the questions of a split, and their own answers as judgments."""
+
+        def read() -> tuple[pd.DataFrame, pd.DataFrame]:
+            topics = known_item_topics(self.collection.questions(), split)
+            return topics, known_item_qrels(self.collection.pairs(), split)
+
+        return TopicSet(*self._kept(split, read), self.graphs)
+
+    def topics(self, year: int | str) -> TopicSet:
+        """Return the topics of a year that can be measured on this collection, and their judgments."""
+        kept = self._kept(str(year), lambda: judged_topics(self.collection, year, self.bm25))
+        return TopicSet(*kept, self._topic_graphs(str(year), year, kept[0]))
+
+    def formula_topics(self, year: int | str) -> TopicSet:
+        """Return the formula topics of a year that can be measured on this collection, and their judgments."""
+
+        def read() -> tuple[pd.DataFrame, pd.DataFrame]:
+            judged = visual_judgments(self.collection, year, self.formulas, self.visual_ids)
+            qrels = judged.get("visual ids", next(iter(judged.values())))
+            topics = formula_topics(self.collection, year)
+            return topics[topics["qid"].isin(qrels["qid"])].reset_index(drop=True), qrels
+
+        topics, qrels = self._kept(f"{year}-formulas", read)
+        graphs = self._topic_graphs(f"{year}-formulas", year, topics)
+        return TopicSet(topics.assign(query_formula_id=topics["formula_id"]), qrels, graphs)
+
+    def _topic_graphs(self, name: str, year: int | str, topics: pd.DataFrame) -> GraphStore:
+        store = GraphStore(self._topics(name) / "graphs.mathamr")
+        if not store.built():
+            store.discard()
+            builder = GraphBuilder(store=self.topic_formulas(year), verbose=False)
+            (builder >> store.indexer()).index(topics.to_dict("records"))
+        return store
+
+    def _kept(
+        self, name: str, read: Callable[[], tuple[pd.DataFrame, pd.DataFrame]]
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Read topics and judgments from the work folder; the first time, from the collection."""
+        files = self._topics(name) / "topics.json", self._topics(name) / "qrels.json"
+        if not files[1].is_file():
+            for file, frame in zip(files, read(), strict=True):
+                write_atomically(file, frame.to_json(orient="split", index=False))
+        topics, qrels = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+        if isinstance(topics, list):  # rows as objects, of an earlier release
+            return pd.DataFrame(topics), pd.DataFrame(qrels)
+        return pd.DataFrame(**topics), pd.DataFrame(**qrels)
+
+    def floor(self, year: str) -> pd.DataFrame:
+        """Measure random orders of a year's judged answers: ``qid``, ``measure``, ``value``."""
+        return self.table(year, "floor.csv", lambda: random_floor(self.topics(year).qrels))
+
+    def table(self, topics: str, name: str, compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """Compute a table of topics once: ``topics/<topics>/<name>``."""
+        file = self._topics(topics) / name
+        if not file.is_file():
+            write_atomically(file, compute().to_csv(index=False))
+        return pd.read_csv(file, dtype={"qid": str})
+
+    def _topics(self, name: int | str) -> Path:
+        folder = self.workdir / "topics" / str(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+
+@dataclass(frozen=True, eq=False)
+class ModelArtifacts:
+    """A model and its indexes, in a folder with stages of its own.
+
+    Attributes:
+        shared: the collection's artifacts.
+        stages: of the folder.
+        origin: settings of all stages in addition to the model.
+        verbose: show progress bars.
+    """
+
+    shared: Artifacts
+    stages: Stages
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    verbose: bool = False
+
+    def model(
+        self, settings: Mapping[str, Any], train: Callable[[Path], MathAMR], text: TextEncoder | None = None
+    ) -> MathAMR:
+        """Train a model, or open it if it is trained."""
+        path, checkpoint = self.stages.workdir / "model", self.stages.workdir / "training"
+
+        def build() -> None:
+            shutil.rmtree(path, ignore_errors=True)  # of a run whose record was lost
+            train(checkpoint).save(path)
+            shutil.rmtree(checkpoint)
+
+        self.stages.run("train", path, {**self.origin, **settings}, build, update=_with_todays_options)
+        return MathAMR.from_pretrained(path, text=text)
+
+    def answers(self, model: MathAMR) -> MathAMRIndex:
+        """Encode and index the answers."""
+        index, graphs = MathAMRIndex(self.stages.workdir / "answers.mathamr"), self.shared.graphs
+        docnos = self.shared.bm25.snapshot()
+        self.stages.run(
+            "index",
+            index.path,
+            {**self.origin, "model": model.identity},
+            lambda: index_documents(docnos, graphs, model, index, verbose=self.verbose),
+        )
+        return index
+
+    def formulas(self, model: MathAMR) -> MathAMRFormulaIndex:
+        """Encode all posts and index the vectors of their formulas."""
+        index, graphs = MathAMRFormulaIndex(self.stages.workdir / "formulas.mathamr"), self.shared.graphs
+        visual_ids = self.shared.formulas
+        self.stages.run(
+            "formula-index",
+            index.path,
+            {**self.origin, "model": model.identity},
+            lambda: index_documents(graphs.ids(), graphs, model, index, verbose=self.verbose, visual_ids=visual_ids),
+        )
+        return index
+
+
+def _with_todays_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """Convert a recorded configuration to today's options: drop removed ones, set new ones to their defaults."""
+    if "config" not in settings:
+        return settings
+    try:
+        return {**settings, "config": json.loads(MathAMRConfig.from_dict(settings["config"]).to_json())}
+    except ConfigError:  # a removed option had another value than its default
+        return settings

@@ -1,0 +1,189 @@
+"""``python -m studies``: run a study, compare all systems, or measure them on topics that chose nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyterrier_mathamr.cli.experiment import names_of
+from pyterrier_mathamr.cli.group import MathAMRGroup
+from pyterrier_mathamr.cli.options import (
+    FILE,
+    FOLDER,
+    NEW,
+    cluster_of,
+    config_of,
+    config_options,
+    quiet_option,
+    ray_options,
+    values_of,
+)
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+class _Studies(MathAMRGroup):
+    """Knows a command for each study."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Return the command of a name; what has a slash is a study."""
+        if "/" not in name:
+            return super().get_command(context, name)
+        return click.Command(name, callback=lambda **options: _run(name, **options), params=study.params)
+
+
+def _list(context: click.Context, _: click.Parameter, listed: bool) -> None:
+    """List the studies: name, what is varied, what is compared."""
+    from .registry import STUDIES
+
+    if listed:
+        for one in STUDIES.values():
+            click.echo(f"{one.name:<26} {one.title}: {'; '.join(one.compared)}")
+        context.exit()
+
+
+@click.group(cls=_Studies, context_settings=_SETTINGS)
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Show the studies.")
+def main() -> None:
+    """The research behind the figures of docs/: `python -m studies STUDY FOLDER`, or one of these commands."""
+
+
+def _common(command: Any) -> Any:
+    """Add what all commands on an ARQMath folder have."""
+    for option in (
+        quiet_option,
+        click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True),
+        click.option("--years", default="2020,2022", show_default=True, help="Whose topics and judgments."),
+        click.argument("folder", type=FOLDER),
+    ):
+        command = option(command)
+    return command
+
+
+def _model(command: Any) -> Any:
+    """Add the options of a single model."""
+    for option in (
+        config_options,
+        click.option("--model", help="Name or folder of a trained model; one is trained otherwise."),
+        click.option("--preset", default="auto", show_default=True, help="How the model is trained."),
+        click.option("--systems", help="all, or names joined by commas (by ; where a name has one)."),
+    ):
+        command = option(command)
+    return command
+
+
+def _made_by(options: dict[str, Any]) -> dict[str, Any]:
+    """Translate the options of a single model into arguments."""
+    file, changes = options.pop("file"), options.pop("changes")
+    return {
+        "systems": names_of(options.pop("systems")),
+        "model": options.pop("model"),
+        "preset": options.pop("preset"),
+        "config": config_of(file, changes) if file else None,
+        "changes": None if file else values_of(changes),
+        "verbose": not options.pop("quiet"),
+    }
+
+
+@click.command()
+@_common
+@click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that are trained on.")
+@click.option("--seeds", help="Such as 42,43,44; by default those of the preset or the study.")
+@click.option("--preset", default="auto", show_default=True, help="full (as published) or mini; auto counts pairs.")
+@click.option("--workers", type=click.IntRange(1), help="Runs at a time, by default one.")
+@click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of all conditions.")
+@ray_options
+def study(**_: Any) -> None:
+    """Run a study on FOLDER."""
+
+
+def _run(name: str, folder: Path, years: str, seeds: str | None, quiet: bool, **options: Any) -> None:
+    from .registry import find_study, run_study
+
+    workers = options.pop("workers")
+    cluster = cluster_of(options.pop("ray"), options.pop("ray_workers"), workers)
+    if (cluster or workers) and find_study(name).kind != "models":
+        raise click.UsageError("--workers and --ray are for studies that train models of Task 1, such as paper/4.6.")
+    report = run_study(
+        name,
+        folder,
+        options.pop("workdir"),
+        years=years.split(","),
+        seeds=_numbers(seeds),
+        changes=values_of(options.pop("changes")),
+        workers=workers or 1,
+        executor=cluster,
+        verbose=not quiet,
+        **options,
+    )
+    click.echo(report.to_markdown())
+
+
+@main.command("task-1")
+@_common
+@_model
+def task_1(folder: Path, years: str, workdir: Path, **options: Any) -> None:
+    """Compare all systems of Task 1."""
+    from pyterrier_mathamr.experiments import run_arqmath
+
+    from .answers.catalogue import task1_systems
+
+    chosen = _made_by(options)
+    chosen["systems"] = task1_systems(chosen["systems"])
+    click.echo(run_arqmath(folder, years, workdir, **chosen).to_markdown())
+
+
+@main.command("task-2")
+@_common
+@_model
+@click.option("--known-items", is_flag=True, help="Also search altered formulas of the collection.")
+def task_2(folder: Path, years: str, workdir: Path, known_items: bool, **options: Any) -> None:
+    """Compare all systems of Task 2; --systems also takes variants."""
+    from .formulas.systems import compare_formulas
+
+    report = compare_formulas(folder, years, workdir, known_items=known_items, **_made_by(options))
+    click.echo(report.to_markdown())
+
+
+@main.command()
+@_common
+@_model
+@click.option("--seeds", default="42", show_default=True, help="Of what is trained; one is chosen of several.")
+def crossed(folder: Path, years: str, workdir: Path, seeds: str, **options: Any) -> None:
+    """Measure systems with settings that were chosen on other topics; --systems also takes fusions, A+B."""
+    from .protocol.protocol_run import run_protocol
+
+    chosen = _made_by(options)
+    report = run_protocol(folder, workdir, years=years, seeds=_numbers(seeds) or (), **chosen)
+    click.echo(report.to_markdown())
+
+
+@main.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
+@click.option("--collection", type=FOLDER, help="An ARQMath folder whose pairs are trained on, too.")
+@click.option("--pairs", multiple=True, type=FILE, help="Further files of pairs.")
+@click.option("--model", help="Name or folder of a trained model; one is trained for each file otherwise.")
+@click.option("--preset", default="auto", show_default=True)
+@click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model.")
+@quiet_option
+def domains(folder: Path, pairs: tuple[Path, ...], changes: tuple[str, ...], quiet: bool, **options: Any) -> None:
+    """Measure a model on the files of pairs in FOLDER, each left out of training in turn."""
+    from .protocol.domains import run_domains
+
+    files = [*sorted(folder.glob("*.jsonl")), *sorted(folder.glob("*.jsonl.gz")), *pairs]
+    report = run_domains(files, changes=values_of(changes), verbose=not quiet, **options)
+    click.echo(report.to_markdown())
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    try:
+        return [int(number) for number in text.split(",")] if text else None
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no list of numbers such as 42,43", param_hint="--seeds") from error
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m studies")

@@ -1,0 +1,552 @@
+"""The study ``answers/two-step``: questions first, then their answers.
+
+::
+
+    Recipe ──▶ QQSim and QASim, trained once for each seed ◀── texts, links, judgments
+                 ├──▶ similar questions, and their answers
+                 └──▶ systems: rankings of answers        of judged candidates, as the measures see them
+
+Nothing that the models are trained on has a question of the test part, and no topic but those of the other years.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import with_objects
+from pyterrier_mathamr._common.records import write_json
+from pyterrier_mathamr.amr import get_parser
+from pyterrier_mathamr.arqmath import Link, known_item_split, read_training_pairs
+from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
+from pyterrier_mathamr.fusion import ConvexFusion, ModifiedRRF
+from pyterrier_mathamr.graph import build_graphs
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index
+from pyterrier_mathamr.store import replace_file, writing
+from pyterrier_mathamr.systems import MathSEScore, RankingSVM, TangentAnswers, TimesQQ, TwoStepFeatures
+from pyterrier_mathamr.systems.two_step import FitOptions, linearise
+from pyterrier_mathamr.systems.two_step.qasim import TARGETS, QASim
+from pyterrier_mathamr.systems.two_step.qqsim import QQSim
+from pyterrier_mathamr.systems.two_step.texts import Form, View
+from studies.answers.rows import BM25_ROW, SINGLE_ROW
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How the models of the study are trained.
+
+    Attributes:
+        questions: what QQSim starts from.
+        answers: what QASim starts from.
+        links: of QQSim on duplicate and related questions.
+        duplicates: of QQSim on duplicates alone, after that.
+        parts: of the models of bodies, and of linearised titles, after that.
+        pairs: of QASim on questions and their own answers, before judgments.
+        judgments: of QASim on judgments.
+        c: of the ranking SVM.
+    """
+
+    questions: str
+    answers: str
+    links: FitOptions
+    duplicates: FitOptions
+    parts: FitOptions
+    pairs: FitOptions
+    judgments: FitOptions
+    c: float = 0.01
+
+
+_MINI = FitOptions(epochs=1, batch_size=32, learning_rate=5e-5, layers=2)
+_FULL = FitOptions(epochs=20)
+
+RECIPES: Mapping[str, Recipe] = {
+    "mini": Recipe(
+        questions="all-MiniLM-L6-v2",
+        answers="all-MiniLM-L6-v2",
+        links=_MINI,
+        duplicates=_MINI,
+        parts=_MINI,
+        pairs=_MINI,
+        judgments=replace(_MINI, epochs=4),
+    ),
+    "full": Recipe(
+        questions="hf:sentence-transformers/distilbert-base-nli-stsb-quora-ranking",
+        answers="hf:cross-encoder/ms-marco-TinyBERT-L-6",
+        links=_FULL,
+        duplicates=_FULL,
+        parts=_FULL,
+        pairs=replace(_FULL, epochs=1),
+        judgments=replace(_FULL, epochs=50),
+    ),
+}
+
+_OPTIONS = {"epochs", "batch_size", "learning_rate", "layers"}
+
+
+def recipe_of(preset: str, changes: Mapping[str, Any], seed: int) -> Recipe:
+    """Return the recipe of a preset, with the options that were set by hand in all of its trainings."""
+    if unknown := [name for name in changes if name not in _OPTIONS]:
+        raise ConfigError("set", unknown[0], " or ".join(sorted(_OPTIONS)))
+    recipe = RECIPES[preset]
+    names = ("links", "duplicates", "parts", "pairs", "judgments")
+    return replace(recipe, **{name: replace(getattr(recipe, name), **changes, seed=seed) for name in names})
+
+
+_BATCH = 64
+
+
+class QuestionTexts(NamedTuple):
+    """The texts of a question, empty where the collection lacks them; formulas as LaTeX between dollars."""
+
+    title: str
+    body: str
+
+    @property
+    def whole(self) -> str:
+        """Title and body."""
+        return "\n".join(filter(None, self))
+
+    def part(self, view: View) -> str:
+        """Return what a model of a view reads; the model cuts bodies."""
+        return self.title if view == "title" else self.whole if view == "whole" else self.body
+
+
+class LinkedTexts(NamedTuple):
+    """Two linked questions.
+
+    Attributes:
+        kind: ``duplicate`` or ``related``.
+        held_out: a question of the validation part is among them: to choose by, not to train on.
+        names: of both questions.
+        left: the texts of one.
+        right: those of the other.
+    """
+
+    kind: str
+    held_out: bool
+    names: tuple[str, str]
+    left: QuestionTexts
+    right: QuestionTexts
+
+
+class Judged(NamedTuple):
+    """A topic, an answer, and what is learned of its grade."""
+
+    topic: str
+    answer: str
+    target: float
+
+
+def question_texts(parts: AnswerParts) -> dict[str, QuestionTexts]:
+    """Read the questions of the collection."""
+
+    def read() -> dict[str, QuestionTexts]:
+        return {
+            post.id: QuestionTexts(plain_text(post_from_html(post.title)), plain_text(post_from_html(post.body)))
+            for post in parts.shared.collection.questions()
+        }
+
+    return parts.once("question texts", read)
+
+
+def topic_frame(parts: AnswerParts, year: str) -> pd.DataFrame:
+    """Read all topics of a year: ``qid``, ``query``, ``title``, ``body`` and ``tags``."""
+    topics = list(parts.shared.collection.topics(year))
+    columns = {
+        "qid": [topic.id for topic in topics],
+        "query": [plain_text(post_from_any(topic.body, topic.title)) for topic in topics],
+        "title": [topic.title for topic in topics],
+        "body": [topic.body for topic in topics],
+        "tags": [" ".join(topic.tags) for topic in topics],
+    }
+    return pd.DataFrame(columns)
+
+
+def link_name(number: int) -> str:
+    """Name the question that a link leads to, where the collection has its title alone."""
+    return f"link {number}"
+
+
+def linked_texts(parts: AnswerParts) -> list[LinkedTexts]:
+    """Read the links between questions, without those of a question of the test part."""
+
+    def read() -> list[LinkedTexts]:
+        known, found = question_texts(parts), []
+        for number, link in enumerate(parts.shared.collection.links()):
+            splits = {known_item_split(link.question_id), known_item_split(link.related_id)}
+            if link.question_id in known and link.question_id != link.related_id and "test" not in splits:
+                name, right = _target(number, link, known)
+                left = known[link.question_id]
+                held_out = "validation" in splits
+                found.append(LinkedTexts(link.kind, held_out, (link.question_id, name), left, right))
+        return found
+
+    return parts.once("linked texts", read)
+
+
+def _target(number: int, link: Link, known: dict[str, QuestionTexts]) -> tuple[str, QuestionTexts]:
+    if link.related_id in known:
+        return link.related_id, known[link.related_id]
+    return link_name(number), QuestionTexts(link.title, "")
+
+
+def judged(parts: AnswerParts, year: str) -> list[Judged]:
+    """Read the judgments of a year whose answers are in the collection."""
+    answers = parts.shared.bm25
+    return [
+        Judged(row.query_id, row.doc_id, TARGETS[min(row.relevance, 3)])
+        for row in parts.shared.collection.qrels(year)
+        if row.doc_id in answers
+    ]
+
+
+def answer_texts(parts: AnswerParts) -> dict[str, str]:
+    """Read the answers of the collection."""
+    return parts.once(
+        "answer texts, plain",
+        lambda: {post.id: plain_text(post_from_html(post.body)) for post in parts.shared.collection.answers()},
+    )
+
+
+def linearised(parts: AnswerParts) -> dict[str, str]:
+    """Return linearised graphs: of titles as ``title ID``, of bodies as ``body ID``, ID of a post, topic or link."""
+
+    def build(path: Path) -> None:
+        found: dict[str, str] = {}
+        waiting: list[tuple[str, MathPost]] = []
+        for named in _posts(parts):
+            waiting.append(named)
+            if len(waiting) == _BATCH:
+                found |= _linearised(waiting, parts)
+                waiting = []
+        found |= _linearised(waiting, parts)
+        with writing(path):
+            replace_file(path, gzip.compress(json.dumps(found).encode(), compresslevel=1, mtime=0))
+
+    path = parts.stage("linearised", build, parser="dependency", years=list(parts.years))
+    read: dict[str, str] = parts.once("linearised", lambda: json.loads(gzip.decompress(path.read_bytes())))
+    return read
+
+
+def _linearised(named: list[tuple[str, MathPost]], parts: AnswerParts) -> dict[str, str]:
+    names, posts = [name for name, _ in named], [post for _, post in named]
+    graphs = build_graphs(names, posts, get_parser("dependency"), "opt", parts.shared.formulas)
+    return {name: "" if graph.is_empty else linearise(graph) for name, graph in zip(names, graphs, strict=True)}
+
+
+def _posts(parts: AnswerParts) -> Iterator[tuple[str, MathPost]]:
+    collection = parts.shared.collection
+    known = set()
+    for question in collection.questions():
+        known.add(question.id)
+        yield f"title {question.id}", post_from_html(question.title)
+        yield f"body {question.id}", post_from_html(question.body)
+    for answer in collection.answers():
+        yield f"body {answer.id}", post_from_html(answer.body)
+    for number, link in enumerate(collection.links()):
+        if link.related_id not in known and known_item_split(link.related_id) != "test":
+            yield f"title {link_name(number)}", post_from_any(link.title)
+    for year in parts.years:
+        for topic in collection.topics(year):
+            yield f"title {topic.id}", post_from_any(topic.title)
+            yield f"body {topic.id}", post_from_any(topic.body)
+
+
+_FITS = 1.0
+
+
+def recipe(parts: AnswerParts) -> Recipe:
+    """Return the recipe of the study."""
+    return recipe_of(parts.preset, parts.changes, max(parts.seed, 0))
+
+
+def question_model(parts: AnswerParts, view: View, form: Form = "raw") -> QQSim:
+    """Return the model of a part of questions, trained on all links, then on duplicates."""
+    return parts.once(
+        ("QQSim", view, form, parts.seed), lambda: QQSim.from_pretrained(_question_path(parts, view, form))
+    )
+
+
+def _question_path(parts: AnswerParts, view: View, form: Form) -> Path:
+    plan = recipe(parts)
+    if form == "mathamr":
+        start = _question_path(parts, "title", "raw")
+        return _trained(parts, "qqsim-mathamr", start, "title", "mathamr", plan.parts, duplicates=True)
+    first = _trained(parts, "qqsim-links", plan.questions, "title", "raw", plan.links, duplicates=False)
+    if view == "title":
+        return _trained(parts, "qqsim-title", first, "title", "raw", plan.duplicates, duplicates=True)
+    return _trained(parts, f"qqsim-{view}", first, view, "raw", plan.parts, duplicates=False)
+
+
+def _trained(
+    parts: AnswerParts, name: str, start: str | Path, view: View, form: Form, options: FitOptions, *, duplicates: bool
+) -> Path:
+    def build(path: Path) -> None:
+        links = [link for link in linked_texts(parts) if link.kind == "duplicate" or not duplicates]
+        model = QQSim.new(start, view, form, device=parts.device)
+        pairs = {
+            held_out: [_pair(parts, link, view, form) for link in links if link.held_out == held_out]
+            for held_out in (False, True)
+        }
+        model.fit(pairs[False], options, validation=pairs[True], verbose=parts.shared.verbose)
+        model.save(path)
+
+    return parts.stage(name, build, trained=True, options=asdict(options))
+
+
+def _pair(parts: AnswerParts, link: LinkedTexts, view: View, form: Form) -> tuple[str, str]:
+    if form == "mathamr":
+        texts = linearised(parts)
+        left, right = (texts.get(f"title {name}", "") for name in link.names)
+        return left, right
+    return link.left.part(view), link.right.part(view)
+
+
+def answer_model(parts: AnswerParts, form: Form = "raw", *, permuted: bool = False) -> QASim:
+    """Return the model of question and answer for the topics of ``parts``, trained on the judgments of other years."""
+    key = ("QASim", form, permuted, parts.of, parts.seed)
+    return parts.once(key, lambda: QASim.from_pretrained(answer_model_path(parts, form, permuted=permuted)))
+
+
+def answer_model_path(parts: AnswerParts, form: Form = "raw", *, permuted: bool = False) -> Path:
+    """Train :func:`answer_model`, and return where it is kept."""
+    plan, start = recipe(parts), _pair_model(parts)
+
+    def build(path: Path) -> None:
+        model = QASim.new(start, "cross", form, device=parts.device)
+        examples = judged_examples(parts, form)
+        if permuted:
+            order = np.random.default_rng(parts.seed).permutation(len(examples))
+            targets = [examples[i][2] for i in order.tolist()]
+            examples = [
+                (question, answer, target) for (question, answer, _), target in zip(examples, targets, strict=True)
+            ]
+        history = model.fit(examples, plan.judgments, verbose=parts.shared.verbose)
+        model.save(path)
+        _write_history(path, history)
+
+    settings: dict[str, Any] = {"trained on": list(parts.other_years), "form": form, "permuted": permuted}
+    return parts.stage("qasim", build, trained=True, options=asdict(plan.judgments), **settings)
+
+
+def judged_examples(parts: AnswerParts, form: Form = "raw") -> list[tuple[str, str, float]]:
+    """Read questions, answers and targets of the other years' judgments."""
+    found: list[tuple[str, str, float]] = []
+    for year in parts.other_years:
+        if form == "mathamr":
+            texts = linearised(parts)
+            found += [
+                (texts[f"body {qid}"], texts[f"body {docno}"], target) for qid, docno, target in judged(parts, year)
+            ]
+        else:
+            asked = topic_frame(parts, year).set_index("qid")["query"]
+            answers = answer_texts(parts)
+            found += [(asked[qid], answers[docno], target) for qid, docno, target in judged(parts, year)]
+    return found
+
+
+def _pair_model(parts: AnswerParts) -> Path:
+    """Train the model that judgments start from: on questions with their own answers and with random ones."""
+    parts = parts.at(seed=0)
+    plan = recipe(parts)
+
+    def build(path: Path) -> None:
+        questions, answers = question_texts(parts), answer_texts(parts)
+        pairs = read_training_pairs(parts.shared.collection.path).train
+        names = [answer for _, answer in pairs]
+        drawn = np.random.default_rng(plan.pairs.seed).permutation(len(names)).tolist()
+        examples = [(questions[question].whole, answers[answer], _FITS) for question, answer in pairs]
+        own = set(pairs)
+        examples += [
+            (questions[question].whole, answers[names[i]], 0.0)
+            for (question, _), i in zip(pairs, drawn, strict=True)
+            if (question, names[i]) not in own
+        ]
+        model = QASim.new(plan.answers, seed=plan.pairs.seed, device=parts.device)
+        model.fit(examples, plan.pairs, folds=None, verbose=parts.shared.verbose)
+        model.save(path)
+
+    return parts.stage("qasim-pairs", build, trained=True, options=asdict(plan.pairs), model=plan.answers)
+
+
+def _write_history(path: Path, history: Sequence[Any]) -> None:
+    write_json(path / "history.json", [epoch._asdict() for epoch in history])
+
+
+RAW: tuple[View, ...] = ("title", "head", "tail")
+
+
+def candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
+    """Return the answers of similar questions, with ``qq_score``; topics get their tags."""
+    views: tuple[View, ...] = RAW if form == "raw" else ("title",)
+    systems = [question_search(parts, question_model(parts, view, form)) for view in views]
+    questions = ModifiedRRF(systems, num_results=DEPTH) if len(systems) > 1 else systems[0]
+    return _with_tags(parts) >> questions >> parts.threads.answers()
+
+
+def judged_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
+    """Return the candidates that are judged for their topic."""
+    year = parts.of
+    judged = {(row.query_id, row.doc_id) for row in parts.shared.collection.qrels(year)}
+
+    def keep(ranking: pd.DataFrame) -> pd.DataFrame:
+        kept = [pair in judged for pair in zip(ranking["qid"], ranking["docno"], strict=True)]
+        rows: pd.DataFrame = ranking[kept].reset_index(drop=True)
+        return rows.assign(rank=rows.groupby("qid").cumcount())
+
+    return candidates(parts, form) >> pt.apply.generic(keep)
+
+
+def question_search(parts: AnswerParts, model: QQSim) -> pt.Transformer:
+    """Return a search for questions by one vector each."""
+    graphs = linearised(parts) if model.form == "mathamr" else {}
+
+    def add(topics: pd.DataFrame) -> pd.DataFrame:
+        texts = [
+            graphs.get(f"title {row['qid']}", "") if graphs else model.text(row) for row in topics.to_dict("records")
+        ]
+        rows = model.encode(texts)
+        return with_objects(topics, query_embs=[row[None][: int(np.any(row))] for row in rows])
+
+    return pt.apply.generic(add) >> question_index(parts, model, graphs).single_vector(num_results=DEPTH)
+
+
+def question_index(parts: AnswerParts, model: QQSim, graphs: Mapping[str, str]) -> MathAMRIndex:
+    """Index the questions of the collection by the vector of a model."""
+
+    def build(path: Path) -> None:
+        questions = question_texts(parts)
+        names = list(questions)
+        rows = model.encode(
+            [graphs.get(f"title {name}", "") if graphs else questions[name].part(model.view) for name in names]
+        )
+        documents = ({"docno": name, "doc_embs": row[None]} for name, row in zip(names, rows, strict=True))
+        MathAMRIndex(path).indexer("overwrite").index(documents)
+
+    return MathAMRIndex(parts.stage("qqsim-index", build, model=model.identity()))
+
+
+def _with_tags(parts: AnswerParts) -> pt.Transformer:
+    """Add the tags of topics."""
+    tags: dict[str, str]
+    if parts.known:
+        tags = {post.id: " ".join(post.tags) for post in parts.shared.collection.questions()}
+    else:
+        topics = topic_frame(parts, parts.of)
+        tags = dict(zip(topics["qid"], topics["tags"], strict=True))
+    return pt.apply.tags(lambda row: tags.get(row["qid"], ""))
+
+
+def _qqsim(parts: AnswerParts) -> pt.Transformer:
+    return candidates(parts)
+
+
+def _math_se(parts: AnswerParts) -> pt.Transformer:
+    return judged_candidates(parts) >> MathSEScore(parts.threads)
+
+
+def _qasim(form: Form) -> Callable[[AnswerParts], pt.Transformer]:
+    def make(parts: AnswerParts) -> pt.Transformer:
+        return judged_candidates(parts, form) >> qasim_scorer(parts, form) >> TimesQQ()
+
+    return make
+
+
+def qasim_scorer(parts: AnswerParts, form: Form, model_of: AnswerParts | None = None) -> pt.Transformer:
+    """Return the scorer by QASim, whose texts are read from the collection."""
+    model = answer_model(model_of or parts, form)
+    topics = topic_frame(parts, parts.of)
+    if form == "mathamr":
+        graphs = linearised(parts)
+        questions = {qid: graphs[f"body {qid}"] for qid in topics["qid"]}
+        texts = {docno: graphs[f"body {docno}"] for docno in answer_texts(parts)}
+    else:
+        questions, texts = dict(zip(topics["qid"], topics["query"], strict=True)), answer_texts(parts)
+
+    def score(ranking: pd.DataFrame) -> pd.DataFrame:
+        pairs = [(questions[qid], texts[docno]) for qid, docno in zip(ranking["qid"], ranking["docno"], strict=True)]
+        return ranking.assign(score=model.scores(pairs))
+
+    return pt.apply.generic(score)
+
+
+def ranking_svm(parts: AnswerParts) -> RankingSVM:
+    """Fit the ranking SVM on the judged candidates of the other years, by the QASim that was trained on them, too."""
+
+    def fit() -> RankingSVM:
+        rankings, qrels = [], []
+        for year in parts.other_years:
+            own = parts.at(of=year)
+            topics = topic_frame(own, year).drop(columns="tags")
+            rankings.append((judged_candidates(own) >> _features(own, parts))(topics))
+            rows = [(row.query_id, row.doc_id, row.relevance) for row in parts.shared.collection.qrels(year)]
+            qrels.append(pd.DataFrame(rows, columns=["qid", "docno", "label"]))
+        svm = RankingSVM(C=recipe(parts).c, names=TwoStepFeatures.names)
+        return svm.fit_ranking(pd.concat(rankings), pd.concat(qrels))
+
+    return parts.once(("SVM-rank", parts.of, parts.seed), fit)
+
+
+def _features(parts: AnswerParts, model_of: AnswerParts) -> TwoStepFeatures:
+    return TwoStepFeatures(parts.threads, qasim_scorer(parts, "raw", model_of))
+
+
+def _svm(parts: AnswerParts) -> pt.Transformer:
+    learned = pt.ltr.apply_learned_model(ranking_svm(parts), form="ltr")
+    return judged_candidates(parts) >> _features(parts, parts) >> learned
+
+
+def _rrf(parts: AnswerParts) -> pt.Transformer:
+    return ModifiedRRF([parts.ranking(MATH_SE), parts.ranking(QASIM)])
+
+
+def _classic_rrf(parts: AnswerParts) -> pt.Transformer:
+    return ModifiedRRF([parts.ranking(MATH_SE), parts.ranking(QASIM)], classic=True)
+
+
+def _amr_svm(parts: AnswerParts) -> pt.Transformer:
+    return ModifiedRRF([parts.ranking(SVM), parts.ranking(AMR)], normalise="min-max")
+
+
+def _tf_idf(parts: AnswerParts) -> pt.Transformer:
+    def build(path: Path) -> None:
+        answers = parts.shared.answer_documents()
+        BM25Index(path).indexer("overwrite", tokens=PLAIN_TOKENS).index(answers)
+
+    return BM25Index(parts.stage("plain-tokens", build)).retriever(DEPTH, weighting="tf-idf")
+
+
+def _tangent(parts: AnswerParts) -> pt.Transformer:
+    return TangentAnswers(parts.shared.tangent, parts.threads, DEPTH, store=parts.topic_trees())
+
+
+def _tf_idf_tangent(parts: AnswerParts) -> pt.Transformer:
+    return ConvexFusion(parts.ranking(TF_IDF), parts.ranking(TANGENT), alpha=0.5, num_results=DEPTH)
+
+
+QQSIM = AnswerSystem("QQSim", _qqsim, (SINGLE_ROW.name,), trained=True, known=False)
+_OF_JUDGED = partial(AnswerSystem, trained=True, known=False, linked=False)
+MATH_SE = _OF_JUDGED("MathSE", _math_se)
+QASIM = _OF_JUDGED("QASim · QQSim", _qasim("raw"), ("MathSE", "QQSim"), fitted=True)
+RRF = _OF_JUDGED("RRF of MathSE and QASim", _rrf, (MATH_SE.name, QASIM.name), fitted=True)
+CLASSIC = _OF_JUDGED("the same, classic RRF", _classic_rrf, (RRF.name,), fitted=True)
+SVM = _OF_JUDGED("SVM-rank", _svm, (QASIM.name,), fitted=True)
+AMR = _OF_JUDGED("QASim · QQSim of MathAMR", _qasim("mathamr"), (QASIM.name,), fitted=True)
+AMR_SVM = _OF_JUDGED("RRF of MathAMR and SVM-rank", _amr_svm, (SVM.name,), fitted=True)
+TF_IDF = AnswerSystem("TF-IDF", _tf_idf, (BM25_ROW.name,))
+TANGENT = AnswerSystem("Tangent", _tangent)
+TF_IDF_TANGENT = AnswerSystem("TF-IDF and Tangent", _tf_idf_tangent, (TF_IDF.name,))
+
+ROWS = (TF_IDF, TANGENT, TF_IDF_TANGENT, QQSIM, MATH_SE, QASIM, RRF, CLASSIC, SVM, AMR, AMR_SVM)

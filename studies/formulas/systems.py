@@ -1,0 +1,286 @@
+"""The systems that Task 2 compares, by the names that tables and ``--systems`` have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr.experiments.measuring import Pipeline, joined
+from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.stages import ExperimentError
+from pyterrier_mathamr.experiments.systems import ALL, System, Weights
+from pyterrier_mathamr.experiments.task2 import (
+    FORMULA_SYSTEMS,
+    MATHAMR,
+    FormulaParts,
+    FormulaSystem,
+    SearchedYears,
+    fused,
+    run_task2,
+)
+from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, TANGENT, distinct
+from pyterrier_mathamr.systems import FormulaFeatures, PairwiseRanker, TangentS
+from pyterrier_mathamr.systems.edit_distance import Combine, CostNames
+from pyterrier_mathamr.systems.in_out import Combine as Together
+from pyterrier_mathamr.systems.in_out import Scale
+
+from .indexes import approach0, cft, formula_trees, wide_tangent
+from .indexes import in_out as in_out_index
+from .known_items import with_known_formulas
+
+TANGENT_S, LTR, APPROACH0, IN_OUT, FUSED = "Tangent-S", "LtR", "Approach Zero", "In+Out", "Fused"
+CANDIDATES = 2000
+DISTANCE = f"{TANGENT} % {CANDIDATES} >> edit distance"
+NOTES = (
+    "`Fused` sums the standard scores of its systems, with weights that were fitted on the judgments of the other "
+    "years. A formula that a system does not find has this system's lowest score.",
+    "`Tangent-S` aligns both trees of the candidates of Tangent; its weights were fitted by its authors on NTCIR-12. "
+    f"`edit distance` ranks the first {CANDIDATES:,} formulas of Tangent anew by a weighted sum of tree similarities, "
+    "with costs that were chosen on the topics of 2020.",
+)
+_WEIGHTS = ("constant", *(f"{tree} {of}" for tree in ("slt", "opt") for of in ("MSS", "precision", "exact recall")))
+
+
+def edit_distance(parts: FormulaParts, combine: Combine = "weighted", costs: CostNames = "swapped") -> Pipeline:
+    """Rank candidates by pairs of symbols anew by the edit distance of their trees."""
+    reranker = formula_trees(parts.shared).edit_distance(combine=combine, costs=costs, store=parts.trees)
+    return Pipeline(distinct(parts.shared.tangent.retriever(CANDIDATES, store=parts.trees) >> reranker))
+
+
+def _wide_tangent(parts: FormulaParts) -> Pipeline:
+    """Rank by pairs of symbols."""
+    return Pipeline(distinct(wide_tangent(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
+
+
+def _system(parts: FormulaParts, complete: bool) -> TangentS:
+    """Align the trees of candidates."""
+    trees, store = formula_trees(parts.shared), parts.trees
+    return TangentS(wide_tangent(parts.shared), trees, num_results=FORMULA_DEPTH, complete=complete, store=store)
+
+
+def _wide_tangent_s(parts: FormulaParts, complete: bool) -> Pipeline:
+    """Align the trees of candidates, and weigh their scores as the authors do or as was fitted."""
+    system = _system(parts, complete)
+    if parts.weights:
+        system.weights = tuple(parts.weights[name] for name in _WEIGHTS)
+    return Pipeline(distinct(system))
+
+
+def _fitted(years: Sequence[FormulaParts], complete: bool) -> Weights:
+    """Fit the weights by least squares on each year, and take their mean."""
+    found = []
+    for parts in years:
+        system = _system(parts, complete)
+        system.fit(parts.topics, parts.qrels)
+        found.append(system.weights)
+    return dict(zip(_WEIGHTS, np.mean(found, axis=0).tolist(), strict=True))
+
+
+def in_out(parts: FormulaParts, combine: Together = "max", scale: Scale = "sum") -> Pipeline:
+    """Rank by the nodes of the formula's graphs."""
+    system = in_out_index(parts.shared).retriever(FORMULA_DEPTH, combine=combine, scale=scale, store=parts.trees)
+    return Pipeline(distinct(system))
+
+
+def _in_out_rows() -> dict[str, FormulaSystem]:
+    ways: tuple[tuple[Together, Scale], ...] = (
+        ("max", "mean"),
+        ("avg", "sum"),
+        ("avg", "mean"),
+        ("f1", "sum"),
+        ("rrf", "sum"),
+    )
+    names = (f"In+Out ({combine}{'; mean' * (scale == 'mean')})" for combine, scale in ways)
+    made = (partial(in_out, combine=combine, scale=scale) for combine, scale in ways)
+    return {name: System(name, make) for name, make in zip(names, made, strict=True)}
+
+
+def _tangent_s_rows() -> dict[str, FormulaSystem]:
+    rows = {}
+    for complete, fitted in product((False, True), (False, True)):
+        name = "; ".join(["window 4", *["complete"] * complete, *["fitted"] * fitted])
+        make, fit = partial(_wide_tangent_s, complete=complete), partial(_fitted, complete=complete)
+        rows[f"Tangent-S ({name})"] = System(f"Tangent-S ({name})", make, fit=fit if fitted else None)
+    return rows
+
+
+def _edit_distance_rows() -> dict[str, FormulaSystem]:
+    combinations: tuple[Combine, ...] = get_args(Combine)
+    of_costs: tuple[CostNames, ...] = get_args(CostNames)
+    rows = {}
+    for combine, costs in product(combinations, of_costs):
+        if (combine, costs) != ("weighted", "swapped"):  # has a row of its own
+            name = f"{DISTANCE} ({combine}; {costs})"
+            rows[name] = System(name, partial(edit_distance, combine=combine, costs=costs))
+    return rows
+
+
+VARIANTS: Mapping[str, FormulaSystem] = MappingProxyType(
+    {
+        f"{TANGENT} (window 4)": System(f"{TANGENT} (window 4)", _wide_tangent),
+        **_tangent_s_rows(),
+        **_edit_distance_rows(),
+        **_in_out_rows(),
+    }
+)
+"""How each is made. ``fitted`` are weights of the other years."""
+
+
+LTR_C = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""C of the pairwise ranker, chosen by five folds of the topics it is fitted on."""
+
+
+def aligned(parts: FormulaParts) -> TangentS:
+    """Align both trees of candidates by pairs of symbols."""
+    shared = parts.shared
+    return TangentS(shared.tangent, formula_trees(shared), num_results=FORMULA_DEPTH, complete=True, store=parts.trees)
+
+
+def fit_ltr(years: Sequence[FormulaParts]) -> Weights:
+    """Learn the weight of each feature from the order of pairs."""
+    names = _features(years[0]).names
+    ranker = PairwiseRanker(LTR_C, names=names).fit_judged(*examples(years, _candidates))
+    return dict(zip(names, ranker.weights or (), strict=True))
+
+
+def ltr(parts: FormulaParts) -> Pipeline:
+    """Rank what Tangent-S finds by the learned sum of features."""
+    names = _features(parts).names
+    ranker = PairwiseRanker(names=names, weights=[parts.weights[name] for name in names])
+    return Pipeline(distinct(_candidates(parts) >> pt.ltr.apply_learned_model(ranker, form="ltr")))
+
+
+def _features(parts: FormulaParts) -> FormulaFeatures:
+    return FormulaFeatures(formula_trees(parts.shared), store=parts.trees)
+
+
+def _candidates(parts: FormulaParts) -> pt.Transformer:
+    return aligned(parts) >> _features(parts)
+
+
+def examples(
+    years: Sequence[FormulaParts], candidates: Callable[[FormulaParts], pt.Transformer]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rank the formulas of topics to fit weights on."""
+    for parts in years:
+        if candidates not in parts.found:
+            parts.found[candidates] = candidates(parts)(parts.topics)
+    rankings = {parts.year: parts.found[candidates] for parts in years}
+    found = joined({year: ranking.assign(docno=ranking["visual_id"]) for year, ranking in rankings.items()})
+    return found.reset_index(drop=True), joined({parts.year: parts.qrels for parts in years})
+
+
+def _tangent_s(parts: FormulaParts) -> Pipeline:
+    """Rank by how well trees align."""
+    return Pipeline(distinct(aligned(parts)))
+
+
+def _approach0(parts: FormulaParts) -> Pipeline:
+    """Rank by common sub-structures of operator trees."""
+    return Pipeline(distinct(approach0(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
+
+
+def _cft2(parts: FormulaParts) -> Pipeline:
+    """Rank by vectors that fastText learns from pairs of symbols."""
+    return Pipeline(distinct(cft(parts.shared).retriever(FORMULA_DEPTH, mode="cft2", store=parts.trees)))
+
+
+def _cft2ted(parts: FormulaParts) -> Pipeline:
+    """Re-rank candidates by vectors by the edit distance of their trees."""
+    reranker = formula_trees(parts.shared).edit_distance(combine="rrf", store=parts.trees)
+    return Pipeline(distinct(cft(parts.shared).retriever(CANDIDATES, mode="cft2", store=parts.trees) >> reranker))
+
+
+ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
+    {
+        system.name: system
+        for system in (
+            FORMULA_SYSTEMS[TANGENT],
+            System(TANGENT_S, _tangent_s),
+            System(DISTANCE, edit_distance),
+            System(LTR, ltr, fit=fit_ltr),
+            System("CFT2", _cft2),
+            System("CFT2TED", _cft2ted),
+            System(APPROACH0, _approach0),
+            System(IN_OUT, in_out),
+            *list(FORMULA_SYSTEMS.values())[1:],
+            fused(FUSED, (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR), fitted=True),
+        )
+    }
+)
+"""The baseline first, fusions last."""
+
+
+def task2_systems(names: Sequence[str] | None) -> list[FormulaSystem] | None:
+    """Choose the systems of a table: names, ``all``, or ``variants``, which are systems with other options."""
+    if names is None:
+        return None
+    known = {**ALL_SYSTEMS, **VARIANTS}
+    groups: dict[str, Sequence[str]] = {ALL: tuple(ALL_SYSTEMS), "variants": tuple(VARIANTS)}
+    chosen = {TANGENT}
+    for name in names:
+        found = groups.get(name.lower()) or [each for each in known if each.lower() == name.lower()]
+        if not found:
+            raise ConfigError("systems", name, f"{', '.join(groups)}, or some of: {'; '.join(known)}")
+        chosen.update(found)
+        chosen.update(part for each in found for part in known[each].fuses)
+    return [system for name, system in known.items() if name in chosen]
+
+
+def compare_formulas(
+    path: str | Path,
+    years: Sequence[str] | str,
+    workdir: str | Path,
+    *,
+    systems: Sequence[str] | None = None,
+    known_items: bool = False,
+    **options: Any,
+) -> Report:
+    """Compare systems by name on Task 2; with ``known_items``, also with altered formulas of the collection."""
+
+    def more(report: Report, searched: SearchedYears) -> Report:
+        if not known_items:
+            return report
+        first = searched.years[0]  # without MathAMR+ in a question, which these formulas have none of
+        kept = {
+            name: pipeline
+            for name, pipeline in first.pipelines.items()
+            if name in ALL_SYSTEMS and not ALL_SYSTEMS[name].fuses and name != MATHAMR
+        }
+        return with_known_formulas(report, first.parts.shared, kept)
+
+    chosen = task2_systems(systems)
+    notes = NOTES if chosen and len(chosen) > len(FORMULA_SYSTEMS) else ()
+    return run_task2(path, years, workdir, systems=chosen, weights=shipped_weights(), more=more, notes=notes, **options)
+
+
+def shipped_weights(path: Path | None = None) -> dict[str, Weights]:
+    """Read weights of systems, of a year without others to fit on: ``weights.json`` of a run, or those of the package.
+
+    ``{"format": 1, "fitted on": "…", "weights": {"Fused": {"Tangent": 0.4, …}, …}}``
+    """
+    path = path or Path(str(files("pyterrier_mathamr").joinpath("data/fitted/formula-systems.json")))
+    try:
+        content: Any = parse_json(path.read_bytes())
+        if content["format"] != 1:
+            raise ExperimentError(f"{path}: format {content['format']!r}, but this release reads 1.")
+        found = {
+            str(name): {str(of): float(value) for of, value in own.items()} for name, own in content["weights"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ExperimentError(f"{path}: no weights of systems ({error}).") from error
+    if not all(math.isfinite(value) for own in found.values() for value in own.values()):
+        raise ExperimentError(f"{path}: a weight is no finite number.")
+    return dict(found)

@@ -1,0 +1,56 @@
+"""Ways to train MathAMR+, compared: the tables of the paper, and ablations and best models of our own."""
+
+from __future__ import annotations
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments.systems import WAYS, Depth
+from pyterrier_mathamr.model import MathAMRConfig
+from studies.study import Condition, Outcome, Setting
+from studies.tables import formula_references
+
+from .jobs import Job, read_results, run_jobs
+from .reporting import systems_of
+
+
+def config_of(setting: Setting, condition: Condition, seed: int) -> MathAMRConfig:
+    """Return the configuration of one training run; the condition's options override those of the preset."""
+    benchmark = setting.study.settings == "benchmark"
+    make = MathAMRConfig.paper_benchmark if benchmark else MathAMRConfig.paper_experiments
+    return make(**{**dict(setting.preset.changes), **setting.changes, **dict(condition.changes), "seed": seed})
+
+
+def jobs_of(setting: Setting) -> dict[tuple[str, int], Job]:
+    """List the runs of a study, by condition and seed."""
+    study, shared = setting.study, setting.shared
+    if unknown := [row.system for row in study.rows if row.system not in WAYS]:
+        raise ConfigError("rows", unknown, f"some of: {'; '.join(WAYS)}")
+    if not shared.pairs and any(one.recipe.pairs != "all" for one in study.conditions):
+        raise ConfigError("pairs", [], f"at least one file of pairs, which {study.name} is about")
+    depth = Depth()
+    if study.scales_depth and setting.preset.scales_depth:
+        depth = Depth.scaled(sum(1 for _ in shared.collection.answers()))
+    return {
+        (one.name, seed): Job(
+            collection=shared.collection.path,
+            workdir=shared.workdir,
+            config=config_of(setting, one, seed),
+            recipe=one.recipe,
+            pairs=shared.pairs if one.recipe.pairs != "collection" else (),
+            years=setting.years,
+            ways=systems_of(study),
+            depth=depth,
+            device=setting.device,
+            task2=study.task2,
+        )
+        for seed in setting.seeds
+        for one in study.conditions
+    }
+
+
+def measure(setting: Setting) -> Outcome:
+    """Train and measure each condition with each seed; finished runs are not repeated, killed runs continue."""
+    jobs, shared = jobs_of(setting), setting.shared
+    task2 = (lambda year: formula_references(shared, year)) if setting.study.task2 else None
+    shared.prepare(setting.years, task2)
+    failed = run_jobs(jobs, setting.workers, setting.executor, setting.say, verbose=shared.verbose)
+    return Outcome(setting, read_results(jobs), failed=failed, extra=jobs)

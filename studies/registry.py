@@ -1,0 +1,119 @@
+"""All studies by name, and how one is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.running.processes import Executor
+from pyterrier_mathamr.arqmath import read_training_pairs
+from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.stages import to_stderr
+from pyterrier_mathamr.experiments.workdir import Artifacts
+
+from . import answers, models
+from .answers import colbert, extract, marf, two_step_tables
+from .formulas import in_out
+from .models import reporting
+from .models.ablations import ABLATIONS
+from .models.paper import PAPER
+from .study import RunsFailedError, Setting, Study, find_preset
+
+_OF_MODELS = (*PAPER, *ABLATIONS)
+_OF_FORMULAS = (in_out.IN_OUT, in_out.MESSAGE_PASSING)
+_OF_ANSWERS = (colbert.COLBERT_STUDY, colbert.HYBRID_STUDY, marf.STUDY, two_step_tables.STUDY, extract.STUDY)
+
+STUDIES: Mapping[str, Study] = MappingProxyType(
+    {study.name: study for study in (*_OF_MODELS, *_OF_FORMULAS, *_OF_ANSWERS)}
+)
+_MEASURE = {"models": models.measure, "answers": answers.measure, "formulas": in_out.measure}
+_REPORT = {"models": reporting.report, "answers": answers.report, "formulas": in_out.report}
+
+
+def find_study(name: str) -> Study:
+    """Look up a study by its name, or by the number of one of the paper's tables."""
+    for study in STUDIES.values():
+        if name == study.name or name in {f"paper/{table}" for of, tables in study.published for table in tables}:
+            return study
+    raise ConfigError("study", name, "one of " + ", ".join(STUDIES))
+
+
+def run_study(
+    study: str | Study,
+    collection: str | Path,
+    workdir: str | Path,
+    *,
+    pairs: Sequence[str | Path] = (),
+    years: Sequence[int | str] = (2020, 2022),
+    seeds: Sequence[int] | None = None,
+    preset: str = "auto",
+    changes: Mapping[str, Any] | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    device: str | None = None,
+    verbose: bool = True,
+) -> Report:
+    """Run a study: train and measure everything that it compares with each seed, and make the tables.
+
+    Finished runs are not repeated, killed runs continue, and studies of a work folder share what they have in common.
+
+    Args:
+        study: a name such as ``paper/4.6`` or ``answers/colbert``, see ``STUDIES``; or a study of your own.
+        collection: a local ARQMath folder.
+        workdir: where graphs, models, rankings and reports are kept.
+        pairs: files of pairs from outside the collection, to train on as well.
+        years: of the topics and judgments, which are pooled.
+        seeds: of what is trained, instead of the preset's or the study's.
+        preset: ``full`` as published, ``mini``, scaled down for a small collection, or ``auto``, which chooses by the
+            number of training pairs.
+        changes: options of all conditions or recipes, which override those of the preset.
+        workers: of a study of models, how many runs at a time, each a process with one thread; 0 does them in this
+            process.
+        executor: where these runs are done instead, such as a cluster whose nodes share the work folder.
+        device: where to train; ``None`` is the best available.
+        verbose: report each stage on stderr, with progress bars.
+
+    Returns:
+        The report, which is written to ``workdir/studies/<name>`` as ``report.json``, ``report.md`` and CSV files.
+
+    Raises:
+        ConfigError: there is no such study or preset, no year or seed, or an option is invalid.
+        RunsFailedError: some runs failed; the report on the others is written nevertheless.
+        ARQMathError: a file of the release is missing or damaged.
+    """
+    study = find_study(study) if isinstance(study, str) else study
+    find_preset(preset)  # refuses another name before anything is made
+    if workers < 0:
+        raise ConfigError("workers", workers, "a whole number of at least 0")
+    for name, given in (("years", years), ("seeds", seeds)):
+        if given is not None and not given:
+            raise ConfigError(name, given, "at least one")
+    say = to_stderr if verbose else None
+    shared = Artifacts(collection, Path(workdir), pairs=tuple(map(Path, pairs)), say=say, verbose=verbose)
+    count = 0
+    if preset == "auto" and study.kind != "formulas":
+        count = shared.training_pairs + sum(len(read_training_pairs(file).train) for file in shared.pairs)
+    scale = find_preset(preset, count)
+    if preset == "auto" and count and say is not None:
+        say(f"{count:,} training pairs: preset {scale.name}, chosen by that number; --preset chooses another")
+    usual = (scale.seeds if study.kind == "models" else None) or study.seeds
+    setting = Setting(
+        study,
+        shared,
+        years=tuple(map(str, years)),
+        seeds=tuple(seeds if seeds is not None else usual),
+        preset=scale,
+        changes=dict(changes or {}),
+        workers=workers,
+        executor=executor,
+        device=device,
+    )
+    outcome = _MEASURE[study.kind](setting)
+    report = _REPORT[study.kind](outcome).write(setting.folder)
+    setting.say(f"report: {setting.folder / 'report.md'}")
+    if outcome.failed:
+        raise RunsFailedError(setting.folder, outcome.failed)
+    return report

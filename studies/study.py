@@ -1,0 +1,314 @@
+"""A study as data: what is compared, with which seeds, against what, and where it was published.
+
+::
+
+    Study ── run_study ──▶ Setting ── measure ──▶ Outcome ── report ──▶ studies/<name> of the work folder
+
+    of models     conditions, each a way to train MathAMR+ or In+Out, times the ways to search with what was trained
+    of answers    systems of Task 1
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.running.processes import Executor
+from pyterrier_mathamr.arqmath import LinkedQuestions
+from pyterrier_mathamr.experiments.measuring import Missing
+from pyterrier_mathamr.experiments.negatives import Miner
+from pyterrier_mathamr.experiments.preparing import FULL_PAIRS
+from pyterrier_mathamr.experiments.stages import ExperimentError
+from pyterrier_mathamr.experiments.systems import BM25, COLBERT, ONCE, AnswerParts, AnswerSystem
+from pyterrier_mathamr.experiments.workdir import Artifacts
+
+from .tables import REFERENCE, Key, Results
+
+Kind = Literal["models", "answers", "formulas"]
+Settings = Literal["experiments", "benchmark"]
+PairSources = Literal["all", "collection", "first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The data of a training run.
+
+    Attributes:
+        pairs: ``all``; those of the ``collection`` only; or those from outside in the ``first`` epochs
+            (``first_epochs``) and those of the collection in the others.
+        negatives: what mines hard negatives (``hard_negatives`` of them), or ``none``; ``model`` is a model that is
+            trained with the same configuration without hard negatives.
+        links: linked questions that are also trained on as pairs.
+        fitted: after training, fit the weights of the kinds of rows and of the document vector to the validation
+            questions.
+    """
+
+    pairs: PairSources = "all"
+    negatives: Miner | Literal["none"] = "none"
+    links: LinkedQuestions = "none"
+    fitted: bool = False
+
+    def choices(self) -> dict[str, Any]:
+        """Return the values that differ from the defaults."""
+        usual, own = dataclasses.asdict(Recipe()), dataclasses.asdict(self)
+        return {name: value for name, value in own.items() if value != usual[name]}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One way to train: options that differ from the study's settings, and the pairs and negatives trained on."""
+
+    name: str
+    changes: tuple[tuple[str, Any], ...] = ()
+    recipe: Recipe = field(default_factory=Recipe)
+
+
+_PLAIN_RECIPE = Recipe()
+
+
+def condition(name: str, recipe: Recipe = _PLAIN_RECIPE, **changes: Any) -> Condition:
+    """Define a condition."""
+    return Condition(name, tuple(changes.items()), recipe)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where a figure was published: table, row and column, as printed."""
+
+    table: str
+    row: str
+    column: str = "nDCG'"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a study's table: a condition searched by one system.
+
+    Attributes:
+        condition: its name.
+        system: its name.
+        against: condition and system of the row that this one is tested against, or ``None``.
+        published: where the paper has the nDCG' of this row, or ``None``.
+    """
+
+    condition: str
+    system: str = COLBERT
+    against: Key | None = None
+    published: Cell | None = None
+
+    @property
+    def key(self) -> Key:
+        """Condition and system."""
+        return self.condition, self.system
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """One table, or several of the same runs.
+
+    Attributes:
+        name: by which it is run, such as ``paper/4.6``.
+        title: one line.
+        kind: how it is measured: ``models`` of MathAMR+, systems that find ``answers``, models of ``formulas``.
+        conditions: ways to train, each with each seed.
+        rows: of the table; by default each condition by ColBERT-style search.
+        systems: of an answer study. Its common systems come first; one with the name of a common one takes its place.
+        seeds: of the full run.
+        published: where its tables were printed: publication and numbers.
+        notes: sentences to be read with its tables.
+        more: further tables by their captions, made from the outcome.
+        about: caption to what such a table is of.
+        settings: of models, the paper's: those of its experiments (Table 4.5) or of its benchmark run (4.18).
+        scales_depth: shorten rankings and candidates on a smaller collection, since the study is about them.
+        task2: also measure the vectors of single formulas on Task 2, since the study is about them.
+        against: of formula models, the condition that all others are tested against; ``None`` for Tangent.
+        combinations: of formula models, how the scores of both graphs are combined.
+        formulas: how many formulas are trained on at most; ``None`` for all.
+    """
+
+    name: str
+    title: str
+    kind: Kind = "models"
+    conditions: tuple[Condition, ...] = ()
+    rows: tuple[Row, ...] = ()
+    systems: tuple[AnswerSystem, ...] = ()
+    seeds: tuple[int, ...] = (42, 43, 44)
+    published: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    notes: tuple[str, ...] = ()
+    more: Callable[[Outcome], Mapping[str, pd.DataFrame]] | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = "experiments"
+    scales_depth: bool = False
+    task2: bool = False
+    against: str | None = None
+    combinations: tuple[Any, ...] = ()
+    formulas: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            object.__setattr__(self, "rows", tuple(Row(one.name) for one in self.conditions))
+        names = self.compared
+        keys = [row.key for row in self.rows]
+        if len(set(names)) < len(names) or len(set(keys)) < len(keys):
+            raise ConfigError("conditions", self.name, "each condition, system and row once")
+        for row in self.rows:
+            if row.condition not in names:
+                raise ConfigError("rows", row.key, f"conditions of study {self.name}")
+            if row.against is not None and (row.against not in keys or row.against == row.key):
+                raise ConfigError("against", row.against, f"another row of study {self.name}")
+
+    @property
+    def compared(self) -> list[str]:
+        """The names of what is compared."""
+        return [*(one.name for one in self.conditions), *(one.name for one in self.systems)]
+
+
+def all_systems(study: Study, common: Sequence[AnswerSystem]) -> tuple[AnswerSystem, ...]:
+    """Return the systems of an answer study: the common ones, then its own."""
+    systems = {system.name: system for system in (*common, *study.systems)}
+    for system in systems.values():
+        for name in baselines(system):
+            if name not in systems:
+                raise ConfigError("against", name, f"a system of {study.name}: {'; '.join(systems)}")
+    return tuple(systems.values())
+
+
+def baselines(system: AnswerSystem) -> tuple[str, ...]:
+    """List what a system is tested against, BM25 first."""
+    return tuple(name for name in dict.fromkeys((BM25, *system.against)) if name != system.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """The scale at which a study is run.
+
+    Attributes:
+        name: of the preset.
+        changes: options that differ from the study's settings.
+        seeds: instead of the study's, or ``None``.
+        scales_depth: shorten rankings and candidates with the collection in studies of search.
+        why: what differs from the paper, for the notes of the report.
+    """
+
+    name: str
+    changes: tuple[tuple[str, Any], ...]
+    seeds: tuple[int, ...] | None
+    scales_depth: bool
+    why: str
+
+
+PRESETS: Mapping[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("full", (), None, False, "Settings and seeds as in the paper."),
+        Preset(
+            "mini",
+            (("learning_rate", 1e-3),),
+            (42, 43, 44),
+            True,
+            "Scaled down for a small collection: a learning rate of 1e-3 instead of 1e-4, since 7 epochs of 2,700 "
+            "pairs are 600 steps where the paper has 9,800; three seeds instead of five; and in the studies of search, "
+            "rankings and candidates are the same share of the collection as in the paper, whose index has 33,771 "
+            "answers. Everything else is as in Table 4.5 (or 4.18).",
+        ),
+    )
+}
+
+
+def find_preset(name: str, pairs: int = 0) -> Preset:
+    """Look up a preset."""
+    if name == "auto":
+        return PRESETS["full" if pairs >= FULL_PAIRS else "mini"]
+    if name not in PRESETS:
+        raise ConfigError("preset", name, "one of " + ", ".join(map(repr, ("auto", *PRESETS))) + " for a study")
+    return PRESETS[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One run of a study on a collection."""
+
+    study: Study
+    shared: Artifacts
+    years: tuple[str, ...]
+    seeds: tuple[int, ...]
+    preset: Preset
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    workers: int = 1
+    executor: Executor | None = None
+    device: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the report is written."""
+        return self.shared.workdir / "studies" / self.study.name.replace("/", "-")
+
+    def say(self, text: str) -> None:
+        """Report on stderr, unless the run is quiet."""
+        if self.shared.say is not None:
+            self.shared.say(text)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a study found.
+
+    Attributes:
+        setting: the run.
+        results: values by topic, of everything that was measured and of random orders.
+        systems: of an answer study, all in order, also those that could not be measured.
+        missing: systems that an extra is missing for.
+        failed: why runs failed, by condition and seed.
+        extra: what only its kind of study has for the report.
+    """
+
+    setting: Setting
+    results: Results
+    systems: tuple[AnswerSystem, ...] = ()
+    missing: Missing = field(default_factory=dict)
+    failed: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    extra: Any = None
+
+    @property
+    def parts(self) -> AnswerParts:
+        """What systems of the first year are made of; ``parts.at(of=…, seed=…)`` has the others."""
+        parts: AnswerParts = self.extra
+        return parts
+
+    def measured(self, *, known: bool = False) -> list[AnswerSystem]:
+        """List the systems that were measured on the topics of all years, or on known items."""
+        return [one for one in self.systems if one.name not in self.missing and (one.known or not known)]
+
+    def ranking(self, name: str, of: str, seed: int = ONCE) -> pd.DataFrame:
+        """Return what a system of an answer study found: ``qid``, ``docno``, ``score``, ``rank``."""
+        return self.parts.at(of=of, seed=seed).ranking(next(one for one in self.systems if one.name == name))
+
+
+class RunsFailedError(ExperimentError):
+    """Some runs of a study failed; the results of the others are kept."""
+
+    folder: Path
+    reasons: Mapping[tuple[str, int], str]
+    template = "{count} runs failed: {runs}."
+    advice = "The report on the other runs is in {folder}; the same command retries the failed runs."
+
+    @property
+    def count(self) -> int:
+        """How many runs failed."""
+        return len(self.reasons)
+
+    @property
+    def runs(self) -> str:
+        """The runs that failed, each with its reason."""
+        return "; ".join(f"{name!r} with seed {seed}: {why}" for (name, seed), why in self.reasons.items())
+
+
+def reference(name: str) -> Key:
+    """Return by what :class:`Results` finds a system that depends on no condition."""
+    return REFERENCE, name

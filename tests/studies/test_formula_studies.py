@@ -1,0 +1,85 @@
+"""A study trains and measures each model once; its table is made by hand here."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments.measuring import FLOOR
+from pyterrier_mathamr.experiments.workdir import TANGENT
+from pyterrier_mathamr.systems import InOut, InOutOptions
+from studies.formulas import in_out
+from studies.registry import STUDIES, run_study
+from studies.study import Study, condition
+from studies.tables import MAIN, Results
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+SMALL = {"epochs": 1, "width": 8, "batch_size": 64}
+STUDY = Study(
+    "formula/test",
+    "A test",
+    "formulas",
+    (condition("OPG", condition="opg"), condition("Inner", condition="inner")),
+    combinations=in_out.IN_OUT.combinations,
+    seeds=(42,),
+    formulas=200,
+)
+
+
+def test_the_six_conditions_and_four_depths_are_those_of_the_options() -> None:
+    for study in STUDIES.values():
+        if study.kind == "formulas":
+            for one in study.conditions:
+                InOutOptions(**dict(one.changes))
+    assert STUDIES["formula/in-out"].compared == ["SLG", "OPG", "SLG+OPG", "Inner", "Outer", "Inner+Outer"]
+    assert STUDIES["formula/message-passing"].compared == ["0 layers", "1 layer", "2 layers", "3 layers"]
+
+
+def test_a_study_is_run_once_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_out, "KNOWN_FORMULAS", 5)
+    options = {"years": ["sample"], "changes": SMALL, "verbose": False}
+    report = run_study(STUDY, SAMPLE, tmp_path, **options)
+    table = report.tables["A test"]
+    assert table[["condition", "combination"]].to_numpy().tolist() == [
+        [FLOOR, ""],
+        [TANGENT, ""],
+        ["OPG", "one graph"],
+        *(["Inner", name] for name in ("max", "avg", "f1", "rrf")),
+    ]
+    assert table[MAIN].between(0.5, 1).all()
+    assert table["known RR@10"][1:].between(0.1, 1).all()
+    assert table["p"].notna().tolist() == [False, False, True, True, True, True, True]
+    assert not list(tmp_path.rglob("*.mathamr_in_out"))
+    monkeypatch.setattr(InOut, "fit", None)
+    again = run_study(STUDY, SAMPLE, tmp_path, **options)
+    pd.testing.assert_frame_equal(again.tables["A test"], table)
+    assert (tmp_path / "studies" / "formula-test" / "report.md").is_file()
+    with pytest.raises(ConfigError, match="at least one year"):
+        run_study(STUDY, SAMPLE, tmp_path, years=[])
+
+
+def values(name: str, *seeds: tuple[float, float, float]) -> pd.DataFrame:
+    """Two topics of one year and one of another, for each seed."""
+    rows = [
+        (name, seed, "max", year, qid, measure, value)
+        for seed, of in enumerate(seeds)
+        for (year, qid), value in zip((("2020", "1"), ("2020", "2"), ("2022", "1")), of, strict=True)
+        for measure in (MAIN, "RR@10")
+    ]
+    columns = ["condition", "seed", "system", "topics", "qid", "measure", "value"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_means_are_over_seeds_and_topics_and_tests_over_topics_of_all_years() -> None:
+    found = pd.concat([values("no", (0.2, 0.4, 0.6)), values("yes", (0.4, 0.5, 0.9), (0.2, 0.7, 0.9))])
+    results, keys, years = Results(found), [("no", "max"), ("yes", "max")], ("2020", "2022")
+    means = results.means(keys, years, [MAIN], years=True).set_index("condition")
+    assert means["nDCG' 2020"].tolist() == pytest.approx([0.3, 0.45])
+    assert means["nDCG' 2022"].tolist() == pytest.approx([0.6, 0.9])
+    assert means[MAIN].tolist() == pytest.approx([0.4, 0.6])
+    test = results.tests([(keys[1], keys[0])], years, [MAIN], 1).iloc[0]
+    assert test["difference"] == pytest.approx(0.2)
+    assert test["p"] == pytest.approx(0.0742, abs=1e-3)  # differences .1, .2, .3
+    assert not test["significant"]

@@ -1,0 +1,187 @@
+"""The rows of Task 2: which are chosen, what is fitted on what, and what a missing extra does."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import MissingExtraError
+from pyterrier_mathamr.experiments import ExperimentError, Report
+from pyterrier_mathamr.experiments.measuring import FLOOR, Pipeline
+from pyterrier_mathamr.experiments.systems import System
+from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts
+from pyterrier_mathamr.experiments.workdir import TANGENT
+from pyterrier_mathamr.systems import FormulaFeatures, FormulaTrees
+from studies.formulas import systems
+from studies.formulas.systems import (
+    ALL_SYSTEMS,
+    FUSED,
+    LTR,
+    TANGENT_S,
+    VARIANTS,
+    compare_formulas,
+    shipped_weights,
+    task2_systems,
+)
+
+EQUAL, NAMES, FUSIONS = f"{TANGENT} + {MATHAMR}", list(ALL_SYSTEMS), {FUSED: ALL_SYSTEMS[FUSED].fuses}
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+NDCG = "nDCG(judged_only=True)@1000"
+OPTIONS = {"model": "mathamr-plus-mini", "verbose": False}
+
+
+@pytest.fixture(scope="module")
+def two_years(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample, the judgments of whose topics are divided between two years."""
+    folder = tmp_path_factory.mktemp("two-years")
+    for file in (file for file in SAMPLE.rglob("*") if file.is_file()):
+        for name in {file.name.replace("sample", year) for year in ("odd", "even")}:
+            target = folder / file.relative_to(SAMPLE).with_name(name)
+            target.parent.mkdir(exist_ok=True)
+            text = file.read_text(encoding="utf-8")
+            if name.startswith("qrels"):
+                of_year = [line for line in text.splitlines() if int(line.split()[0][2:]) % 2 == ("odd" in name)]
+                text = "\n".join([*of_year, ""])
+            target.write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("systems") / "work"
+
+
+@pytest.fixture(scope="module")
+def report(two_years: Path, workdir: Path) -> Report:
+    return compare_formulas(two_years, "odd,even", workdir, systems=["all"], **OPTIONS)
+
+
+def test_a_fusion_brings_its_parts_and_all_are_all() -> None:
+    def chosen(*names: str) -> list[str]:
+        return [system.name for system in task2_systems(names) or ()]
+
+    assert chosen(EQUAL) == [TANGENT, MATHAMR, EQUAL]
+    assert set(chosen("fused")) == {*FUSIONS[FUSED], FUSED}
+    assert chosen("ALL") == NAMES
+    assert chosen("variants") == [TANGENT, *VARIANTS]
+
+
+def test_every_system_is_measured_for_each_year_and_for_all_topics(report: Report) -> None:
+    table = report.tables["Task 2"]
+    assert table["year"].drop_duplicates().tolist() == ["odd", "even", "all years"]
+    for _, block in table.groupby("year"):
+        assert block["name"].tolist() == [*NAMES, FLOOR]
+        assert block[NDCG].between(0.5, 1).all()
+    assert set(report.tables["Time of a query"]["name"]) == set(NAMES)
+    topics = table.drop_duplicates("year").set_index("year")["topics"]
+    assert topics["odd"] + topics["even"] == topics["all years"] == 20
+    of = table[table["name"] == MATHAMR].set_index("year")[NDCG]
+    pooled = (of["odd"] * topics["odd"] + of["even"] * topics["even"]) / 20
+    assert of["all years"] == pytest.approx(pooled)
+
+
+def test_the_pooled_test_is_against_the_baseline(report: Report) -> None:
+    table = report.tables["Task 2"]
+    means = table[table["year"] == "all years"].set_index("name")[NDCG]
+    differences = next(table for name, table in report.tables.items() if name.startswith("Differences"))
+    assert differences["name"].tolist() == list(NAMES[1:])
+    expected = (means[list(NAMES[1:])] - means[TANGENT]).tolist()
+    assert differences["difference"].tolist() == pytest.approx(expected, abs=5e-5)  # the table has four decimals
+    assert ((differences["p corrected"] >= differences["p"]) & (differences["p corrected"] <= 1)).all()
+
+
+def test_weights_are_fitted_on_the_other_years_alone(report: Report, two_years: Path, workdir: Path) -> None:
+    def found() -> list[list[float]]:
+        table = compare_formulas(two_years, "odd,even", workdir, systems=[FUSED], **OPTIONS).tables["Fitted weights"]
+        return [table[table["year"] == year]["weight"].tolist() for year in ("odd", "even")]
+
+    file = two_years / "qrels" / "qrels.arqmath-even-task2.txt"
+    before, text = found(), file.read_text()
+    turned = [" ".join([*line.split()[:3], str(3 - int(line.split()[3]))]) for line in text.splitlines()]
+    try:
+        file.write_text("\n".join([*turned, ""]))
+        after = found()
+    finally:
+        file.write_text(text)
+    assert after[1] == before[1]  # its own judgments change nothing
+    assert after[0] != before[0]  # those of the other year do
+
+
+def test_a_single_year_has_the_weights_of_the_package(two_years: Path, workdir: Path, report: Report) -> None:
+    found = compare_formulas(two_years, "odd", workdir, systems=[FUSED], **OPTIONS)
+    weights = found.tables["Fitted weights"].set_index("of")["weight"]
+    assert weights.to_dict() == dict(shipped_weights()[FUSED])
+    assert list(found.tables) == ["Task 2", "Fitted weights", "Time of a query"]  # nothing to pool
+
+
+def test_the_weights_of_the_package_are_those_of_its_systems() -> None:
+    fitted = [name for name, system in {**ALL_SYSTEMS, **VARIANTS}.items() if system.fit]
+    shipped = shipped_weights()
+    assert set(shipped) == {*fitted, FUSED}
+    assert list(shipped[FUSED]) == list(FUSIONS[FUSED])
+    assert tuple(shipped[LTR]) == FormulaFeatures(FormulaTrees("none")).names
+
+
+def test_no_part_of_a_fusion_is_fitted_itself() -> None:
+    assert not [part for system in ALL_SYSTEMS.values() for part in system.fuses if ALL_SYSTEMS[part].fit]
+
+
+def test_a_run_over_years_writes_weights_as_the_package_has_them(report: Report, workdir: Path) -> None:
+    run_weights, shipped = shipped_weights(workdir / "task-2" / "weights.json"), shipped_weights()
+    assert run_weights
+    assert {name: list(of) for name, of in run_weights.items()} == {name: list(shipped[name]) for name in run_weights}
+
+
+def test_variants_are_rows_whose_weights_are_those_of_the_other_year(two_years: Path, workdir: Path) -> None:
+    fitted = [name for name, system in VARIANTS.items() if system.fit]
+    found = compare_formulas(two_years, "odd,even", workdir, systems=fitted, **OPTIONS)
+    assert found.tables["Task 2"]["name"].drop_duplicates().tolist() == [TANGENT, *fitted, FLOOR]
+    weights = found.tables["Fitted weights"]
+    assert weights.groupby(["name", "year"]).size().to_dict() == {
+        (name, year): 7 for name in fitted for year in ("odd", "even")
+    }
+
+
+def test_a_missing_extra_is_a_row_that_says_so_and_the_rest_is_measured(
+    two_years: Path, workdir: Path, report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(parts: FormulaParts) -> Pipeline:
+        raise MissingExtraError("gensim", "cft")
+
+    monkeypatch.setattr(systems, "ALL_SYSTEMS", {**ALL_SYSTEMS, TANGENT_S: System(TANGENT_S, make)})
+    found = compare_formulas(two_years, "odd,even", workdir, systems=[FUSED], **OPTIONS)
+    table = found.tables["Task 2"]
+    odd = table[table["year"] == "odd"].set_index("name")[NDCG]
+    chosen = [name for name in NAMES if name in (*FUSIONS[FUSED], FUSED)]
+    assert list(odd.index) == [
+        *(f"{name}: needs the extra cft" if name == TANGENT_S else name for name in chosen),
+        FLOOR,
+    ]
+    assert odd.isna().tolist() == [name == TANGENT_S for name in (*chosen, FLOOR)]
+    assert any("pip install 'pyterrier-mathamr[cft]'" in remark for remark in found.remarks["Task 2"])
+    assert TANGENT_S not in set(found.tables["Fitted weights"]["of"])  # fused without it
+    assert TANGENT_S not in set(found.tables["Time of a query"]["name"])
+
+
+def test_weights_are_read_as_written_and_damage_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "weights.json"
+    file.write_text(json.dumps({"format": 1, "fitted on": "sample", "weights": {"LtR": {"a": 0.25, "b": -1.5}}}))
+    assert shipped_weights(file) == {"LtR": {"a": 0.25, "b": -1.5}}
+    for content in ('{"format": 2, "weights": {}}', '{"format": 1}', "[]", "no JSON"):
+        file.write_text(content)
+        with pytest.raises(ExperimentError, match=r"weights\.json"):
+            shipped_weights(file)
+    file.write_text(json.dumps({"format": 1, "weights": {"LtR": {"a": float("nan")}}}))
+    with pytest.raises(ExperimentError, match="finite"):
+        shipped_weights(file)
+
+
+def test_in_out_is_measured_with_each_combination(tmp_path: Path) -> None:
+    names = ["In+Out", "In+Out (avg)", "In+Out (rrf)"]
+    table = compare_formulas(SAMPLE, "sample", tmp_path, model="mathamr-plus-mini", systems=names, verbose=False)
+    values = table.tables["Task 2"].set_index("name")[NDCG]
+    assert list(values.index) == ["Tangent", *names, FLOOR]
+    assert values[names].min() > values[FLOOR]
+    assert values[names].nunique() == 3
+    assert (tmp_path / "formulas.inout" / "pt_meta.json").is_file()

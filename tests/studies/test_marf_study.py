@@ -1,0 +1,100 @@
+"""The study of MaRF: its controls, and its table by the share of formulas."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments import System
+from pyterrier_mathamr.posts import post_from_text
+from studies import answers
+from studies.answers import marf
+from studies.answers.rows import BM25_ROW, MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW
+from studies.registry import run_study
+from studies.tables import MAIN
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+SMALL = {
+    "query_length": 32,
+    "document_length": 48,
+    "output": 8,
+    "formula_layers": 1,
+    "formula_heads": 2,
+    "formula_width": 8,
+    "formula_hidden": 8,
+    "heads": 2,
+    "formula_steps": 2,
+    "epochs": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of letters."""
+    folder = tmp_path_factory.mktemp("letters")
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    BertModel(
+        BertConfig(vocab_size=len(pieces), intermediate_size=16, max_position_embeddings=64, **sizes)
+    ).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    return folder
+
+
+def test_the_study_runs_with_both_controls(backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_ins = [System(row.name, BM25_ROW.make) for row in (SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)]
+    monkeypatch.setattr(answers, "COMMON_ROWS", (BM25_ROW, *stand_ins))
+    options = {"seeds": [1], "years": ["sample"], "verbose": False, "device": "cpu"}
+    report = run_study(marf.STUDY, SAMPLE, tmp_path, changes={**SMALL, "backbone": str(backbone)}, **options)
+    judged, tests = report.tables["Judged topics of sample"], report.tables["Tests"]
+    names = [marf.CONTEXT.name, marf.KEYS.name, marf.OTHERS, marf.MARF.name]
+    assert judged["system"].tolist()[-4:] == names
+    against = set(tests[tests["system"] == marf.MARF.name]["against"])
+    assert against >= {
+        marf.CONTEXT.name,
+        marf.KEYS.name,
+        marf.OTHERS,
+        SINGLE_ROW.name,
+        TOKEN_ROW.name,
+        MATHAMR_ROW.name,
+    }
+    shares = report.tables["nDCG' by share of formula tokens"]
+    assert shares["formula tokens"].tolist() == ["> 0%", "> 50%", "> 60%", "> 70%"]
+    assert shares["questions"].is_monotonic_decreasing
+    means = judged.set_index("system")[MAIN]
+    assert np.isclose(shares.iloc[0][names].astype(float), means[names]).all()
+
+
+def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="options of MaRF: backbone"):
+        run_study(marf.STUDY, SAMPLE, tmp_path, changes={"colour": 1}, years=["sample"], verbose=False)
+
+
+def test_formulas_are_those_of_other_posts_and_of_the_same_lengths(backbone: Path) -> None:
+    from pyterrier_mathamr.systems import MaRF, MaRFConfig
+
+    texts = ["$x+1$ and $a$", "$y-2$", r"$\frac{a}{b}$", "$z$", "no formula", r"$\frac{p}{q}$"]
+    posts = [post_from_text(text) for text in texts]
+    config = MaRFConfig(**{name: value for name, value in SMALL.items() if name not in ("formula_steps", "epochs")})
+    model = MaRF.new(str(backbone), posts, config=config, min_count=1, device="cpu")
+    own = model.readings(posts)
+    other = marf.with_other_formulas(model, posts).readings(posts)
+    for left, right in zip(own, other, strict=True):
+        assert left.text == right.text
+        assert not set(left.formulas) & set(right.formulas)
+        assert sorted(map(len, left.formulas)) == sorted(map(len, right.formulas))
+    assert model.readings(posts) == other
+
+
+def test_the_share_of_formula_tokens() -> None:
+    assert marf.formula_share(post_from_text("Is $x<2$ true?")) == pytest.approx(3 / 6)
+    assert marf.formula_share(post_from_text("words alone")) == 0
+    assert marf.formula_share(post_from_text("")) == 0

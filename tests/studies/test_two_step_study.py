@@ -1,0 +1,80 @@
+"""What the study of the two-step search trains on, and how it measures the search for questions."""
+
+import itertools
+import shutil
+from pathlib import Path
+
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
+from pyterrier_mathamr.experiments import AnswerParts
+from pyterrier_mathamr.experiments.workdir import Artifacts
+from studies.answers import two_step
+from studies.answers.two_step import RECIPES, judged_examples, recipe_of
+from studies.answers.two_step_tables import linked_questions, mean_reciprocal_rank
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> AnswerParts:
+    """The sample, in which each question is linked to the next, and to one that is known by its title alone."""
+    folder = tmp_path_factory.mktemp("two-step")
+    shutil.copytree(SAMPLE, folder / "sample")
+    names = [post.id for post in ARQMathCollection(SAMPLE).questions()]
+    lines = ["question_id\trelated_question_id\ttype\trelated_title"]
+    for one, other in itertools.pairwise(names):
+        lines += [f"{one}\t{other}\tduplicate\tnext", f"{one}\t99{one}\trelated\tThe sum $x^2$"]
+    (folder / "sample" / "links.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    shared = Artifacts(folder / "sample", folder / "work", verbose=False)
+    return AnswerParts(shared, "2022", ("sample", "2022"), seed=1)
+
+
+def test_no_test_question_is_in_any_pair_that_is_trained_on(parts: AnswerParts) -> None:
+    links = two_step.linked_texts(parts)
+    names = {name for link in links for name in link.names if not name.startswith("link ")}
+    assert {"train", "validation"} == {known_item_split(name) for name in names}
+    test = [texts for name, texts in two_step.question_texts(parts).items() if known_item_split(name) == "test"]
+    assert test
+    assert not {texts.body for texts in test} & {texts.body for link in links for texts in (link.left, link.right)}
+    for link in links:
+        splits = {known_item_split(name) for name in link.names if not name.startswith("link ")}
+        assert link.held_out or splits == {"train"}
+    assert {link.right.title for link in links if link.kind == "related"} == {"The sum $x^2$"}
+
+
+def test_judgments_are_those_of_other_years_with_their_targets(parts: AnswerParts) -> None:
+    examples = judged_examples(parts)
+    judged = two_step.judged(parts, "sample")
+    assert len(examples) == len(judged) > 0
+    assert {target for _, _, target in examples} <= {0.0, 0.5, 1.0}
+    topics = set(two_step.topic_frame(parts, "sample")["query"])
+    assert {question for question, _, _ in examples} <= topics
+
+
+def test_linked_questions_are_found_in_both_directions_from_test_questions(parts: AnswerParts) -> None:
+    wanted = linked_questions(parts, "duplicate")
+    assert wanted
+    names = list(two_step.question_texts(parts))
+    for asked, others in wanted.items():
+        assert known_item_split(asked) == "test"
+        place = names.index(asked)
+        assert others == {*names[max(place - 1, 0) : place], *names[place + 1 : place + 2]}
+    assert linked_questions(parts, "all") == wanted  # the related ones are not in the collection
+
+
+def test_the_reciprocal_rank_is_cut_at_ten() -> None:
+    ranking = {"a": ["x", "right", "right too"], "b": [*"0123456789", "right"]}
+    right = {"a": {"right", "right too"}, "b": {"right"}, "c": {"right"}}
+    assert mean_reciprocal_rank(ranking, right) == pytest.approx((1 / 2 + 0 + 0) / 3)
+    assert mean_reciprocal_rank({}, {}) == 0.0
+
+
+def test_recipes_take_a_seed_and_options_by_hand() -> None:
+    recipe = recipe_of("mini", {"epochs": 3}, seed=7)
+    assert {(options.epochs, options.seed) for options in (recipe.links, recipe.pairs, recipe.judgments)} == {(3, 7)}
+    assert (RECIPES["full"].judgments.epochs, RECIPES["full"].links.batch_size) == (50, 64)
+    with pytest.raises(ConfigError, match="margin"):
+        recipe_of("mini", {"margin": 1}, 0)
