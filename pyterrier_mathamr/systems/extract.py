@@ -71,15 +71,7 @@ def windows(count: int, start: Start, sizes: tuple[int, int]) -> Iterator[tuple[
 def snippets_of(
     post: MathPost, start: Start, sizes: tuple[int, int], *, shortest: int = 20, limit: int = 1200
 ) -> list[AnswerSnippet]:
-    """Cut a post into snippets, without those that are refused.
-
-    Args:
-        post: the post.
-        start: see :func:`windows`.
-        sizes: see :func:`windows`.
-        shortest: the fewest words, split at white space.
-        limit: the most Unicode characters.
-    """
+    """Cut a post into snippets, without those that are refused."""
     sentences = printed_sentences(post)
     lengths = [len(sentence) for sentence in sentences]
     found = []
@@ -97,13 +89,6 @@ def longest_prefix(post: MathPost, limit: int = 1200) -> AnswerSnippet | None:
 
     The paper, whose authors chose by hand, is silent: whole sentences, without those before the first that fits; where
     none fits, whole words and formulas of the first sentence. An even number of dollars is preferred.
-
-    Args:
-        post: the post.
-        limit: the most Unicode characters.
-
-    Returns:
-        The snippet; ``None`` for a post that has nothing within the limit.
     """
     sentences = printed_sentences(post)
     first = next((i for i, sentence in enumerate(sentences) if len(sentence) <= limit), None)

@@ -92,15 +92,7 @@ def math_tokens(
 
 
 def post_text(post: MathPost, tokens: Tokenize = math_tokens) -> str:
-    """Write a post as a language model reads it: each formula as its tokens, text outside as it is.
-
-    Args:
-        post: text with placeholders, and its formulas.
-        tokens: LaTeX to tokens.
-
-    Returns:
-        The text, in which each placeholder is replaced.
-    """
+    """Write a post as a language model reads it: each formula as its tokens, text outside as it is."""
     latex = [formula.latex for formula in post.formulas]
     return PLACEHOLDER.sub(lambda mark: " ".join(tokens(latex[int(mark[0].rpartition("_")[2])])), post.text)
 

@@ -122,12 +122,7 @@ class MaRFPost:
 
     @classmethod
     def of(cls, post: MathPost, config: MaRFConfig) -> MaRFPost:
-        """Read a post.
-
-        Args:
-            post: with its formulas.
-            config: ``text`` and ``formula_length``.
-        """
+        """Read a post."""
         text = post_text(post) if config.text == "tokens" else plain_text(post)
         found = {_tokens(formula.latex)[: config.formula_length] for formula in post.formulas}
         return cls(text, tuple(sorted(formula for formula in found if formula)))
@@ -137,12 +132,7 @@ class MaRFPost:
         return tuple(sorted(self.formulas, key=lambda formula: (-len(formula), formula))[:1])
 
     def some(self, most: int, seed: str) -> tuple[Formula, ...]:
-        """Return the longest formula, or several drawn at random, the same for the same seed.
-
-        Args:
-            most: how many; 1 is the longest.
-            seed: such as a docno.
-        """
+        """Return the longest formula, or several drawn at random, the same for the same seed."""
         if most == 1:
             return self.longest()
         long = [formula for formula in self.formulas if len(formula) >= MIN_TOKENS]

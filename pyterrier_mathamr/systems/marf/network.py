@@ -121,12 +121,6 @@ class GatedFusion(nn.Module):
     Both networks are two layers with GELU between; that of the gate ends in a sigmoid. The paper prints neither, only
     that there are fewer than 5 M parameters: with d 768 and f 512 these are 4.33 M. The last layer of FFN starts at 0,
     so that an untrained fusion returns the context bit for bit.
-
-    Args:
-        width: d, of the context's rows.
-        keys: f, of the formulas' rows.
-        heads: of the attention.
-        dropout: of the attention and before the sum, in training.
     """
 
     def __init__(self, width: int, keys: int, heads: int, dropout: float = 0.0) -> None:
@@ -140,16 +134,7 @@ class GatedFusion(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, context: Tensor, formulas: Tensor, missing: Tensor | None = None) -> Tensor:
-        """Fuse each text with one formula.
-
-        Args:
-            context: E_c, float ``[b, n, d]``; rows of padding stay among themselves.
-            formulas: E_f, float ``[b, m, f]``.
-            missing: bool ``[b, m]``, true for padding of formulas; every formula has a row.
-
-        Returns:
-            O, float ``[b, n, d]``.
-        """
+        """Fuse each text, ``[b, n, d]``, with one formula, ``[b, m, f]``; ``missing`` is true for padding."""
         met, _ = self.attention(context, formulas, formulas, key_padding_mask=missing, need_weights=False)  # H
         fused: Tensor = context + self.dropout(self.gate(met) * self.network(met))
         return fused

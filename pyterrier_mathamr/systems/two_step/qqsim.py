@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,13 @@ import pyterrier as pt
 import torch
 
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import (
-    distinct_queries,
-    empty_output,
-    join_values,
-    with_objects,
-    without_query_rows,
-)
-from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
+from pyterrier_mathamr._common.frames import distinct_queries
+from pyterrier_mathamr._common.parameters import one_of
+from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow
+from pyterrier_mathamr.model import DocEncoder, PostRows, QueryEncoder
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.transformers import Columns, Side
 
 from .networks import (
     TOKENS,
@@ -44,55 +40,39 @@ from .texts import Form, Row, View, question_text
 _TEXTS = {"raw": ("title", "body", "html", "query"), "mathamr": ("query_graph", "graph")}
 
 
-class _QuestionEncoder(ColumnAdder, Transformer):
-    """What both share: the model and the columns that it reads."""
+class QuestionPosts(PostRows):
+    """Reads the questions of a frame, and encodes each to one vector, float32 ``[1, d]``."""
 
-    checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
+    label = "QQSim"
+    batch_size = 256
 
-    def __init__(self, qqsim: QQSim, *, batch_size: int = 256, verbose: bool = False) -> None:
-        super().__init__()
-        self.qqsim, self.batch_size, self.verbose = qqsim, batch_size, verbose
+    def __init__(self, qqsim: QQSim, verbose: bool) -> None:
+        self.qqsim, self.verbose = qqsim, verbose
 
-    def _check(self, frame: pd.DataFrame, key: str) -> None:
-        with pt.validate.any(frame, context=self) as validation:
+    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+        """Refuse a frame without any of the columns that the model reads."""
+        with pt.validate.any(frame, context=stage) as validation:
             for name in _TEXTS[self.qqsim.form]:
-                validation.columns(includes=[key, name])
+                validation.columns(includes=["docno" if side == "documents" else "qid", name])
 
-    def _texts(self, frame: pd.DataFrame) -> list[str]:
-        return [self.qqsim.text(row) for row in frame.to_dict("records")]
+    def queries(self, frame: pd.DataFrame) -> Columns:
+        """Encode topics; one without words has no row, float32 ``[0, d]``."""
+        topics = distinct_queries(frame)
+        rows = zip(topics["qid"], self._encode(topics), strict=True)
+        found = {qid: row[None][: int(np.any(row))] for qid, row in rows}
+        return {"query_embs": [found[qid] for qid in frame["qid"]], "query_model": self.qqsim.identity()}
 
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        """Encode questions; one without words is similar to none."""
+        return {"doc_embs": list(self._encode(frame)[:, None]), "doc_model": self.qqsim.identity()}
 
-class QuestionDocEncoder(_QuestionEncoder):
-    """Adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to questions; ``qqsim.doc_encoder()`` makes one."""
+    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
+        """Refuse: a vector has no parts."""
+        raise AskedError(self.label, "a cosine of vectors has no parts", "Explain the ranking of an index.")
 
-    label = "QQSim questions"
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``doc_embs`` and ``doc_model`` to rows with ``docno``, ``title`` and ``body``, or ``graph``."""
-        self._check(inp, "docno")
-        if inp.empty:
-            return empty_output(inp, ["doc_embs", "doc_model"])
-        rows = self.qqsim.encode(self._texts(inp), verbose=self.verbose)
-        encoded: pd.DataFrame = with_objects(inp, doc_embs=list(rows[:, None])).assign(doc_model=self.qqsim.identity())
-        return encoded
-
-
-class QuestionQueryEncoder(_QuestionEncoder):
-    """Adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to topics; ``qqsim.query_encoder()`` makes one."""
-
-    label = "QQSim topics"
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``query_embs`` and ``query_model`` to queries or a ranking with ``title`` and ``body``, or ``query``."""
-        self._check(inp, "qid")
-        inp = without_query_rows(inp)
-        if inp.empty:
-            return empty_output(inp, ["query_embs", "query_model"])
-        queries = distinct_queries(inp)
-        rows = self.qqsim.encode(self._texts(queries), verbose=self.verbose)
-        found = {qid: row[None][: int(np.any(row))] for qid, row in zip(queries["qid"], rows, strict=True)}
-        encoded: pd.DataFrame = join_values(inp, "query_embs", found).assign(query_model=self.qqsim.identity())
-        return encoded
+    def _encode(self, frame: pd.DataFrame) -> npt.NDArray[np.float32]:
+        texts = [self.qqsim.text(row) for row in frame.to_dict("records")]
+        return self.qqsim.encode(texts, verbose=self.verbose)
 
 
 _LENGTHS: dict[View, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
@@ -236,10 +216,14 @@ class QQSim(TwoStepModel):
             found[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
         return found
 
-    def query_encoder(self, *, verbose: bool = False) -> QuestionQueryEncoder:
-        """Return the transformer that adds ``query_embs`` to topics; see :class:`QuestionQueryEncoder`."""
-        return QuestionQueryEncoder(self, verbose=verbose)
+    def post_rows(self, *, verbose: bool = False, **_device: object) -> QuestionPosts:
+        """Return how the transformers encode the questions of a frame with this model."""
+        return QuestionPosts(self, verbose)
 
-    def doc_encoder(self, *, batch_size: int = 256, verbose: bool = False) -> QuestionDocEncoder:
-        """Return the transformer that adds ``doc_embs`` to questions; see :class:`QuestionDocEncoder`."""
-        return QuestionDocEncoder(self, batch_size=batch_size, verbose=verbose)
+    def query_encoder(self, *, verbose: bool = False) -> QueryEncoder:
+        """Return the transformer that adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to topics."""
+        return QueryEncoder(self, verbose=verbose)
+
+    def doc_encoder(self, *, batch_size: int | None = None, verbose: bool = False) -> DocEncoder:
+        """Return the transformer that adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to questions."""
+        return DocEncoder(self, batch_size=batch_size, verbose=verbose)
