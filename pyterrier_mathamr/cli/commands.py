@@ -15,7 +15,7 @@ from pyterrier_mathamr._version import __version__
 
 from .arqmath import arqmath
 from .draw import draw
-from .engine import build, mcp, serve
+from .engine import build, mcp, search, serve
 from .evaluate import evaluate
 from .experiment import experiment
 from .group import MathAMRGroup
@@ -34,7 +34,6 @@ from .options import (
     values_of,
     with_parser,
 )
-from .search import search
 from .verify import verify
 
 if TYPE_CHECKING:
