@@ -58,12 +58,6 @@ _OURS = re.compile(rf"\.?{_GENERATION.pattern}")  # with a dot: one that is bein
 _CHANGE = "change.json"
 
 
-class EngineExistsError(ExistsError):
-    """There is an engine already, and it is not to be replaced."""
-
-    advice = "overwrite=True (--overwrite) replaces it, add() (--add) adds to it; or give another path."
-
-
 class Indexes(NamedTuple):
     """What an engine consists of."""
 
@@ -186,7 +180,8 @@ class Generations:
         if self.built():
             current = self._current()
             if not overwrite:
-                raise EngineExistsError(self.path, "there is a search engine already")
+                choice = "overwrite=True (--overwrite) replaces it, add() (--add) adds to it; or give another path"
+                raise ExistsError(self.path, f"there is a search engine already; {choice}")
             folder = self.path / f"{_PREFIX}{current + 1}"
             if (folder / _CHANGE).exists():  # the copy of a change that was stopped
                 _remove(folder)

@@ -1,13 +1,10 @@
 from .artifact import Compound as Compound
 from .artifact import StoredArtifact as StoredArtifact
 from .artifact import check_member as check_member
-from .artifact import compact as compact
 from .artifact import faults as faults
 from .artifact import is_identity as is_identity
 from .artifact import member_faults as member_faults
-from .cache import UNREADABLE as UNREADABLE
 from .cache import Cache as Cache
-from .errors import DamagedCacheError as DamagedCacheError
 from .errors import DamagedError as DamagedError
 from .errors import DuplicateIdError as DuplicateIdError
 from .errors import ExistsError as ExistsError
@@ -49,10 +46,8 @@ from .manifest import PACKAGE as PACKAGE
 from .manifest import Content as Content
 from .manifest import Field as Field
 from .manifest import Kind as Kind
-from .manifest import Manifest as Manifest
 from .manifest import Mode as Mode
 from .manifest import PartMeta as PartMeta
-from .manifest import check_kind as check_kind
 from .manifest import detail as detail
 from .manifest import read_manifest as read_manifest
 from .manifest import read_signed as read_signed

@@ -23,7 +23,6 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import ByPath
 
 from .errors import (
-    DamagedCacheError,
     FormatError,
     LockedError,
     NotBuiltError,
@@ -119,14 +118,14 @@ class Cache(ByPath):
                     return
                 for (found,) in file.execute("PRAGMA integrity_check"):
                     if found != "ok":
-                        yield DamagedCacheError(self.path, f"its structure is wrong ({found!s:.200})")
+                        yield self._damaged(f"its structure is wrong ({found!s:.200})")
                 (total,) = file.execute("SELECT COUNT(*) FROM entry").fetchone()
                 # closed at once: an error holds this frame, and an open query would lock the file against writers
                 with closing(file.execute("SELECT * FROM entry")) as entries:
                     shown = progress(entries, f"verifying {self.path.name}", "values", verbose=verbose, total=total)
                     for row, key, value, digest in shown:
                         if not _sound(key, value, digest) or key not in _read(file, [key])[0]:
-                            yield DamagedCacheError(self.path, f"its entry {row} was changed since it was written")
+                            yield self._damaged(f"its entry {row} was changed since it was written")
         except StoreError as error:
             yield error
 
@@ -166,8 +165,11 @@ class Cache(ByPath):
         if version != _VERSION:
             raise FormatError(self.path, f"it has format {version}, this release reads {_VERSION}; {_REMOVABLE}")
         if tables != [*_SCHEMA]:
-            raise DamagedCacheError(self.path, "it has other tables than a cache")
+            raise self._damaged("it has other tables than a cache")
         return True
+
+    def _damaged(self, what: str) -> StoreError:
+        return StoreError(self.path, f"{what}. It is only a cache: remove it, and its values are computed again")
 
     @contextmanager
     def _named(self, writes: bool = False) -> Iterator[None]:
@@ -180,9 +182,9 @@ class Cache(ByPath):
                 raise LockedError(self.path, f"another process has held it for {_WAIT:.0f} s") from error
             if code in _REFUSED or (writes and code == sqlite3.SQLITE_IOERR):
                 raise WriteError(self.path, f"it cannot be opened or written ({error})") from error
-            raise DamagedCacheError(self.path, f"it cannot be read ({error})") from error
+            raise self._damaged(f"it cannot be read ({error})") from error
         except UnicodeDecodeError as error:
-            raise DamagedCacheError(self.path, f"it cannot be read ({error})") from error
+            raise self._damaged(f"it cannot be read ({error})") from error
         except OSError as error:
             raise WriteError(self.path, f"it cannot be written ({error.strerror or error})") from error
 

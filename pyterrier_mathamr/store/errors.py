@@ -30,9 +30,7 @@ class NotBuiltError(StoreError):
 
 
 class ExistsError(StoreError):
-    """There is an artifact already, and the mode is ``create``."""
-
-    advice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another path."
+    """There is an artifact already, and it is not to be replaced."""
 
 
 class OtherArtifactError(StoreError):
@@ -49,12 +47,6 @@ class DamagedError(StoreError):
     """A file is missing, truncated or was changed since it was written."""
 
     advice = "Restore it from a copy, or build the artifact again with mode='overwrite'."
-
-
-class DamagedCacheError(DamagedError):
-    """A cache cannot be read, or values of it were changed."""
-
-    advice = "It is only a cache: remove it, and its values are computed again."
 
 
 class WriteError(StoreError):

@@ -176,7 +176,8 @@ def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
         numbers = [int(match[1]) for entry in path.iterdir() if (match := _OURS.fullmatch(entry.name))]
         return None, max(numbers, default=-1) + 1
     if mode == "create":
-        raise ExistsError(path, f"there is a {kind.name} already")
+        choice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another path"
+        raise ExistsError(path, f"there is a {kind.name} already. {choice}")
     return found, found.next
 
 

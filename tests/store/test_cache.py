@@ -14,7 +14,6 @@ import pytest
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.store import (
     Cache,
-    DamagedCacheError,
     FormatError,
     NotBuiltError,
     OtherArtifactError,
@@ -68,7 +67,7 @@ def test_a_value_that_was_changed_is_missing_until_it_is_added_again(cache: Cach
         found = cache.get([*VALUES])
     assert found == {k: v for k, v in VALUES.items() if k != key(49)}
     assert len(list(cache.faults())) == 1
-    with pytest.raises(DamagedCacheError, match=r"entry \d+ was changed.*only a cache: remove it"):
+    with pytest.raises(StoreError, match=r"entry \d+ was changed.*only a cache: remove it"):
         cache.verify()
     cache.add({key(49): value(49)})
     assert cache.get([*VALUES]) == VALUES

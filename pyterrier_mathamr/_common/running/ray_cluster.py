@@ -112,8 +112,8 @@ class RayCluster:
 
         Raises:
             MissingExtraError: Ray is not installed.
-            ClusterError: the cluster cannot be reached, has no node with the resources, or repeatedly lost an item.
-            OtherReleaseError: a node has another release of this package.
+            ClusterError: the cluster cannot be reached, has no node with the resources, or repeatedly lost an item, or
+                a node has another release of this package.
         """
         ray = self.connect()
         slots = _Slots(ray, self)
@@ -281,14 +281,10 @@ class Done(NamedTuple):
     result: Any
 
 
-class OtherReleaseError(MathAMRError):
-    """A node of a cluster has another release of this package."""
-
-    node: str
-    found: str
-    wanted: str
-    template = "node {node} has pyterrier-mathamr {found}, and the command runs with {wanted}."
-    advice = "Install the same release on all nodes."
+def other_release(node: str, wanted: str) -> ClusterError:
+    """Return the error for a node that has another release of this package than the command."""
+    reason = f"it has pyterrier-mathamr {__version__}, and the command runs with {wanted}"
+    return ClusterError(f"node {node}", f"{reason}; install the same release on all nodes")
 
 
 def do(key: str, work: list[Any], release: str, item: Any) -> Done:
@@ -306,7 +302,7 @@ def _fetched(work: list[Any], release: str, node: str) -> Callable[[Any], Any]:
     import ray
 
     if release != __version__:
-        raise OtherReleaseError(node, __version__, release)
+        raise other_release(node, release)
     limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))
     function: Callable[[Any], Any] = ray.get(work[0])
     return function

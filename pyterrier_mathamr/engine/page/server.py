@@ -96,14 +96,6 @@ _SVG_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe
 _LOG = logging.getLogger(__name__)
 
 
-class ServeError(MathAMRError):
-    """The page cannot be served at an address."""
-
-    address: str
-    reason: str
-    template = "{address}: {reason}. Give another --host or --port."
-
-
 class BadRequestError(MathAMRError):
     """A parameter of a request is missing or wrong."""
 
@@ -328,5 +320,5 @@ def _listening(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise ServeError(f"{host}:{port}", error.strerror or str(error)) from error
+        raise MathAMRError(f"{host}:{port}: {error.strerror or error}. Give another --host or --port.") from error
     return listener

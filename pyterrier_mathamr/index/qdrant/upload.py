@@ -125,7 +125,8 @@ def upload(
     """Build a collection, replace it or add to it; readers see the change in one step at the end, or not at all."""
     present = collection.read()
     if present is not None and mode == "create":
-        raise ExistsError(collection.address, "the collection exists already")
+        choice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another name"
+        raise ExistsError(collection.address, f"the collection exists already. {choice}")
     if mode == "append" and present is not None:
         check_model(collection.address, present.model, model)
         model = present.model or model

@@ -28,7 +28,7 @@ import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.running.processes import limit_cores
-from pyterrier_mathamr._common.running.ray_cluster import OtherReleaseError, RayCluster, node_name
+from pyterrier_mathamr._common.running.ray_cluster import RayCluster, node_name, other_release
 from pyterrier_mathamr._common.running.worker import ONE_THREAD, Worker, WorkerDiedError
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.index.arrays import ExactScores, Field, How, Numbers
@@ -414,7 +414,7 @@ class Actor:
     def answer(self, release: str, request: Request) -> dict[int, Any] | Exception:
         """Answer a request; another release might number or score otherwise."""
         if release != __version__:
-            return OtherReleaseError(node_name(), __version__, release)
+            return other_release(node_name(), release)
         return self._readers.answer(request)
 
 
