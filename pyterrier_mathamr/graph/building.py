@@ -15,22 +15,20 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common import frames
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress, told_once
 from pyterrier_mathamr._common.frames import (
-    FrameKind,
     empty_output,
     first_values,
-    frame_kind,
     join_values,
     listed,
     texts_of_topics,
+    with_objects,
 )
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
 from pyterrier_mathamr._common.running.resources import cycles_kept
@@ -208,6 +206,18 @@ def _trees(
     return FormulaPair(slt=trees.slt or made.slt, opt=trees.opt or made.opt)
 
 
+class _Wanted(NamedTuple):
+    """The posts of the queries or documents of a frame: their keys in it, the ids of their graphs, the posts.
+
+    ``known`` are graphs that need not be built, by key.
+    """
+
+    keys: list[Any]
+    ids: list[str]
+    posts: list[MathPost]
+    known: Mapping[Any, MathAMRGraph]
+
+
 class GraphBuilder(ColumnAdder, Transformer):
     """Builds a :class:`MathAMRGraph` of each post or query (MathAMR+, section 3.1).
 
@@ -295,18 +305,33 @@ class GraphBuilder(ColumnAdder, Transformer):
     def _transformed(self, inp: pd.DataFrame) -> pd.DataFrame:
         queries, documents = self._sides(inp.columns)
         if queries and "query_formula_id" not in inp.columns:
-            if frame_kind(inp.columns) is FrameKind.QUERIES and "formula_id" in inp.columns:
+            if "docno" not in inp.columns and "formula_id" in inp.columns:
                 inp = inp.assign(query_formula_id=inp["formula_id"])
             elif self.queries == "formula":
                 inp = inp.assign(query_formula_id="")
         if inp.empty:
             return empty_output(inp, [*["query_graph"] * queries, *["graph"] * documents])
+        known = first_values(inp, "query_graph") if queries and "query_graph" in inp.columns else {}
+        of_topics = texts_of_topics(inp) if documents else []
+        wanted: dict[str, _Wanted] = {}
         if queries:
             names = ["qid", *_query_columns(inp.columns)]
             rows = _rows(inp[names].drop_duplicates() if len(inp) > 1 else inp, names)
-            known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
-            inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
-        return self._with_documents(inp) if documents else inp
+            wanted["query_graph"] = self._queries(rows, known)
+        if documents:  # each distinct one once, or each row where the frame has no docno
+            there = [name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]
+            names = [name for name in there if name not in of_topics]
+            if not {*names} & {*DOCUMENT_COLUMNS}:  # all documents of each query have the same text
+                names = there
+            distinct = inp[names].drop_duplicates(subset="docno") if "docno" in inp.columns else inp
+            wanted["graph"] = self._documents(_rows(distinct, names))
+        for column, posts in wanted.items():
+            graphs = self._graphs(posts)
+            if column == "graph" and "docno" not in inp.columns:
+                inp = with_objects(inp, graph=list(graphs.values()))
+            else:
+                inp = join_values(inp, column, graphs, key="docno" if column == "graph" else "qid")
+        return inp
 
     def build(self, posts: Mapping[str, MathPost]) -> list[MathAMRGraph]:
         """Build the graphs of posts that are read already.
@@ -335,10 +360,11 @@ class GraphBuilder(ColumnAdder, Transformer):
     def _built_rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         columns = list(dict.fromkeys(chain.from_iterable(rows)))
         if self._sides(columns)[1]:
-            return [{**row, "graph": graph} for row, graph in zip(rows, self._document_graphs(rows), strict=True)]
+            graphs = self._build(*self._documents(rows)[1:3])
+            return [{**row, "graph": graph} for row, graph in zip(rows, graphs, strict=True)]
         names = ("qid", *_query_columns(columns))
-        graphs = self._query_graphs([{name: row.get(name) for name in names} for row in rows])
-        return [{**row, "query_graph": graphs[row["qid"]]} for row in rows]
+        of_query = self._graphs(self._queries([{name: row.get(name) for name in names} for row in rows], {}))
+        return [{**row, "query_graph": of_query[row["qid"]]} for row in rows]
 
     def _sides(self, columns: Collection[str]) -> tuple[bool, bool]:
         """Check the columns of a frame and tell whether graphs of queries, and of documents, are to be built."""
@@ -355,12 +381,11 @@ class GraphBuilder(ColumnAdder, Transformer):
                 if self.side == "both":
                     check.result_frame(["query", name])
         if self.side == "auto":
-            is_documents = frame_kind(columns) is FrameKind.DOCUMENTS
-            return not is_documents, is_documents
+            return "qid" in columns, "qid" not in columns
         return self.side in ("query", "both"), self.side in ("document", "both")
 
-    def _query_graphs(self, rows: Sequence[Row], known: Mapping[str, MathAMRGraph] | None = None) -> dict[str, Any]:
-        """Build the graph of each query from its first row with text; a query without text has an empty graph."""
+    def _queries(self, rows: Sequence[Row], known: Mapping[Any, MathAMRGraph]) -> _Wanted:
+        """Read each query from its first row with text; a query without text has an empty graph."""
         warn_of_second_texts(rows, [name for name in TOPIC_COLUMNS if rows and name in rows[0]])
         reader = formula_post if self.queries == "formula" else partial(query_post, bare_formulas=self.bare_formulas)
         posts: dict[str, MathPost] = {}
@@ -369,8 +394,15 @@ class GraphBuilder(ColumnAdder, Transformer):
                 posts[row["qid"]] = _read(row["qid"], row, reader)
         full = {qid: post for qid, post in posts.items() if self._is_readable(post)}
         empty = {qid: MathAMRGraph(EMPTY_AMR, id=str(qid)) for qid in posts if qid not in full}
-        warn_of_blank_queries([qid for qid in empty if qid not in (known or {})], self.queries)
-        return {**empty, **(known or {}), **dict(zip(full, self.build(full), strict=True))}
+        warn_of_blank_queries([qid for qid in empty if qid not in known], self.queries)
+        return _Wanted(list(full), [*map(str, full)], list(full.values()), {**empty, **known})
+
+    def _documents(self, rows: Sequence[Row]) -> _Wanted:
+        """Read documents."""
+        keys = [row.get("docno", place) for place, row in enumerate(rows)]
+        ids = [str(row.get("docno", "")) for row in rows]
+        reader = partial(document_post, bare_formulas=self.bare_formulas)
+        return _Wanted(keys, ids, [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)], {})
 
     def _is_readable(self, post: MathPost) -> bool:
         """Tell whether a query has text, and where it is to be a formula, whether it is one."""
@@ -381,23 +413,9 @@ class GraphBuilder(ColumnAdder, Transformer):
             return True
         return self.store is not None and formula.id in self.store.get_many([formula.id])
 
-    def _with_documents(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Build each distinct document once, or each row where the frame has no ``docno``."""
-        known = [name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]
-        of_topics = texts_of_topics(inp)
-        names = [name for name in known if name not in of_topics]
-        if not {*names} & {*DOCUMENT_COLUMNS}:  # all documents of each query have the same text
-            names = known
-        if "docno" not in inp.columns:
-            return frames.with_objects(inp, graph=self._document_graphs(_rows(inp, names)))
-        rows = _rows(inp[names].drop_duplicates(subset="docno"), names)
-        graphs = zip([row["docno"] for row in rows], self._document_graphs(rows), strict=True)
-        return join_values(inp, "graph", dict(graphs), key="docno")
-
-    def _document_graphs(self, rows: Sequence[Row]) -> list[MathAMRGraph]:
-        ids = [str(row.get("docno", "")) for row in rows]
-        reader = partial(document_post, bare_formulas=self.bare_formulas)
-        return self._build(ids, [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)])
+    def _graphs(self, wanted: _Wanted) -> dict[Any, MathAMRGraph]:
+        """Build the graphs of posts, by key."""
+        return {**wanted.known, **dict(zip(wanted.keys, self._build(wanted.ids, wanted.posts), strict=True))}
 
     def _build(self, ids: Sequence[str], posts: Sequence[MathPost]) -> list[MathAMRGraph]:
         """Build the graphs batch by batch."""
@@ -416,7 +434,7 @@ _TOPICS = (["query"], ["title", "body"], ["body"], ["title"])
 
 def _query_columns(columns: Collection[str]) -> list[str]:
     """List the columns that a query is read from; the title and body of a ranking are the document's."""
-    names = (*TOPIC_COLUMNS, "formula_id") if frame_kind(columns) is FrameKind.QUERIES else ("query",)
+    names = ("query",) if "docno" in columns else (*TOPIC_COLUMNS, "formula_id")
     return [name for name in names if name in columns]
 
 
