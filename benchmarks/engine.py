@@ -27,7 +27,7 @@ from pyterrier_mathamr.engine.ranking import BlendedRetriever, Weights
 from pyterrier_mathamr.experiments import KNOWN_ITEM_MEASURES
 from pyterrier_mathamr.experiments.workdir import judged_topics
 from pyterrier_mathamr.formula import trees_from_latex
-from pyterrier_mathamr.fusion.blend import grouped
+from pyterrier_mathamr.fusion.learned import grouped
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
 PARTS = ["words", "graph", "formula"]

@@ -13,7 +13,7 @@ A fusion says what the part is, the weights, and what a document has that a syst
     ModifiedRRF     score / (k + rank)                                 1          0
     Ensemble        as ZScoreFusion, scorers of what was found, too    learned    the lowest of the system
 
-``blend`` is the sum for what one first stage found, `LinearBlend`.
+`LinearBlend` is the learned sum for what one first stage found.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Errors of combinations of rankings."""
+"""Errors of learned combinations and rankers."""
 
 from __future__ import annotations
 
@@ -7,37 +7,19 @@ from pathlib import Path
 from pyterrier_mathamr._common.errors import MathAMRError
 
 
-class FusionError(MathAMRError):
-    """The base of the errors of this room."""
+class NotFittedError(MathAMRError):
+    """A learned combination or ranker has no weights yet."""
+
+    what: str
+    reader: str
+    template = "{what} has no weights."
+    advice = "Call .fit(), give weights, or read them with {reader}."
 
 
-class BlendNotFittedError(FusionError):
-    """A blend has no weights yet."""
-
-    template = "the blend has no weights."
-    advice = "Call .fit(ranking, qrels), give weights=, or read them with LinearBlend.load()."
-
-
-class BlendFileError(FusionError):
-    """A file holds no blend of these scorers."""
+class WeightsFileError(MathAMRError):
+    """A file holds no weights of this kind, or those of other parts."""
 
     path: Path
     reason: str
     template = "{path}: {reason}."
-    advice = "Give the file that LinearBlend.save() wrote, and the same scorers."
-
-
-class RankerNotFittedError(FusionError):
-    """A learned ranker has no weights yet."""
-
-    template = "the ranker has no weights."
-    advice = "Call .fit() or .fit_judged(), give weights=, or read it with .load()."
-
-
-class RankerFileError(FusionError):
-    """A file holds no ranker."""
-
-    path: Path
-    reason: str
-    template = "{path}: {reason}."
-    advice = "Give the file that .save() of the same class wrote."
+    advice = "Give the file that .save() of the same class wrote, and the same parts."

@@ -32,8 +32,6 @@ _lazy_names, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 _MOVED = {
     "fusion": {
-        "BlendFileError",
-        "BlendNotFittedError",
         "ConvexFusion",
         "Ensemble",
         "ModifiedRRF",

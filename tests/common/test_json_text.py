@@ -7,7 +7,7 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.arqmath import read_training_pairs
-from pyterrier_mathamr.fusion import BlendFileError, LinearBlend
+from pyterrier_mathamr.fusion import LinearBlend, WeightsFileError
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.errors import GraphMetadataError
 from pyterrier_mathamr.graph.store import graph_of
@@ -38,7 +38,7 @@ class TestBadJson:
 
     def test_a_blend_is_refused(self, text, tmp_path):
         (tmp_path / "blend.json").write_text(text)
-        with pytest.raises(BlendFileError):
+        with pytest.raises(WeightsFileError):
             LinearBlend.load(tmp_path / "blend.json", [])
 
     def test_a_line_of_pairs_is_skipped_with_a_warning(self, text, tmp_path):

@@ -11,9 +11,9 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.fusion import (
-    BlendFileError,
-    BlendNotFittedError,
     LinearBlend,
+    NotFittedError,
+    WeightsFileError,
     ZScoreFusion,
     fit_fusion_weight,
     fit_fusion_weights,
@@ -107,9 +107,9 @@ def test_a_pipeline_is_fitted_as_pyterrier_fits_and_finds_what_made_the_answers(
 
 def test_without_weights_nothing_is_scored_and_without_answers_nothing_fitted() -> None:
     blend = LinearBlend(())
-    with pytest.raises(BlendNotFittedError, match="fit"):
+    with pytest.raises(NotFittedError, match="fit"):
         blend(RANKING)
-    with pytest.raises(BlendNotFittedError):
+    with pytest.raises(NotFittedError):
         blend.save("nowhere.json")
     with pytest.raises(NothingToFitError):
         blend.fit(RANKING, pd.DataFrame({"qid": ["1"], "docno": ["z"], "label": [1]}))
@@ -159,12 +159,12 @@ def test_the_numbers_are_stored_and_read_again(tmp_path) -> None:
     blend.save(tmp_path / "b.json")
     assert LinearBlend.load(tmp_path / "b.json", (Table({"a": 1.0}),)) == blend
     assert json.loads((tmp_path / "b.json").read_text())["scorers"] == ["Table({'a': 1.0})"]
-    with pytest.raises(BlendFileError, match="2 scorer"):
+    with pytest.raises(WeightsFileError, match="2 scorer"):
         LinearBlend.load(tmp_path / "b.json", (Table({}), Table({})))
     (tmp_path / "old.json").write_text('{"format": 9, "weights": [1]}')
-    with pytest.raises(BlendFileError, match="format 9"):
+    with pytest.raises(WeightsFileError, match="format 9"):
         LinearBlend.load(tmp_path / "old.json", ())
-    with pytest.raises(BlendFileError):
+    with pytest.raises(WeightsFileError):
         LinearBlend.load(tmp_path / "none.json", ())
 
 

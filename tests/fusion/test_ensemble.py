@@ -12,7 +12,7 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.fusion import Ensemble, ZScoreFusion, fit_fusion_weights, standard_scores
-from pyterrier_mathamr.fusion.errors import RankerFileError, RankerNotFittedError
+from pyterrier_mathamr.fusion.errors import NotFittedError, WeightsFileError
 
 QIDS = [str(number) for number in range(8)]
 TOPICS = pd.DataFrame({"qid": QIDS, "query": ["x"] * 8})
@@ -52,7 +52,7 @@ class Scores(pt.Transformer):
 
 def test_what_ranks_by_the_grades_is_learned_and_what_ranks_against_them_is_left_out() -> None:
     ensemble = Ensemble(GOOD, BAD, names=["good", "bad"])
-    with pytest.raises(RankerNotFittedError):
+    with pytest.raises(NotFittedError):
         ensemble(TOPICS)
     ensemble.fit(TOPICS, QRELS)
     good, bad = ensemble.weights
@@ -99,7 +99,7 @@ def test_it_says_how_many_documents_each_part_scores() -> None:
 def test_it_is_written_with_the_names_of_its_parts_and_read_for_the_same(tmp_path: Path) -> None:
     ensemble = Ensemble(GOOD, features=[Scores(BAD)], names=["words", "graph"])
     file = tmp_path / "ensemble.json"
-    with pytest.raises(RankerNotFittedError):
+    with pytest.raises(NotFittedError):
         ensemble.save(file)
     ensemble.fit(TOPICS, QRELS)
     ensemble.save(file)
@@ -108,7 +108,7 @@ def test_it_is_written_with_the_names_of_its_parts_and_read_for_the_same(tmp_pat
     assert again.coverage == ensemble.coverage
     pd.testing.assert_frame_equal(again(TOPICS), ensemble(TOPICS))
     pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(again))(TOPICS), again(TOPICS))
-    with pytest.raises(RankerFileError, match="an ensemble of words, graph, not of words, formulas"):
+    with pytest.raises(WeightsFileError, match="an ensemble of words, graph, not of words, formulas"):
         Ensemble.load(file, {"words": GOOD}, {"formulas": Scores(BAD)})
 
 
@@ -119,7 +119,7 @@ def test_it_is_written_with_the_names_of_its_parts_and_read_for_the_same(tmp_pat
 def test_a_file_that_is_no_ensemble_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "ensemble.json"
     file.write_text(text)
-    with pytest.raises(RankerFileError, match=r"ensemble\.json"):
+    with pytest.raises(WeightsFileError, match=r"ensemble\.json"):
         Ensemble.load(file, {"a": GOOD})
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.fusion import Ensemble, LinearBlend
-from pyterrier_mathamr.fusion.errors import BlendFileError, RankerFileError
+from pyterrier_mathamr.fusion.errors import WeightsFileError
 from pyterrier_mathamr.store import WriteError, signed
 from pyterrier_mathamr.systems import ListwiseRanker, PairwiseRanker
 
@@ -33,26 +33,26 @@ class Saved(NamedTuple):
 KINDS = {
     "blend": Saved(
         LinearBlend((SYSTEM,), weights=(0.25, 3.0)),
-        BlendFileError,
+        WeightsFileError,
         lambda path: LinearBlend.load(path, (SYSTEM,)),
         {"format": 1, "weights": [0.25, 3.0], "scorers": ["SYSTEM"]},
     ),
     "ensemble": Saved(
         Ensemble(SYSTEM, SYSTEM, names=["words", "graph"], weight=[0.5, 2.0]),
-        RankerFileError,
+        WeightsFileError,
         lambda path: Ensemble.load(path, {"words": SYSTEM, "graph": SYSTEM}),
         {"format": 1, "weights": {"words": 0.5, "graph": 2.0}, "coverage": {}},
     ),
     "ranker": Saved(
         PairwiseRanker(0.5, names=["a", "b"], weights=[1.0, -2.0]),
-        RankerFileError,
+        WeightsFileError,
         PairwiseRanker.load,
         {"format": 1, "ranker": "PairwiseRanker", "c": 0.5, "loss": "squared-hinge", "names": ["a", "b"],
          "weights": [1.0, -2.0]},
     ),
     "listwise": Saved(
         ListwiseRanker(weights=[1.0, 2.0]),
-        RankerFileError,
+        WeightsFileError,
         ListwiseRanker.load,
         {"format": 1, "ranker": "ListwiseRanker", "ridge": 1e-4, "relevant": 1, "names": None, "weights": [1.0, 2.0]},
     ),

@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.parameters import Rule, method, one_of
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed
-from pyterrier_mathamr.fusion.reciprocal_rank import RRF_K
+from pyterrier_mathamr.fusion import RRF_K
 from pyterrier_mathamr.index.errors import check_model
 from pyterrier_mathamr.sparse.expressions import (
     ExpressionIndex,

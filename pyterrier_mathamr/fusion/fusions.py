@@ -1,0 +1,625 @@
+"""Fusions: ask the systems, add up a function of their scores with weights, and put the columns together.
+
+A fusion declares what its rows contribute, the weights, and what a document has that a system did not find:
+
+    ZScoreFusion    (score - mean) / standard deviation    weights    the lowest of the system
+    ConvexFusion    the score brought to 0 … 1             α, 1 - α   0
+    ModifiedRRF     score / (k + rank)                     1          0
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, with_objects
+from pyterrier_mathamr._common.parameters import FLAG, FRACTION, Rule, between, list_of, one_of
+from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
+from pyterrier_mathamr.explain import (
+    Asked,
+    AskedError,
+    Explanation,
+    Part,
+    QueryRow,
+    Ranked,
+    explained,
+    name_of,
+    read_asked,
+)
+
+System: TypeAlias = pt.Transformer | pd.DataFrame
+"""What is fused: a transformer of queries to a ranking, or a ranking that exists."""
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+_RESULTS = ("docno", "score", "rank")
+
+
+class Fusion(Retriever):
+    """Ranks all documents that one of several systems finds; subclasses say what they contribute.
+
+    The ranking has the columns of the queries and those that the rankings of all systems have; what several systems say
+    of a document is taken from the first.
+
+    Args:
+        systems: each takes queries and returns a ranking, or is a ranking.
+        num_results: the number of documents for each query.
+    """
+
+    help_url = "https://pyterrier.readthedocs.io/en/latest/operators.html"
+    lacking_is_lowest: ClassVar[bool] = False
+    """What a document has that a system did not find: the lowest contribution of this system, or 0."""
+    systems: tuple[pt.Transformer, ...]
+
+    def __init__(self, systems: Sequence[System], num_results: int) -> None:
+        super().__init__()
+        if not systems:
+            raise ConfigError("systems", systems, "at least one")
+        self.systems = tuple(
+            pt.Transformer.from_df(with_text_docnos(one)) if isinstance(one, pd.DataFrame) else one for one in systems
+        )
+        self.num_results = num_results
+        self._accepted = set[tuple[str, ...]]()
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each system."""
+        return (1.0,) * len(self.systems)
+
+    @property
+    def part_names(self) -> list[str]:
+        """The name of each system."""
+        return distinct_names(self.systems)
+
+    def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
+        """Ask each system."""
+        return [with_text_docnos(system(queries)) for system in self.systems]
+
+    def answers(self, asked: Asked) -> list[Ranked]:
+        """Ask each system what it says of a document, and why."""
+        frame, texts = asked.query_frame(), asked.texts()
+        return [explained(system, frame, asked.docno, texts) for system in self.systems]
+
+    def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
+        """Turn the scores of a ranking into what its rows contribute, float64 ``[n]``; NaN where there is no score.
+
+        Args:
+            query: int ``[n]``, the number of each row's query, from 0.
+            ranking: ``docno`` and ``score``.
+        """
+        raise NotImplementedError
+
+    def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
+        """Explain what one system contributes: its answer to one query, by the system's name and weight."""
+        raise NotImplementedError
+
+    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """Return ``qid``, ``docno`` and ``0``, ``1``, …: what each system contributes, without gaps."""
+        return contributed(rankings, self.contributions, lowest=self.lacking_is_lowest)
+
+    def transform_inputs(self) -> list[list[str]]:
+        """Return the columns that all systems take."""
+        return inputs_of_all(self.systems, "qid")
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search with all systems and merge.
+
+        Args:
+            inp: ``qid`` and what all systems need.
+
+        Returns:
+            The columns of ``inp``, ``docno``, the columns that all systems add, ``score`` and ``rank``.
+        """
+        pt.validate.query_frame(inp, context=self)
+        columns, queries = tuple(inp.columns), distinct_queries(inp, _RESULTS)
+        if queries.empty or columns not in self._accepted:  # to ask all systems takes longer than some of them search
+            outputs = outputs_of_all(self.systems, columns)
+            self._accepted.add(columns)
+        if queries.empty:
+            added = _shared([columns for columns in outputs if columns is not None], queries.columns)
+            return empty_output(queries, ["docno", *added, "score", "rank"])
+        rankings = self.rankings(distinct_queries(inp))
+        added = _shared([list(ranking.columns) for ranking in rankings], queries.columns)
+        fused = ranked(self.joined(rankings), self.weights, self.num_results)
+        if added:
+            found = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
+            fused = _with_columns(fused, found, added)
+        row_of = {qid: row for row, qid in enumerate(queries["qid"])}
+        fused = fused.assign(_row=fused["qid"].map(row_of)).sort_values(["_row", "rank"])
+        result: pd.DataFrame = queries.iloc[fused["_row"].to_numpy(np.int64)].reset_index(drop=True)
+        names = ["docno", *added, "score", "rank"]
+        return result.assign(**{name: fused[name].reset_index(drop=True) for name in names})
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each system contributes to the score of a document, and what contributes to the system's score.
+
+        Args:
+            query: the row of a query, or of a result, or a frame of one query.
+            docno: a document that one of the systems finds; by default that of the row.
+
+        Raises:
+            AskedError: no system finds the document, or no document is named.
+        """
+        asked = read_asked(query, docno, self.label)
+        answers = self.answers(asked)
+        if not any(answer.explanation for answer in answers):
+            raise AskedError(self.label, f"no system finds {asked.docno!r}", "Explain a document of its ranking.")
+        result = asked.explained([])
+        for name, weight, answer in zip(self.part_names, self.weights, answers, strict=True):
+            result += self.explained_part(asked.docno, name, answer, weight)
+        return result
+
+
+def ranked(joined: pd.DataFrame, weights: Sequence[float], num_results: int) -> pd.DataFrame:
+    """Rank by the weighted sum of columns, equal scores by ``docno``.
+
+    Args:
+        joined: ``qid``, ``docno`` and for each weight a column ``0``, ``1``, ….
+        weights: of the columns.
+        num_results: the number of documents for each query.
+
+    Returns:
+        ``qid``, ``docno``, ``score``, ``rank``.
+    """
+    score = sum((weight * joined[str(system)] for system, weight in enumerate(weights)), start=0.0)
+    fused = joined[["qid", "docno"]].assign(score=score)
+    fused = fused.sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable")
+    fused["rank"] = fused.groupby("qid").cumcount()
+    result: pd.DataFrame = fused[fused["rank"] < num_results].reset_index(drop=True)
+    return result
+
+
+def with_text_docnos(ranking: pd.DataFrame) -> pd.DataFrame:
+    """Make docnos that are numbers texts, as those of indexes are: ``pd.read_csv`` reads ``198``, not ``"198"``."""
+    if ranking.empty or not pd.api.types.is_integer_dtype(ranking["docno"]):
+        return ranking
+    return ranking.assign(docno=ranking["docno"].astype(str))
+
+
+class Aligned(NamedTuple):
+    """The documents that several rankings have for queries, each once.
+
+    Attributes:
+        documents: ``qid`` and ``docno``, sorted by both.
+        query: int ``[documents]``, the number of each document's query.
+        rows: for each ranking the row in ``documents`` of each of its rows.
+    """
+
+    documents: pd.DataFrame
+    query: npt.NDArray[np.int64]
+    rows: list[npt.NDArray[np.int64]]
+
+    def column(self, rows: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Lay the values of a ranking's rows out by document, NaN without one; of two for a document, the first."""
+        found = np.full(len(self.documents), np.nan)
+        found[rows[::-1]] = values[::-1]
+        return found
+
+
+def aligned(rankings: Sequence[pd.DataFrame]) -> Aligned:
+    """Find the documents that any ranking has."""
+    every = pd.concat([with_text_docnos(ranking[["qid", "docno"]]) for ranking in rankings], ignore_index=True)
+    queries, qids = pd.factorize(every["qid"], sort=True)
+    documents, docnos = pd.factorize(every["docno"], sort=True)
+    keys, rows = np.unique(queries.astype(np.int64) * max(len(docnos), 1) + documents, return_inverse=True)
+    query, document = np.divmod(keys, max(len(docnos), 1))
+    frame = pd.DataFrame({"qid": qids[query], "docno": docnos[document]})
+    ends = np.cumsum([len(ranking) for ranking in rankings])
+    return Aligned(frame, query, np.split(rows, ends[:-1]))
+
+
+def contributed(
+    rankings: Sequence[pd.DataFrame], of: Callable[[Numbers, pd.DataFrame], Floats], *, lowest: bool
+) -> pd.DataFrame:
+    """Lay out what rankings contribute to the documents of any of them, as ``qid``, ``docno``, ``0``, ``1`` and so on.
+
+    Args:
+        rankings: ``qid``, ``docno``, ``score``.
+        of: the contributions of the rows of a ranking, given the number of each row's query.
+        lowest: a document that a ranking lacks has its lowest contribution of the query, at most 0; else 0.
+    """
+    known = aligned(rankings)
+    columns = {}
+    for number, (ranking, rows) in enumerate(zip(rankings, known.rows, strict=True)):
+        query = known.query[rows]
+        parts = of(query, ranking)
+        found, lacking = known.column(rows, parts), np.zeros(int(known.query.max(initial=-1)) + 1)
+        if lowest:
+            there = ~np.isnan(parts)
+            np.minimum.at(lacking, query[there], parts[there])
+        columns[str(number)] = np.where(np.isnan(found), lacking[known.query], found)
+    return known.documents.assign(**columns)
+
+
+def _shared(columns: Sequence[Sequence[str]], of_queries: Iterable[str]) -> list[str]:
+    """List the columns that all rankings have beside those of the queries and of any result."""
+    known = {"qid", *_RESULTS, *of_queries}
+    first, *others = columns or [[]]
+    return [name for name in first if name not in known and all(name in other for other in others)]
+
+
+def _with_columns(fused: pd.DataFrame, found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Add columns of the rankings: the first value for a query (``query_…``), or for a document of it."""
+    of_queries = [name for name in names if name in pt.model.query_columns(found)]
+    of_documents = found.drop(columns=of_queries).drop_duplicates(subset=["qid", "docno"])
+    values = {name: first_values(found, name) for name in of_queries}
+    added = {name: [values[name].get(qid) for qid in fused["qid"]] for name in of_queries}
+    return with_objects(fused, **added).merge(of_documents, on=["qid", "docno"], how="left", sort=False)
+
+
+def distinct_names(systems: Sequence[pt.Transformer]) -> list[str]:
+    """Name systems; those of one name have numbers, too."""
+    names = [name_of(system) for system in systems]
+    numbers = (f" {names[:place].count(name) + 1}" if names.count(name) > 1 else "" for place, name in enumerate(names))
+    return [name + number for name, number in zip(names, numbers, strict=True)]
+
+
+def sole_name(found: Explanation, system: str) -> str | None:
+    """Return the name of a system for all parts of its score; ``None`` for a fusion, whose parts keep their names."""
+    return system if len({part.system for part in found.rows}) == 1 else None
+
+
+def explain_standard(
+    docno: str, system: str, scores: npt.NDArray[np.float64], found: Explanation | None, weight: float
+) -> Explanation:
+    """Explain the weighted standard score of a document."""
+    if not len(scores):
+        return Explanation.of(docno, [])
+    mean, spread = float(scores.mean()), float(scores.std()) or 1.0
+    if found is None:
+        lowest = weight * (float(scores.min()) - mean) / spread
+        return Explanation.of(docno, [Part(system, "not found: lowest score", contribution=lowest)])
+    shift = Part(system, f"mean of {len(scores)} scores", contribution=-weight * mean / spread)
+    return found.scaled(weight / spread, sole_name(found, system)).plus(shift)
+
+
+_WEIGHTS = list_of(between(0))
+
+
+class StandardFusion(Fusion):
+    """A fusion by the standard scores of its parts."""
+
+    lacking_is_lowest = True
+
+    def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
+        """Standardise scores."""
+        return _standardised(query, ranking)
+
+    def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
+        """Explain the weighted standard score."""
+        scores = answer.ranking["score"].to_numpy(np.float64)
+        return explain_standard(docno, system, scores, answer.explanation, weight)
+
+
+class ZScoreFusion(StandardFusion):
+    """Ranks by the weighted sum of the systems' scores, standardised for each query.
+
+    The scores of BM25 and of MaxSim have no common scale; after the subtraction of their mean and the division by
+    their standard deviation they have. A document that a system did not find gets that system's lowest score.
+
+    Args:
+        systems: each takes queries and returns a ranking.
+        weight: of two systems, the weight of the second, 0 to 1; the first has the rest. Of several, a list with the
+            weight of each. By default all have the same.
+        num_results: the number of documents for each query.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        ZScoreFusion(bm25, encode >> index.colbert(), weight=0.4)
+    """
+
+    label = "z-score fusion"
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **Retriever.checks,
+        "weight": Rule(
+            "a number between 0 and 1 for two systems, or a list of numbers, 0 or more, one for each system",
+            lambda weight: weight is None or FRACTION.holds(weight) or _WEIGHTS.holds(weight),
+        ),
+    }
+
+    def __init__(
+        self, *systems: pt.Transformer, weight: float | Sequence[float] | None = None, num_results: int = 1000
+    ) -> None:
+        super().__init__(systems, num_results)
+        self.weight = weight
+        len(self.weights)  # refuses another number of weights
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each system.
+
+        Raises:
+            ConfigError: there are not as many as systems.
+        """
+        count = len(self.systems)
+        if self.weight is None:
+            return (1 / count,) * count
+        given = self.weight
+        weights = tuple(given) if isinstance(given, Sequence) else (1 - float(given), float(given))
+        if len(weights) != count:
+            raise ConfigError("weight", self.weight, f"a list of {count} numbers, one for each system")
+        return weights
+
+
+def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, num_results: int = 1000) -> pd.DataFrame:
+    """Merge two rankings by the weighted sum of their standardised scores.
+
+    Args:
+        left: ``qid``, ``docno``, ``score``.
+        right: the same of the other system.
+        weight: 0 to 1; the weight of ``right``, ``left`` has the rest.
+        num_results: the number of documents for each query.
+
+    Returns:
+        ``qid``, ``docno``, ``score``, ``rank``, best first for each query, equal scores by ``docno``; a document that
+        one ranking lacks has that ranking's lowest standardised score of the query, 0 where it has no row.
+    """
+    return ranked(standard_scores([left, right]), (1 - weight, weight), num_results)
+
+
+def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Standardise the scores of rankings within each query, for all documents of any of them.
+
+    Args:
+        rankings: ``qid``, ``docno``, ``score``.
+
+    Returns:
+        ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each ranking, 0 where its scores are all the same,
+        its lowest of the query where it lacks the document, 0 where it has no row.
+    """
+    return contributed(rankings, _standardised, lowest=True)
+
+
+def _standardised(query: Numbers, ranking: pd.DataFrame) -> Floats:
+    """Standardise the scores of each query."""
+    scores, queries = ranking["score"].to_numpy(np.float64), int(query.max(initial=-1)) + 1
+    there = ~np.isnan(scores)
+    own, given = query[there], scores[there]
+    count = np.maximum(np.bincount(own, minlength=queries), 1)
+    away = given - (np.bincount(own, given, queries) / count)[own]
+    spread = np.sqrt(np.bincount(own, away**2, queries) / count)
+    least, most = np.full(queries, np.inf), np.full(queries, -np.inf)
+    np.minimum.at(least, own, given)
+    np.maximum.at(most, own, given)
+    standard = np.full(len(scores), np.nan)
+    differ = least < most  # else rounding might leave a distance to the mean, and the same as the spread
+    standard[there] = np.where(differ[own], away / np.where(differ, spread, 1.0)[own], 0.0)
+    return standard
+
+
+class MinMax(NamedTuple):
+    """The scale (score - lowest) · factor + constant.
+
+    Attributes:
+        lowest: of the scores.
+        factor: 1 / (highest - lowest); 0 where all are equal.
+        constant: what equal scores become; 0 where they differ.
+    """
+
+    lowest: float
+    factor: float
+    constant: float = 0.0
+
+    @classmethod
+    def of(cls, scores: npt.NDArray[np.float64], constant: float = 0.0) -> MinMax:
+        """Return the scale of the scores of a query, float64 ``[n]``; all of them become ``constant`` if equal."""
+        if not len(scores):
+            return cls(0.0, 0.0)
+        lowest, highest = float(scores.min()), float(scores.max())
+        return cls(lowest, 1 / (highest - lowest)) if highest > lowest else cls(lowest, 0.0, constant)
+
+    def apply(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Scale scores, float64 ``[n]``."""
+        return (scores - self.lowest) * self.factor + self.constant
+
+    def explained(self, docno: str, system: str, found: Explanation, weight: float) -> Explanation:
+        """Explain a scaled score times a weight, by the explanation of the score itself."""
+        if not self.factor:
+            return Explanation.of(docno, [Part(system, "all scores are equal", contribution=weight * self.constant)])
+        shift = Part(system, "lowest score", contribution=-weight * self.factor * self.lowest)
+        return found.scaled(weight * self.factor, sole_name(found, system)).plus(shift)
+
+
+def _by_query(query: Numbers) -> Iterator[npt.NDArray[np.intp]]:
+    """Yield the rows of each query."""
+    order = np.argsort(query, kind="stable")
+    yield from (rows for rows in np.split(order, np.cumsum(np.bincount(query))[:-1]) if len(rows))
+
+
+def _min_max(query: Numbers, ranking: pd.DataFrame, constant: float = 0.0) -> Floats:
+    """Bring the scores of each query to 0 … 1."""
+    scores, found = ranking["score"].to_numpy(np.float64), np.zeros(len(ranking))
+    for rows in _by_query(query):
+        found[rows] = MinMax.of(scores[rows], constant).apply(scores[rows])
+    return found
+
+
+class ConvexFusion(Fusion):
+    r"""Ranks by α · ŝ of one system + (1 - α) · ŝ of another, ŝ the score brought to 0 … 1 among the query's documents.
+
+    Zhong, Xie and Lin, "Applying Structural and Dense Semantic Matching for the ARQMath Lab 2022" (CLEF 2022), equation
+    7. A document that a system did not find has 0 there, and so has each document of a system whose
+    scores of the query are all equal; the paper does not say which of the two, the published program does.
+
+    Args:
+        dense: takes queries and returns a ranking; or a ranking.
+        other: likewise, or a list of several.
+        alpha: the weight of ``dense``, 0 to 1; the others share the rest equally. Or a list with the weight of each
+            system, ``dense`` first, which sum to 1.
+        num_results: the number of documents for each query.
+        constant: what a score becomes in a system whose scores of the query are all equal, 0 to 1.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        ConvexFusion(encode >> index.colbert(), bm25, alpha=0.3)
+    """
+
+    label = "convex fusion"
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **Retriever.checks,
+        "alpha": Rule(
+            "a number between 0 and 1, or a list of numbers, 0 or more, one for each system, that sum to 1",
+            lambda alpha: FRACTION.holds(alpha) or (_WEIGHTS.holds(alpha) and math.isclose(math.fsum(alpha), 1)),
+        ),
+        "constant": FRACTION,
+    }
+
+    def __init__(
+        self,
+        dense: System,
+        other: System | Sequence[System],
+        alpha: float | Sequence[float] = 0.5,
+        num_results: int = 1000,
+        constant: float = 0.0,
+    ) -> None:
+        others = tuple(other) if isinstance(other, (list, tuple)) else (other,)
+        super().__init__((dense, *others), num_results)
+        self.dense, self.other = self.systems[0], self.systems[1:] if len(others) != 1 else self.systems[1]
+        self.alpha, self.constant = alpha, constant
+        if isinstance(alpha, Sequence) and len(alpha) != len(self.systems):
+            raise ConfigError("alpha", alpha, f"a list of {len(self.systems)} numbers, one for each system")
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """α and 1 - α, or the weights of several systems."""
+        if isinstance(self.alpha, Sequence):
+            return tuple(self.alpha)
+        count = len(self.systems) - 1
+        return (self.alpha, *[(1 - self.alpha) / count] * count)
+
+    def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
+        """Bring scores to 0 … 1."""
+        return _min_max(query, ranking, self.constant)
+
+    def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
+        """Explain the weighted scaled score."""
+        if answer.explanation is None:
+            return Explanation.of(docno, [])
+        scale = MinMax.of(answer.ranking["score"].to_numpy(np.float64), self.constant)
+        return scale.explained(docno, system, answer.explanation, weight)
+
+
+Normalise = Literal["none", "min-max"]
+RRF_K = 60
+"""What is added to a rank: the value of Cormack and others (2009), and of all papers here."""
+
+
+def reciprocal_ranks(
+    scores: npt.NDArray[np.float64], names: npt.ArrayLike, k: float = RRF_K
+) -> npt.NDArray[np.float64]:
+    """Compute 1 / (k + rank) of each document of a ranking, ranks from 1.
+
+    Args:
+        scores: float64 ``[n]``.
+        names: ``[n]``, which order equal scores, ascending: docnos, or numbers in their order.
+        k: what is added to ranks.
+
+    Returns:
+        float64 ``[n]``.
+    """
+    by_name = np.argsort(np.asarray(names), kind="stable")
+    order = by_name[np.argsort(-scores[by_name], kind="stable")]
+    found = np.empty(len(scores))
+    found[order] = 1 / (k + np.arange(1, len(scores) + 1))
+    return found
+
+
+class ModifiedRRF(Fusion):
+    r"""Ranks by modified reciprocal rank fusion: Σ score / (k + rank) over the systems, ranks from 1.
+
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), equation 4.2. A document
+    that a system did not find has nothing from it. The lower a negative score ranks, the less it takes away: a warning
+    names the system, whose scores ``normalise`` brings to 0 … 1.
+
+    Args:
+        systems: each takes queries and returns a ranking, or is a ranking.
+        k: what is added to ranks.
+        normalise: ``"min-max"`` brings the scores of a system to 0 … 1 for each query first.
+        num_results: the number of documents for each query.
+        classic: 1 in place of the score, as in Cormack and others (2009).
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        ModifiedRRF([bm25, encode >> index.colbert()], normalise="min-max")
+    """
+
+    label = "rank fusion"
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **Retriever.checks,
+        "k": between(0),
+        "normalise": one_of(*get_args(Normalise)),
+        "classic": FLAG,
+    }
+
+    def __init__(
+        self,
+        systems: Sequence[System],
+        k: float = RRF_K,
+        normalise: Normalise = "none",
+        num_results: int = 1000,
+        classic: bool = False,
+    ) -> None:
+        super().__init__(systems, num_results)
+        self.k, self.normalise, self.classic = k, normalise, classic
+        self._told: set[str] = set()
+
+    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """Return ``qid``, ``docno`` and ``0``, ``1``, …: what each system contributes, 0 for what it did not find."""
+        if self.normalise == "none" and not self.classic:
+            self._warn_of_negative(rankings)
+        return super().joined(rankings)
+
+    def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
+        """Compute score / (k + rank)."""
+        if self.classic:
+            return self._inverse_ranks(query, ranking)
+        scores = _min_max(query, ranking) if self.normalise == "min-max" else ranking["score"].to_numpy(np.float64)
+        return scores * self._inverse_ranks(query, ranking)
+
+    def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
+        """Explain score / (k + rank)."""
+        if answer.explanation is None:
+            return Explanation.of(docno, [])
+        here = (answer.ranking["docno"] == docno).to_numpy()
+        weight *= float(self._inverse_ranks(np.zeros(len(here), dtype=np.int64), answer.ranking)[here][0])
+        if self.classic:
+            return Explanation.of(docno, [Part(system, "1 / (k + rank)", contribution=weight)])
+        if self.normalise == "min-max":
+            scores = answer.ranking["score"].to_numpy(np.float64)
+            return MinMax.of(scores).explained(docno, system, answer.explanation, weight)
+        return answer.explanation.scaled(weight, sole_name(answer.explanation, system))
+
+    def _inverse_ranks(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
+        """Compute 1 / (k + rank) of each row."""
+        scores, docnos = ranking["score"].to_numpy(np.float64), ranking["docno"].to_numpy(dtype=object)
+        found = np.zeros(len(ranking))
+        for rows in _by_query(query):
+            found[rows] = reciprocal_ranks(scores[rows], docnos[rows], self.k)
+        return found
+
+    def _warn_of_negative(self, rankings: Sequence[pd.DataFrame]) -> None:
+        """Warn of each system with negative scores, once for this object."""
+        names = distinct_names(self.systems)
+        negative = [name for name, ranking in zip(names, rankings, strict=True) if bool((ranking["score"] < 0).any())]
+        if told := [name for name in negative if name not in self._told]:
+            self._told.update(told)
+            text = f"negative scores of {', '.join(told)} take the less from a document, the lower it ranks"
+            warnings.warn(MathAMRWarning(f"{text}. Give normalise='min-max'."), stacklevel=4)

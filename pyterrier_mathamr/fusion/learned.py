@@ -1,0 +1,472 @@
+"""Learned sums: `LinearBlend` of the scores of a first stage and of others, `Ensemble` of any number of rankings.
+
+::
+
+    bm25 ──▶ ranking ──┬── its own score ──▶ z ── w₀ ─┐
+                       ├── index.scorer() ─▶ z ── w₁ ─┼─▶ Σ ──▶ ranking
+                       └── …                          ┘
+
+z is the standard score among the query's documents. The weights are those under which the right documents of the
+training questions are most likely among all that were found (softmax); a weight is never below 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
+from pyterrier_mathamr._common.listwise import Group, fit_listwise
+from pyterrier_mathamr._common.parameters import Rule, between, list_of
+from pyterrier_mathamr._common.transformers import Retriever, Transformer, inputs_of_all, outputs_of_all
+from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
+from pyterrier_mathamr.store.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
+
+from .errors import NotFittedError, WeightsFileError
+from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores
+
+_FIRST = "first stage"
+
+
+class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
+    """Ranks by a learned linear sum of the incoming score and those of some scorers.
+
+    The rows are ordered by query (as they come), score descending, docno ascending, and keep all their columns. A
+    document that a scorer leaves out gets the lowest score of this scorer for the query.
+
+    Args:
+        scorers: each takes a ranking and scores its documents.
+        weights: of the incoming score, then of each scorer; ``None`` until :meth:`fit` finds them.
+
+    Raises:
+        ConfigError: a weight is no number of at least 0, or there is not one for the incoming score and each scorer.
+
+    Example::
+
+        blend = LinearBlend((index.scorer(), index.scorer(vectors="document")))
+        pipeline = bm25 >> encode >> blend
+        pipeline.fit(topics, qrels)
+        blend.save("blend.json")
+    """
+
+    explains_incoming: ClassVar[bool] = True
+    """:meth:`explain` takes the explanation of the stages before it."""
+    label, help_url = "linear blend", "https://pyterrier.readthedocs.io/en/latest/operators.html"
+    checks: ClassVar[Mapping[str, Rule]] = {"weights": list_of(between(0)).or_none()}
+
+    def __init__(self, scorers: Sequence[pt.Transformer], *, weights: Sequence[float] | None = None) -> None:
+        super().__init__()
+        self.scorers = tuple(scorers)
+        self.weights = tuple(weights) if isinstance(weights, (list, np.ndarray)) else weights
+        self._check_count()
+
+    def _check_count(self) -> None:
+        if self.weights is not None and len(self.weights) != len(self.scorers) + 1:
+            allowed = f"{len(self.scorers) + 1} numbers: of the incoming score, then of each scorer"
+            raise ConfigError("weights", self.weights, allowed)
+
+    def transform_inputs(self) -> list[list[str]]:
+        """Return the columns of a ranking that all scorers take."""
+        return inputs_of_all(self.scorers, "qid", "docno", "score")
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking.
+
+        Args:
+            inp: ``qid``, ``docno``, ``score`` and what the scorers need.
+
+        Returns:
+            The same rows, ordered, with ``score`` and ``rank``.
+
+        Raises:
+            NotFittedError: there are no weights yet.
+        """
+        pt.validate.result_frame(inp, extra_columns=["score"], context=self)
+        outputs_of_all(self.scorers, list(inp.columns))
+        self._check_count()
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        if self.weights is None:
+            raise NotFittedError("the blend", "LinearBlend.load()")
+        return ordered_by_score(inp, self.features(inp) @ np.array(self.weights))
+
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+    ) -> None:
+        """Find the weights, as in ``(bm25 >> encode >> blend).fit(topics, qrels)``.
+
+        Questions without a right document among their rows are not used. The scorers should not have been trained on
+        these questions, or their weights become too large.
+
+        Args:
+            topics_or_res_tr: a ranking of the training questions, as :meth:`transform` takes it.
+            qrels_tr: ``qid``, ``docno``, ``label``; right is what has a label above 0.
+            topics_or_res_va: not used.
+            qrels_va: not used.
+
+        Raises:
+            NothingToFitError: no question has both a right and a wrong document.
+        """
+        pt.validate.result_frame(topics_or_res_tr, extra_columns=["score"], context=self)
+        features = self.features(topics_or_res_tr)
+        self.weights = tuple(fit_listwise(grouped(topics_or_res_tr, features, qrels_tr)).tolist())
+
+    def features(self, ranking: pd.DataFrame) -> npt.NDArray[np.float64]:
+        """Standardise the incoming score and those of the scorers within each query.
+
+        Args:
+            ranking: at least one row.
+
+        Returns:
+            float64 ``[rows, 1 + scorers]``.
+        """
+        raw = pd.DataFrame(filled_scores(ranking, [scorer(ranking) for scorer in self.scorers]))
+        by_query = raw.groupby(ranking["qid"].to_numpy())
+        spread = by_query.transform("std", ddof=0).replace(0.0, 1.0)
+        standard: npt.NDArray[np.float64] = ((raw - by_query.transform("mean")) / spread).to_numpy()
+        return standard
+
+    def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
+        """Say what the incoming score and each scorer contribute to the score of a document.
+
+        Args:
+            query: the ranking of one query, as :meth:`transform` takes it: scores are standardised among its documents.
+            docno: one of its documents.
+            incoming: the explanation of the document's incoming score, which is one part without it.
+
+        Raises:
+            AskedError: it is no ranking, or the document is not in it.
+            NotFittedError: there are no weights yet.
+        """
+        asked = read_asked(query, docno, self.label)
+        frame = query if isinstance(query, pd.DataFrame) else pd.DataFrame(columns=["docno", "score"])
+        rows = frame[frame["docno"].astype(str) == asked.docno]
+        if rows.empty:
+            reason = f"{asked.docno!r} is not in a ranking of the query, among whose scores its own is standardised"
+            raise AskedError(self.label, reason, "Give the frame that the blend ranks, or use explain.explain_score.")
+        if self.weights is None:
+            raise NotFittedError("the blend", "LinearBlend.load()")
+        whole = Part(_FIRST, "score", contribution=float(rows["score"].iloc[0]))
+        first = Ranked(frame, incoming or Explanation.of(asked.docno, [whole]))
+        parts = [first, *(explained(scorer, frame, asked.docno) for scorer in self.scorers)]
+        names = [_FIRST, *distinct_names(self.scorers)]
+        result = asked.explained([])
+        columns = filled_scores(frame, [ranking for ranking, _ in parts[1:]]).T
+        for name, ranked, scores, weight in zip(names, parts, columns, self.weights, strict=True):
+            result += explain_standard(asked.docno, name, scores, ranked.explanation, weight)
+        return result
+
+    def save(self, path: str | Path) -> None:
+        """Write the weights as JSON with a checksum, replacing the file at once.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            NotFittedError: there are no weights yet. WriteError: the file cannot be written.
+        """
+        if self.weights is None:
+            raise NotFittedError("the blend", "LinearBlend.load()")
+        scorers = [repr(scorer) for scorer in self.scorers]
+        write_saved(path, type(self).__name__, {"weights": list(self.weights), "scorers": scorers})
+
+    @classmethod
+    def load(cls, path: str | Path, scorers: Sequence[pt.Transformer]) -> LinearBlend:
+        """Read the weights that :meth:`save` wrote.
+
+        Args:
+            path: of the file.
+            scorers: as many as when it was written, in the same order; the file names them for people.
+
+        Raises:
+            WeightsFileError: the file is no blend, was changed, or is one of another number of scorers.
+        """
+        try:
+            content = read_saved(path, cls.__name__)
+            weights = [finite(weight, "weight") for weight in field(content, "weights", list)]
+            return cls(scorers, weights=weights)
+        except UNREADABLE as error:
+            reason = f"no blend of {len(scorers)} scorer(s) ({reason_of(error)})"
+            raise WeightsFileError(Path(path), reason) from error
+
+
+def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:
+    """Collect the scores of the rows of a ranking; a document that a scorer leaves out has its lowest of the query."""
+    keys = pd.MultiIndex.from_frame(ranking[["qid", "docno"]])
+    columns = [ranking["score"].to_numpy(np.float64)]
+    for frame in scored:
+        by_key = frame.drop_duplicates(subset=["qid", "docno"]).set_index(["qid", "docno"])["score"]
+        columns.append(by_key.reindex(keys).to_numpy(np.float64))
+    raw = pd.DataFrame(np.column_stack(columns))
+    lowest = raw.groupby(ranking["qid"].to_numpy()).transform("min")
+    filled: npt.NDArray[np.float64] = raw.fillna(lowest).fillna(0.0).to_numpy()
+    return filled
+
+
+def grouped(ranking: pd.DataFrame, features: npt.NDArray[np.float64], qrels: pd.DataFrame) -> list[Group]:
+    """Split the features of a ranking by query, and tell which rows are right."""
+    relevant = set(qrels.loc[qrels["label"] > 0, ["qid", "docno"]].itertuples(index=False, name=None))
+    right = np.array([pair in relevant for pair in zip(ranking["qid"], ranking["docno"], strict=True)], dtype=bool)
+    codes, _ = pd.factorize(ranking["qid"])
+    order = np.argsort(codes, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
+    return [(features[rows], right[rows]) for rows in parts]
+
+
+def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
+    """Find the weight of a fusion under which right documents are most likely among all that either system found.
+
+    All questions with a right document in one of the rankings are used, not only those whose first ten change, so a
+    system that helps some questions does not get the weight 0 because a coarse measure did not see it.
+
+    Args:
+        left: ``qid``, ``docno``, ``score``.
+        right: the same of the other system; it should not have been trained on these questions.
+        qrels: ``qid``, ``docno``, ``label``; right is what has a label above 0.
+
+    Returns:
+        0 to 1, the weight of ``right`` in :class:`ZScoreFusion`; 0 where neither system helps.
+
+    Raises:
+        NothingToFitError: no question has both a right and a wrong document.
+
+    Example::
+
+        colbert = encode >> index.colbert()
+        pipeline = ZScoreFusion(bm25, colbert, weight=fit_fusion_weight(bm25(topics), colbert(topics), qrels))
+    """
+    of_left, of_right = fit_listwise(_examples(standard_scores([left, right]), 2, qrels)).tolist()
+    return of_right / (of_left + of_right) if of_right else 0.0
+
+
+def fit_fusion_weights(
+    rankings: Sequence[pd.DataFrame], qrels: pd.DataFrame, *, ridge: float = 10.0, judged_only: bool = False
+) -> tuple[float, ...]:
+    """Find the weights of a fusion of several systems on graded judgments of a few queries.
+
+    For each grade above 0, what has at least this grade should be likely among all that any system found; see
+    :func:`fit_fusion_weight`. Similar systems hardly determine single weights, so large ones are penalized: the more,
+    the closer each comes to the distance that its system alone puts between right and wrong.
+
+    Args:
+        rankings: ``qid``, ``docno``, ``score`` of each system, which should not have been trained on these queries.
+        qrels: ``qid``, ``docno``, ``label``.
+        ridge: the factor of half the squared length of the weights.
+        judged_only: learn from judged documents alone, as nDCG' looks at them alone; else what is not judged is wrong.
+
+    Returns:
+        A weight for each system, 0 or more, for :class:`ZScoreFusion`.
+
+    Raises:
+        NothingToFitError: no query has both a document of a grade above 0 and another one.
+    """
+    scores, grades = standard_scores(rankings), sorted(set(qrels.loc[qrels["label"] > 0, "label"]))
+    if judged_only:
+        scores = scores.merge(qrels[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"])
+    least = [qrels[qrels["label"] >= grade] for grade in grades] or [qrels]
+    groups = [group for right in least for group in _examples(scores, len(rankings), right)]
+    return tuple(fit_listwise(groups, ridge=ridge).tolist())
+
+
+def _examples(scores: pd.DataFrame, systems: int, qrels: pd.DataFrame) -> list[Group]:
+    """Split the standard scores of systems by query, and tell which documents are right."""
+    return grouped(scores, scores[list(map(str, range(systems)))].to_numpy(), qrels)
+
+
+class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
+    """Ranks by a learned sum of the scores of several systems and features, standardised for each query.
+
+    The candidates are all documents that one of the systems finds; a feature scores these. A document to which a part
+    gives no score has the lowest of that part for the query: :attr:`coverage` says how many have one. The weights, none
+    below 0, are those under which judged documents of a higher grade are likeliest among the judged ones (listwise).
+
+    Args:
+        systems: each takes queries and returns a ranking, or is a ranking.
+        features: each takes a ranking, with the columns of its queries, and scores its documents.
+        names: of the systems, then of the features; by default what they call themselves.
+        weight: of each, in this order, 0 or more; ``None`` until :meth:`fit` finds them.
+        ridge: the factor of half the squared length of the weights.
+        num_results: the number of documents for each query.
+
+    Raises:
+        ConfigError: an option is out of its range, or there are not as many names or weights as parts.
+
+    With a feature, fitted on the topics of a year::
+
+        ensemble = Ensemble(bm25, encode >> index.colbert(), features=[marf >> marf_index.scorer()])
+        ensemble.fit(topics_2020, qrels_2020)
+        ensemble.save("ensemble.json")
+    """
+
+    label = "ensemble"
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **Retriever.checks,
+        "weight": list_of(between(0)).or_none(),
+        "ridge": between(0),
+    }
+
+    def __init__(
+        self,
+        *systems: System,
+        features: Sequence[pt.Transformer] = (),
+        names: Sequence[str] | None = None,
+        weight: Sequence[float] | None = None,
+        ridge: float = 0.1,
+        num_results: int = 1000,
+    ) -> None:
+        super().__init__(systems, num_results)
+        self.features, self.ridge = tuple(features), ridge
+        self.names = None if names is None else tuple(names)
+        self.weight = None if weight is None else tuple(map(float, weight))
+        self.coverage: dict[str, float] = {}
+        """Of each part, the share of judged training candidates that it scored; empty before :meth:`fit`."""
+        parts = len(self.systems) + len(self.features)
+        for name in ("names", "weight"):
+            given = getattr(self, name)
+            if given is not None and len(given) != parts:
+                raise ConfigError(name, given, f"a list of {parts}, one for each system and feature")
+        if self.names is not None and len(set(self.names)) < parts:
+            raise ConfigError("names", self.names, "different names")
+
+    @property
+    def part_names(self) -> list[str]:
+        """The name of each system and feature."""
+        return distinct_names([*self.systems, *self.features]) if self.names is None else list(self.names)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each system and feature.
+
+        Raises:
+            NotFittedError: there are none yet.
+        """
+        if self.weight is None:
+            raise NotFittedError("the ensemble", "Ensemble.load()")
+        return self.weight
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search with all systems, score what they found with all features, and rank.
+
+        Args:
+            inp: ``qid`` and what all systems and features need.
+
+        Returns:
+            The columns of ``inp``, ``docno``, the columns that all systems add, ``score`` and ``rank``.
+
+        Raises:
+            NotFittedError: there are no weights yet.
+        """
+        len(self.weights)  # refuses to search before it is fitted
+        return super().transform(inp)
+
+    def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
+        """Ask each system, and let each feature score what they found."""
+        found = super().rankings(queries)
+        candidates = _candidates(queries, found)
+        return found + [feature(candidates) for feature in self.features]
+
+    def answers(self, asked: Asked) -> list[Ranked]:
+        """Ask each system and feature what it says of a document, and why."""
+        found = super().answers(asked)
+        candidates = _candidates(asked.query_frame(), [answer.ranking for answer in found])
+        return found + [explained(feature, candidates, asked.docno, asked.texts()) for feature in self.features]
+
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+    ) -> None:
+        """Find the weights on judged queries, on which no system or feature should have been trained.
+
+        Args:
+            topics_or_res_tr: queries, as :meth:`transform` takes them.
+            qrels_tr: ``qid``, ``docno``, ``label``.
+            topics_or_res_va: not used.
+            qrels_va: not used.
+
+        Raises:
+            NothingToFitError: no query has judged candidates of different grades.
+        """
+        pt.validate.query_frame(topics_or_res_tr, context=self)
+        rankings = self.rankings(distinct_queries(topics_or_res_tr))
+        self.weight = fit_fusion_weights(rankings, qrels_tr, ridge=self.ridge, judged_only=True)
+        self.coverage = dict(zip(self.part_names, _coverage(rankings, qrels_tr), strict=True))
+
+    def save(self, path: str | Path) -> None:
+        """Write names, weights and coverage as JSON with a checksum, replacing the file at once.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            NotFittedError: there are no weights yet. WriteError: the file cannot be written.
+        """
+        parts = dict(zip(self.part_names, self.weights, strict=True))
+        write_saved(path, type(self).__name__, {"weights": parts, "coverage": self.coverage})
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        systems: Mapping[str, System],
+        features: Mapping[str, pt.Transformer] | None = None,
+        *,
+        num_results: int = 1000,
+    ) -> Ensemble:
+        """Read the weights that :meth:`save` wrote.
+
+        Args:
+            path: of the file.
+            systems: by the names that they had.
+            features: by the names that they had.
+            num_results: the number of documents for each query.
+
+        Raises:
+            WeightsFileError: the file is no ensemble, was changed, or is one of other parts; it names them.
+        """
+        features = features or {}
+        try:
+            content = read_saved(path, cls.__name__)
+            weights, coverage = (
+                {part: finite(value, f"{name} of {part}") for part, value in field(content, name, dict).items()}
+                for name in ("weights", "coverage")
+            )
+        except UNREADABLE as error:
+            raise WeightsFileError(Path(path), f"no ensemble ({reason_of(error)})") from error
+        names = [*systems, *features]
+        if set(names) != set(weights) or len(names) != len(weights):
+            raise WeightsFileError(Path(path), f"an ensemble of {', '.join(weights)}, not of {', '.join(names)}")
+        given: dict[str, Any] = {"names": names, "weight": [weights[name] for name in names]}
+        made = cls(*systems.values(), features=tuple(features.values()), num_results=num_results, **given)
+        made.coverage = coverage
+        return made
+
+
+def _candidates(queries: pd.DataFrame, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """All documents that were found, with the columns of their queries; no system's score is among them."""
+    found = pd.concat([ranking[["qid", "docno"]] for ranking in rankings]).drop_duplicates()
+    candidates = queries.merge(found, on="qid")
+    return candidates.assign(score=0.0, rank=candidates.groupby("qid").cumcount())
+
+
+def _coverage(rankings: Sequence[pd.DataFrame], qrels: pd.DataFrame) -> list[float]:
+    """For each ranking, the share of the judged documents found by any that it has."""
+    judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]]).unique()
+    own = [pd.MultiIndex.from_frame(ranking[["qid", "docno"]]).intersection(judged) for ranking in rankings]
+    every = own[0]
+    for one in own[1:]:
+        every = every.union(one)
+    return [len(one) / len(every) for one in own]
