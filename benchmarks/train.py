@@ -39,7 +39,7 @@ def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
     names = data.posts()
     with ProcessGroup(device) as group, RunFolder(None, group) as folder:
         vocabulary = group.first(
-            lambda: Vocabulary.build((graphs[name] for name in names), min_role_count=config.min_role_count)
+            lambda: Vocabulary.build((graphs[name] for name in names), min_role_count=config.vocabulary.min_role_count)
         )
         training = PairTraining(config, vocabulary, data, group)
         training.read(open_tensors(folder.path, group, names, graphs, vocabulary, config))
@@ -54,7 +54,9 @@ def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
         seconds = time.process_time() - start
         if group.rank > 0:
             return
-        print(f"{done.pairs} pairs in batches of {config.batch_size} x {group.size}, {vocabulary!r}, on {device}")
+        print(
+            f"{done.pairs} pairs in batches of {config.training.batch_size} x {group.size}, {vocabulary!r}, on {device}"
+        )
         print(f"{done.pairs / done.seconds:8.1f} pairs/s      {100 * done.waited / done.seconds:.1f} % spent waiting")
         if device.type == "cpu":
             print(f"{done.pairs / seconds:8.1f} pairs/s of CPU time")

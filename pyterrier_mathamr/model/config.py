@@ -11,6 +11,7 @@ import dataclasses
 import json
 import math
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -291,7 +292,7 @@ def check_together(config: MathAMRConfig) -> None:
     )
     for wrong, name, allowed in contradictions:
         if wrong:
-            raise ConfigError(name, getattr(config, name), allowed)
+            raise ConfigError(name, config.to_dict()[name], allowed)
 
 
 Initialisation = Literal["zero", "random", "mean"]
@@ -310,10 +311,10 @@ _GROUP_OF = {name: group for group, cls in _GROUPS.items() for name in rules(cls
 class MathAMRConfig(Options):
     """The paper's model, and what is added to it in groups; the defaults are those of the paper's experiments.
 
-    An option of a group can also be given, read and stored by its own name, without the group::
+    An option of a group can also be given by its own name, as it is stored; it is read from its group::
 
         MathAMRConfig(layers=2, training=TrainingOptions(beta=0.3))
-        MathAMRConfig(layers=2, beta=0.3)      # the same: config.beta is config.training.beta
+        MathAMRConfig(layers=2, beta=0.3)      # the same: config.training.beta is 0.3
 
     Attributes:
         formulas: the formula trees in the graph (section 4.3.1).
@@ -391,9 +392,11 @@ class MathAMRConfig(Options):
     if not TYPE_CHECKING:  # the package reads options by their groups
 
         def __getattr__(self, name: str) -> Any:
-            """Read an option of a group by its own name."""
+            """Read an option of a group by its own name, which is deprecated."""
             if name not in _GROUP_OF:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            path = f"{_GROUP_OF[name]}.{name}"
+            warnings.warn(f"config.{name} is now config.{path}.", DeprecationWarning, stacklevel=2)
             return getattr(getattr(self, _GROUP_OF[name]), name)
 
     def __repr__(self) -> str:

@@ -127,7 +127,9 @@ def train_from_sources(
         if mine is not None:
             negatives.update(mine(source, known, never))
     wanted = {"hard_negatives": mine is not None, "first_epochs": bool(first)}
-    config = config.replace(**{name: 1 for name, used in wanted.items() if used and getattr(config, name) == 0})
+    config = config.replace(
+        **{name: 1 for name, used in wanted.items() if used and getattr(config.training, name) == 0}
+    )
     pairs = [
         read[source]._replace(train=[*read[source].train, *linked_pairs(source, linked_questions)])
         for source in sources

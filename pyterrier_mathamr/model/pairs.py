@@ -205,7 +205,7 @@ class TrainingData:
             ("hard_negatives", "negatives", negatives is not None),
             ("first_epochs", "first pairs", first is not None),
         ):
-            value = getattr(config, option)
+            value = getattr(config.training, option)
             if given != (value > 0):
                 raise ConfigError(option, value, f"at least 1 with {what} given to fit(), 0 without")
         everything = read_pairs(pairs)

@@ -113,7 +113,7 @@ def test_training_takes_mined_negatives_and_first_sources(pair_file: Path, tmp_p
     trained = run("train", graphs, pair_file, "-o", model, *small, *further, "-q")
     assert trained.exit_code == 0, trained.output
     config = pyterrier_mathamr.MathAMR.from_pretrained(model).config
-    assert (config.hard_negatives, config.first_epochs) == (1, 1)
+    assert (config.training.hard_negatives, config.training.first_epochs) == (1, 1)
     refused = run("train", graphs, pair_file, "-o", tmp_path / "other", *small, "--negatives", "tags", "-q")
     assert refused.exit_code == 1
     assert "no tags" in refused.output

@@ -37,7 +37,7 @@ def tables_of(study: Study) -> list[str]:
 def test_each_condition_is_a_possible_configuration_of_its_own(study: Study, preset) -> None:
     configs = [(config(study, c, 7, preset), c.recipe) for c in study.conditions]
     assert len(set(configs)) == len(configs)
-    assert {made.seed for made, _ in configs} == {7}
+    assert {made.training.seed for made, _ in configs} == {7}
     assert set(systems_of(study)) <= set(WAYS)
 
 
@@ -75,7 +75,7 @@ def test_conditions_differ_from_the_papers_settings_in_what_the_study_is_about()
     assert [c.name for c in formulas.conditions] == ["None", "Both (OPT+SLT)", "OPT-only", "SLT-only"]
     assert config(formulas, formulas.conditions[0], 42) == MathAMRConfig.paper_experiments(formulas="none")
     loss = find_study("paper/4.17")
-    assert [config(loss, c, 1).beta for c in loss.conditions] == [1.0, 0.7, 0.5, 0.3, 0.0]
+    assert [config(loss, c, 1).training.beta for c in loss.conditions] == [1.0, 0.7, 0.5, 0.3, 0.0]
     benchmark = find_study("paper/4.19")
     assert config(benchmark, benchmark.conditions[0], 42).bases == 256
 
@@ -89,8 +89,8 @@ def test_each_ablation_has_a_condition_without_message_passing(study: Study) -> 
 def test_what_a_recipe_brings_is_what_the_configuration_asks_for(study: Study) -> None:
     for c in study.conditions:
         made = config(study, c, 1)
-        assert (made.hard_negatives > 0) == (c.recipe.negatives != "none")
-        assert (made.first_epochs > 0) == (c.recipe.pairs == "first")
+        assert (made.training.hard_negatives > 0) == (c.recipe.negatives != "none")
+        assert (made.training.first_epochs > 0) == (c.recipe.pairs == "first")
 
 
 def test_a_study_refuses_rows_of_conditions_it_does_not_have() -> None:
@@ -146,14 +146,14 @@ def test_the_papers_settings_are_those_of_the_configuration() -> None:
             "Projection dimension": config.projection,
             "Number of layers": config.layers,
             "Number of bases": config.bases,
-            "Batch size": config.batch_size,
-            "Number of epochs": config.epochs,
-            "Learning rate": config.learning_rate,
-            "Minimum learning rate": config.min_learning_rate,
-            "Weight decay": config.weight_decay,
-            "Gradient clipping norm": config.clip,
-            "Node mask probability": config.node_mask,
-            "Edge dropout probability": config.edge_dropout,
+            "Batch size": config.training.batch_size,
+            "Number of epochs": config.training.epochs,
+            "Learning rate": config.training.learning_rate,
+            "Minimum learning rate": config.training.min_learning_rate,
+            "Weight decay": config.training.weight_decay,
+            "Gradient clipping norm": config.training.clip,
+            "Node mask probability": config.training.node_mask,
+            "Edge dropout probability": config.training.edge_dropout,
         }
         for row, value in options.items():
             assert table.figure(row, "Value") == Figure(value), (number, row)

@@ -136,7 +136,7 @@ def test_more_seeds_train_only_what_is_missing_and_a_killed_run_goes_on(
     train, index = job_run.train_on_pairs, artifacts.index_documents
 
     def counted(sources, graphs, config, checkpoint, **options):
-        trained.append((config.formulas, config.seed))
+        trained.append((config.formulas, config.training.seed))
         return train(sources, graphs, config, checkpoint, **options)
 
     def killed(*arguments, **options):

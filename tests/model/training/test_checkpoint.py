@@ -64,7 +64,7 @@ def test_another_run_is_refused_with_what_differs_and_may_begin_anew(small, pair
         fit(short, pairs[::-1], graphs, tmp_path)
     assert before == {path: path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()}
     other = fit(short.replace(beta=0.3), pairs, graphs, tmp_path, fresh=True)
-    assert other.config.beta == 0.3
+    assert other.config.training.beta == 0.3
     with pytest.raises(UnfinishedJobError):
         fit(short, pairs, graphs, tmp_path)
     assert fit(short, pairs, graphs, tmp_path, fresh=True).config == first.config

@@ -78,7 +78,7 @@ def test_the_fit_finds_the_weights_of_the_lowest_loss_and_leaves_the_vectors_alo
 def test_the_fit_is_repeatable_may_leave_out_the_blend_and_samples(model, graphs, pairs) -> None:
     fitted = fit_score_weights(model, pairs, graphs)
     assert fit_score_weights(model, pairs, graphs) == fitted
-    assert fit_score_weights(model, pairs, graphs, blend=False).config.document_blend == "none"
+    assert fit_score_weights(model, pairs, graphs, blend=False).config.score.document_blend == "none"
     some = fit_score_weights(model, pairs, graphs, max_questions=10, max_answers=15)
     assert some.score_weights != fitted.score_weights
     assert fit_score_weights(model, pairs, graphs, max_questions=10, max_answers=15) == some

@@ -164,7 +164,7 @@ def test_the_history_is_written_as_json_and_csv(small, pairs, graphs, tmp_path) 
     assert [row["epoch"] for row in rows] == [1, 2] == [int(row["epoch"]) for row in table]
     assert [(row["loss"], row["validation_loss"]) for row in rows] == losses(trainer)
     assert all(row["seconds"] > 0 and 0 <= row["waiting"] <= 1 for row in rows)
-    assert rows[0]["learning_rate"] > rows[1]["learning_rate"] >= small.min_learning_rate
+    assert rows[0]["learning_rate"] > rows[1]["learning_rate"] >= small.training.min_learning_rate
 
 
 def test_a_picture_of_the_losses_is_drawn_where_matplotlib_is(small, pairs, graphs, tmp_path, monkeypatch) -> None:

@@ -32,7 +32,9 @@ def main(output: Path, options: dict) -> None:
 
     TrainingLoop._step = step
     trainer = Trainer(MathAMRConfig(**options["config"]), device="cpu")
-    negatives = {f"q{i}": [f"a{i - 1}", f"a{i - 2}"] for i in range(2, 24)} if trainer.config.hard_negatives else None
+    negatives = (
+        {f"q{i}": [f"a{i - 1}", f"a{i - 2}"] for i in range(2, 24)} if trainer.config.training.hard_negatives else None
+    )
     where = {"checkpoint": output / "run", "save_every": 0.0, "verbose": False}
     model = trainer.fit(pairs, graphs, negatives=negatives, **where)
     if int(os.environ.get("RANK", "0")) == 0:

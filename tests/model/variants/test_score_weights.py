@@ -85,7 +85,7 @@ def test_the_loss_scores_with_weights_and_blend_and_learns_them() -> None:
     kinds = torch.tensor([1, 2, 0, 1, 2])
     config = MathAMRConfig(kind_weights=(0.5, 2.0, 3.0), document_blend=4.0, temperature=0.5)
     found = ContrastiveLoss(config)(queries, query_offsets, rows, offsets, None, kinds)
-    of_rows = torch.tensor(config.kind_weights)[kinds].tolist()
+    of_rows = torch.tensor(config.score.kind_weights)[kinds].tolist()
     table = [
         [plain(queries[a:b], of_rows[a:b], 4.0, part) / int(b - a) for part in (rows[:3], rows[3:])]
         for a, b in ((0, 2), (2, 5))
@@ -158,13 +158,13 @@ def test_with_means_a_row_counts_by_its_share_of_the_rows_of_its_kind(weights) -
 def test_learned_weights_become_numbers_of_the_trained_model(small, graphs, pairs) -> None:
     config = small.replace(kind_weights="learned", document_blend="learned", epochs=2, learning_rate=0.05)
     model = Trainer(config, device="cpu").fit(pairs, graphs, verbose=False)
-    assert isinstance(model.config.kind_weights, tuple)
-    assert model.config.document_blend not in ("learned", 1.0)
-    assert all(weight > 0 and weight != 1.0 for weight in model.config.kind_weights)
+    assert isinstance(model.config.score.kind_weights, tuple)
+    assert model.config.score.document_blend not in ("learned", 1.0)
+    assert all(weight > 0 and weight != 1.0 for weight in model.config.score.kind_weights)
     fixed = Trainer(small.replace(kind_weights=(1.0, 2.0, 3.0), epochs=1), device="cpu").fit(
         pairs, graphs, verbose=False
     )
-    assert fixed.config.kind_weights == (1.0, 2.0, 3.0)
+    assert fixed.config.score.kind_weights == (1.0, 2.0, 3.0)
 
 
 def test_weights_are_part_of_the_model_s_files_and_identity(model, tmp_path) -> None:

@@ -257,7 +257,7 @@ def test_minilm_is_taken_from_its_package_and_gives_its_own_vectors(posts):
 def test_training_starts_from_the_text_encoder_and_moves_away(posts, pairs, config, text, layers):
     trainer = Trainer(config.replace(layers=layers, projection=6, epochs=2), device="cpu", text=text)
     model = trainer.fit(pairs, posts, verbose=False)
-    trained = sorted({name for pair in split_pairs(pairs, 0.1, config.seed)[0] for name in pair})
+    trained = sorted({name for pair in split_pairs(pairs, 0.1, config.training.seed)[0] for name in pair})
     first = MathAMR.untrained(trainer.config, [posts[name] for name in trained], text=text).weights()
     weight = model.weights()["text.project.weight"]
     assert not torch.equal(weight, first["text.project.weight"])
