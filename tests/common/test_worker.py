@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
+from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker, WorkerDiedError
 
 
 def work(what, value=None):
@@ -32,6 +32,8 @@ def work(what, value=None):
         raise ConfigError("k", value, "a number")
     if what == "odd":
         raise _OddError(1, 2)
+    if what == "said":
+        print(value, flush=True)
     return os.getpid(), value
 
 
@@ -89,6 +91,23 @@ def test_an_interrupted_call_leaves_no_answer_for_the_next_one(guarded) -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert guarded("fine", "x")[1] == "x"
+
+
+def test_a_worker_without_limits_says_how_it_ended_and_is_replaced(tmp_path) -> None:
+    worker = Worker(work, one_thread=True, log=tmp_path / "log")
+    assert worker.pid is None
+    first = worker("fine")[0]
+    assert worker.pid == first
+    with pytest.raises(WorkerDiedError, match="killed by signal 11"):
+        worker("crash")
+    threading.Timer(0.5, worker.stop).start()
+    with pytest.raises(WorkerDiedError, match="killed by signal 9"):
+        worker("sleep")
+    assert worker("said", "to the log")[1] == "to the log"
+    assert (tmp_path / "log").read_text() == "to the log\n"
+    worker.stop()
+    assert worker.pid is None
+    assert worker("fine")[0] != first
 
 
 def test_a_child_ends_with_its_parent() -> None:
