@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 
 from .options import FILE, FOLDER, Command
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from pyterrier_mathamr._common.drawing import Theme
 
 
 def _drawn(forms: str) -> Callable[[Command], Command]:

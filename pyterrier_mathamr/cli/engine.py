@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyterrier_mathamr._common.feedback import progress
-
 from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, counted, quiet_option
 from .topic_files import Topic, read_topic_file
 
@@ -202,6 +200,7 @@ def _search_topics(
     **others: bool,
 ) -> None:
     """Search with each topic of a file, and write the run."""
+    from pyterrier_mathamr._common.feedback import progress
     from pyterrier_mathamr.arqmath import write_run
 
     if output is None:

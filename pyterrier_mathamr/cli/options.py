@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 
 if TYPE_CHECKING:
+    from pyterrier_mathamr._common.running.ray_cluster import RayCluster
     from pyterrier_mathamr.amr import AmrParser
     from pyterrier_mathamr.model import MathAMRConfig
 
@@ -60,6 +60,8 @@ def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = N
         return None
     if workers:
         raise click.UsageError("--workers is for this machine; --ray-workers limits the work on a cluster.")
+    from pyterrier_mathamr._common.running.ray_cluster import RayCluster
+
     return RayCluster(ray, ray_workers)
 
 

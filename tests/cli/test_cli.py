@@ -41,7 +41,7 @@ def test_each_command_says_what_it_does_and_what_each_option_means(command: str)
     assert result.exit_code == 0
     assert main.commands[command].help
     for option in main.commands[command].params:
-        if isinstance(option, click.Option):
+        if isinstance(option, click.Option) and not option.hidden:
             assert option.help or option.show_default, f"{command} {option.opts[0]}"
 
 
