@@ -1,6 +1,6 @@
 """Learned rankings of formulas: ways to compute features and to learn weights, each year's on the other year.
 
-    python benchmarks/learning_to_rank.py ARQMATH_FOLDER [--workdir ltr] [--cft INDEX]
+    python -m benchmarks.learning_to_rank ARQMATH_FOLDER [--workdir ltr] [--cft INDEX]
 
 What Tangent-S finds is ranked by each; visual ids, differences from Tangent with paired two-sided t-tests over the
 topics of both years. Also printed: the CPU time that the features of a query take. ``INDEX`` is a Tangent-CFT index of
@@ -22,9 +22,15 @@ import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
 from pyterrier_mathamr.experiments.measuring import measure_by_topic, paired_test
-from pyterrier_mathamr.experiments.systems import FORMULA_DEPTH, distinct
-from pyterrier_mathamr.experiments.workdir import Artifacts, formula_topics, visual_judgments
+from pyterrier_mathamr.experiments.workdir import (
+    FORMULA_DEPTH,
+    Artifacts,
+    distinct,
+    formula_topics,
+    visual_judgments,
+)
 from pyterrier_mathamr.systems import FormulaFeatures, ListwiseRanker, PairwiseRanker, TangentCFT, TangentS
+from studies.formulas.indexes import formula_trees
 from studies.formulas.systems import LTR_C
 
 YEARS = ("2020", "2022")
@@ -65,7 +71,7 @@ def read(shared: Artifacts, year: str, kinds: Mapping[str, Mapping[str, Any]]) -
     qrels = visual_judgments(shared.collection, year, shared.formulas, shared.visual_ids)["visual ids"]
     topics = formula_topics(shared.collection, year)
     topics = topics[topics["qid"].isin(qrels["qid"])].reset_index(drop=True)
-    trees, store = shared.formula_trees, shared.topic_formulas(year)
+    trees, store = formula_trees(shared), shared.topic_formulas(year)
     found = TangentS(shared.tangent, trees, num_results=FORMULA_DEPTH, complete=True, store=store)(topics)
     features, names = dict[str, np.ndarray](), dict[str, tuple[str, ...]]()
     for kind, options in kinds.items():

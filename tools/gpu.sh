@@ -27,7 +27,7 @@ step() {
 study() {
   local name=$1
   shift
-  step "${name//\//-}" "$python" -m pyterrier_mathamr experiment "$name" --collection "$collection" --preset full --workdir "$work/${name%%/*}" --quiet "$@"
+  step "${name//\//-}" "$python" -m studies "$name" "$collection" --preset full --workdir "$work/${name%%/*}" --quiet "$@"
 }
 
 documents=$((1370000 / part))

@@ -211,8 +211,7 @@ def _graph_queries(place: Place) -> list[Query]:
 
 
 def _encoding(place: Place) -> int:
-    from pyterrier_mathamr.experiments import index_graph_store
-    from pyterrier_mathamr.index import MathAMRIndex
+    from pyterrier_mathamr.index import MathAMRIndex, index_graph_store
 
     index = MathAMRIndex(place.folder / "encoding")
     if not index.built():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyterrier_mathamr.experiments import ANSWER_STUDIES, FORMULA_STUDIES, STUDIES
+from studies.registry import STUDIES
 
 ROOT = Path(__file__).parents[2]
 BROKEN = "benchmarks/maxsim.py --device cuda"
@@ -34,9 +34,9 @@ def test_all_steps_exist_and_a_second_call_repeats_what_failed_alone(tmp_path: P
     assert first.returncode == 1
     made = calls(tmp_path)
     for call in made:
-        program = call.split(" experiment ")[-1].split()[0]
-        if " experiment " in call:
-            assert program in {*STUDIES, *ANSWER_STUDIES, *FORMULA_STUDIES}
+        program = call.split("-m studies ")[-1].split()[0]
+        if "-m studies " in call:
+            assert program in STUDIES
         elif program != "-m":
             assert (ROOT / program).is_file()
     assert sum(f"--pairs {tmp_path}/more pairs.jsonl" in call for call in made) == 3
@@ -57,7 +57,7 @@ def test_a_rehearsal_trains_nothing(tmp_path: Path) -> None:
     assert run(tmp_path, "arqmath", "work", DEVICE="cpu", PART="10").returncode == 0
     made = calls(tmp_path)
     assert any("--documents 137000" in call for call in made)
-    assert not any("cuda" in call or " experiment " in call or "-m gpu" in call for call in made)
+    assert not any("cuda" in call or "-m studies " in call or "-m gpu" in call for call in made)
 
 
 @pytest.mark.parametrize("arguments", [[], ["arqmath"], ["nowhere", "work"]])

@@ -95,7 +95,7 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
         "bm25_index": sample.bm25,
         "topics": sample.topics,
         "qrels": sample.qrels,
-        "pairs": mathamr.experiments.read_training_pairs(SAMPLE).train[:40],
+        "pairs": mathamr.arqmath.read_training_pairs(SAMPLE).train[:40],
         "graph_store": sample.store,
         "document_graphs": sample.store,
         "topic_graphs": topic_graphs,
