@@ -15,6 +15,7 @@ import yaml
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.cli import main
+from studies.__main__ import main as studies_main
 from studies.registry import STUDIES
 
 ROOT = Path(__file__).parents[2]
@@ -108,17 +109,25 @@ def test_each_command_that_a_page_shows_exists_with_its_options() -> None:
     assert len(commands) > 20
     assert [words for words in commands if not is_command(words)] == []
     assert not is_command(["mathamr", "demo", "--no-such-option"])
+    studies = [words[2:] for words in lines if words[:3] == ["python", "-m", "studies"]]
+    assert len(studies) > 20
+    assert [words for words in studies if not is_command(words, studies_main)] == []
 
 
-def is_command(words: list[str]) -> bool:
+def is_command(words: list[str], program: click.Group = main) -> bool:
     """Whether ``mathamr …`` names a command and options that it has."""
-    command: click.Command = main
-    context = click.Context(main, info_name="mathamr")
+    command: click.Command = program
+    context = click.Context(program, info_name=words[0])
     for word in words[1:]:
         found = command.get_command(context, word) if isinstance(command, click.Group) else None
         if found is None:
             break
         command = found
-    known = {option for parameter in command.get_params(context) for option in parameter.opts}
+    known = {
+        option
+        for parameter in command.get_params(context)
+        if not getattr(parameter, "hidden", False)
+        for option in parameter.opts
+    }
     options = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
     return options <= known and (not isinstance(command, click.Group) or bool(options))
