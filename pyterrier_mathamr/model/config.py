@@ -153,7 +153,7 @@ class TextOptions(Options):
             ``encoded`` as texts.
         word_residual: with ``words``, rows are projected sums of the label vectors of their nodes, weighted by inverse
             document frequency at first, plus, with a learned weight that starts at 0, what the graph adds; see
-            :class:`~pyterrier_mathamr.model.WordBags`. With ``layers=0`` only the sums are left.
+            ``networks``. With ``layers=0`` only the sums are left.
         formula_vectors: with ``word_residual``, rows of formulas also start from the vectors of this bundled model of
             In+Out, trained on formulas alone: the mean over the nodes of their graphs, projected to
             ``projection`` numbers; neither is trained further.

@@ -10,8 +10,9 @@ import torch
 from torch_geometric.nn import FastRGCNConv
 
 from pyterrier_mathamr.graph import GraphTensors, collate, graph_tensors
-from pyterrier_mathamr.model import Encoder, MathAMRConfig, ProjectionHead
+from pyterrier_mathamr.model import Encoder, MathAMRConfig
 from pyterrier_mathamr.model import encoder as encoder_room
+from pyterrier_mathamr.model.encoder.encoder import ProjectionHead
 from pyterrier_mathamr.model.networks import tensors_of
 
 

@@ -8,7 +8,8 @@ import torch_geometric
 from torch_geometric.nn import FastRGCNConv, RGCNConv
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model import RelationalGraphConv, RelationPlan, ShapeError
+from pyterrier_mathamr.model import RelationalGraphConv, ShapeError
+from pyterrier_mathamr.model.encoder.rgcn import RelationPlan
 
 JUDGES = [FastRGCNConv] if torch_geometric.typing.WITH_PYG_LIB else [FastRGCNConv, RGCNConv]
 """With pyg-lib installed RGCNConv's mean divides by all neighbours, so it cannot judge there."""

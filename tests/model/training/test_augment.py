@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from pyterrier_mathamr.graph import MASK_ID, collate
-from pyterrier_mathamr.model import augment
 from pyterrier_mathamr.model.networks import tensors_of
+from pyterrier_mathamr.model.pairs import augment
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from pyterrier_mathamr.model import (
     ScoreWeights,
     ShapeError,
     Trainer,
-    best_matches,
     exact_maxsim,
     info_nce,
     maxsim,
     maxsim_matrix,
 )
+from pyterrier_mathamr.model.encoder.maxsim import best_matches
 
 WEIGHTS = ScoreWeights(formula=0.5, sentence=2.0, document=3.0, blend=4.0)
 
