@@ -14,7 +14,8 @@ from tiny_models import tiny_bert
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.fusion import ModifiedRRF
-from pyterrier_mathamr.graph import EMPTY_AMR, MathAMRGraph
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.graph.mathamr import EMPTY_AMR
 from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, TrainingError, UnsafeModelError
 from pyterrier_mathamr.store import signed
