@@ -5,6 +5,9 @@
     python benchmarks/search.py --documents 1370000 --folder /a/disk      # full scale: 10 GB of disk, 12 GB of memory
     python benchmarks/search.py --documents 1370000 --folder /a/disk --only doc_vn "single_vector(exact=False)"
 
+``colbert()`` is measured by each scan that this machine has, and the row says which: *compiled* with the extra of that
+name, and *default* without it, by integer products of torch or in float32, whichever is faster here.
+
 Synthetic unit vectors have the paper's shape: 16 virtual nodes of 32 dimensions, queries of 13. All systems answer the
 same queries in one run. Times are of the search alone, since the vectors of the queries are given; with ``--vectors
 own`` the time of encoding a query, from its text to its vectors, is printed above the table. Columns of the table,

@@ -191,7 +191,7 @@ def conclude(medians: dict[str, Spent], most: str, index: ShardedIndex, queries:
     fixed, scan = max(fixed, 0.0), scanned / rows * _ROWS
     snapshot, retriever = index.snapshot(), index.colbert(num_results=K)
     batch = retriever.read(queries, snapshot)
-    found = snapshot._ask_all("best", batch, K, "all", None)
+    found = snapshot._ask_all("best", batch, K, "all", retriever.how())
     answer = len(pickle.dumps(found[0])) / len(queries)
     request = len(pickle.dumps(batch)) / len(queries)
     merging = parts.driver / shares * _CORES

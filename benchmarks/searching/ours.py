@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index.search import folder
+from pyterrier_mathamr.index.search.compiled import compiled
+from pyterrier_mathamr.index.search.int8 import usable
 
 from .floor import Work
 from .measure import FEW, Found, K, Search, System
@@ -27,8 +31,10 @@ def systems(index: MathAMRIndex, queries: list[np.ndarray], device: str | None =
     rescored = Work(CANDIDATES * rows / m, d, ("float32",), shared=False)
     of_rows = () if device else (Work(rows, d),)
     colbert = partial(searcher, index.colbert(**options))
-    yield System("colbert(), one by one", colbert, FEW, at_once=False, held=scanned, work=of_rows)
-    yield System("colbert(), all at once", colbert, held=scanned, work=of_rows)
+    for scan, used in _scans(snapshot, device):
+        of_scan = partial(_scanning, used, colbert)
+        yield System(f"colbert(), {scan}, one by one", of_scan, FEW, at_once=False, held=scanned, work=of_rows)
+        yield System(f"colbert(), {scan}, all at once", of_scan, held=scanned, work=of_rows)
     exact = partial(searcher, index.single_vector(**options))
     yield System("single_vector()", exact, held=vectors, truth="document", work=(of_documents,))
     graph = partial(_warm, index.single_vector(exact=False, num_results=K), queries[:1])
@@ -37,6 +43,28 @@ def systems(index: MathAMRIndex, queries: list[np.ndarray], device: str | None =
     yield System(f"doc_vn({CANDIDATES})", doc_vn, held=vectors, work=(of_documents, rescored))
     reranked = Work(K * rows / m, d, ("float32",), shared=False)
     yield System(f"scorer() of {K:,} candidates", partial(_scorer, index, queries), work=(reranked,))
+
+
+def _scans(snapshot: Any, device: str | None) -> list[tuple[str, Callable[[int], Any]]]:
+    """Return the names of the scans of this machine, each with what :func:`folder.compiled` is then."""
+    width, absent = snapshot.meta.dimensions, lambda dimensions: None
+    if device:
+        return [(f"int8, {device}", folder.compiled)]
+    if not folder._codes_pay(snapshot, K):
+        return [("float32", folder.compiled)]
+    extra = [("compiled", folder.compiled)] if compiled(width) is not None else []
+    return [*extra, (f"default: {'int8 by torch' if usable(width) else 'float32'}", absent)]
+
+
+def _scanning(used: Callable[[int], Any], make: Callable[[], Search]) -> Search:
+    """Return a search by one of the scans."""
+    search = make()
+
+    def run(queries: list[np.ndarray]) -> Found:
+        with mock.patch.object(folder, "compiled", used):
+            return search(queries)
+
+    return run
 
 
 def _scorer(index: MathAMRIndex, queries: list[np.ndarray]) -> Search:

@@ -235,11 +235,7 @@ def example_documents() -> list[dict[str, Any]]:
 
 
 class IndexArtifact(StoredArtifact, VectorIndex):
-    """An index in a folder.
-
-    Args:
-        path: the folder.
-    """
+    """An index in a folder."""
 
     @classmethod
     def example(cls) -> Self:
@@ -264,19 +260,7 @@ class IndexArtifact(StoredArtifact, VectorIndex):
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self, dtype: DType | None = None) -> Self:
-        """Build a new index of all entries of some others, in their order; of a formula the first is kept.
-
-        Args:
-            path: the new index's folder.
-            indexes: the indexes that are merged; one alone is copied.
-            dtype: how the new index stores rows, ``float32`` or ``float16``; by default as the others do.
-
-        Raises:
-            ConfigError: they store rows in two ways, and ``dtype`` is not given.
-            DuplicateIdError: two of them contain the same docno.
-            EmbeddingError: their dimensions differ.
-            ModelMismatchError: their models differ.
-        """
+        """Build a new index of all entries of some others, in their order; of a formula the first is kept."""
         model = merged_model(str(path), indexes)
         for source in indexes:
             if type(source) is not cls:
