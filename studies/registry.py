@@ -56,34 +56,7 @@ def run_study(
     device: str | None = None,
     verbose: bool = True,
 ) -> Report:
-    """Run a study: train and measure everything that it compares with each seed, and make the tables.
-
-    Finished runs are not repeated, killed runs continue, and studies of a work folder share what they have in common.
-
-    Args:
-        study: a name such as ``paper/4.6`` or ``answers/colbert``, see ``STUDIES``; or a study of your own.
-        collection: a local ARQMath folder.
-        workdir: where graphs, models, rankings and reports are kept.
-        pairs: files of pairs from outside the collection, to train on as well.
-        years: of the topics and judgments, which are pooled.
-        seeds: of what is trained, instead of the preset's or the study's.
-        preset: ``full`` as published, ``mini``, scaled down for a small collection, or ``auto``, which chooses by the
-            number of training pairs.
-        changes: options of all conditions or recipes, which override those of the preset.
-        workers: of a study of models, how many runs at a time, each a process with one thread; 0 does them in this
-            process.
-        executor: where these runs are done instead, such as a cluster whose nodes share the work folder.
-        device: where to train; ``None`` is the best available.
-        verbose: report each stage on stderr, with progress bars.
-
-    Returns:
-        The report, which is written to ``workdir/studies/<name>`` as ``report.json``, ``report.md`` and CSV files.
-
-    Raises:
-        ConfigError: there is no such study or preset, no year or seed, or an option is invalid.
-        RunsFailedError: some runs failed; the report on the others is written nevertheless.
-        ARQMathError: a file of the release is missing or damaged.
-    """
+    """Run a study: train and measure everything that it compares with each seed, and make the tables."""
     study = find_study(study) if isinstance(study, str) else study
     find_preset(preset)  # refuses another name before anything is made
     if workers < 0:

@@ -81,10 +81,7 @@ class Results:
     def means(
         self, keys: Sequence[Key], topics: Sequence[str], measures: Sequence[str], *, years: bool = False
     ) -> pd.DataFrame:
-        """Average each measure over topics, with the standard deviation over the seeds.
-
-        With ``years``, the first measure of each set of topics comes before, if there are several.
-        """
+        """Average each measure over topics, with the standard deviation over the seeds."""
         lines = []
         for key in keys:
             values = {measure: self.by_topic(key, topics, measure) for measure in measures}

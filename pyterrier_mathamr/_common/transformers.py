@@ -25,11 +25,7 @@ HELP_URL = "https://pypi.org/project/pyterrier-mathamr/"
 
 
 def _draw_offline() -> None:
-    """Let PyTerrier draw pipelines without a network: its own stages then have no link to their documentation.
-
-    To find the link, it downloads the index of its documentation; where that fails there is no picture at all. This is
-    the one function of PyTerrier that is replaced, by itself and a fallback.
-    """
+    """Let PyTerrier draw pipelines without a network: its own stages then have no link to their documentation."""
     look_up, failed = pt.documentation.url_for_class, False
 
     def url_for_class(cls: type | object) -> str | None:

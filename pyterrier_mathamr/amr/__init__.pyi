@@ -7,16 +7,12 @@ from .errors import PenmanError as PenmanError
 from .graph import AmrEdge as AmrEdge
 from .graph import AmrGraph as AmrGraph
 from .lenient import decode_leniently as decode_leniently
-from .parsers import PARSERS as PARSERS
 from .parsers import AmrlibParser as AmrlibParser
 from .parsers import TransitionAmrParser as TransitionAmrParser
 from .parsers import WorkerParser as WorkerParser
 from .parsers import get_parser as get_parser
 from .parsing import AmrParser as AmrParser
-from .parsing import TextParser as TextParser
 from .penman import check_penman as check_penman
 from .penman import decode_penman as decode_penman
 from .penman import encode_penman as encode_penman
-from .penman import iter_penman as iter_penman
-from .penman import iter_records as iter_records
 from .workers import WorkerLimits as WorkerLimits

@@ -262,15 +262,7 @@ class TextParser(ABC):
         return self.parse_posts([post])[0]
 
     def parse_posts(self, posts: Sequence[MathPost]) -> list[AmrGraph]:
-        """Parse posts.
-
-        Args:
-            posts: the posts.
-
-        Returns:
-            One graph for each post: its sentences under ``multi-sentence``, a single sentence by itself, ``amr-empty``
-            for none. The graph's ``texts`` are the text of each sentence.
-        """
+        """Parse posts."""
         units = [self._units(post) for post in posts]
         parsed = iter(self.parse_units([unit for own in units for unit in own], self.unit))
         graphs = []

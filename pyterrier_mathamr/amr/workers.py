@@ -196,13 +196,7 @@ class WorkerProcess:
 
 
 def environment(python: str, device: str, own: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of a worker.
-
-    Args:
-        python: its interpreter; another one than ours does not get the paths of our packages.
-        device: the one device that it sees; ``cuda:1`` is the second of those that we see.
-        own: our variables.
-    """
+    """Return the environment variables of a worker."""
     found = dict(own)
     if python != sys.executable:
         for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):

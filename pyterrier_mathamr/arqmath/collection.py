@@ -42,10 +42,7 @@ from .topics import Failures, Qrel, Topic, read_qrels, read_topics
 
 
 class TopicTables(NamedTuple):
-    """The tables of the formulas of one year's topics, each of one file or none, for a formula store.
-
-    Formula ids of topics (``q_1`` and so on) restart each year, so each year needs its own store.
-    """
+    """The tables of the formulas of one year's topics, each of one file or none, for a formula store."""
 
     latex: tuple[Path, ...]
     slt: tuple[Path, ...]

@@ -320,17 +320,7 @@ def read_pairs(path: str | Path) -> Iterator[Pair]:
 
 
 def read_links(path: str | Path) -> Iterator[Link]:
-    """Read the links between questions: ``links.tsv``, or ``PostLinks.V1.3.xml`` of the release.
-
-    Args:
-        path: the file, plain or gzipped.
-
-    Yields:
-        The links in the order of the file. Rows that break a rule (L401, L402) are reported and skipped.
-
-    Raises:
-        ARQMathError: the file is no list of links.
-    """
+    """Read the links between questions: ``links.tsv``, or ``PostLinks.V1.3.xml`` of the release."""
     path = Path(path)
     with BadRows(path) as report:
         rows = _xml_links(path, report) if ".xml" in path.suffixes else _tsv_links(path)

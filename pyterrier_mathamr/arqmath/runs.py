@@ -247,16 +247,7 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
 
 
 def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:
-    """Read the ids under which the answers of a run were judged.
-
-    Args:
-        path: the organisers' list, plain or gzipped.
-        run: the name of the run: that of its file without ``.tsv``.
-
-    Returns:
-        Topic to answer id: ``answers["qid"].map(ids)`` is the ``docno`` for ``task3_scores``. Lines that break rule
-        L401 are reported and skipped.
-    """
+    """Read the ids under which the answers of a run were judged."""
     path = Path(path)
     ids: dict[QueryId, str] = {}
     with BadRows(path) as report, open_text(path) as stream:

@@ -18,6 +18,5 @@ from .stages import ExperimentError as ExperimentError
 from .stages import SettingsChangedError as SettingsChangedError
 from .systems import AnswerParts as AnswerParts
 from .systems import System as System
-from .systems import search_systems as search_systems
 from .task1 import run_arqmath as run_arqmath
 from .task1 import run_demo as run_demo

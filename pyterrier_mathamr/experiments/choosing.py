@@ -200,10 +200,7 @@ def _shares(systems: int, steps: int) -> Iterator[tuple[int, ...]]:
 def chosen_systems(
     names: Sequence[str] | None, others: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 ) -> dict[str, tuple[str, ...]]:
-    """Choose systems by name, or several joined by ``+`` (a fusion): each with its parts, which come before it.
-
-    ``others`` are systems besides BM25 and the ways to search with a model, with their parts.
-    """
+    """Choose systems by name, or several joined by ``+`` (a fusion): each with its parts, which come before it."""
     chosen: dict[str, tuple[str, ...]] = {BM25: (), SHIPPED: ()}
     every = [*TASK1, *others]
     for asked in names or TASK1:

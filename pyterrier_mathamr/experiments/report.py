@@ -31,12 +31,7 @@ PACKAGES = (
 
 
 def environment() -> dict[str, str | int]:
-    """Describe the software and the machine of this process.
-
-    Returns:
-        ``python``, ``platform``, ``cpus``, ``commit`` (of a checkout, otherwise empty), and the version of each
-        package that is installed.
-    """
+    """Describe the software and the machine of this process."""
     found: dict[str, str | int] = {
         "python": platform.python_version(),
         "platform": platform.platform(),

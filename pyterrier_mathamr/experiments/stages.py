@@ -82,12 +82,7 @@ class StageRecord:
 
 
 class Stages:
-    """Runs stages one after another and keeps their records.
-
-    Args:
-        workdir: the folder of the run; created if missing.
-        say: receives a line when a stage begins and ends, or ``None``.
-    """
+    """Runs stages one after another and keeps their records."""
 
     def __init__(self, workdir: Path, say: Callable[[str], None] | None = None) -> None:
         self.workdir = workdir
@@ -104,18 +99,7 @@ class Stages:
         *,
         update: Callable[[dict[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
-        """Do a stage, or skip it if it is finished.
-
-        Args:
-            name: the stage.
-            artifact: what the stage makes; without it, a recorded stage is done again.
-            settings: everything that the artifact depends on, as plain values for JSON.
-            build: makes the artifact, or completes that of a run that was killed.
-            update: brings recorded settings of an earlier release into today's form.
-
-        Raises:
-            SettingsChangedError: the stage was started or finished with other settings.
-        """
+        """Do a stage, or skip it if it is finished."""
         wanted = json.loads(json.dumps(settings))
         file = self.workdir / "stages" / f"{name}.json"
         stored = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"settings": wanted}
@@ -138,11 +122,7 @@ class Stages:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Record the cost of work that each run repeats.
-
-        Args:
-            name: the work.
-        """
+        """Record the cost of work that each run repeats."""
         self._tell(f"{name} …")
         start = time.perf_counter()
         yield

@@ -189,18 +189,7 @@ def label(way: Way, depth: Depth) -> str:
 def search_systems(
     bm25: pt.Transformer, encode: pt.Transformer, index: MathAMRIndex, *, candidates: int = 1000, weight: float = 0.5
 ) -> dict[str, pt.Transformer]:
-    """Make the systems of Task 1: BM25, the ways to search with MathAMR+ (section 3.5.2), and the fusion of both.
-
-    Args:
-        bm25: queries to a ranking.
-        encode: queries to ``query_embs``; ``pt.Transformer.identity()`` for queries that have them.
-        index: the answers.
-        candidates: documents that the first stage of doc-VN, and BM25, hand to the exact MaxSim.
-        weight: of MaxSim in the fusion.
-
-    Returns:
-        Name, with the number of candidates, to system; the first is the baseline.
-    """
+    """Make the systems of Task 1: BM25, the ways to search with MathAMR+ (section 3.5.2), and the fusion of both."""
     depth = Depth(scale=candidates / 1000)
     made = {label(way, depth): way.make(Vectors(index, bm25, depth, weight)) for way in TASK1.values()}
     return {name: system if name == BM25 else encode >> system for name, system in made.items()}

@@ -115,11 +115,7 @@ def _mathamr(parts: FormulaParts, **queries: Any) -> Pipeline:
 
 
 def fused(name: str, parts: Sequence[str], *, fitted: bool = False) -> FormulaSystem:
-    """Fuse systems of the table, with equal weights or weights that are fitted on the other years.
-
-    No part may be fitted itself: its weights for the other years would have seen the year that those of the fusion
-    are for.
-    """
+    """Fuse systems of the table, with equal weights or weights that are fitted on the other years."""
 
     def make(_: FormulaParts) -> Pipeline:
         raise ConfigError("systems", name, "a fusion after its parts")
@@ -282,19 +278,7 @@ def run_task2(
     verbose: bool = True,
     **made_by: Any,
 ) -> Report:
-    """Index the formulas of a folder and compare systems on Task 2; see :func:`run_arqmath` with ``task=2``.
-
-    Args:
-        path: the folder.
-        years: of the topics.
-        workdir: where artifacts are kept; the report is written to ``workdir/task-2``.
-        systems: names or systems, fusions after their parts.
-        weights: of fitted systems, where there is a single year.
-        more: completes the report before it is written.
-        notes: on systems, for the report.
-        verbose: report each stage on stderr.
-        made_by: ``config``, ``model``, ``preset`` and ``changes`` of the model.
-    """
+    """Index the formulas of a folder and compare systems on Task 2; see :func:`run_arqmath` with ``task=2``."""
     when, chosen = years_of(years), chosen_formulas(systems)
     require_years(ARQMathCollection(path), when, 2)
     made = prepare(path, workdir, verbose=verbose, **made_by)

@@ -15,4 +15,3 @@ from .tex.converter import one_text as one_text
 from .tex.source import definitions as definitions
 from .tree import FormulaPair as FormulaPair
 from .tree import FormulaTree as FormulaTree
-from .tree import unified_label as unified_label

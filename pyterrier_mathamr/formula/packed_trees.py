@@ -17,7 +17,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.formula import FormulaTree, unified_label
+from pyterrier_mathamr.formula import FormulaTree
+from pyterrier_mathamr.formula.tree import unified_label
 from pyterrier_mathamr.store import Rows, ranges
 
 Packed = Literal["slt", "opt"]

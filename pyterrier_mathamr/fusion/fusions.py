@@ -220,13 +220,7 @@ def aligned(rankings: Sequence[pd.DataFrame]) -> Aligned:
 def contributed(
     rankings: Sequence[pd.DataFrame], of: Callable[[Numbers, pd.DataFrame], Floats], *, lowest: bool
 ) -> pd.DataFrame:
-    """Lay out what rankings contribute to the documents of any of them, as ``qid``, ``docno``, ``0``, ``1`` and so on.
-
-    Args:
-        rankings: ``qid``, ``docno``, ``score``.
-        of: the contributions of the rows of a ranking, given the number of each row's query.
-        lowest: a document that a ranking lacks has its lowest contribution of the query, at most 0; else 0.
-    """
+    """Lay out what rankings contribute to the documents of any of them, as ``qid``, ``docno``, ``0``."""
     known = aligned(rankings)
     columns = {}
     for number, (ranking, rows) in enumerate(zip(rankings, known.rows, strict=True)):

@@ -4,7 +4,6 @@ from .errors import GraphError as GraphError
 from .errors import GraphMetadataError as GraphMetadataError
 from .errors import MissingPlaceholderError as MissingPlaceholderError
 from .mathamr import MathAMRGraph as MathAMRGraph
-from .mathamr import attach_formulas as attach_formulas
 from .mathamr import detach_formulas as detach_formulas
 from .parallel import build_store as build_store
 from .parallel import complete_store as complete_store
@@ -12,7 +11,6 @@ from .parallel import graphs_from_sources as graphs_from_sources
 from .penman import import_penman as import_penman
 from .store import GraphStore as GraphStore
 from .structure import Auxiliary as Auxiliary
-from .structure import NodeKind as NodeKind
 from .structure import VirtualKind as VirtualKind
 from .structure import VirtualNodes as VirtualNodes
 from .structure import layout_of as layout_of

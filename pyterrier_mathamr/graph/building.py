@@ -207,10 +207,7 @@ def _trees(
 
 
 class _Wanted(NamedTuple):
-    """The posts of the queries or documents of a frame: their keys in it, the ids of their graphs, the posts.
-
-    ``known`` are graphs that need not be built, by key.
-    """
+    """The posts of the queries or documents of a frame: their keys in it, the ids of their graphs, the posts."""
 
     keys: list[Any]
     ids: list[str]

@@ -220,20 +220,7 @@ _OPERAND, _LAYOUT = ":op", ":slt-"
 
 
 def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: FormulaMode = "both") -> AmrGraph:
-    """Attach the trees of each formula below its placeholder (MathAMR+, section 3.1).
-
-    Args:
-        amr: the graph of a post, without trees.
-        trees: the trees of ``FORMULA_0``, ``FORMULA_1``, …, depth first as all trees; a tree may be ``None``.
-        formulas: which of the two trees are attached; with ``none`` each formula still has its placeholder.
-
-    Returns:
-        The whole graph in writing order. A formula without a node gets one below the root by ``:math``; a constant
-        placeholder becomes a node with a variable, so that it can carry trees.
-
-    Raises:
-        ConfigError: ``formulas`` is no mode.
-    """
+    """Attach the trees of each formula below its placeholder (MathAMR+, section 3.1)."""
     if formulas not in FORMULA_MODES:
         raise ConfigError("formulas", formulas, "one of " + ", ".join(map(repr, FORMULA_MODES)))
     first: dict[int, int] = {}

@@ -13,4 +13,3 @@ from .qdrant.index import QdrantFormulaIndex as QdrantFormulaIndex
 from .qdrant.index import QdrantIndex as QdrantIndex
 from .sharded.folder import filling as filling
 from .sharded.index import ShardedIndex as ShardedIndex
-from .spreading import index_on as index_on

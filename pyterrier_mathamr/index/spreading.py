@@ -186,19 +186,7 @@ _SAMPLE = 512  # graphs by which the number of parts is estimated
 def index_on(
     executor: Executor, indexer: ArtifactIndexer, docnos: Sequence[str], graphs: GraphStore, model: MathAMR
 ) -> None:
-    """Encode stored graphs and index their vectors, as ``(model.doc_encoder() >> indexer).index(…)`` does.
-
-    Args:
-        executor: where graphs are encoded.
-        indexer: made with ``resume=True``.
-        docnos: the documents.
-        graphs: their graphs.
-        model: the encoder.
-
-    Raises:
-        UnfinishedJobError: a job that was stopped is of other documents.
-        StoreError, ClusterError: finished parts are kept.
-    """
+    """Encode stored graphs and index their vectors, as ``(model.doc_encoder() >> indexer).index(…)`` does."""
     encoder = model.doc_encoder()
     batch_size = max(100, encoder.batch_size)  # that of PyTerrier's pipeline
     shared = bool(docnos) and executor.slots > 1 and executor.sees(graphs.path / META)

@@ -171,20 +171,7 @@ class _Scoring(IndexTransformer):
 
 
 class IndexRetriever(_Scoring):
-    """Queries in, a ranking out; subclasses are strategies: what candidates are selected by, and ranked by.
-
-    The ranking keeps the columns of the queries and is ordered by query (in order of appearance), then by score
-    descending, then by docno ascending; ``rank`` starts at 0 and ``score`` has the precision of float32.
-
-    Args:
-        index: the index.
-        num_results: documents for each query at most.
-        exact: ``False`` for approximate search by HNSW, which an index in parts does not have.
-        hnsw_ef: the least number of nodes that an approximate search considers.
-        verbose: show a progress bar.
-        batch_size: queries that share passes over the data, or a request.
-        device: ``cuda`` for a GPU that stores and scans the int8 codes, which only ``colbert`` uses; default the CPU.
-    """
+    """Queries in, a ranking out; subclasses are strategies: what candidates are selected by, and ranked by."""
 
     gives: ClassVar[tuple[str, ...]] = ("docno",)
     """The texts of an entry that become columns."""
@@ -205,14 +192,7 @@ class IndexRetriever(_Scoring):
         self.num_results, self.hnsw_ef = num_results, hnsw_ef
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rank documents for each distinct query.
-
-        Args:
-            inp: ``qid`` and the columns of :attr:`needs`.
-
-        Returns:
-            The columns of the queries, then ``docno`` (and the other columns of :attr:`gives`), ``score``, ``rank``.
-        """
+        """Rank documents for each distinct query."""
         pt.validate.query_frame(inp, extra_columns=list(self.needs), context=self)
         columns = [*self.gives, "score", "rank"]
         queries = distinct_queries(inp, columns)

@@ -1,6 +1,4 @@
-from .checkpoints import EpochRecord as EpochRecord
 from .checkpoints import RunFolder as RunFolder
-from .checkpoints import TrainingState as TrainingState
 from .config import MathAMRConfig as MathAMRConfig
 from .config import ScoreOptions as ScoreOptions
 from .config import TextOptions as TextOptions
@@ -23,12 +21,10 @@ from .from_sources import train_in_out as train_in_out
 from .from_sources import train_on_pairs as train_on_pairs
 from .loop import TrainingLoop as TrainingLoop
 from .loop import Validation as Validation
-from .losses import ContrastiveLoss as ContrastiveLoss
 from .losses import info_nce as info_nce
 from .losses import normalise as normalise
 from .mathamr import MathAMR as MathAMR
 from .mathamr import vectors_by as vectors_by
-from .score_weights import ScoreWeights as ScoreWeights
 from .score_weights import fit_score_weights as fit_score_weights
 from .text_encoder import TextEncoder as TextEncoder
 from .trainer import Trainer as Trainer

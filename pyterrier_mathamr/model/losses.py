@@ -62,11 +62,7 @@ def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:
 
 
 class ContrastiveLoss(nn.Module):
-    """L = β L_MaxSim + (1 - β) L_doc with a learnable temperature τ = exp(t) (MathAMR+, 3.8, 4.1, 4.2).
-
-    Args:
-        config: ``beta``, ``temperature`` (the initial τ), ``normalise_scores`` and the options of scores.
-    """
+    """L = β L_MaxSim + (1 - β) L_doc with a learnable temperature τ = exp(t) (MathAMR+, 3.8, 4.1, 4.2)."""
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
@@ -88,19 +84,7 @@ class ContrastiveLoss(nn.Module):
         allowed: Tensor | None = None,
         kinds: Tensor | None = None,
     ) -> Tensor:
-        """Compute the loss of a batch of B pairs.
-
-        Args:
-            queries: float32 ``[q_total, d]``, unit rows of B questions end to end.
-            query_offsets: int64 ``[B + 1]``.
-            rows: float32 ``[r, d]``, unit rows of their B answers end to end, the document's vector last in each.
-            offsets: int64 ``[B + 1]``.
-            allowed: bool ``[B, B]``, see :func:`info_nce`.
-            kinds: int64 ``[q_total]``, the kind of each query row; required if kinds have weights.
-
-        Returns:
-            A scalar.
-        """
+        """Compute the loss of a batch of B pairs."""
         loss = rows.new_zeros(())
         if self.beta > 0:
             loss = loss + self.beta * self.maxsim_loss(queries, query_offsets, rows, offsets, allowed, kinds)

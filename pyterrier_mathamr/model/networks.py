@@ -153,11 +153,7 @@ _BAGS = 256  # posts whose bags are summed at once
 
 
 class WordBags(nn.Module):
-    """P and s of the equations above.
-
-    Args:
-        config: ``hidden`` d, ``projection`` d_p and ``layers``.
-    """
+    """P and s of the equations above."""
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()

@@ -177,10 +177,7 @@ class Manifest:
 
     @property
     def identity(self) -> str:
-        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits.
-
-        Options at their defaults are left out, so that an option added by a later release changes no identity.
-        """
+        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits."""
         parts = json.dumps([self.config.essence, self.vocabulary, self.weights], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()
 

@@ -60,14 +60,7 @@ class ScoreWeights:
 
     @classmethod
     def of(cls, config: MathAMRConfig) -> ScoreWeights | None:
-        """Return the weights that a model of this configuration searches with.
-
-        Args:
-            config: a weight that is ``learned`` and not trained yet has the value that training starts from.
-
-        Returns:
-            ``None`` for plain MaxSim.
-        """
+        """Return the weights that a model of this configuration searches with."""
         kinds, blend = config.score.kind_weights, config.score.document_blend
         if kinds == "none" and blend == "none" and not config.score.kind_means:
             return None
@@ -76,16 +69,7 @@ class ScoreWeights:
         return cls(float(formula), float(sentence), float(document), float(number), config.score.kind_means)
 
     def of_rows(self, rows: int, formulas: int, document: bool = True) -> npt.NDArray[np.float64]:
-        """Return the weight of each row of a query.
-
-        Args:
-            rows: how many there are.
-            formulas: how many of them, the first ones, are formulas.
-            document: whether the last one is the document.
-
-        Returns:
-            float64 ``[rows]``.
-        """
+        """Return the weight of each row of a query."""
         last = min(rows, int(document))
         counts = np.array([formulas, rows - formulas - last, last])
         weights = np.repeat([self.formula, self.sentence, self.document], counts)
@@ -248,17 +232,7 @@ def kind_sums(
     documents: Sequence[Embeddings],
     verbose: bool = False,
 ) -> Features:
-    """Sum the best matches of each kind of query row, and multiply the document vectors.
-
-    Args:
-        queries: float32 ``[q, d]`` each.
-        kinds: for each query the kind of each row: 0 formula, 1 sentence, 2 document.
-        documents: float32 ``[n, d]`` each, at least one row.
-        verbose: show progress.
-
-    Returns:
-        float32 ``[b, m, 4]``: Σ maxⱼ qᵢ · dⱼ over formulas, sentences, the document, and the product of the last rows.
-    """
+    """Sum the best matches of each kind of query row, and multiply the document vectors."""
     rows = torch.from_numpy(np.concatenate(documents))
     offsets = torch.from_numpy(np.cumsum([0, *map(len, documents)]))
     last = rows[offsets[1:] - 1]  # [m, d]

@@ -181,13 +181,7 @@ class Trainer:
 
 
 class PairTraining:
-    """A network, its loss and its optimizer: how a batch of pairs becomes gradients.
-
-    ::
-
-        batch ──encode──▶ rows of this process ──gather──▶ rows of all ──▶ loss ──▶ gradient of the rows
-                     ◀──────────── gradient of the rows of this process, part by part ────────┘
-    """
+    """A network, its loss and its optimizer: how a batch of pairs becomes gradients."""
 
     def __init__(
         self,

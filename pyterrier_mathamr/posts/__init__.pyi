@@ -1,8 +1,6 @@
 from .bare_formulas import latex_of_unicode as latex_of_unicode
 from .beir import BeirFolder as BeirFolder
-from .latex_document import text_from_latex as text_from_latex
 from .markdown import html_from_markdown as html_from_markdown
-from .markdown import title_of_markdown as title_of_markdown
 from .math_spans import is_formula as is_formula
 from .math_spans import strip_delimiters as strip_delimiters
 from .own_posts import Document as Document
@@ -23,14 +21,11 @@ from .post import formula_id as formula_id
 from .post import is_numbered as is_numbered
 from .post import placeholder as placeholder
 from .post import plain_text as plain_text
-from .post import split_sentences as split_sentences
 from .reading import DOCUMENT_COLUMNS as DOCUMENT_COLUMNS
 from .reading import PostError as PostError
 from .reading import document_post as document_post
 from .reading import is_html as is_html
 from .reading import post_from_any as post_from_any
 from .reading import post_from_html as post_from_html
-from .reading import post_from_latex as post_from_latex
-from .reading import post_from_markdown as post_from_markdown
 from .reading import post_from_text as post_from_text
 from .reading import query_post as query_post

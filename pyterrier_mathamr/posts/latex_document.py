@@ -122,19 +122,7 @@ class LatexText(NamedTuple):
 
 
 def text_from_latex(source: str) -> tuple[str, str]:
-    r"""Read a LaTeX document, or a part of one.
-
-    Args:
-        source: LaTeX. Of a whole document the part between ``\begin{document}`` and ``\end{document}`` is read.
-            Files that it includes are not.
-
-    Returns:
-        Title (without one, the heading that the text begins with) and text, both with formulas between their
-        delimiters, paragraphs separated by blank lines; for :func:`~pyterrier_mathamr.posts.post_from_text`.
-
-    Raises:
-        OverLimitError: its macros write more than a million characters and ten times its length.
-    """
+    r"""Read a LaTeX document, or a part of one."""
     return read_latex(source)[:2]
 
 

@@ -103,12 +103,7 @@ def read_markdown(*sources: str) -> MarkdownText:
 
 
 def title_of_markdown(source: str) -> tuple[str, str]:
-    """Tell the title of a Markdown document from its body.
-
-    Returns:
-        The ``title`` of the block between ``---`` lines or else the first heading, as Markdown, empty where there is
-        neither; and the document without what the title was taken from.
-    """
+    """Tell the title of a Markdown document from its body."""
     front = _FRONT_MATTER.match(source)
     body = source[front.end() :] if front else source
     titled = _TITLE.search(front[1]) if front else None

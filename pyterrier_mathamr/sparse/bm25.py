@@ -159,12 +159,7 @@ class ReadTokens:
 
 
 class _Growing:
-    """Documents that are counted, and which are not written yet.
-
-    Args:
-        job: writes the parts.
-        tokens: lists the tokens of what :meth:`add` is given of a document.
-    """
+    """Documents that are counted, and which are not written yet."""
 
     def __init__(self, job: Job, tokens: Callable[[Any], list[str]]) -> None:
         self._job, self._tokens, self._builder = job, tokens, PostingsBuilder()

@@ -226,17 +226,7 @@ class SparseIndex(BuiltOnce):
         return self.retriever().transform_iter(inp)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what contributes to the score of a result: ``retriever().explain(query, docno)``.
-
-        Args:
-            query: a row with the query's columns, or a frame of one query. With the ``graph`` of the post the parts of
-                a formula's score name the formula that is found.
-            docno: the id of any document or formula of the index; by default the ``docno`` of the row.
-
-        Raises:
-            AskedError: the row has no query, or no result is named.
-            UnknownIdError: the index does not hold it.
-        """
+        """Say what contributes to the score of a result: ``retriever().explain(query, docno)``."""
         return self.retriever().explain(query, docno)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
@@ -296,14 +286,7 @@ class SparseIndexer(Indexer):
         sources: Mapping[str, Any],
         begin: Callable[[Job], Part],
     ) -> Iterator[Part]:
-        """Open a job of the index, and publish what the body has counted in what ``begin`` makes.
-
-        Args:
-            index: that is built.
-            details: its options, by the names of its manifest; those of an index that is added to must be the same.
-            sources: what else determines the rows, which a job that is resumed must have, too.
-            begin: makes an empty part.
-        """
+        """Open a job of the index, and publish what the body has counted in what ``begin`` makes."""
         details = {**details, "bare_formulas": bool(self.bare_formulas)}
         with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:

@@ -37,7 +37,6 @@ from .job import Job as Job
 from .job import changed_row as changed_row
 from .job import differences as differences
 from .job import file_fingerprint as file_fingerprint
-from .job import job_folder as job_folder
 from .job import open_job as open_job
 from .job import row_fingerprint as row_fingerprint
 from .job import unfinished_parts as unfinished_parts

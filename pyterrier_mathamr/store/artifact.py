@@ -199,11 +199,7 @@ def _marked(path: Path, part: Part, rows: Rows, number: int) -> PartMeta:
 
 
 def compact(path: Path, kind: Kind) -> None:
-    """Merge all parts into full ones, in one step, without the deleted rows.
-
-    Raises:
-        StoreError: one of its kinds; the artifact is unchanged.
-    """
+    """Merge all parts into full ones, in one step, without the deleted rows."""
     if kind.merge is None:
         return
     if (found := read_job(path, kind)) and found.parts and not found.published:

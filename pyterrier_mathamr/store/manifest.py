@@ -290,18 +290,7 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
 
 
 def check_kind(content: Mapping[str, Any], path: Path, name: str, version: int, rebuild: str) -> None:
-    """Check of which kind and format an artifact says it is.
-
-    Args:
-        content: of its ``pt_meta.json``.
-        path: the artifact.
-        name: type and format, such as ``formula_store.mathamr``.
-        version: of the format that this release reads.
-        rebuild: the call or command that builds it again, with ``{path}``.
-
-    Raises:
-        OtherArtifactError: it is another one. FormatError: it has a format that this release does not read.
-    """
+    """Check of which kind and format an artifact says it is."""
     if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != name:
         raise OtherArtifactError(path, f"it holds a {held}, not a {name}")
     if (found := content.get("format_version", content.get("version"))) != version:

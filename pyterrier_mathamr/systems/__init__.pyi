@@ -2,7 +2,6 @@ from .approach0 import ApproachZeroIndex as ApproachZeroIndex
 from .colbert import ColBERT as ColBERT
 from .colbert import ColBERTOptions as ColBERTOptions
 from .colbert import ColBERTTraining as ColBERTTraining
-from .edit_distance import EDIT_COSTS as EDIT_COSTS
 from .edit_distance import EditCosts as EditCosts
 from .edit_distance import EditDistanceReranker as EditDistanceReranker
 from .edit_distance import tree_edit_distance as tree_edit_distance
@@ -27,7 +26,6 @@ from .math_tokens import math_tokens as math_tokens
 from .structural import StructuralSearch as StructuralSearch
 from .tangent_cft import FastTextOptions as FastTextOptions
 from .tangent_cft import TangentCFT as TangentCFT
-from .tangent_s import AlignmentScores as AlignmentScores
 from .tangent_s import TangentS as TangentS
 from .tangent_s import alignment_scores as alignment_scores
 from .threads import ThreadStore as ThreadStore

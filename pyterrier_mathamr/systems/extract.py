@@ -85,11 +85,7 @@ def snippets_of(
 
 
 def longest_prefix(post: MathPost, limit: int = 1200) -> AnswerSnippet | None:
-    """Return the longest beginning of a post within a limit, for a post whose snippets are all refused.
-
-    The paper, whose authors chose by hand, is silent: whole sentences, without those before the first that fits; where
-    none fits, whole words and formulas of the first sentence. An even number of dollars is preferred.
-    """
+    """Return the longest beginning of a post within a limit, for a post whose snippets are all refused."""
     sentences = printed_sentences(post)
     first = next((i for i, sentence in enumerate(sentences) if len(sentence) <= limit), None)
     if first is not None:

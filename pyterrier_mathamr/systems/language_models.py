@@ -136,14 +136,7 @@ class TokenModel(SavedModel):
         precision: Precision = "auto",
         verbose: bool = False,
     ) -> DocEncoder:
-        """Return the transformer that encodes documents.
-
-        Args:
-            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-            batch_size: documents that an indexing pipeline encodes together.
-            precision: ``auto`` is bfloat16 where the processor multiplies in it.
-            verbose: show progress.
-        """
+        """Return the transformer that encodes documents."""
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, precision=precision)
 
     def query_encoder(

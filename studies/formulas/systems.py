@@ -267,10 +267,7 @@ def compare_formulas(
 
 
 def shipped_weights(path: Path | None = None) -> dict[str, Weights]:
-    """Read weights of systems, of a year without others to fit on: ``weights.json`` of a run, or those of the package.
-
-    ``{"format": 1, "fitted on": "…", "weights": {"Fused": {"Tangent": 0.4, …}, …}}``
-    """
+    """Read weights of systems, of a year without others to fit on: ``weights.json`` of a run."""
     path = path or Path(str(files("pyterrier_mathamr").joinpath("data/fitted/formula-systems.json")))
     try:
         content: Any = parse_json(path.read_bytes())

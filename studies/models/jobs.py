@@ -370,11 +370,7 @@ def _in_processes(folders: Mapping[Path, Sequence[Job]], workers: int, say: Call
 
 
 def _spread(folders: Mapping[Path, Sequence[Job]], executor: Executor, say: Callable[[str], None]) -> dict[Path, str]:
-    """Do jobs on the nodes of a cluster: each in a process of its own on the node that has room for it.
-
-    Their folders are on storage that all nodes share, as are collection and pairs. A run whose node died continues on
-    another after its last complete epoch.
-    """
+    """Do jobs on the nodes of a cluster: each in a process of its own on the node that has room for it."""
     failed: dict[Path, str] = {}
     if folders:
         first = next(iter(folders.values()))[0]

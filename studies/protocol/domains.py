@@ -48,26 +48,7 @@ def run_domains(
     changes: Mapping[str, Any] | None = None,
     verbose: bool = True,
 ) -> Report:
-    """Measure a model on kinds of text that it was not trained on: MRR@10 of questions that look for their answers.
-
-    Args:
-        pairs: files of pairs, each a kind of text.
-        workdir: where graphs, models, indexes and ``report.md`` are kept.
-        model: name or folder of a trained model; it should not have been trained on these files. Without it, one is
-            trained for each file, on all others.
-        collection: an ARQMath folder whose pairs are trained on, too.
-        preset: how a model is trained, see :func:`run_arqmath`.
-        changes: options of the configuration that override those of the preset.
-        verbose: report each stage on stderr, with progress bars.
-
-    Returns:
-        The report, which is written to ``workdir``.
-
-    Raises:
-        ConfigError: two files have one name, there is nothing to train on, or options of training are given with a
-            model.
-        SourceError: there is no such file. SettingsChangedError: ``workdir`` belongs to other files or another model.
-    """
+    """Measure a model on kinds of text that it was not trained on: MRR@10 of questions that look for their answers."""
     files = {Path(file).name.partition(".")[0]: Path(file) for file in pairs}
     if len(files) < len(pairs) or not files:
         raise ConfigError("pairs", [str(file) for file in pairs], "at least one file of pairs, each with its own name")

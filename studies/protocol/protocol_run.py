@@ -90,29 +90,7 @@ def run_protocol(
     changes: Mapping[str, Any] | None = None,
     verbose: bool = True,
 ) -> Report:
-    """Measure systems of Task 1 on topics that chose nothing: years crossed, and ten folds of all topics.
-
-    Args:
-        path: the folder of the release, or of a part of it.
-        workdir: where artifacts and rankings are kept, shared with :func:`run_arqmath` and answer studies.
-        years: at least two.
-        systems: names as in the tables of Task 1, ``mathamr-plus-text``, several joined by ``+`` (a fusion), or
-            ``all``; by default those of MathAMR+. BM25 and the parts of fusions are always there.
-        seeds: of other systems that are trained; with several, the seed is chosen, too.
-        config: of the model to train, instead of a preset.
-        model: name or folder of a trained model.
-        preset: see :func:`run_arqmath`.
-        changes: options that override those of the preset.
-        verbose: report each stage on stderr, with progress bars.
-
-    Returns:
-        The report, which is written to ``workdir/protocol/crossed``; with the extra ``plots`` beside it
-        ``systems.png``, a bar for each system, and ``cost.png``, quality over the time of a query.
-
-    Raises:
-        ConfigError: there is a single year, a name is that of no system, or options contradict each other.
-        ARQMathError: a file of the release is missing or damaged.
-    """
+    """Measure systems of Task 1 on topics that chose nothing: years crossed, and ten folds of all topics."""
     chosen, when = protocol_systems(systems), tuple(years_of(years))
     if FUSION in chosen:
         chosen[WEIGHED] = (SHIPPED, COLBERT)

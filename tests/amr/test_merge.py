@@ -5,15 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.amr import (
-    AmrError,
-    AmrParser,
-    DependencyAmrParser,
-    TextParser,
-    decode_penman,
-    encode_penman,
-    get_parser,
-)
+from pyterrier_mathamr.amr import AmrError, AmrParser, DependencyAmrParser, decode_penman, encode_penman, get_parser
+from pyterrier_mathamr.amr.parsing import TextParser
 from pyterrier_mathamr.posts import MathPost, post_from_text
 
 

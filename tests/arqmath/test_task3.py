@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.arqmath import (
-    AVERAGE_RELEVANCE,
     TASK3_MEASURES,
     ARQMathCollection,
     ARQMathError,
@@ -19,6 +18,7 @@ from pyterrier_mathamr.arqmath import (
     read_qrels,
     task3_scores,
 )
+from pyterrier_mathamr.arqmath.measures import AVERAGE_RELEVANCE
 
 DOC = st.integers(0, 8).map("d_{}".format)
 TOPIC = st.sampled_from(["A.1", "A.2", "A.3"])

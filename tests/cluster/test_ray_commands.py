@@ -13,7 +13,7 @@ from waiting import until
 from pyterrier_mathamr import RayCluster, cli
 from pyterrier_mathamr.experiments.systems import Depth
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.store import job_folder
+from pyterrier_mathamr.store.job import job_folder
 from studies.models.jobs import Job, run_jobs
 from studies.study import Recipe
 

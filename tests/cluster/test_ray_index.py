@@ -16,7 +16,7 @@ from pyterrier_mathamr import (
     RayCluster,
 )
 from pyterrier_mathamr.index import index_documents, indexing
-from pyterrier_mathamr.store import job_folder
+from pyterrier_mathamr.store.job import job_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 

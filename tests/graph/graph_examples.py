@@ -2,7 +2,8 @@
 
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.graph import MathAMRGraph, attach_formulas
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.graph.mathamr import attach_formulas
 
 # x = 2
 OPT = FormulaTree(("U!eq", "V!𝑥", "N!2"), ((0, 1, "0"), (0, 2, "0")))

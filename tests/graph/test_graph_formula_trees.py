@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import AmrError, AmrGraph, decode_penman, encode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.graph import MathAMRGraph, attach_formulas, detach_formulas
+from pyterrier_mathamr.graph import MathAMRGraph, detach_formulas
 from pyterrier_mathamr.graph.errors import MissingPlaceholderError
+from pyterrier_mathamr.graph.mathamr import attach_formulas
 from pyterrier_mathamr.graph.structure import placeholder_number
 
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.amr import AmrError, AmrGraph, PenmanError, decode_penman
-from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph, NodeKind, layout_of
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph, layout_of
 from pyterrier_mathamr.graph.errors import GraphError, GraphMetadataError, MissingPlaceholderError
+from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.posts import post_from_text
 
 

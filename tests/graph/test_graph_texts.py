@@ -5,7 +5,8 @@ import pickle
 import pytest
 from graph_examples import whole
 
-from pyterrier_mathamr.amr import TextParser, decode_penman
+from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.amr.parsing import TextParser
 from pyterrier_mathamr.graph import (
     GraphBuilder,
     GraphError,

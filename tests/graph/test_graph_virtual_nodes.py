@@ -14,10 +14,10 @@ from pyterrier_mathamr.graph import (
     MathAMRGraph,
     VirtualKind,
     Vocabulary,
-    attach_formulas,
     graph_tensors,
     layout_of,
 )
+from pyterrier_mathamr.graph.mathamr import attach_formulas
 from pyterrier_mathamr.graph.structure import auxiliary_edges, document_order
 
 VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_number_count=1, min_role_count=1)

@@ -17,13 +17,9 @@ from pyterrier_mathamr.amr import decode_leniently
 from pyterrier_mathamr.amr.workers import read_answer
 from pyterrier_mathamr.formula import definitions, opt_from_latex, slt_from_latex, slt_from_mathml
 from pyterrier_mathamr.formula.tex.converter import has_many_fences, sized
-from pyterrier_mathamr.posts import (
-    html_from_markdown,
-    post_from_any,
-    post_from_html,
-    text_from_latex,
-    title_of_markdown,
-)
+from pyterrier_mathamr.posts import html_from_markdown, post_from_any, post_from_html
+from pyterrier_mathamr.posts.latex_document import text_from_latex
+from pyterrier_mathamr.posts.markdown import title_of_markdown
 from pyterrier_mathamr.sparse import TokenOptions, post_tokens
 
 SMALL = 60  # repetitions

@@ -13,8 +13,9 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError, with_objects
 from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ScoreWeights, maxsim, vectors_by
+from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, maxsim, vectors_by
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
+from pyterrier_mathamr.model.score_weights import ScoreWeights
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,12 @@ from pyterrier_mathamr.posts import (
     markdown,
     post_from_any,
     post_from_html,
-    post_from_markdown,
     read_posts,
-    text_from_latex,
-    title_of_markdown,
 )
 from pyterrier_mathamr.posts import own_posts as document
+from pyterrier_mathamr.posts.latex_document import text_from_latex
+from pyterrier_mathamr.posts.markdown import title_of_markdown
+from pyterrier_mathamr.posts.reading import post_from_markdown
 
 BOMB = "".join(rf"\def\{chr(97 + i)}{{\{chr(98 + i)}\{chr(98 + i)}}}" for i in range(24)) + r"\def\y{yy} $\a$"
 

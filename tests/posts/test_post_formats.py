@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.posts import post_from_latex, post_from_markdown, text_from_latex, title_of_markdown
+from pyterrier_mathamr.posts.latex_document import text_from_latex
+from pyterrier_mathamr.posts.markdown import title_of_markdown
+from pyterrier_mathamr.posts.reading import post_from_latex, post_from_markdown
 
 
 def latex_of(post) -> list[str]:

@@ -20,8 +20,8 @@ from pyterrier_mathamr.posts import (
     post_from_any,
     post_from_html,
     post_from_text,
-    split_sentences,
 )
+from pyterrier_mathamr.posts.post import split_sentences
 
 
 def numbers(text):

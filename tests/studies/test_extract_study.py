@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr.arqmath import ANSWER_LIMIT, read_answers
+from pyterrier_mathamr.arqmath import read_answers
+from pyterrier_mathamr.arqmath.runs import ANSWER_LIMIT
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.systems import CosineScorer
 from studies import answers

@@ -193,10 +193,7 @@ class _Pool(Generic[Item, Result]):
 
 
 class StartedProcesses:
-    """An executor as :class:`Processes`, whose processes :meth:`start` starts for the next call of :meth:`map`.
-
-    They load what they need, by ``prepare``, while their work is not yet known.
-    """
+    """An executor as :class:`Processes`, whose processes :meth:`start` starts for the next call of :meth:`map`."""
 
     def __init__(self, processes: Processes, prepare: Callable[[], object]) -> None:
         self._processes, self._prepare = processes, prepare

@@ -62,13 +62,7 @@ class OverLimitError(MathAMRError):
 
 
 class Child:
-    """A process in a session of its own, and our end of its socket.
-
-    Args:
-        command: what is run; the number of the process's end of the socket is appended.
-        environment: its variables.
-        output: a file for what it prints, ``subprocess.PIPE`` to keep the last of it in ``tail``, or None for our own.
-    """
+    """A process in a session of its own, and our end of its socket."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | int | None = None
@@ -102,12 +96,7 @@ class Child:
         return self.process.poll() is None
 
     def ask(self, message: bytes, seconds: float | None = None, most: int | None = None) -> bytes:
-        """Send a message and wait for its answer, which has at most so many bytes.
-
-        Raises:
-            EOFError, OSError: the process ended, was killed by another thread, or answered too much. TimeoutError: it
-            did not answer in time, and was killed.
-        """
+        """Send a message and wait for its answer, which has at most so many bytes."""
         late = threading.Event()
         timer = threading.Timer(seconds or 0, self._expire, (late,))
         timer.daemon = True
@@ -148,15 +137,7 @@ class Child:
 
 
 class Worker(Generic[P, R]):
-    """A function of a module that is called in a child process, one call at a time.
-
-    Args:
-        function: the function; the child imports its module.
-        seconds: CPU time that a call may take.
-        memory: bytes of address space that the child may use.
-        one_thread: whether numerical libraries start one thread, unless the user set another number.
-        log: a file to which the child's output is appended.
-    """
+    """A function of a module that is called in a child process, one call at a time."""
 
     def __init__(
         self,
@@ -179,11 +160,7 @@ class Worker(Generic[P, R]):
         return child.process.pid if child is not None and child.running else None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function.
-
-        Raises:
-            OverLimitError: a worker with limits was ended. WorkerDiedError: one without limits has ended.
-        """
+        """Call the function."""
         with self._lock:
             child = self._child
             if child is None or child.owner != os.getpid() or not child.running:

@@ -63,12 +63,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS doc (number INTEGER PRIMARY KEY, id TEXT N
 
 
 class DocumentStore(Docstore):  # type: ignore[misc]
-    """Looks documents up by id or position: one SQLite file, built when first used.
-
-    A row is number, id and record: ``zlib(JSON list of the fields)``, numbered in the order of the release. Each batch
-    of rows is committed separately, and the last step marks the file as complete. An interrupted build continues after
-    its last batch when the store is used again; an incomplete store is never read.
-    """
+    """Looks documents up by id or position: one SQLite file, built when first used."""
 
     def __init__(
         self,

@@ -39,12 +39,7 @@ from .rgcn import RelationalGraphConv, RelationPlan
 
 
 class InitialState(nn.Module):
-    """Compute the first state of every node of a batch.
-
-    Args:
-        config: ``hidden``, ``initialisation`` and ``learned``.
-        num_labels: size of the vocabulary of node labels.
-    """
+    """Compute the first state of every node of a batch."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int) -> None:
         super().__init__()
@@ -62,14 +57,7 @@ class InitialState(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(config.hidden, config.hidden) for _ in range(maps))
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Look up labels and compute the first states of virtual nodes.
-
-        Args:
-            batch: graphs; retrieval nodes that are content nodes have the state of their label.
-
-        Returns:
-            float ``[N, d]``.
-        """
+        """Look up labels and compute the first states of virtual nodes."""
         state = self.labels(batch.nodes)  # [N, d]
         own = batch.is_virtual[batch.virtual]
         rows, kind = batch.virtual[own], batch.kinds[own]
@@ -113,13 +101,7 @@ Convolution = Callable[[int, int, int], nn.Module]
 
 
 class RelationalLayer(nn.Module):
-    """One layer with its residual: h + GELU(RGCN(LayerNorm(h))) (MathAMR+, eq. 3.1).
-
-    Args:
-        config: ``hidden`` and ``bases``.
-        num_relations: R.
-        convolution: another convolution in place of the R-GCN, such as a class of PyTorch Geometric.
-    """
+    """One layer with its residual: h + GELU(RGCN(LayerNorm(h))) (MathAMR+, eq. 3.1)."""
 
     def __init__(self, config: MathAMRConfig, num_relations: int, convolution: Convolution | None = None) -> None:
         super().__init__()
@@ -138,18 +120,7 @@ class RelationalLayer(nn.Module):
         attributes: Tensor | None,
         targets: Tensor | None = None,
     ) -> Tensor:
-        """Pass messages once.
-
-        Args:
-            h: float32 ``[N, d]``.
-            batch: the edges.
-            plan: the edges, sorted.
-            attributes: float32 ``[R, d]``, a learned vector for each relation, or ``None``.
-            targets: int64 ``[t]``, distinct nodes: compute only their states, with a plan made for them.
-
-        Returns:
-            float32 ``[N, d]``, or ``[t, d]``.
-        """
+        """Pass messages once."""
         x = self.norm(h)  # [N, d]
         if isinstance(self.conv, RelationalGraphConv):
             x = self.conv(x, batch.edge_index, batch.edge_type, attributes=attributes, plan=plan, targets=targets)
@@ -160,11 +131,7 @@ class RelationalLayer(nn.Module):
 
 
 class ProjectionHead(nn.Module):
-    """z = LayerNorm(W₂ GELU(LayerNorm(W₁ h + b₁)) + b₂) (MathAMR+, eq. 3.3).
-
-    Args:
-        config: ``hidden`` d and ``projection`` d_p.
-    """
+    """z = LayerNorm(W₂ GELU(LayerNorm(W₁ h + b₁)) + b₂) (MathAMR+, eq. 3.3)."""
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()

@@ -118,19 +118,7 @@ def maxsim_matrix(
 
 
 def best_matches(queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
-    """Compute max_s q · d_s for each query row and document, with gradient.
-
-    Args:
-        queries: float32 ``[q_total, d]``.
-        rows: float32 ``[r, d]``, the rows of all documents end to end.
-        offsets: int64 ``[m + 1]``.
-
-    Returns:
-        float32 ``[q_total, m]``; minus infinity for a document without rows.
-
-    Raises:
-        ShapeError: the widths differ, or the offsets do not span ``rows``.
-    """
+    """Compute max_s q · d_s for each query row and document, with gradient."""
     check_ragged(queries, rows, offsets)
     best: Tensor = _BestMatch.apply(queries, rows, offsets)  # type: ignore[no-untyped-call]
     return best

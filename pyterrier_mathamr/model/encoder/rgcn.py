@@ -123,20 +123,7 @@ class RelationPlan:
         targets: Tensor | None = None,
         tile: int | None = None,
     ) -> RelationPlan:
-        """Sort the edges of a batch; O(e log e), no gradient.
-
-        Args:
-            edge_index: int64 ``[2, e]``, sources and targets.
-            edge_type: int64 ``[e]``, relations.
-            num_nodes: N.
-            dtype: of the shares; that of the states.
-            targets: int64 ``[t]``, distinct nodes: only their results are computed, t in place of N.
-            tile: the rows of each relation are padded to a multiple of it; 1 for no tiles. By default what suits the
-                device.
-
-        Raises:
-            ShapeError: ``edge_index`` is not ``[2, e]`` or ``edge_type`` not ``[e]``.
-        """
+        """Sort the edges of a batch; O(e log e), no gradient."""
         if edge_index.dim() != 2 or edge_index.size(0) != 2:
             raise ShapeError("edge_index", tuple(edge_index.shape), "[2, e]")
         if edge_type.shape != edge_index.shape[1:]:

@@ -165,17 +165,7 @@ class FormulaRetriever(SparseRetriever):
     def rank_each(
         self, queries: pd.DataFrame, read: Sequence[Q], snapshot: ExpressionSnapshot[Any], find: Callable[[Q], Found]
     ) -> pd.DataFrame:
-        """Rank for what was read of each query.
-
-        Args:
-            queries: at least one.
-            read: what was read of each.
-            snapshot: the index.
-            find: returns the formulas that one of them finds.
-
-        Returns:
-            The queries with :attr:`outputs`; ``docno`` is the formula's id.
-        """
+        """Rank for what was read of each query."""
         found = [find(each) for each in progress(read, self.label, "queries", verbose=self.verbose)]
         names = {"docno": snapshot.formula_ids, "post_id": snapshot.post_ids, "visual_id": snapshot.visual_ids}
         return ranking_frame(queries, found, **names)

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 class MaRFPosts(TokenPosts):
-    """Reads the posts of a frame, and encodes each distinct one to its views.
-
-    The score of a document is the mean of MaxSim over its views. With ``query_formulas="all"`` a query has the rows of
-    all its views, and weights that make their sum the mean over views.
-    """
+    """Reads the posts of a frame, and encodes each distinct one to its views."""
 
     label = "MaRF"
     help_url = "https://github.com/MLPgroup/MaRF"

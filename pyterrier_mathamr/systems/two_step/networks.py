@@ -107,10 +107,7 @@ class TwoStepModel:
         write_saved(folder / DESCRIPTION, name, {"model": name, **self._described(), "files": sums_of(folder)})
 
     def identity(self) -> str:
-        """Return the digest of the weights and of what is read, by which an index recognises its model.
-
-        The weights are hashed again only after one of them was written.
-        """
+        """Return the digest of the weights and of what is read, by which an index recognises its model."""
         said = " ".join(map(str, self._described().values()))
         weights = sorted(self.network.state_dict(keep_vars=True).items())
         written = [(id(value), value._version, value.data_ptr(), value.dtype) for _, value in weights]

@@ -80,7 +80,7 @@ def test_an_unknown_name_is_a_key_error_that_names_those_there_are() -> None:
 def test_list_datasets_shows_each_once(tmp_path: Path) -> None:
     code = """
 import pyterrier as pt
-from pyterrier_mathamr.arqmath import DATASETS
+from pyterrier_mathamr.arqmath.datasets.definitions import DATASETS
 names = [name for name in pt.datasets.list_datasets(en_only=False).dataset if "arqmath" in name]
 print(sorted(names) == sorted(f"irds:{name}" for name in DATASETS), len(names))
 """

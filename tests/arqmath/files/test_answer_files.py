@@ -9,16 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.arqmath import (
-    ANSWER_LIMIT,
-    ARQMathError,
-    BadRowWarning,
-    read_answer_ids,
-    read_answers,
-    read_run,
-    task3_scores,
-    write_answers,
-)
+from pyterrier_mathamr.arqmath import ARQMathError, BadRowWarning, read_answers, read_run, task3_scores, write_answers
+from pyterrier_mathamr.arqmath.runs import ANSWER_LIMIT, read_answer_ids
 
 # As the organisers' own converter from Task 1 writes it: minimal quoting, CR LF.
 OFFICIAL = (

@@ -14,13 +14,13 @@ from pyterrier_mathamr.arqmath import (
     BadRowWarning,
     read_answers,
     read_dump,
-    read_links,
     read_pairs,
     read_qrels,
     read_run,
     read_topics,
 )
 from pyterrier_mathamr.arqmath import dump as row_reader
+from pyterrier_mathamr.arqmath.dump import read_links
 
 DATA = Path(__file__).parent / "data"
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.arqmath import ARQMathError, Link, Pair, Qrel, read_links, read_pairs, read_qrels
+from pyterrier_mathamr.arqmath import ARQMathError, Link, Pair, Qrel, read_pairs, read_qrels
+from pyterrier_mathamr.arqmath.dump import read_links
 
 
 @pytest.mark.parametrize(

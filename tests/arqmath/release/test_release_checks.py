@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pyterrier_mathamr.arqmath import (
-    ARQMathCollection,
-    Item,
-    RoleCheck,
-    inventory,
-    release_statistics,
-    verify,
-)
+from pyterrier_mathamr.arqmath import ARQMathCollection, Item, inventory, release_statistics, verify
+from pyterrier_mathamr.arqmath.release_checks import RoleCheck
 
 POSTS = "Collection/Posts.V1.3.xml"
 TABLE = "Formulas/latex_representation_v3/1.tsv"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MissingExtraError
-from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, packed_files, release_files, unpack_release
+from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, release_files, unpack_release
+from pyterrier_mathamr.arqmath.release_files import packed_files
 
 POSTS = b'<posts><row Id="1" PostTypeId="2"/></posts>\n'
 ROWS = "id\tpost_id\tthread_id\ttype\tvisual_id\tformula\r\n{}\t1\t1\tanswer\t5\tx\r\n"

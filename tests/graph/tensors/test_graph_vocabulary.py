@@ -8,7 +8,8 @@ import pytest
 from graph_examples import one_sentence, whole
 
 from pyterrier_mathamr.amr import decode_penman
-from pyterrier_mathamr.graph import MASK_ID, GraphError, MathAMRGraph, NodeKind, Vocabulary
+from pyterrier_mathamr.graph import MASK_ID, GraphError, MathAMRGraph, Vocabulary
+from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.graph.tensors import UNK_ID, normalise, number_token
 
 CONCEPT, CONSTANT, OPT, SLT = NodeKind

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from pyterrier_mathamr.model import ContrastiveLoss, MathAMRConfig, ShapeError, info_nce, maxsim, normalise
+from pyterrier_mathamr.model import MathAMRConfig, ShapeError, info_nce, maxsim, normalise
+from pyterrier_mathamr.model.losses import ContrastiveLoss
 
 
 def plain_info_nce(scores, tau, allowed=None) -> float:

@@ -7,14 +7,9 @@ import torch
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import collate, graph_tensors
-from pyterrier_mathamr.model import (
-    ContrastiveLoss,
-    MathAMR,
-    Trainer,
-    TrainingError,
-)
+from pyterrier_mathamr.model import MathAMR, Trainer, TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.model.losses import batch_loss
+from pyterrier_mathamr.model.losses import ContrastiveLoss, batch_loss
 from pyterrier_mathamr.model.pairs import Answers, BatchMaker, HardNegatives, TrainingData, columns_of
 from pyterrier_mathamr.model.trainer import PairTraining
 from pyterrier_mathamr.store import UnfinishedJobError

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.graph import MASK_ID, NodeKind, collate, graph_tensors
+from pyterrier_mathamr.graph import MASK_ID, collate, graph_tensors
+from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
 from pyterrier_mathamr.model.networks import COMMON, WordBags, bag_blocks, bags_of, network, tensors_of, weighted_labels
 

@@ -6,7 +6,8 @@ from test_bags import Letters
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import trees_from_latex
-from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, attach_formulas, collate, detach_formulas, graph_tensors
+from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, collate, detach_formulas, graph_tensors
+from pyterrier_mathamr.graph.mathamr import attach_formulas
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ShapeError, TextEncoder, Trainer
 from pyterrier_mathamr.model.in_out import InOut
 from pyterrier_mathamr.model.networks import network, tensors_of

@@ -13,11 +13,9 @@ import torch.nn.functional as F  # noqa: N812
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import (
-    ContrastiveLoss,
     Encoder,
     MathAMR,
     MathAMRConfig,
-    ScoreWeights,
     ShapeError,
     Trainer,
     exact_maxsim,
@@ -26,6 +24,8 @@ from pyterrier_mathamr.model import (
     maxsim_matrix,
 )
 from pyterrier_mathamr.model.encoder.maxsim import best_matches
+from pyterrier_mathamr.model.losses import ContrastiveLoss
+from pyterrier_mathamr.model.score_weights import ScoreWeights
 
 WEIGHTS = ScoreWeights(formula=0.5, sentence=2.0, document=3.0, blend=4.0)
 

@@ -12,16 +12,8 @@ from text_encoders import WIDTH, Broken, Words
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr.graph import (
-    GraphBuilder,
-    GraphError,
-    MathAMRGraph,
-    NodeKind,
-    Vocabulary,
-    collate,
-    passages_of,
-    row_texts,
-)
+from pyterrier_mathamr.graph import GraphBuilder, GraphError, MathAMRGraph, Vocabulary, collate, passages_of, row_texts
+from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.model import (
     MathAMR,
     MathAMRConfig,

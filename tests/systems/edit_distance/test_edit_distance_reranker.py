@@ -12,7 +12,8 @@ from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import EDIT_COSTS, EditDistanceReranker, FormulaTrees, tree_edit_distance
+from pyterrier_mathamr.systems import EditDistanceReranker, FormulaTrees, tree_edit_distance
+from pyterrier_mathamr.systems.edit_distance import EDIT_COSTS
 
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x^2+y^2+1", "f(x)=x+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
