@@ -18,7 +18,7 @@ from tree_pairs import collections, compare
 
 from pyterrier_mathamr.formula import FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.tangent_s import Labels, align
+from pyterrier_mathamr.systems.tangent_s import TreeLabels, align
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "formulas" / "tangent_s"))
 from tangent_s_plain import PlainAlignment
@@ -33,7 +33,7 @@ def main() -> None:
     """Print a line for each kind of tree."""
     for kind, queries, candidates in collections(__doc__, queries=12):
         packed = PackedTrees.of_trees(candidates, kind)
-        ours = partial(align, trees=packed, rows=np.arange(len(candidates)), labels=Labels(packed.names))
+        ours = partial(align, trees=packed, rows=np.arange(len(candidates)), labels=TreeLabels(packed.names))
         compare(kind, queries, len(candidates), ours, partial(plainly, candidates=candidates), "plain")
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.systems import FormulaTrees
 from pyterrier_mathamr.systems.approach0.path_lists import PathLists, PathListsBuilder, indexed_paths, path_query
-from pyterrier_mathamr.systems.approach0.search import Constants, Effort, Scored, Search, score_expressions
+from pyterrier_mathamr.systems.approach0.search import Constants, Effort, PathSearch, Scored, score_expressions
 from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "approach0"))
@@ -51,7 +51,7 @@ def search(tree: FormulaTree, index: PathLists, count: int, prune: bool) -> tupl
     """Return the best expressions with their scores, and what was read."""
     query = path_query(formula_paths(canonical_tree(tree)), index)
     sizes, penalties = np.ones(len(index.of.leaves), dtype=np.int64), PRINTED.penalties(index.of.leaves)
-    found = Search(query, index, sizes, penalties, PRINTED, count, prune=prune)
+    found = PathSearch(query, index, sizes, penalties, PRINTED, count, prune=prune)
     scores = found.run()
     order = np.argsort(-scores, kind="stable")[:count]
     return (order, scores[order]), found.effort

@@ -22,7 +22,7 @@ import torch
 from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, Vocabulary
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.model.checkpoints import RunFolder, Unfinished
+from pyterrier_mathamr.model.checkpoints import EpochProgress, RunFolder
 from pyterrier_mathamr.model.loop import ProcessGroup, local_device
 from pyterrier_mathamr.model.pairs import TrainingData, open_tensors
 from pyterrier_mathamr.model.trainer import PairTraining
@@ -44,13 +44,13 @@ def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
         training = PairTraining(config, vocabulary, data, group)
         training.read(open_tensors(folder.path, group, names, graphs, vocabulary, config))
         loop = training.loop()
-        for warm in loop.epoch(1, Unfinished()):
+        for warm in loop.epoch(1, EpochProgress()):
             if warm.batches == 2:
                 break
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
         start = time.process_time()
-        *_, done = loop.epoch(2, Unfinished())
+        *_, done = loop.epoch(2, EpochProgress())
         seconds = time.process_time() - start
         if group.rank > 0:
             return

@@ -312,7 +312,7 @@ _PADDING, _GAP, _INDENT = 12.0, 22.0, 14.0
 _NEXT = "n"
 
 
-class Node(NamedTuple):
+class DrawnNode(NamedTuple):
     """A node to be placed.
 
     Attributes:
@@ -348,7 +348,7 @@ class Placed(NamedTuple):
     height: float
 
 
-def spread(nodes: Sequence[Node]) -> Placed:
+def spread(nodes: Sequence[DrawnNode]) -> Placed:
     """Place each leaf in a row of its own and each parent before its first child."""
     size = len(nodes)
     widths = [text_width(node.label) + _PADDING for node in nodes]
@@ -376,7 +376,7 @@ def spread(nodes: Sequence[Node]) -> Placed:
     return Placed(x, [_middle(row) for row in top], widths, lines, roles, width, rows[0] * ROW)
 
 
-def flow(nodes: Sequence[Node], limit: float) -> Placed:
+def flow(nodes: Sequence[DrawnNode], limit: float) -> Placed:
     """Place the symbols of a layout tree in rows that are broken at a maximal width."""
     size = len(nodes)
     widths = [text_width(node.label) + _PADDING for node in nodes]
@@ -442,7 +442,7 @@ def _joint(x: Sequence[float], y: Sequence[float], widths: Sequence[float], node
     return (end, y[node], x[after], y[after]) if y[after] == y[node] else (end, y[node], end + 7, y[node])
 
 
-def _children(nodes: Sequence[Node]) -> list[list[int]]:
+def _children(nodes: Sequence[DrawnNode]) -> list[list[int]]:
     found: list[list[int]] = [[] for _ in nodes]
     for child, node in enumerate(nodes):
         if node.parent >= 0:
@@ -478,7 +478,7 @@ class TreeNode(NamedTuple):
 
 def placed_tree(nodes: Sequence[TreeNode], limit: float | None = None) -> Placed:
     """Place a tree: by ``spread``, or with a maximal width of its rows by ``flow``."""
-    plain = [Node(f"{node.letter} {node.label}".strip(), node.parent, node.role) for node in nodes]
+    plain = [DrawnNode(f"{node.letter} {node.label}".strip(), node.parent, node.role) for node in nodes]
     return spread(plain) if limit is None else flow(plain, limit)
 
 

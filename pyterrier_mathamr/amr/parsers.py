@@ -25,7 +25,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, Missin
 from pyterrier_mathamr._common.parameters import COUNT, ByParameters, Rule, one_of
 from pyterrier_mathamr.amr.dependency import DependencyAmrParser
 from pyterrier_mathamr.amr.graph import AmrGraph
-from pyterrier_mathamr.amr.parsing import Part, PartParser, part_of
+from pyterrier_mathamr.amr.parsing import ParsedPart, PartParser, part_of
 from pyterrier_mathamr.amr.penman import decode_penman
 from pyterrier_mathamr.amr.workers import Answer, Mode, Text, WorkerCommand, WorkerLimits, WorkerPool, batches
 from pyterrier_mathamr.store import Cache
@@ -75,7 +75,7 @@ class WorkerParser(ByParameters, PartParser):
     def require_package(self) -> None:
         """Check the parser's package where it must be in this interpreter."""
 
-    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[Part]:
+    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
         """Parse texts to parts, each with the name of the parser that made it."""
         mode: Mode = "documents" if unit == "passage" else "sentences"
         command = WorkerCommand(self.name, self.python, self.model, self.options)
@@ -85,7 +85,9 @@ class WorkerParser(ByParameters, PartParser):
         parts = {text.key: self._part(text, answers[text.key]) for text in distinct}
         return [parts[text.key] for text in texts]
 
-    def merge(self, parts: Sequence[Part], formulas: Iterable[int], texts: Sequence[str] | None = None) -> AmrGraph:
+    def merge(
+        self, parts: Sequence[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None
+    ) -> AmrGraph:
         """Merge the parts of a post; the metadata names the parsers where the embedded one made a part."""
         graph = super().merge(parts, formulas, texts)
         makers = dict.fromkeys(part.parser for part in parts)
@@ -138,7 +140,7 @@ class WorkerParser(ByParameters, PartParser):
             self._finalizer = weakref.finalize(self, _close_own, self._pool, os.getpid())
         return self._pool
 
-    def _part(self, text: Text, answer: Answer) -> Part:
+    def _part(self, text: Text, answer: Answer) -> ParsedPart:
         """Convert an answer to a part; a text without a graph is parsed by the embedded parser, with a warning."""
         if answer.error:
             self.embedded_count += 1

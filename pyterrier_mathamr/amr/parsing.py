@@ -32,7 +32,7 @@ _JOINS = ("multi-sentence", "document")  # the latter by parsers of whole docume
 
 
 @dataclass(slots=True)
-class Part:
+class ParsedPart:
     """A graph under construction: nodes and edges in any order, all of them reachable from the roots.
 
     Attributes:
@@ -64,7 +64,7 @@ class Part:
             self.spellings[node] = spelling
         return node
 
-    def extend(self, other: Part) -> None:
+    def extend(self, other: ParsedPart) -> None:
         """Append another part."""
         shift = len(self.labels)
         self.labels += other.labels
@@ -74,7 +74,7 @@ class Part:
         self.spellings.update((node + shift, atom) for node, atom in other.spellings.items())
 
 
-def part_of(graph: AmrGraph) -> Part:
+def part_of(graph: AmrGraph) -> ParsedPart:
     """Convert a parser's graph to a part, whose roots are the sentences below a root that only joins them."""
     constants = {node for node, variable in enumerate(graph.variables) if not variable}
     from_root = [(role, target) for source, role, target in graph.edges if source == 0]
@@ -83,7 +83,7 @@ def part_of(graph: AmrGraph) -> Part:
     if graph.labels[0] in _JOINS and from_root and all(_SNT.fullmatch(role) for role, _ in from_root):
         roots = [target for _, target in from_root]
         edges = [edge for edge in edges if 0 not in edge[::2]]
-    return Part(list(graph.labels), constants, edges, roots, dict(graph.spellings))
+    return ParsedPart(list(graph.labels), constants, edges, roots, dict(graph.spellings))
 
 
 def passages(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[list[str]]:
@@ -92,12 +92,12 @@ def passages(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[li
         yield list(sentences[run.start : run.stop])
 
 
-def texts_of_roots(part: Part, sentences: Sequence[str]) -> list[str]:
+def texts_of_roots(part: ParsedPart, sentences: Sequence[str]) -> list[str]:
     """Return the text behind each root of the part that a parser made of the sentences."""
     return list(sentences) if len(sentences) == len(part.roots) else [" ".join(sentences)] * len(part.roots)
 
 
-def merged(parts: Iterable[Part], formulas: Iterable[int], texts: Sequence[str] | None = None) -> AmrGraph:
+def merged(parts: Iterable[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None) -> AmrGraph:
     """Merge parts into one graph.
 
     Args:
@@ -131,7 +131,7 @@ def merged(parts: Iterable[Part], formulas: Iterable[int], texts: Sequence[str] 
 
 def _written(
     root: int,
-    whole: Part,
+    whole: ParsedPart,
     leaving: Mapping[int, list[tuple[str, int]]],
     bare: set[int],
     formulas: Iterable[int],
@@ -173,9 +173,9 @@ def _written(
     return AmrGraph(labels, tuple(variables), tuple(written), spellings=spellings, texts=texts)
 
 
-def _joined(parts: Iterable[Part], formulas: set[int]) -> tuple[Part, dict[int, int]]:
+def _joined(parts: Iterable[ParsedPart], formulas: set[int]) -> tuple[ParsedPart, dict[int, int]]:
     """Concatenate parts with one node for each placeholder; also return the placeholders' nodes."""
-    whole = Part()
+    whole = ParsedPart()
     place: dict[int, int] = {}
     for part in parts:
         at: list[int] = []
@@ -276,7 +276,7 @@ class TextParser(ABC):
         """Return the sentences of each text that is parsed at once."""
         return [[text] for text in post.sentences] if self.unit == "sentence" else list(passages(post.sentences))
 
-    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[Part]:
+    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
         """Parse texts, each given as its sentences; a text without a valid graph is reported and is an empty part."""
         texts = [" ".join(sentences) for sentences in units]
         answers = self.parse_sentences(texts)
@@ -289,10 +289,12 @@ class TextParser(ABC):
             except PenmanError as error:
                 message = f"parser {self.name} returned no graph for {text[:80]!r}, its formulas are kept: {error}"
                 warnings.warn(message, MathAMRWarning, stacklevel=2)
-                parts.append(Part())
+                parts.append(ParsedPart())
         return parts
 
-    def merge(self, parts: Sequence[Part], formulas: Iterable[int], texts: Sequence[str] | None = None) -> AmrGraph:
+    def merge(
+        self, parts: Sequence[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None
+    ) -> AmrGraph:
         """Merge the parts of a post or sentence into its graph."""
         return merged(parts, formulas, texts)
 
@@ -301,7 +303,7 @@ class PartParser(TextParser):
     """A `TextParser` whose subclasses define `parse_units`, and with it how sentences are parsed."""
 
     @abstractmethod
-    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[Part]:
+    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
         """Parse texts, each given as its sentences, as a ``passage`` or as a ``sentence``."""
 
     def parse_sentences(self, sentences: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, counted, quiet_option
-from .topic_files import Topic, read_topic_file
+from .topic_files import TypedTopic, read_topic_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,7 +222,7 @@ def _search_topics(
         click.echo(f"Nothing was found for {counted(len(nothing), 'topic')}: {', '.join(nothing[:5])}")
 
 
-def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[Topic]) -> pd.DataFrame:
+def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[TypedTopic]) -> pd.DataFrame:
     """Search with topics, one at a time."""
     import pandas as pd
 

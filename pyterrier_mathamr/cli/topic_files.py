@@ -41,7 +41,7 @@ class TopicFileError(MathAMRError):
     template = "{path}:{line}: {reason}."
 
 
-class Topic(NamedTuple):
+class TypedTopic(NamedTuple):
     """A query of a file.
 
     Attributes:
@@ -55,7 +55,7 @@ class Topic(NamedTuple):
     line: int
 
 
-def read_topic_file(path: Path) -> list[Topic]:
+def read_topic_file(path: Path) -> list[TypedTopic]:
     """Read a file of topics, plain or gzipped.
 
     Raises:
@@ -79,7 +79,7 @@ def read_topic_file(path: Path) -> list[Topic]:
     return _checked(path, topics)
 
 
-def _checked(path: Path, topics: list[Topic]) -> list[Topic]:
+def _checked(path: Path, topics: list[TypedTopic]) -> list[TypedTopic]:
     """Refuse what no run could hold."""
     seen: dict[str, int] = {}
     for topic in topics:
@@ -99,14 +99,14 @@ def _checked(path: Path, topics: list[Topic]) -> list[Topic]:
     return topics
 
 
-def _arqmath(path: Path) -> list[Topic]:
+def _arqmath(path: Path) -> list[TypedTopic]:
     from pyterrier_mathamr.arqmath import read_topics, strictly
 
     found = strictly(lambda: list(read_topics(path)))
-    return [Topic(topic.id, f"<div>{topic.title}</div>{topic.body}", 1) for topic in found]
+    return [TypedTopic(topic.id, f"<div>{topic.title}</div>{topic.body}", 1) for topic in found]
 
 
-def _trec(path: Path, text: str) -> Iterator[Topic]:
+def _trec(path: Path, text: str) -> Iterator[TypedTopic]:
     for top in _TOP.finditer(text):
         line = text.count("\n", 0, top.start()) + 1
         if not top["end"]:
@@ -117,10 +117,10 @@ def _trec(path: Path, text: str) -> Iterator[Topic]:
             fields.setdefault(name.lower(), _LABEL.sub("", value, count=1).strip())
         number = _NUMBER.search(top["attributes"])
         query = next((fields[name] for name in _QUERIES if fields.get(name)), "")
-        yield Topic(number[1].strip() if number else fields.get("num", ""), " ".join(query.split()), line)
+        yield TypedTopic(number[1].strip() if number else fields.get("num", ""), " ".join(query.split()), line)
 
 
-def _json(path: Path, text: str) -> Iterator[Topic]:
+def _json(path: Path, text: str) -> Iterator[TypedTopic]:
     for number, line in _lines(text):
         try:
             record = parse_json(line)
@@ -131,15 +131,15 @@ def _json(path: Path, text: str) -> Iterator[Topic]:
         qid = next((str(record[name]) for name in _IDS if record.get(name) is not None), "")
         given = {name: record[name] for name in _TEXTS if isinstance(record.get(name), str)}
         query = given.get("query") or given.get("text") or "\n\n".join(given.values())
-        yield Topic(qid, query, number)
+        yield TypedTopic(qid, query, number)
 
 
-def _table(path: Path, text: str) -> Iterator[Topic]:
+def _table(path: Path, text: str) -> Iterator[TypedTopic]:
     for number, line in _lines(text):
         qid, tab, query = line.partition("\t")
         if not tab:
             raise TopicFileError(path, number, f"no tab between an id and a query: {line[:60]!r}")
-        yield Topic(qid.strip(), query.strip(), number)
+        yield TypedTopic(qid.strip(), query.strip(), number)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

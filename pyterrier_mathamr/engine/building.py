@@ -38,7 +38,7 @@ from pyterrier_mathamr.store import Mode, StoredArtifact
 
 from .generations import Indexes
 from .posts import AT_ONCE, PostStore, Records
-from .worker import Read, ReadBatch, prepare
+from .worker import BatchRead, ReadBatch, prepare
 
 
 def build_indexes(
@@ -211,7 +211,7 @@ def _graphs(
         add_tokens = stack.enter_context(bm25.adding())
         add_formulas: Callable[[ReadFormulas], None] | None = None
 
-        def counted(read: Iterator[Read]) -> Iterator[Built]:
+        def counted(read: Iterator[BatchRead]) -> Iterator[Built]:
             nonlocal add_formulas
             for batch in read:
                 batch.heard.repeat()

@@ -143,7 +143,7 @@ def _matched(sentence: str, post: MathPost, matcher: Matcher) -> Mapping[str, fl
     return {name: weight for name, weight in found.items() if weight > 0}
 
 
-class Piece(NamedTuple):
+class SnippetPiece(NamedTuple):
     """A piece of a post.
 
     Attributes:
@@ -159,7 +159,7 @@ class Piece(NamedTuple):
     characters: int
 
 
-def piece_of(post: MathPost, start: int, longest: int | None = None) -> Piece:
+def piece_of(post: MathPost, start: int, longest: int | None = None) -> SnippetPiece:
     """Cut a piece of at most :data:`LONGEST_PIECE` characters out of a post, between words."""
     marks, more = [(0, 0)], 0  # begin and end of each formula: place in the text, characters written before it
     for match in PLACEHOLDER.finditer(post.text):
@@ -183,10 +183,10 @@ def piece_of(post: MathPost, start: int, longest: int | None = None) -> Piece:
     if last < len(post.text):
         blank = max(post.text.rfind(" ", first, last), post.text.rfind("\n", first, last))
         last = blank + 1 if blank > first else last
-    return Piece(post.text[first:last], written(first), written(last), len(post.text) + more)
+    return SnippetPiece(post.text[first:last], written(first), written(last), len(post.text) + more)
 
 
-def best_piece(post: MathPost, matcher: Matcher, start: int | None = None) -> Piece:
+def best_piece(post: MathPost, matcher: Matcher, start: int | None = None) -> SnippetPiece:
     """Cut a piece out of a post: the one that begins at a character, or the one with the sentences that match best."""
     if start is not None or len(post.text) + sum(len(each.latex) for each in post.formulas) < LONGEST_PIECE:
         return piece_of(post, start or 0)

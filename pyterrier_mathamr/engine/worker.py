@@ -21,7 +21,7 @@ def prepare() -> None:
     bundled_net()
 
 
-class Read(NamedTuple):
+class BatchRead(NamedTuple):
     """What a worker has made of a batch of posts.
 
     Attributes:
@@ -51,10 +51,10 @@ class ReadBatch:
     tokens: ReadTokens
     formulas: ReadPosts
 
-    def __call__(self, batch: Batch) -> Read:
+    def __call__(self, batch: Batch) -> BatchRead:
         """Read the posts."""
         graphs = self.graphs(batch)
         with overheard() as heard:
             tokens = self.tokens(batch)
         unread = Unread(len(batch), [], [(post, row_fingerprint(post)) for post in batch])
-        return Read(graphs, tokens, heard, self.formulas(unread))
+        return BatchRead(graphs, tokens, heard, self.formulas(unread))

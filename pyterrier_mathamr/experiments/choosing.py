@@ -30,7 +30,7 @@ from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.sparse import BM25Index
 
 from .measuring import SHORT_NAMES, Missing, PairedTest, measure_by_topic, paired_test
-from .systems import ALL, BM25, DEPTH, DOC_VN, FUSION, SCORER, SINGLE, TASK1, Search, System, Way
+from .systems import ALL, BM25, DEPTH, DOC_VN, FUSION, SCORER, SINGLE, TASK1, System, SystemSearch, Way
 from .workdir import TopicSet
 
 PLUS = " + "
@@ -362,9 +362,9 @@ class ModelSystems:
         return kept.assign(rank=kept.groupby("qid").cumcount())
 
     @cached_property
-    def search(self) -> Search:
+    def search(self) -> SystemSearch:
         """The ways to search with the model."""
-        return Search(*self.indexes(), self.bm25(), {name: way for name, way in TASK1.items() if not way.fuses})
+        return SystemSearch(*self.indexes(), self.bm25(), {name: way for name, way in TASK1.items() if not way.fuses})
 
     @cached_property
     def _systems(self) -> dict[str, pt.Transformer]:

@@ -225,7 +225,7 @@ def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float6
 TIMED_QUERIES = 50
 
 
-class Pipeline(NamedTuple):
+class TimedPipeline(NamedTuple):
     """A pipeline in the two stages that are timed.
 
     Attributes:
@@ -242,7 +242,9 @@ class Pipeline(NamedTuple):
         return self.encode >> self.search if self.encode else self.search
 
 
-def time_queries(pipelines: Mapping[str, Pipeline], topics: pd.DataFrame, *, most: int = TIMED_QUERIES) -> pd.DataFrame:
+def time_queries(
+    pipelines: Mapping[str, TimedPipeline], topics: pd.DataFrame, *, most: int = TIMED_QUERIES
+) -> pd.DataFrame:
     """Answer queries one at a time with each system."""
     queries = [topics.iloc[[row]] for row in range(min(most, len(topics)))]
     encoders = {id(way.encode): way.encode for way in pipelines.values() if way.encode is not None}

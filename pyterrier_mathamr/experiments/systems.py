@@ -38,7 +38,7 @@ from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import replace_file, writer_lock, writing
 from pyterrier_mathamr.systems import ThreadStore
 
-from .measuring import Pipeline, fitted_weight, run_systems
+from .measuring import TimedPipeline, fitted_weight, run_systems
 from .stages import Stages
 from .workdir import KNOWN_ITEM, Artifacts, TopicSet
 
@@ -196,7 +196,7 @@ def search_systems(
 
 
 @dataclass(eq=False)
-class Search:
+class SystemSearch:
     """Searches in several ways with one model; each query is encoded once for all of them."""
 
     model: MathAMR
@@ -218,10 +218,12 @@ class Search:
         encoded: pd.DataFrame = (found.graphs.loader(side="query") >> encoder)(found.topics)
         return encoded.drop(columns="query_graph")
 
-    def pipelines(self, trees: FormulaStore | None = None) -> dict[str, Pipeline]:
+    def pipelines(self, trees: FormulaStore | None = None) -> dict[str, TimedPipeline]:
         """Make the systems from the text of topics to rankings, in the two stages that are timed."""
         encode = GraphBuilder(store=trees) >> self.model.query_encoder(device=self.device)
-        return {name: Pipeline(system, None if name == BM25 else encode) for name, system in self.systems().items()}
+        return {
+            name: TimedPipeline(system, None if name == BM25 else encode) for name, system in self.systems().items()
+        }
 
     def rankings(self, topics: pd.DataFrame) -> dict[str, pd.DataFrame]:
         """Search in each way once, and fuse the rankings of BM25 and ColBERT-style search."""

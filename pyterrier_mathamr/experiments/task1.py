@@ -35,7 +35,7 @@ from .measuring import (
 )
 from .preparing import Prepared, prepare, years_of
 from .report import Report
-from .systems import ALL, BM25, COLBERT, FUSION, TASK1, AnswerParts, AnswerSystem, Search, search_systems
+from .systems import ALL, BM25, COLBERT, FUSION, TASK1, AnswerParts, AnswerSystem, SystemSearch, search_systems
 from .task2 import OTHER_SYSTEMS, TIME, FormulaSystem, about_times, run_task2
 from .workdir import KNOWN_ITEM, require_years
 
@@ -151,7 +151,7 @@ class _AnswerSearch:
     ) -> None:
         self.made, self.others, self.years = made, others, years
         self.names = [*ways, *(system.name for system in others)]
-        self.search = Search(
+        self.search = SystemSearch(
             made.model, made.own.answers(made.model), made.shared.bm25, {name: TASK1[name] for name in ways}
         )
         self.missing: Missing = {}

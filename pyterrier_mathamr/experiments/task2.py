@@ -26,7 +26,7 @@ from .measuring import (
     Comparison,
     FoundTopics,
     Missing,
-    Pipeline,
+    TimedPipeline,
     compare,
     joined,
     paired_test,
@@ -99,25 +99,25 @@ class FormulaParts:
         return topics[topics["qid"].isin(pd.concat(self.judged.values())["qid"])].reset_index(drop=True)
 
 
-FormulaSystem = System[FormulaParts, Pipeline]
+FormulaSystem = System[FormulaParts, TimedPipeline]
 """Its pipeline ranks visually distinct formulas."""
 
 
-def _tangent(parts: FormulaParts) -> Pipeline:
+def _tangent(parts: FormulaParts) -> TimedPipeline:
     """Rank by pairs of symbols."""
-    return Pipeline(distinct(parts.shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees)))
+    return TimedPipeline(distinct(parts.shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees)))
 
 
-def _mathamr(parts: FormulaParts, **queries: Any) -> Pipeline:
+def _mathamr(parts: FormulaParts, **queries: Any) -> TimedPipeline:
     """Rank by the formula's vector, within its question or without."""
     encode = GraphBuilder(store=parts.trees, **queries) >> parts.model.query_encoder()
-    return Pipeline(distinct(parts.index.retriever(num_results=FORMULA_DEPTH)), encode)
+    return TimedPipeline(distinct(parts.index.retriever(num_results=FORMULA_DEPTH)), encode)
 
 
 def fused(name: str, parts: Sequence[str], *, fitted: bool = False) -> FormulaSystem:
     """Fuse systems of the table, with equal weights or weights that are fitted on the other years."""
 
-    def make(_: FormulaParts) -> Pipeline:
+    def make(_: FormulaParts) -> TimedPipeline:
         raise ConfigError("systems", name, "a fusion after its parts")
 
     return System(name, make, against=tuple(parts), fuses=tuple(parts), fitted=fitted)
@@ -142,11 +142,11 @@ class SearchedYear:
     """What systems find for the topics of a year: how each is searched, its rankings, and the weights of some."""
 
     parts: FormulaParts
-    pipelines: dict[str, Pipeline] = field(default_factory=dict)
+    pipelines: dict[str, TimedPipeline] = field(default_factory=dict)
     rankings: dict[str, pd.DataFrame] = field(default_factory=dict)
     weights: dict[str, Weights] = field(default_factory=dict)
 
-    def add(self, name: str, pipeline: Pipeline) -> None:
+    def add(self, name: str, pipeline: TimedPipeline) -> None:
         """Search with a system."""
         self.rankings |= run_systems({name: pipeline.whole}, self.parts.topics)[0]
         self.pipelines[name] = pipeline
@@ -157,7 +157,7 @@ class SearchedYear:
         encode = next((one.encode for one in pipelines if one.encode), None)
         values = tuple(weights.values())
         fusion = ZScoreFusion(*(one.search for one in pipelines), weight=values, num_results=DISTINCT_FORMULAS)
-        self.pipelines[name] = Pipeline(fusion, encode)
+        self.pipelines[name] = TimedPipeline(fusion, encode)
         scores = standard_scores([self.rankings[part] for part in weights])
         self.rankings[name] = ranked(scores, values, DISTINCT_FORMULAS)
 

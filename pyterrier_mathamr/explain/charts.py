@@ -246,7 +246,7 @@ _POINT = 3.0  # half the width of a point
 _LETTER = 0.58  # mean width of a letter, of the size of the font
 
 
-class Box(NamedTuple):
+class LabelBox(NamedTuple):
     """A rectangle, in points of print."""
 
     left: float
@@ -254,13 +254,13 @@ class Box(NamedTuple):
     right: float
     top: float
 
-    def meets(self, other: Box) -> bool:
+    def meets(self, other: LabelBox) -> bool:
         """Whether two rectangles have a place in common."""
         return (
             self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
         )
 
-    def within(self, other: Box) -> bool:
+    def within(self, other: LabelBox) -> bool:
         """Whether another rectangle holds this one."""
         return (
             other.left <= self.left
@@ -271,21 +271,21 @@ class Box(NamedTuple):
 
 
 def place_labels(
-    points: npt.NDArray[np.float64], texts: Sequence[str], size: float, frame: Box, taken: Iterable[Box] = ()
-) -> list[Box]:
+    points: npt.NDArray[np.float64], texts: Sequence[str], size: float, frame: LabelBox, taken: Iterable[LabelBox] = ()
+) -> list[LabelBox]:
     """Find a place for the label of each point, the longest label first, as near as there is one."""
-    full = [*taken, *(Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points.tolist())]
-    found: dict[int, Box] = {}
+    full = [*taken, *(LabelBox(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points.tolist())]
+    found: dict[int, LabelBox] = {}
     for i in sorted(range(len(texts)), key=lambda i: (-len(texts[i]), i)):
         x, y = points[i].tolist()
         inside = [box for box in _places(x, y, _LETTER * size * len(texts[i]), size) if box.within(frame)]
         free = (box for box in inside if not any(map(box.meets, full)))
-        found[i] = next(free, None) or next(iter(inside), Box(x, y, x, y))
+        found[i] = next(free, None) or next(iter(inside), LabelBox(x, y, x, y))
         full.append(found[i])
     return [found[i] for i in range(len(texts))]
 
 
-def _places(x: float, y: float, width: float, height: float) -> Iterator[Box]:
+def _places(x: float, y: float, width: float, height: float) -> Iterator[LabelBox]:
     """Yield places of a label around a point, the nearest first."""
     for distance in _DISTANCES:
         for angle in _DIRECTIONS:
@@ -293,7 +293,7 @@ def _places(x: float, y: float, width: float, height: float) -> Iterator[Box]:
             near_x, near_y = x + (_POINT + distance) * across, y + (_POINT + distance) * up
             left = near_x - width * (1 - across) / 2
             bottom = near_y - height * (1 - up) / 2
-            yield Box(left, bottom, left + width, bottom + height)
+            yield LabelBox(left, bottom, left + width, bottom + height)
 
 
 def label_points(
@@ -310,8 +310,10 @@ def label_points(
     lines = []
     for line in axes.get_lines():
         corners = np.asarray(line.get_transform().transform_path(line.get_path()).vertices, dtype=float) * scale
-        lines += [Box(*(np.minimum(a, b) - 1).tolist(), *(np.maximum(a, b) + 1).tolist()) for a, b in pairwise(corners)]
-    boxes = place_labels(points, texts, size, Box(*frame.tolist()), lines)
+        lines += [
+            LabelBox(*(np.minimum(a, b) - 1).tolist(), *(np.maximum(a, b) + 1).tolist()) for a, b in pairwise(corners)
+        ]
+    boxes = place_labels(points, texts, size, LabelBox(*frame.tolist()), lines)
     for box, (across, up), at, text in zip(boxes, points.tolist(), zip(x, y, strict=True), texts, strict=True):
         side = "right" if box.right < across else "left"  # the edge at the point, since the width is an estimate
         offset = ((box.right if side == "right" else box.left) - across, (box.bottom + box.top) / 2 - up)

@@ -38,7 +38,7 @@ Key = tuple[str, int | str]
 """What in a query a part comes from: its row, a word, or the whole."""
 
 
-class Group(NamedTuple):
+class ColorGroup(NamedTuple):
     """The parts of a score that come from one thing in the query.
 
     Attributes:
@@ -59,14 +59,14 @@ class Group(NamedTuple):
 
 
 @dataclass
-class Marks:
+class TextMarks:
     """What is colored in one text: the groups of each formula, sentence and word by number or word."""
 
-    rows: dict[int, list[Group]] = field(default_factory=lambda: defaultdict(list))
-    words: dict[str, list[Group]] = field(default_factory=lambda: defaultdict(list))
-    whole: list[Group] = field(default_factory=list)
+    rows: dict[int, list[ColorGroup]] = field(default_factory=lambda: defaultdict(list))
+    words: dict[str, list[ColorGroup]] = field(default_factory=lambda: defaultdict(list))
+    whole: list[ColorGroup] = field(default_factory=list)
 
-    def add(self, kind: str, row: int, text: str, group: Group) -> None:
+    def add(self, kind: str, row: int, text: str, group: ColorGroup) -> None:
         """Mark what a part is about."""
         if kind in (*FORMULAS, "sentence") and row >= 0:
             marked = self.rows[row]
@@ -89,25 +89,25 @@ def key_of(part: Part) -> Key | None:
     return ("whole", 0) if part.part == "document" else None
 
 
-def group_of(part: Part, groups: Mapping[Key, Group]) -> Group | None:
+def group_of(part: Part, groups: Mapping[Key, ColorGroup]) -> ColorGroup | None:
     """Return the number and color of what a part comes from, if it has them."""
     key = key_of(part)
     return None if key is None else groups.get(key)
 
 
-def groups_of(parts: Iterable[Part]) -> dict[Key, Group]:
+def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
     """Give the things in the query that contribute most a number and a color."""
     totals: dict[Key, float] = defaultdict(float)
     for part in parts:
         if (key := key_of(part)) is not None:
             totals[key] += part.contribution
     best = sorted((key for key in totals if totals[key] > 0), key=lambda key: -totals[key])[: len(HUES)]
-    return {key: Group(number, HUES[number - 1]) for number, key in enumerate(best, 1)}
+    return {key: ColorGroup(number, HUES[number - 1]) for number, key in enumerate(best, 1)}
 
 
 def texts_of(explanation: Explanation) -> tuple[str, str]:
     """Write the two texts with each part of the query, and what it met, in one color."""
-    groups, query, document = groups_of(explanation.rows), Marks(), Marks()
+    groups, query, document = groups_of(explanation.rows), TextMarks(), TextMarks()
     colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
     for group, part in sorted(colored, key=lambda pair: pair[0].number):
         query.add(part.part, part.query_row, part.query, group)
@@ -115,14 +115,14 @@ def texts_of(explanation: Explanation) -> tuple[str, str]:
     return _colored("query", explanation.query, query), _colored(explanation.docno, explanation.document, document)
 
 
-def _colored(title: str, reading: Reading | None, marks: Marks) -> str:
+def _colored(title: str, reading: Reading | None, marks: TextMarks) -> str:
     if reading is None:
         return ""
     badges = "".join(group.badge for group in marks.whole)
     return f"<p><b>{escape(title)}</b>{badges}</p><div>{marked(reading, marks)}</div>"
 
 
-def marked(reading: Reading, marks: Marks) -> str:
+def marked(reading: Reading, marks: TextMarks) -> str:
     """Write a text with its marks; formulas as MathML in their sentences; of a long text the beginning."""
     whole, at, pieces = reading.post.text, 0, []
     text = whole if len(whole) <= _LONGEST_TEXT else whole[:_LONGEST_TEXT].rpartition(" ")[0] or whole[:_LONGEST_TEXT]
@@ -141,9 +141,9 @@ def marked(reading: Reading, marks: Marks) -> str:
     return "".join(pieces).replace("\n", "<br>")
 
 
-def inline(text: str, reading: Reading, marks: Marks | None = None) -> str:
+def inline(text: str, reading: Reading, marks: TextMarks | None = None) -> str:
     """Write a piece of a text, its words and formulas marked."""
-    marks = marks or Marks()
+    marks = marks or TextMarks()
     pieces, at = [], 0
     for match in PLACEHOLDER.finditer(text):
         row = int(match[1])
@@ -153,7 +153,7 @@ def inline(text: str, reading: Reading, marks: Marks | None = None) -> str:
     return "".join([*pieces, _words(text[at:], marks.words)])
 
 
-def _words(text: str, marks: Mapping[str, list[Group]]) -> str:
+def _words(text: str, marks: Mapping[str, list[ColorGroup]]) -> str:
     if not marks:
         return escape(text)
     longest_first = sorted(marks, key=len, reverse=True)
@@ -163,7 +163,7 @@ def _words(text: str, marks: Mapping[str, list[Group]]) -> str:
     return "".join(escape(plain) + word for plain, word in zip(pieces[::2], [*painted, ""], strict=True))
 
 
-def _painted(html: str, groups: list[Group]) -> str:
+def _painted(html: str, groups: list[ColorGroup]) -> str:
     """Put a piece of HTML on the color of the first of its groups, with the number of each."""
     if not groups:
         return html
@@ -259,7 +259,7 @@ def _table(explanation: Explanation, parts: Sequence[Part], digits: int) -> str:
 def _row(
     explanation: Explanation,
     part: Part,
-    groups: Mapping[Key, Group],
+    groups: Mapping[Key, ColorGroup],
     greatest: float,
     digits: int,
 ) -> str:

@@ -42,7 +42,7 @@ from pyterrier_mathamr.graph.drawing import draw_graph as draw_graph
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, placeholder
 
 from .display import HUES
-from .maxsim import Comparison, Embeddings, Term, compare, rounded, similarities
+from .maxsim import Embeddings, PostComparison, Term, compare, rounded, similarities
 
 MARGIN, _BETWEEN = 14.0, 14.0
 _PANEL = 560.0
@@ -107,7 +107,7 @@ class Group(NamedTuple):
         return Badge(str(self.number), self.color)
 
 
-def _drawn(found: Comparison, colors: Palette, parts: int) -> Picture:
+def _drawn(found: PostComparison, colors: Palette, parts: int) -> Picture:
     canvas, groups = Canvas(), groups_of(found.terms)
     title = f"{found.query_id or 'query'} and {found.document_id or 'document'}: score {found.score:.3f}"
     canvas.text(MARGIN, 26, title, colors.text, strong=True, size=14)
@@ -142,7 +142,7 @@ _PAD, _HEAD, _GUTTER, _BETWEEN = 10.0, 28.0, 12.0, 6.0
 _SENTENCES = 14  # a longer text is shown without the sentences in which nothing is marked
 
 
-class Entry(NamedTuple):
+class DrawnEntry(NamedTuple):
     """A sentence, or a line for some that are left out: its text and the badges of the whole sentence."""
 
     text: Paragraph
@@ -163,7 +163,7 @@ class Panel(NamedTuple):
 
     title: str
     badges: Sequence[Badge]
-    entries: Sequence[Entry]
+    entries: Sequence[DrawnEntry]
     fills: Mapping[int, str]
     height: float
 
@@ -177,7 +177,7 @@ def measured_panel(title: str, parts: pd.DataFrame, marks: Mapping[int, Sequence
     written = {int(match[1]) for text, _ in texts for match in PLACEHOLDER.finditer(text)}
     texts += [(placeholder(row), []) for row in range(len(latex)) if row not in written]
     room = width - 2 * _PAD - _GUTTER
-    entries: list[Entry] = []
+    entries: list[DrawnEntry] = []
     hidden = 0
     for text, found in texts:
         marked = bool(found) or any(int(match[1]) in badges for match in PLACEHOLDER.finditer(text))
@@ -187,16 +187,16 @@ def measured_panel(title: str, parts: pd.DataFrame, marks: Mapping[int, Sequence
         entries += _left_out(hidden)
         hidden = 0
         lead = sum(text_width(f" {badge.text} ") + 3 for badge in found)
-        entries.append(Entry(paragraph(text, latex, room - lead, badges=badges), found, marked))
+        entries.append(DrawnEntry(paragraph(text, latex, room - lead, badges=badges), found, marked))
     entries += _left_out(hidden)
     whole = marks.get(len(parts) - 1, []) if len(parts) and parts["kind"].iloc[-1] == "document" else []
     height = _HEAD + sum(entry.text.height + _BETWEEN for entry in entries) + _PAD
     return Panel(title, whole, entries, {row: found[0].color for row, found in badges.items() if found}, height)
 
 
-def _left_out(count: int) -> list[Entry]:
+def _left_out(count: int) -> list[DrawnEntry]:
     text = f"… {count} sentence{'' if count == 1 else 's'} without a match …"
-    return [Entry(paragraph(text, (), 400.0), (), False)] if count else []
+    return [DrawnEntry(paragraph(text, (), 400.0), (), False)] if count else []
 
 
 def paint_panel(
@@ -239,7 +239,7 @@ class _Column(NamedTuple):
 
 def paint_table(
     canvas: Canvas,
-    found: Comparison,
+    found: PostComparison,
     groups: Mapping[int, Group],
     x: float,
     top: float,
@@ -271,7 +271,7 @@ def paint_table(
     return _sum(canvas, columns, found, left, y + 6, colors)
 
 
-def _columns(found: Comparison, parts: int) -> list[_Column]:
+def _columns(found: PostComparison, parts: int) -> list[_Column]:
     """Choose the terms that contribute most, in the order of the query."""
     product = len(found.terms) - len(found.query)
     plain = found.terms[: len(found.query)]
@@ -282,7 +282,7 @@ def _columns(found: Comparison, parts: int) -> list[_Column]:
     return columns + [_Column(term, True, term.contribution) for term in found.terms[-product:] if product]
 
 
-def _rows(found: Comparison, columns: Sequence[_Column], parts: int) -> list[int]:
+def _rows(found: PostComparison, columns: Sequence[_Column], parts: int) -> list[int]:
     """Choose the parts of the document that are the match of a column, and then the most similar ones, in its order."""
     met = {column.term.document_row for column in columns if column.term is not None}
     by_cosine = sorted(range(len(found.document)), key=lambda row: -float(found.cosines[:, row].max()))
@@ -290,12 +290,12 @@ def _rows(found: Comparison, columns: Sequence[_Column], parts: int) -> list[int
     return sorted([*met, *others[: max(0, parts - len(met))]])
 
 
-def _value(found: Comparison, column: _Column, row: int) -> float:
+def _value(found: PostComparison, column: _Column, row: int) -> float:
     """Weight times cosine."""
     return column.term.weight * float(found.cosines[column.term.query_row, row]) if column.term else 0.0
 
 
-def _label(found: Comparison, row: int) -> Paragraph:
+def _label(found: PostComparison, row: int) -> Paragraph:
     """Name a part of the document: its formula, or the begin of its sentence with formulas in place."""
     kind, label = found.document["kind"][row], found.document["label"][row]
     latex = found.document.loc[found.document["kind"] == "formula", "label"].tolist()
@@ -331,7 +331,7 @@ def _cell(
 
 
 def _sum(
-    canvas: Canvas, columns: Sequence[_Column], found: Comparison, left: float, y: float, colors: Palette
+    canvas: Canvas, columns: Sequence[_Column], found: PostComparison, left: float, y: float, colors: Palette
 ) -> tuple[float, float]:
     """Write the terms, rounded so that what is shown adds up to the score that is shown."""
     values = rounded([column.contribution for column in columns], _DIGITS)

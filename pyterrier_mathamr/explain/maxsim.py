@@ -233,7 +233,7 @@ class Term(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class PostComparison:
     """Two posts, part by part.
 
     Attributes:
@@ -300,7 +300,7 @@ def compare(
     document_id: str,
     query_weights: npt.ArrayLike | None = None,
     query_document_weight: float | None = None,
-) -> Comparison:
+) -> PostComparison:
     """Take the score of a document apart."""
     cosines = table.to_numpy()
     for post, count in ((query_id, cosines.shape[0]), (document_id, cosines.shape[1])):
@@ -318,7 +318,7 @@ def compare(
         last = (len(cosines) - 1, cosines.shape[1] - 1)
         terms.append(Term(*last, float(query_document_weight), float(query_document_weight * cosines[last])))
     query, document = table.index.to_frame(index=False), table.columns.to_frame(index=False)
-    return Comparison(query_id, document_id, query, document, cosines, terms)
+    return PostComparison(query_id, document_id, query, document, cosines, terms)
 
 
 def rounded(values: Sequence[float], digits: int) -> list[float]:

@@ -99,7 +99,7 @@ def passages_of(graph: MathAMRGraph) -> Passages:
     return Passages(tuple(" ".join(dict.fromkeys(sentences[i] for i in run)) for run in runs), numbers)
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """Where a formula stands: characters ``start`` to ``end`` of segment ``segment``, its dollars left out."""
 
     segment: int
@@ -120,7 +120,7 @@ class Segments:
 
     texts: tuple[str, ...]
     of_sentence: tuple[int, ...]
-    of_formula: tuple[Place, ...]
+    of_formula: tuple[TextPlace, ...]
 
 
 def segments_of(graph: MathAMRGraph) -> Segments:
@@ -138,15 +138,15 @@ def segments_of(graph: MathAMRGraph) -> Segments:
         raise _missing(graph, "text of the post")
     plain = list(dict.fromkeys(graph.sentence_texts))
     number = {text: i for i, text in enumerate(plain)}
-    texts, places = [], dict[int, Place]()
+    texts, places = [], dict[int, TextPlace]()
     for segment, text in enumerate(plain):
         whole, found = _with_places(text, graph.latex)
         texts.append(whole)
         for formula, start, end in found:
-            places.setdefault(formula, Place(segment, start, end))
+            places.setdefault(formula, TextPlace(segment, start, end))
     for formula in range(graph.n_formulas):
         if formula not in places:
-            places[formula] = Place(len(texts), 1, 1 + len(graph.latex[formula]))
+            places[formula] = TextPlace(len(texts), 1, 1 + len(graph.latex[formula]))
             texts.append(f"${graph.latex[formula]}$")
     of_sentence = tuple(number[text] for text in graph.sentence_texts)
     return Segments(tuple(texts), of_sentence, tuple(places[i] for i in range(graph.n_formulas)))

@@ -31,9 +31,9 @@ from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact, UnknownIdError
 
 from .errors import check_model
-from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, Post
+from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
 from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, stored_formula_ids
-from .search.folder import Snapshot
+from .search.folder import FolderSnapshot
 from .transformers import (
     ColBERTRetriever,
     DocVNRetriever,
@@ -242,13 +242,13 @@ class IndexArtifact(StoredArtifact, VectorIndex):
         """Return a small index of random vectors in a temporary folder that is removed when Python ends."""
         return cls(example_folder() / "example.mathamr").index(example_documents())
 
-    def open_snapshot(self) -> Snapshot:
+    def open_snapshot(self) -> FolderSnapshot:
         """Open the index."""
-        return Snapshot(self.path, self.KIND)
+        return FolderSnapshot(self.path, self.KIND)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> FolderSnapshot:
         """Return the index as it is now; see :meth:`StoredArtifact.snapshot`."""
-        found: Snapshot = super().snapshot()  # type: ignore[assignment]
+        found: FolderSnapshot = super().snapshot()  # type: ignore[assignment]
         return found
 
     def more_counts(self) -> list[str]:
@@ -270,7 +270,7 @@ class IndexArtifact(StoredArtifact, VectorIndex):
             allowed = f"'float32' or 'float16': the indexes store rows as {' and '.join(sorted(dtypes))}"
             raise ConfigError("dtype", dtype, allowed)
         entries = chain.from_iterable(source.entries() for source in indexes)
-        posts = (Post(entry.docno, [entry]) for entry in entries)
+        posts = (IndexPost(entry.docno, [entry]) for entry in entries)
         index = cls(path)
         with index.job("create", {}, resume=False) as job:
             Build(job, cls.LAYOUT, Corpus(index.path, ()), model, dtype or next(iter(dtypes), None)).run(posts)

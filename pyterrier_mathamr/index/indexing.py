@@ -51,7 +51,7 @@ from pyterrier_mathamr.store import (
     DuplicateIdError,
     Job,
     Mode,
-    Part,
+    StoredPart,
     UnfinishedJobError,
     changed_row,
     file_fingerprint,
@@ -67,7 +67,7 @@ VisualIds = Mapping[str, str] | FormulaStore
 """Formula id to visual id."""
 
 
-class Post(NamedTuple):
+class IndexPost(NamedTuple):
     """One document of a stream, and the entries that it becomes."""
 
     docno: str
@@ -92,16 +92,16 @@ def check_rows(docno: str, value: Any) -> Rows:
     return np.ascontiguousarray(rows)
 
 
-def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
     """Turn ``{docno, doc_embs, (formula_ids)}`` into one entry for each document."""
     for record in stream:
         docno = check_docno(record.get("docno"))
         rows = check_rows(docno, record.get("doc_embs"))
         ids = _formula_ids(docno, record, len(rows))
-        yield Post(docno, [Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)])
+        yield IndexPost(docno, [Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)])
 
 
-def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[Post]:
+def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[IndexPost]:
     """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, 3.5.1)."""
     for record in stream:
         docno = check_docno(record.get("docno"))
@@ -114,7 +114,7 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
         visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
         places = sorted((row, formula) for formula, row in first.items())
         texts = [(formula, docno, str(visual.get(formula, ""))) for _, formula in places]
-        yield Post(docno, [Entry(of, rows[row : row + 1]) for (row, _), of in zip(places, texts, strict=True)])
+        yield IndexPost(docno, [Entry(of, rows[row : row + 1]) for (row, _), of in zip(places, texts, strict=True)])
 
 
 def check_docno(docno: Any) -> str:
@@ -137,7 +137,7 @@ def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] 
 class Corpus:
     """The documents of a corpus: those that an unfinished job has indexed, and those that are encoded now."""
 
-    def __init__(self, path: Path, parts: Sequence[Part]) -> None:
+    def __init__(self, path: Path, parts: Sequence[StoredPart]) -> None:
         self.path, self._parts = path, [part.meta.name for part in parts]
         found = np.concatenate([np.zeros((0, 2), dtype=np.uint64), *(part["sources"] for part in parts)])
         self._order = np.argsort(found[:, 0], kind="stable")
@@ -241,7 +241,7 @@ class Build:
             raise UnfinishedJobError(self.job.path, {"model": (kept, self.model)}) from error
         return kept or self.model
 
-    def run(self, posts: Iterable[Post]) -> None:
+    def run(self, posts: Iterable[IndexPost]) -> None:
         """Add all documents and make the result the index, in one step."""
         for post in self._without_done(posts) if self.done.parts else posts:
             for entry in post.entries:
@@ -283,7 +283,7 @@ class Build:
         self._again += [name for name, row in zip(first, rows.tolist(), strict=True) if row >= 0]
         return [entry for entry, row in zip(first.values(), rows.tolist(), strict=True) if row < 0]
 
-    def _without_done(self, posts: Iterable[Post]) -> Iterator[Post]:
+    def _without_done(self, posts: Iterable[IndexPost]) -> Iterator[IndexPost]:
         """Leave out the entries in parts of an earlier run of the job, after comparing them."""
         stream = iter(posts)
         while some := list(islice(stream, _LOOKED_UP)):
@@ -294,7 +294,7 @@ class Build:
                 if post.docno in self.corpus:  # the rest of it was left out before
                     self._leave_out(post.docno, [entry.docno for entry in rest])
                 elif rest or not post.entries:
-                    yield Post(post.docno, rest)
+                    yield IndexPost(post.docno, rest)
 
     def _leave_out(self, docno: str, names: Sequence[str]) -> None:
         if (self.job.look_up(names) < 0).any():
@@ -383,7 +383,7 @@ class ArtifactIndexer(Leaf, Indexer):
         self.beside: Callable[[], str] | None = None
         """Gives what is shown after the bar."""
 
-    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert the records of the stream to entries."""
         raise NotImplementedError
 
@@ -420,7 +420,7 @@ class ArtifactIndexer(Leaf, Indexer):
         with told_once(), closing(where.map(EncodedRows(encoder), batches)) as encoded:
             return self.index(records_of(encoded))
 
-    def write(self, posts: Iterator[Post], model: str | None) -> None:
+    def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
         """Write documents to the index, in one step at the end."""
         fingerprint = self.fingerprint() if self.resume else {}
         with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
@@ -471,7 +471,7 @@ class DocumentIndexer(ArtifactIndexer):
         """Return ``docno`` and ``doc_embs``; ``formula_ids``, the ids of the first rows, are optional."""
         return [["docno", "doc_embs"]]
 
-    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert each document to one entry."""
         return document_posts(stream)
 
@@ -513,7 +513,7 @@ class FormulaIndexer(ArtifactIndexer):
         """Return ``docno``, ``doc_embs`` and ``formula_ids``, of which number ``i`` is the id of row ``i``."""
         return [["docno", "doc_embs", "formula_ids"]]
 
-    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert each formula to one entry."""
         self._posts = self._formulas = 0
         for post in formula_posts(stream, self.visual_ids or {}):

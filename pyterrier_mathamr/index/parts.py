@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pyterrier_mathamr.store import Content, DamagedError, Kind, Part, Parts, detail, ranges
+from pyterrier_mathamr.store import Content, DamagedError, Kind, Parts, StoredPart, detail, ranges
 from pyterrier_mathamr.store import Field as PartField
 
 from .arrays import Array, Codes, Field, Numbers, Rows, Sources, StoredRows, Weights, widened
@@ -96,7 +96,7 @@ def part_content(
     return Content([entry.docno for entry in ordered], arrays, {"max_norm": max_norm, "model": model})
 
 
-def merge(layout: Layout, parts: Sequence[Part]) -> Content:
+def merge(layout: Layout, parts: Sequence[StoredPart]) -> Content:
     """Lay out the entries of several parts as one, without the deleted ones."""
     together = VectorParts(parts)
     sources = [part["sources"] for part in parts]
@@ -197,7 +197,7 @@ _READ = 4096
 class Shard:
     """A part of vectors, and the arrays derived from it on first use."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: StoredPart) -> None:
         self.part, self.kept = part, part.kept
         self.layout: Layout = "formulas" if part.kind.type == "formula_index" else "documents"
         self.max_norm = detail(part.meta.details, "max_norm", float, part.path.parent)

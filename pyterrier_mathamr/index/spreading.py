@@ -106,7 +106,7 @@ def plan_shards(rows: Iterable[int], width: int, part_bytes: int) -> list[range]
     return [range(start, stop) for start, stop in pairwise(cuts)]
 
 
-class Shard(NamedTuple):
+class ShardJob(NamedTuple):
     """A planned part.
 
     Attributes:
@@ -122,7 +122,7 @@ class Shard(NamedTuple):
     batches: list[list[str]]
 
     @classmethod
-    def cut(cls, number: int, members: range, docnos: Sequence[str], batch_size: int) -> Shard:
+    def cut(cls, number: int, members: range, docnos: Sequence[str], batch_size: int) -> ShardJob:
         """Return the shard of some documents, by their places among all ``docnos``."""
         start = members.start - members.start % batch_size
         starts = range(start, members.stop, batch_size)
@@ -152,7 +152,7 @@ class ShardWriter:
     dtype: DType
     model: str | None
 
-    def __call__(self, shard: Shard) -> PartMeta:
+    def __call__(self, shard: ShardJob) -> PartMeta:
         """Encode the documents and write the part, unless an earlier attempt has."""
         docnos = shard.docnos
         of = hashlib.sha256("\n".join(docnos).encode("utf-8", "surrogatepass")).hexdigest()
@@ -249,7 +249,7 @@ def _write_planned(
         done = int(job.done.bases[-1])
         if strange := [docnos[at] for at, row in enumerate(job.rows_done(docnos[:done])) if row < 0]:
             raise job.changed(strange[0])
-        cut = [Shard.cut(i, members, docnos, batch_size) for i, members in enumerate(plan) if members.start >= done]
+        cut = [ShardJob.cut(i, members, docnos, batch_size) for i, members in enumerate(plan) if members.start >= done]
         begin_planned(job.folder)
         work = ShardWriter(encoding, index.path, job.folder, build.dtype, build.model)
         with closing(executor.map(work, cut)) as written:

@@ -87,7 +87,7 @@ class EpochRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class EpochProgress:
     """The progress within an epoch.
 
     Attributes:
@@ -123,7 +123,7 @@ class TrainingState:
     optimizer: dict[str, Tensor]
     best: dict[str, Tensor]
     history: tuple[EpochRecord, ...]
-    unfinished: Unfinished = Unfinished()
+    unfinished: EpochProgress = EpochProgress()
     random: dict[str, Tensor] = field(default_factory=dict)
     losses: tuple[float, ...] = ()
 
@@ -192,7 +192,7 @@ class Checkpoint(StoredArtifact):
                 part, _, rest = name.partition(".")
                 parts[part][rest] = torch.from_numpy(array).clone()  # the file will be replaced
             history = [EpochRecord(**record) for record in json.loads(detail(details, "history", str, self.path))]
-            unfinished = Unfinished(**json.loads(detail(details, "unfinished", str, self.path)))
+            unfinished = EpochProgress(**json.loads(detail(details, "unfinished", str, self.path)))
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedError(self.path, f"no training state ({error!r:.200})") from error
         return TrainingState(**parts, history=tuple(history), unfinished=unfinished, losses=losses)

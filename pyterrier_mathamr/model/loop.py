@@ -40,7 +40,7 @@ from torch import Tensor, nn
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.resources import Heap
 
-from .checkpoints import EpochRecord, RunFolder, TrainingState, Unfinished
+from .checkpoints import EpochProgress, EpochRecord, RunFolder, TrainingState
 from .encoder.batching import choose_device
 from .errors import TrainingError
 
@@ -155,7 +155,7 @@ class TrainingLoop(Generic[Item, Batch]):
             losses = list(state.losses) if state else []
             try:
                 while state is None or not self.finished(state.history):
-                    done, saved = state.unfinished if state else Unfinished(), time.monotonic()
+                    done, saved = state.unfinished if state else EpochProgress(), time.monotonic()
                     for done in self.epoch(len(self.history) + 1, done, losses):  # noqa: B020 - continues from it
                         if folder and time.monotonic() - saved >= save_every:
                             folder.save(self._state(best, done, losses))
@@ -164,7 +164,7 @@ class TrainingLoop(Generic[Item, Batch]):
                     if self.validate is None or all(record.deciding < earlier.deciding for earlier in self.history):
                         best = self._weights()
                     self.history = (*self.history, record)
-                    state = self._state(best, Unfinished(), losses)
+                    state = self._state(best, EpochProgress(), losses)
                     self._heap.trim()
                     if folder:
                         folder.save(state)
@@ -180,7 +180,7 @@ class TrainingLoop(Generic[Item, Batch]):
             return bool(losses)
         return self.patience is not None and len(losses) - 1 - losses.index(min(losses)) >= self.patience
 
-    def epoch(self, epoch: int, done: Unfinished, losses: list[float] | None = None) -> Iterator[Unfinished]:
+    def epoch(self, epoch: int, done: EpochProgress, losses: list[float] | None = None) -> Iterator[EpochProgress]:
         """Train on the rest of an epoch, and yield the progress after each batch."""
         items, make = self.batches(epoch), self.make
         rest = range(done.batches, len(items))
@@ -195,7 +195,7 @@ class TrainingLoop(Generic[Item, Batch]):
             loss = self._step(epoch, i + 1, batch)
             if losses is not None:
                 losses.append(loss)
-            done = Unfinished(
+            done = EpochProgress(
                 batches=i + 1,
                 pairs=done.pairs + self.size(batch),
                 loss=done.loss + loss * self.size(batch),
@@ -225,7 +225,7 @@ class TrainingLoop(Generic[Item, Batch]):
         self.optimizer.step()
         return value
 
-    def _record(self, epoch: int, done: Unfinished) -> EpochRecord:
+    def _record(self, epoch: int, done: EpochProgress) -> EpochRecord:
         """Validate an epoch and summarise it."""
         start, mean = time.perf_counter(), done.loss / max(done.pairs, 1)
         self.network.eval()
@@ -253,7 +253,7 @@ class TrainingLoop(Generic[Item, Batch]):
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
 
-    def _state(self, best: dict[str, Tensor], done: Unfinished, losses: Sequence[float]) -> TrainingState:
+    def _state(self, best: dict[str, Tensor], done: EpochProgress, losses: Sequence[float]) -> TrainingState:
         moments = self.optimizer.state_dict()["state"]
         random = {} if self.seed is None else {"cpu": torch.random.get_rng_state()}
         if random and self._device.type == "cuda":

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from .config import MathAMRConfig
 from .encoder.maxsim import maxsim_matrix
 from .errors import ShapeError
-from .pairs import Batch
+from .pairs import TrainingBatch
 from .score_weights import LearnedWeights
 
 
@@ -123,7 +123,7 @@ def _document_scores(queries: Tensor, query_offsets: Tensor, rows: Tensor, offse
     return queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T
 
 
-def batch_loss(loss: ContrastiveLoss, batch: Batch, rows: Tensor) -> Tensor:
+def batch_loss(loss: ContrastiveLoss, batch: TrainingBatch, rows: Tensor) -> Tensor:
     """Compute the training loss of a batch."""
     total: Tensor = loss(*_posts(batch, rows))
     return total
@@ -143,14 +143,14 @@ class ValidationLoss(NamedTuple):
     document: float
 
 
-def validation_loss(loss: ContrastiveLoss, batch: Batch, rows: Tensor) -> ValidationLoss:
+def validation_loss(loss: ContrastiveLoss, batch: TrainingBatch, rows: Tensor) -> ValidationLoss:
     """Compute the validation loss of a batch, of its posts alone; see :func:`batch_loss`."""
     posts = _posts(batch, rows)
     maxsim, document = loss.maxsim_loss(*posts).item(), loss.document_loss(*posts[:5]).item()
     return ValidationLoss(loss.beta * maxsim + (1 - loss.beta) * document, maxsim, document)
 
 
-def _posts(batch: Batch, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _posts(batch: TrainingBatch, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Take the arguments of :meth:`ContrastiveLoss.forward` from the rows of a batch."""
     size, posts = len(batch.pairs), 2 * len(batch.pairs) + len(batch.others)
     offsets = batch.graphs.offsets.to(rows.device)

@@ -18,7 +18,7 @@ from .config import MathAMRConfig
 from .encoder.batching import Embeddings, choose_device, encode_in_batches
 from .networks import network, random_network, starting_weights, tensors_of, vocabulary_of
 from .saving import (
-    Manifest,
+    ModelManifest,
     SavedModel,
     check_new_folder,
     find_folder,
@@ -67,7 +67,7 @@ class MathAMR(SavedModel):
         self._folder: Path | None = None
         self._vocabulary: Vocabulary | None = vocabulary
         self._weights: dict[str, Tensor] | None = dict(weights)
-        self._manifest: Manifest | None = None
+        self._manifest: ModelManifest | None = None
         self._encoders: dict[str, nn.Module] = {}
 
     @classmethod
@@ -127,7 +127,7 @@ class MathAMR(SavedModel):
         """
         target = check_new_folder(path)
         weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
-        manifest = Manifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
+        manifest = ModelManifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
         vocabulary = self.vocabulary
         with new_folder(target) as unfinished:
             write_model(unfinished, manifest, vocabulary, weights)
@@ -154,7 +154,7 @@ class MathAMR(SavedModel):
         """Sha256 of configuration, vocabulary and weights, equal for a model and its saved copy."""
         if self._manifest is None:
             digest = hashlib.sha256(pack_weights(self.weights())).hexdigest()
-            self._manifest = Manifest(self.config, self.vocabulary.hash, digest)
+            self._manifest = ModelManifest(self.config, self.vocabulary.hash, digest)
         return self._manifest.identity
 
     @property
@@ -241,13 +241,13 @@ class MathAMR(SavedModel):
         whole = self.identity
         plain = self.config.replace(kind_weights="none", document_blend="none", kind_means=False)
         if self._manifest is not None and plain != self.config:
-            whole = Manifest(plain, self._manifest.vocabulary, self._manifest.weights).identity
+            whole = ModelManifest(plain, self._manifest.vocabulary, self._manifest.weights).identity
         return f"{folder_name(self._folder)}@{whole[:16]}"
 
     def _build(self) -> nn.Module:
         return network(self.config, len(self.vocabulary.nodes), len(self.vocabulary.relations))
 
-    def _source(self) -> tuple[Path, Manifest]:
+    def _source(self) -> tuple[Path, ModelManifest]:
         if self._folder is None or self._manifest is None:
             raise ConfigError("weights", None, "a model from MathAMR.from_pretrained or Trainer.fit")
         return self._folder, self._manifest

@@ -119,7 +119,7 @@ def generator_of(seed: int, epoch: int, batch: int) -> torch.Generator:
     return torch.Generator().manual_seed((seed * 1_000_003 + epoch) * 10_000_019 + batch & (2**63 - 1))
 
 
-class Answers:
+class PairAnswers:
     """The known right answers of each question, which are never its negatives."""
 
     def __init__(self, pairs: Iterable[Pair], never: Mapping[str, Iterable[str]] | None = None) -> None:
@@ -143,7 +143,7 @@ class Answers:
 class HardNegatives:
     """The wrong answers of each question that look right."""
 
-    def __init__(self, of: Mapping[str, Sequence[str]], answers: Answers) -> None:
+    def __init__(self, of: Mapping[str, Sequence[str]], answers: PairAnswers) -> None:
         self._of = {
             question: [name for name in dict.fromkeys(found) if not answers.known(question, name)]
             for question, found in of.items()
@@ -186,7 +186,7 @@ class TrainingData:
     train: tuple[Pair, ...]
     held: tuple[Pair, ...]
     first: tuple[Pair, ...]
-    answers: Answers
+    answers: PairAnswers
     negatives: HardNegatives
     digest: str
 
@@ -218,7 +218,7 @@ class TrainingData:
         for part, name in ((train, "training"), (early, "training in the first epochs")):
             if len(part) < 2 and (part is train or first is not None):
                 raise TrainingError(f"{name} needs at least two pairs, and {len(part)} are left after the split.")
-        answers = Answers((*train, *held, *early), never)
+        answers = PairAnswers((*train, *held, *early), never)
         wrong = {str(question): list(map(str, found)) for question, found in (negatives or {}).items()}
         known = {str(question): sorted(map(str, found)) for question, found in (never or {}).items()}
         content = json.dumps([train, held, early, wrong, known], sort_keys=True)
@@ -265,7 +265,7 @@ def augment(
     )
 
 
-class Graphs(Protocol):
+class PairGraphs(Protocol):
     """Graphs by id: a ``GraphStore`` or a mapping."""
 
     def __getitem__(self, key: str, /) -> MathAMRGraph: ...
@@ -283,7 +283,7 @@ class Tensors(Protocol):
         ...
 
 
-def require_graphs(names: Iterable[str], graphs: Graphs) -> None:
+def require_graphs(names: Iterable[str], graphs: PairGraphs) -> None:
     """Raise TrainingError if posts have no graph."""
     if missing := [name for name in names if name not in graphs]:
         posts = f"{len(missing)} post(s) of the pairs have no graph: {listed(missing)}"
@@ -294,7 +294,7 @@ def open_tensors(
     folder: Path,
     group: ProcessGroup,
     names: Sequence[str],
-    graphs: Graphs,
+    graphs: PairGraphs,
     vocabulary: Vocabulary,
     config: MathAMRConfig,
     text: TextEncoder | None = None,
@@ -328,7 +328,7 @@ def open_tensors(
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class TrainingBatch:
     """B pairs and H hard negatives.
 
     Attributes:
@@ -355,14 +355,14 @@ class BatchMaker:
         self,
         config: MathAMRConfig,
         tensors: Tensors,
-        answers: Answers,
+        answers: PairAnswers,
         rank: int = 0,
         processes: int = 1,
     ) -> None:
         self.config, self.tensors, self.answers = config, tensors, answers
         self.rank, self.processes = rank, processes
 
-    def make(self, batch: PairBatch, noise: torch.Generator | None = None) -> Batch:
+    def make(self, batch: PairBatch, noise: torch.Generator | None = None) -> TrainingBatch:
         """Collate the graphs of a batch and divide the work."""
         pairs, others = batch
         names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
@@ -371,7 +371,7 @@ class BatchMaker:
             probabilities = {"node_mask": training.node_mask, "edge_dropout": training.edge_dropout}
             graphs = augment(graphs, MASK_ID, **probabilities, generator=noise)
         parts, rows = divide(graphs, training.node_budget, self.rank, self.processes)
-        return Batch(pairs, others, graphs, self.answers.allowed(pairs, others), parts, rows)
+        return TrainingBatch(pairs, others, graphs, self.answers.allowed(pairs, others), parts, rows)
 
 
 def divide(

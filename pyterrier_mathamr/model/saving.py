@@ -162,7 +162,7 @@ LARGEST_CONFIG = 1 << 20
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ModelManifest:
     """The content of ``config.json``.
 
     Attributes:
@@ -200,7 +200,7 @@ def stored_dtype(folder: Path | None) -> str:
     return "float16" if kinds == {"F16"} else "float32"
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> ModelManifest:
     """Read and check ``config.json``, and that the other files are there.
 
     Raises:
@@ -219,7 +219,7 @@ def read_manifest(folder: Path) -> Manifest:
             problem = f"model format {version!r}, but this release reads {readable[0]} to {readable[-1]}"
             raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
         config = MathAMRConfig.from_dict(stored_options(dict(content["config"])))
-        found = Manifest(config, str(content["vocabulary"]), str(content["weights"]))
+        found = ModelManifest(config, str(content["vocabulary"]), str(content["weights"]))
     except ModelFileError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError) as error:
@@ -230,7 +230,7 @@ def read_manifest(folder: Path) -> Manifest:
     return found
 
 
-def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
+def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
     """Read the vocabulary and compare its hash."""
     try:
         vocabulary = Vocabulary.load(folder / VOCABULARY)
@@ -241,7 +241,7 @@ def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
     return vocabulary
 
 
-def read_network_weights(folder: Path, manifest: Manifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
+def read_network_weights(folder: Path, manifest: ModelManifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
     """Read the weights as float32 and check names and shapes, before anything is allocated, and values."""
     path = folder / WEIGHTS
     data = path.read_bytes()
@@ -289,7 +289,7 @@ class _Unfilled(TorchFunctionMode):
         return func(*args, **given)
 
 
-def write_model(folder: Path, manifest: Manifest, vocabulary: Vocabulary, weights: bytes) -> None:
+def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, weights: bytes) -> None:
     """Write the three files into an existing folder, ``config.json`` last, each synced."""
     vocabulary.save(folder / VOCABULARY)
     write_file(folder / WEIGHTS, (weights,))

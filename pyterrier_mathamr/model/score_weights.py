@@ -36,7 +36,7 @@ from .config import MathAMRConfig
 from .encoder.batching import Embeddings
 from .encoder.maxsim import best_matches
 from .errors import ShapeError, TrainingError
-from .pairs import Graphs, Pair, Pairs, read_pairs, require_graphs
+from .pairs import Pair, PairGraphs, Pairs, read_pairs, require_graphs
 
 if TYPE_CHECKING:
     from .mathamr import MathAMR
@@ -146,7 +146,7 @@ _MATCHES = 1 << 23
 def fit_score_weights(
     model: MathAMR,
     pairs: Pairs,
-    graphs: Graphs,
+    graphs: PairGraphs,
     *,
     blend: bool = True,
     max_questions: int = 3000,

@@ -32,12 +32,12 @@ from .losses import ContrastiveLoss, ValidationLoss, batch_loss, validation_loss
 from .mathamr import MathAMR
 from .networks import random_network, starting_weights, vocabulary_of
 from .pairs import (
-    Batch,
     BatchMaker,
-    Graphs,
     PairBatch,
+    PairGraphs,
     Pairs,
     Tensors,
+    TrainingBatch,
     TrainingData,
     generator_of,
     open_tensors,
@@ -79,7 +79,7 @@ class Trainer:
     def fit(
         self,
         pairs: Pairs,
-        graphs: Graphs,
+        graphs: PairGraphs,
         *,
         validation: Pairs | None = None,
         first: Pairs | None = None,
@@ -137,7 +137,7 @@ class Trainer:
             folder.draw(state.history)
         return self._model(state, vocabulary)
 
-    def _vocabulary(self, graphs: Graphs, names: Sequence[str]) -> Vocabulary:
+    def _vocabulary(self, graphs: PairGraphs, names: Sequence[str]) -> Vocabulary:
         """Count the labels of the training graphs, each post once; validation posts remain unseen."""
         return vocabulary_of((graphs[name] for name in names), self.config)
 
@@ -157,7 +157,7 @@ class Trainer:
         self,
         start: MathAMR | None,
         group: ProcessGroup,
-        graphs: Graphs,
+        graphs: PairGraphs,
         tensors: Callable[[], Tensors],
         vocabulary: Vocabulary,
         names: Sequence[str],
@@ -202,7 +202,7 @@ class PairTraining:
         """Take the tensors of all posts."""
         self.maker = BatchMaker(self.config, tensors, self.data.answers, self.group.rank, self.group.size)
 
-    def loop(self, verbose: bool = False) -> TrainingLoop[PairBatch, Batch]:
+    def loop(self, verbose: bool = False) -> TrainingLoop[PairBatch, TrainingBatch]:
         """Make the training loop (MathAMR+, section 3.4.5)."""
         options, size = self.config.training, self.group.size
         optimizer = torch.optim.AdamW(
@@ -225,7 +225,7 @@ class PairTraining:
             verbose=verbose,
         )
 
-    def gradients(self, batch: Batch) -> float:
+    def gradients(self, batch: TrainingBatch) -> float:
         """Compute the loss of a batch and the gradients of all parameters."""
         whole = len(batch.parts) == 1
         with torch.set_grad_enabled(whole):
@@ -275,7 +275,7 @@ class PairTraining:
             rows: Tensor = self.encoder(graphs)
         return rows.float()
 
-    def _gather(self, own: list[Tensor], batch: Batch) -> Tensor:
+    def _gather(self, own: list[Tensor], batch: TrainingBatch) -> Tensor:
         """Concatenate the rows of all graphs of a batch, those of other processes included: float32 ``[r, d]``."""
         none = torch.zeros(0, self.config.projection, device=self.device)
         return self.group.gather(torch.cat([none, *own]), batch.rows)

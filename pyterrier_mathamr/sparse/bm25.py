@@ -38,8 +38,8 @@ from pyterrier_mathamr.store import (
     Kind,
     LiveIds,
     Mode,
-    Part,
     Snapshot,
+    StoredPart,
     row_fingerprint,
 )
 
@@ -191,7 +191,7 @@ class _Growing:
             self._sources, self._builder = {}, PostingsBuilder()
 
 
-def _merge(parts: Sequence[Part]) -> Content:
+def _merge(parts: Sequence[StoredPart]) -> Content:
     """Make one part of several, without the documents that were deleted."""
     sources = Appended(parts[0].path.parent, np.dtype(np.uint64))
     for part in parts:

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Part, Rows, scratch_array
+from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Rows, StoredPart, scratch_array
 
-from .texts import Place, Texts, TextsBuilder, Vocabulary, ends_of, read_terms, text_fields, united
+from .texts import TermPlace, TermVocabulary, Texts, TextsBuilder, ends_of, read_terms, text_fields, united
 
 _ARRAYS = ("offsets", "documents", "counts", "lengths")
 _TERM_BYTES, _POSTING_BYTES = 120, 8  # of memory while counting
@@ -55,12 +55,12 @@ class Postings:
     lengths: npt.NDArray[np.int32]
 
     @cached_property
-    def terms(self) -> Vocabulary:
+    def terms(self) -> TermVocabulary:
         """The number of each term."""
-        return Vocabulary(self.names)
+        return TermVocabulary(self.names)
 
     @classmethod
-    def of_part(cls, part: Part, prefix: str = "") -> Postings:
+    def of_part(cls, part: StoredPart, prefix: str = "") -> Postings:
         """Memory-map the arrays of a part."""
         names = read_terms(part, f"{prefix}terms")
         counts, lengths = part[f"{prefix}counts"], part[f"{prefix}lengths"]
@@ -174,7 +174,7 @@ def term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
 
 
 def _block(
-    pieces: Sequence[Postings], places: Sequence[Place], numbers: Sequence[Rows], first: int, last: int, size: int
+    pieces: Sequence[Postings], places: Sequence[TermPlace], numbers: Sequence[Rows], first: int, last: int, size: int
 ) -> tuple[Rows, npt.NDArray[np.int32]]:
     """Take the postings of some neighbouring terms from all pieces."""
     found, of_found = [], []
@@ -193,7 +193,7 @@ def _block(
     return together[order], counts[order]
 
 
-def postings_of(parts: Sequence[Part], folder: Path | None = None) -> Postings:
+def postings_of(parts: Sequence[StoredPart], folder: Path | None = None) -> Postings:
     """Return the term counts of all documents that are not deleted: memory-mapped from one part, else combined."""
     if len(parts) == 1 and not len(parts[0].deleted):
         return Postings.of_part(parts[0])
@@ -204,7 +204,7 @@ def postings_of(parts: Sequence[Part], folder: Path | None = None) -> Postings:
     return combine([Postings.of_part(part) for part in parts], numbers, size, folder)
 
 
-def _numbers(part: Part, first: int, folder: Path | None) -> Rows:
+def _numbers(part: StoredPart, first: int, folder: Path | None) -> Rows:
     """Number the rows of a part that are not deleted, from a number on: int64 ``[m]``, -1 for the others."""
     numbers = scratch_array(folder, len(part), np.dtype(np.int64))
     for start in range(0, len(part), BLOCK):

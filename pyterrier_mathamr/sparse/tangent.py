@@ -32,7 +32,7 @@ from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.explain import Part as Share
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.tree import LONGEST_PAIR, SPELLED_PATH
-from pyterrier_mathamr.store import Array, Kind, Mode, Part, Rows
+from pyterrier_mathamr.store import Array, Kind, Mode, Rows, StoredPart
 
 from .expressions import (
     ExpressionIndex,
@@ -141,7 +141,7 @@ class SymbolPairs:
     opt: Postings
 
     @classmethod
-    def of_part(cls, part: Part) -> Self:
+    def of_part(cls, part: StoredPart) -> Self:
         """Open what a part has (raises as :meth:`Postings.of_part`)."""
         return cls(Postings.of_part(part, "slt_"), Postings.of_part(part, "opt_"))
 

@@ -186,7 +186,7 @@ def _cut(data: Array, offsets: Rows) -> list[str]:
     return [text[start:end] for start, end in pairwise(offsets.tolist())]
 
 
-class Vocabulary(Mapping[str, int]):
+class TermVocabulary(Mapping[str, int]):
     """Terms and their numbers; those that were sought last are remembered.
 
     Args:
@@ -255,7 +255,7 @@ def _ascend(data: Array, offsets: Rows) -> bool:
     return True
 
 
-class Place(NamedTuple):
+class TermPlace(NamedTuple):
     """Where neighbours of a vocabulary are in a block of the united one.
 
     Attributes:
@@ -267,7 +267,7 @@ class Place(NamedTuple):
     numbers: Rows
 
 
-def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[Place]]]:
+def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[TermPlace]]]:
     """Unite vocabularies, a block of neighbouring terms at a time."""
     begins, step = [0] * len(vocabularies), max(1, AT_ONCE // max(1, len(vocabularies)))
     while True:
@@ -288,7 +288,7 @@ def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[Pl
         yield (
             terms,
             [
-                Place(begin, np.fromiter(map(number, some), np.int64, len(some)))
+                TermPlace(begin, np.fromiter(map(number, some), np.int64, len(some)))
                 for begin, some in zip(begins, here, strict=True)
             ],
         )

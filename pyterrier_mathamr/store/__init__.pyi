@@ -52,9 +52,9 @@ from .manifest import read_manifest as read_manifest
 from .manifest import read_signed as read_signed
 from .manifest import signed as signed
 from .parts import LiveIds as LiveIds
-from .parts import Part as Part
 from .parts import Parts as Parts
 from .parts import Snapshot as Snapshot
+from .parts import StoredPart as StoredPart
 from .parts import merge_ragged as merge_ragged
 from .parts import merged as merged
 from .parts import ranges as ranges

@@ -43,7 +43,7 @@ from .manifest import (
     signed,
     write_manifest,
 )
-from .parts import MARKS, Part, Snapshot, merged, signature
+from .parts import MARKS, Snapshot, StoredPart, merged, signature
 
 
 class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
@@ -189,7 +189,7 @@ def delete_rows(path: Path, kind: Kind, ids: Sequence[str]) -> None:
             clean(path, manifest)
 
 
-def _marked(path: Path, part: Part, rows: Rows, number: int) -> PartMeta:
+def _marked(path: Path, part: StoredPart, rows: Rows, number: int) -> PartMeta:
     """Write the deleted rows of a part."""
     name = f"deleted-{number:06d}.bin"
     deleted = np.union1d(part.deleted, rows).astype(MARKS)
@@ -226,7 +226,7 @@ def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreEr
     with byte_progress(f"verifying {path.name}", total, verbose=verbose) as read:
         for meta in manifest.parts:
             try:
-                part = Part(path, meta, kind, path)
+                part = StoredPart(path, meta, kind, path)
             except DamagedError as error:
                 yield error
             except OSError as error:

@@ -62,7 +62,7 @@ from .manifest import (
     signed,
     write_manifest,
 )
-from .parts import Part, Parts, merged, parts_to_merge, write_part
+from .parts import Parts, StoredPart, merged, parts_to_merge, write_part
 from .planned import PLANNED
 
 JOB = "job.json"
@@ -141,13 +141,13 @@ def job_header(
     return header
 
 
-def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]:
+def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[StoredPart]:
     """Open the parts of unfinished work, up to the first damaged one; they may have been moved already."""
-    parts: list[Part] = []
+    parts: list[StoredPart] = []
     for meta in metas:
         place = job_folder(path) / "parts"
         try:
-            part = Part(place if (place / meta.name).exists() else path, meta, kind, path)
+            part = StoredPart(place if (place / meta.name).exists() else path, meta, kind, path)
             if fault := next(part.faults(), None):
                 raise fault
         except (DamagedError, OSError) as error:
@@ -206,7 +206,7 @@ def row_fingerprint(row: Mapping[str, Any]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def put_in_place(path: Path, parts: Sequence[Part], manifest: Manifest, kind: Kind, *, new: bool) -> None:
+def put_in_place(path: Path, parts: Sequence[StoredPart], manifest: Manifest, kind: Kind, *, new: bool) -> None:
     """Make parts of a job the artifact, and remove what its manifest does not name."""
     place = job_folder(path) / "parts"
     try:
@@ -233,7 +233,7 @@ def _move_whole(place: Path, path: Path, manifest: Manifest, kind: Kind) -> None
     move(place, path)
 
 
-def _move_parts(place: Path, path: Path, parts: Sequence[Part], manifest: Manifest, kind: Kind) -> None:
+def _move_parts(place: Path, path: Path, parts: Sequence[StoredPart], manifest: Manifest, kind: Kind) -> None:
     """Move parts beside those of the artifact, where no manifest names them until it is swapped."""
     for part in parts:
         if part.path.parent == place:
@@ -287,7 +287,7 @@ class Job:
         self.base = self._replaced if mode == "append" else None
         self._header = job_header(kind, mode, self._replaced, self._next, fingerprint)
         try:
-            self.parts = [Part(path, part, kind, path) for part in self.base.parts] if self.base else []
+            self.parts = [StoredPart(path, part, kind, path) for part in self.base.parts] if self.base else []
         except OSError as error:
             raise unreadable(error, path) from error
         self._standing = len(self.parts)
@@ -299,7 +299,7 @@ class Job:
         self.parts += self.done.parts
         self._merge(self._standing)
 
-    def _take_over(self) -> list[Part]:
+    def _take_over(self) -> list[StoredPart]:
         """Open the finished parts of an earlier run, or begin with none."""
         found = read_job(self.path, self.kind)
         if found and self.resume and found.continued_by(self._header, self.path, self.kind, self._replaced):
@@ -316,7 +316,7 @@ class Job:
             raise
         return []
 
-    def _bring_back(self, metas: Sequence[PartMeta]) -> list[Part]:
+    def _bring_back(self, metas: Sequence[PartMeta]) -> list[StoredPart]:
         """Open parts, including those that a job had moved before it died and the manifest was swapped."""
         place = self.folder / "parts"
         place.mkdir(exist_ok=True)
@@ -380,20 +380,20 @@ class Job:
         """
         self._add(list(content.ids), lambda: self.write(content))
 
-    def adopt(self, part: Part) -> None:
+    def adopt(self, part: StoredPart) -> None:
         """Take over a part that a worker wrote in :attr:`folder`; otherwise as :meth:`add`."""
 
-        def moved() -> Part:
+        def moved() -> StoredPart:
             place = self.folder / "parts"
             meta = replace(part.meta, name=f"part-{self._next:06d}")
             remove(place / meta.name)  # of a job that was killed here
             move(part.path, place / meta.name)
             self._next += 1
-            return Part(place, meta, self.kind, self.path)
+            return StoredPart(place, meta, self.kind, self.path)
 
         self._add(part.ids.texts(np.arange(len(part))), moved)
 
-    def _add(self, ids: list[str], write: Callable[[], Part]) -> None:
+    def _add(self, ids: list[str], write: Callable[[], StoredPart]) -> None:
         if again := [name for name, row in zip(ids, self.look_up(ids).tolist(), strict=True) if row >= 0]:
             raise DuplicateIdError(self.path, again)
         if len(set(ids)) < len(ids):
@@ -403,26 +403,26 @@ class Job:
             self._note()
             self._merge(self._standing)
 
-    def write(self, content: Content) -> Part:
+    def write(self, content: Content) -> StoredPart:
         """Write a part without adding it."""
         place = self.folder / "parts"
         meta = write_part(place / f"part-{self._next:06d}", content, self.kind)
         self._next += 1
         sync_folder(place)
-        return Part(place, meta, self.kind, self.path)
+        return StoredPart(place, meta, self.kind, self.path)
 
     def _merge(self, first: int) -> None:
         """Merge the parts of this job that have accumulated; remove them once the note names the merged one."""
         for old in self._merged(first):
             self._forget(old)
 
-    def _forget(self, old: Sequence[Part]) -> None:
+    def _forget(self, old: Sequence[StoredPart]) -> None:
         """Remove parts of this job that others replace, once the note names those."""
         self._note()
         for part in old:
             remove(part.path)
 
-    def _merged(self, first: int) -> Iterator[list[Part]]:
+    def _merged(self, first: int) -> Iterator[list[StoredPart]]:
         """Replace neighbours among the parts from ``first`` on by merged ones; yield those replaced."""
         while self.kind.merge is not None:
             sizes = [part.meta.size for part in self.parts[first:]]
@@ -430,7 +430,7 @@ class Job:
                 return
             yield self._replace(slice(first + run.start, first + run.stop))
 
-    def _replace(self, where: slice) -> list[Part]:
+    def _replace(self, where: slice) -> list[StoredPart]:
         """Replace some parts by one that is merged of them, and return them."""
         old, self.parts[where] = self.parts[where], [self.write(merged(self.parts[where]))]
         return old

@@ -36,7 +36,7 @@ from .errors import DamagedError, FormatError, NotBuiltError, OtherArtifactError
 from .files import Array, FileSum, check_number, parse_json, remove, replace_file
 
 if TYPE_CHECKING:
-    from .parts import Part
+    from .parts import StoredPart
 
 
 Mode = Literal["create", "overwrite", "append"]
@@ -140,7 +140,7 @@ class Kind:
     rebuild: str
     fields: tuple[Field, ...] = ()
     files: tuple[str, ...] = ()
-    merge: Callable[[Sequence[Part]], Content] | None = None
+    merge: Callable[[Sequence[StoredPart]], Content] | None = None
     part_bytes: int = PART_BYTES
     format: str = "mathamr"
 

@@ -41,7 +41,7 @@ from .manifest import ARRAYS, IDS, META, Content, Field, Kind, Manifest, Marks, 
 MARKS = np.dtype("<i8")
 
 
-class Part:
+class StoredPart:
     """A part that is read. Its files are opened at once, so that a later overwrite does no harm.
 
     Opening compares sizes, headers, and the checksums of files that are parsed (ids, marks); :meth:`faults` reads the
@@ -210,7 +210,7 @@ def _tier(size: int) -> int:
     return 0 if size < _SMALLEST else 1 + int(math.log(size / _SMALLEST, _FACTOR))
 
 
-def merged(parts: Sequence[Part]) -> Content:
+def merged(parts: Sequence[StoredPart]) -> Content:
     """Make one part of several by their kind's function.
 
     Raises:
@@ -232,7 +232,7 @@ class LiveIds(Collection[str]):
         parts: in order.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[StoredPart]) -> None:
         self._parts = parts
 
     def __len__(self) -> int:
@@ -247,7 +247,7 @@ class LiveIds(Collection[str]):
         return isinstance(name, str) and any(part.find(id_keys([name]))[0] >= 0 for part in self._parts)
 
 
-def merge_ragged(parts: Sequence[Part]) -> Content:
+def merge_ragged(parts: Sequence[StoredPart]) -> Content:
     """Concatenate parts without their deleted rows.
 
     For kinds whose arrays are ``[m, …]``, or ``[r, …]`` with offsets ``[m+1]`` that cut ``r``.
@@ -262,7 +262,7 @@ def merge_ragged(parts: Sequence[Part]) -> Content:
     return Content(LiveIds(parts), arrays, parts[0].meta.details)
 
 
-def _live_pieces(part: Part) -> Iterator[tuple[str, Array]]:
+def _live_pieces(part: StoredPart) -> Iterator[tuple[str, Array]]:
     """Yield the live rows of each array of a part as slices, with its name; lengths in place of offsets."""
     runs = np.flatnonzero(np.diff(part.alive, prepend=False, append=False)).reshape(-1, 2)  # of rows: start, end
     fields = part.kind.fields
@@ -293,7 +293,7 @@ class Parts:
         parts: in the order of their rows.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[StoredPart]) -> None:
         self.parts = tuple(parts)
         self.bases: Rows = np.cumsum([0, *map(len, self.parts)], dtype=np.int64)
         self._last = 0  # the part where ids were found last; the next ones are likely there
@@ -322,7 +322,7 @@ class Parts:
                 left, self._last = left[~hits], number
         return rows
 
-    def by_part(self, rows: Rows) -> Iterator[tuple[Part, Rows, Rows]]:
+    def by_part(self, rows: Rows) -> Iterator[tuple[StoredPart, Rows, Rows]]:
         """Yield each part that holds some of the rows, their places in ``rows``, and their numbers in the part."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
@@ -353,7 +353,7 @@ class Snapshot(Parts):
         kind: its declaration.
 
     Raises:
-        NotBuiltError, OtherArtifactError, FormatError, DamagedError: see :func:`read_manifest` and :class:`Part`.
+        NotBuiltError, OtherArtifactError, FormatError, DamagedError: see :func:`read_manifest` and :class:`StoredPart`.
     """
 
     def __init__(self, path: Path, kind: Kind) -> None:
@@ -396,12 +396,12 @@ def signature(path: Path) -> tuple[int, int, int]:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _open(path: Path, kind: Kind) -> tuple[Manifest, tuple[Part, ...]]:
+def _open(path: Path, kind: Kind) -> tuple[Manifest, tuple[StoredPart, ...]]:
     """Open the parts that the manifest names; if a writer swaps it meanwhile, those of the new one."""
     manifest = read_manifest(path, kind)
     while True:
         try:
-            return manifest, tuple(Part(path, meta, kind, path) for meta in manifest.parts)
+            return manifest, tuple(StoredPart(path, meta, kind, path) for meta in manifest.parts)
         except OSError as error:
             now = read_manifest(path, kind)
             if now == manifest:

@@ -22,7 +22,7 @@ from pathlib import Path
 from .errors import DamagedError
 from .files import move, remove, sync_folder, write_file, writing
 from .manifest import Content, Kind, PartMeta, read_parts, read_signed, signed
-from .parts import Part, write_part
+from .parts import StoredPart, write_part
 
 PLANNED = "planned/*"
 """Where finished parts wait to be adopted, in the folder of a job."""
@@ -72,22 +72,22 @@ def write_planned(
     return meta
 
 
-def finished(target: Path, number: int, of: str, kind: Kind) -> Part | None:
+def finished(target: Path, number: int, of: str, kind: Kind) -> StoredPart | None:
     """Open a planned part; ``None`` where it is not written, damaged, or made of something else."""
     try:
         about = read_signed(target / _ABOUT)
         if about["of"] != of:
             return None
         [meta] = read_parts([about["part"]], kind)
-        part = Part(target, meta, kind, target)
+        part = StoredPart(target, meta, kind, target)
         return None if meta.name != _name(number) or next(part.faults(), None) else part
     except (OSError, DamagedError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def planned_part(folder: Path, number: int, meta: PartMeta, kind: Kind, *, root: Path) -> Part:
+def planned_part(folder: Path, number: int, meta: PartMeta, kind: Kind, *, root: Path) -> StoredPart:
     """Open a part that :func:`write_planned` wrote, to be adopted by the job."""
-    return Part(folder / "planned" / f"{number:06d}", meta, kind, root)
+    return StoredPart(folder / "planned" / f"{number:06d}", meta, kind, root)
 
 
 def begin_planned(folder: Path) -> None:

@@ -31,7 +31,7 @@ from pyterrier_mathamr.sparse.expressions import (
 )
 from pyterrier_mathamr.sparse.index import UNBOUNDED
 from pyterrier_mathamr.sparse.texts import read_texts, text_arrays, text_fields
-from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows, ranges
+from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Rows, StoredPart, ranges
 from pyterrier_mathamr.systems.edit_distance import EditDistanceReranker
 
 _NODE_BYTES = 100  # of memory for a node of a tree that is not packed yet
@@ -61,7 +61,7 @@ class TreePairs:
     opt: PackedTrees
 
     @classmethod
-    def of_part(cls, part: Part) -> Self:
+    def of_part(cls, part: StoredPart) -> Self:
         """Open what a part has."""
         return cls(*(_read(part, kind) for kind in get_args(Packed)))
 
@@ -108,7 +108,7 @@ TREES = Kind(
 )
 
 
-def _read(part: Part, kind: Packed) -> PackedTrees:
+def _read(part: StoredPart, kind: Packed) -> PackedTrees:
     names, offsets = read_texts(part, f"{kind}_names"), part[f"{kind}_offsets"]
     labels, parents, edges = (part[f"{kind}_{name}"] for name in ("labels", "parents", "edges"))
     if not all(map(lt, names, islice(names, 1, None))):

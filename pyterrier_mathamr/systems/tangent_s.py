@@ -43,7 +43,7 @@ _NEXT = {label: number for number, label in enumerate("naboucdwe")}
 WITHIN, ELEMENT = _NEXT["w"], _NEXT["e"]
 
 
-class Labels:
+class TreeLabels:
     """What the rules of unification ask of each label of some trees."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -131,7 +131,7 @@ class _Special(NamedTuple):
     """int32 ``[k, steps]``, a child of the candidate's node; ``g`` for none."""
 
 
-def count_pairs(query: Query, candidates: PackedTrees, labels: Labels) -> Counts:
+def count_pairs(query: Query, candidates: PackedTrees, labels: TreeLabels) -> Counts:
     """Count for each node of a query and each of the candidates."""
     n, g = len(query.nodes), len(candidates.labels)
     of_label = {label: labels.pairs_with(label) for label in set(query.nodes)}
@@ -147,7 +147,7 @@ def count_pairs(query: Query, candidates: PackedTrees, labels: Labels) -> Counts
     return counts
 
 
-def _add_layout(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: Labels) -> None:
+def _add_layout(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
     """Add the children's counts in layout trees: along each edge that both nodes have."""
     for edge, child in query.children[q]:
         if edge == ELEMENT or edge >= len(counts.children):
@@ -160,7 +160,7 @@ def _add_layout(counts: Counts, query: Query, q: int, candidates: PackedTrees, l
         counts.add(q, child, places)
 
 
-def _add_operators(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: Labels) -> None:
+def _add_operators(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> None:
     """Add the children's counts in operator trees: in order, or below equal unordered nodes the best pairs first."""
     label, g = query.nodes[q], len(candidates.labels)
     followed = np.ones(g + 1, dtype=np.bool_)
@@ -196,7 +196,7 @@ def _unordered(counts: Counts, query: Query, q: int, nodes: Numbers) -> Iterator
         yield _Special(some, np.stack([a for a, _ in picked], axis=1), np.stack([b for _, b in picked], axis=1))
 
 
-def _cells(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: Labels) -> _Special:
+def _cells(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: TreeLabels) -> _Special:
     """Pair the elements of two matrices: in order if both have one row or one column, else by row and column."""
     nodes = np.flatnonzero(labels.kinds[candidates.labels] == "M!").astype(np.int32)
     ours = _elements_of_query(query, q)
@@ -330,9 +330,11 @@ def alignment_scores(query: FormulaTree, candidate: FormulaTree) -> AlignmentSco
     return AlignmentScores(*align(query, packed, np.zeros(1, dtype=np.int64))[0].tolist())
 
 
-def align(query: FormulaTree, trees: PackedTrees, rows: Rows, labels: Labels | None = None) -> npt.NDArray[np.float64]:
+def align(
+    query: FormulaTree, trees: PackedTrees, rows: Rows, labels: TreeLabels | None = None
+) -> npt.NDArray[np.float64]:
     """Align a query with many trees."""
-    labels = labels or Labels(trees.names)
+    labels = labels or TreeLabels(trees.names)
     read = Query.of_tree(query, trees.kind)
     found = np.zeros((len(rows), 3), dtype=np.float64)
     sizes = np.cumsum((trees.offsets[rows + 1] - trees.offsets[rows]) * len(query.nodes))
@@ -643,10 +645,10 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         best, _ = best_first(some, scores[some], self.candidates, lambda found: snapshot.formula_ids(firsts[found]))
         return np.sort(best)
 
-    def _labels(self, trees: TreesSnapshot, kind: Packed) -> Labels:
+    def _labels(self, trees: TreesSnapshot, kind: Packed) -> TreeLabels:
         """Read what the alignment asks of labels, once for all queries."""
         name = f"Tangent-S: {kind} labels"
         if name not in trees.caches:
-            trees.caches[name] = Labels(getattr(trees.expressions.payload, kind).names)
-        labels: Labels = trees.caches[name]
+            trees.caches[name] = TreeLabels(getattr(trees.expressions.payload, kind).names)
+        labels: TreeLabels = trees.caches[name]
         return labels

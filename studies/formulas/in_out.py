@@ -14,7 +14,13 @@ from typing import get_args
 import pandas as pd
 
 from pyterrier_mathamr.arqmath import TASK2_MEASURES, read_documents
-from pyterrier_mathamr.experiments.measuring import FLOOR, KNOWN_ITEM_MEASURES, SHORT_NAMES, Pipeline, measure_by_topic
+from pyterrier_mathamr.experiments.measuring import (
+    FLOOR,
+    KNOWN_ITEM_MEASURES,
+    SHORT_NAMES,
+    TimedPipeline,
+    measure_by_topic,
+)
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, write_atomically
 from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifacts, distinct
@@ -84,7 +90,7 @@ def _references(setting: Setting, queries: pd.DataFrame) -> pd.DataFrame:
     """Measure Tangent, and a random order of the judged formulas."""
     shared = setting.shared
     parts = pd.concat([formula_references(shared, year).assign(topics=year) for year in setting.years])
-    pipeline = Pipeline(distinct(shared.tangent.retriever(_KNOWN_DEPTH)))
+    pipeline = TimedPipeline(distinct(shared.tangent.retriever(_KNOWN_DEPTH)))
     qrels = queries[["qid", "docno"]].assign(label=1)
     rankings = search_known_formulas({TANGENT: pipeline}, queries)
     known = measure_by_topic(rankings, queries, qrels, KNOWN_ITEM_MEASURES)
@@ -206,7 +212,7 @@ class FormulaRun:
             }
             parts.append(measured_formulas(rankings, found).assign(topics=year))
         ways = {
-            name: Pipeline(distinct(index.retriever(_KNOWN_DEPTH, combine=combine)))
+            name: TimedPipeline(distinct(index.retriever(_KNOWN_DEPTH, combine=combine)))
             for name, combine in combinations.items()
         }
         qrels = known[["qid", "docno"]].assign(label=1)

@@ -27,7 +27,7 @@ from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
     RANDOM_FORMULAS,
     Comparison,
-    Pipeline,
+    TimedPipeline,
     compare,
     random_known_items,
 )
@@ -189,7 +189,7 @@ def draw_known_formulas(shared: Artifacts, count: int = KNOWN_FORMULAS) -> pd.Da
     return known_formulas(known, shared.tangent.snapshot().holds, count)
 
 
-def search_known_formulas(pipelines: Mapping[str, Pipeline], queries: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def search_known_formulas(pipelines: Mapping[str, TimedPipeline], queries: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Search with each system, and keep the first ten formulas of each query."""
     topics = queries.drop(columns=["docno", "how"])
     parts = [topics.iloc[start : start + _AT_ONCE] for start in range(0, len(topics), _AT_ONCE)]
@@ -215,7 +215,7 @@ def compare_known_formulas(
 
 
 def with_known_formulas(
-    report: Report, shared: Artifacts, pipelines: Mapping[str, Pipeline], count: int = KNOWN_FORMULAS
+    report: Report, shared: Artifacts, pipelines: Mapping[str, TimedPipeline], count: int = KNOWN_FORMULAS
 ) -> Report:
     """Add a table of known items to a report."""
     with shared.stages.timed("known formulas"):

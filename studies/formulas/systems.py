@@ -17,7 +17,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr.experiments.measuring import Pipeline, joined
+from pyterrier_mathamr.experiments.measuring import TimedPipeline, joined
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import ExperimentError
 from pyterrier_mathamr.experiments.systems import ALL, System, Weights
@@ -53,15 +53,15 @@ NOTES = (
 _WEIGHTS = ("constant", *(f"{tree} {of}" for tree in ("slt", "opt") for of in ("MSS", "precision", "exact recall")))
 
 
-def edit_distance(parts: FormulaParts, combine: Combine = "weighted", costs: CostNames = "swapped") -> Pipeline:
+def edit_distance(parts: FormulaParts, combine: Combine = "weighted", costs: CostNames = "swapped") -> TimedPipeline:
     """Rank candidates by pairs of symbols anew by the edit distance of their trees."""
     reranker = formula_trees(parts.shared).edit_distance(combine=combine, costs=costs, store=parts.trees)
-    return Pipeline(distinct(parts.shared.tangent.retriever(CANDIDATES, store=parts.trees) >> reranker))
+    return TimedPipeline(distinct(parts.shared.tangent.retriever(CANDIDATES, store=parts.trees) >> reranker))
 
 
-def _wide_tangent(parts: FormulaParts) -> Pipeline:
+def _wide_tangent(parts: FormulaParts) -> TimedPipeline:
     """Rank by pairs of symbols."""
-    return Pipeline(distinct(wide_tangent(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
+    return TimedPipeline(distinct(wide_tangent(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
 
 
 def _system(parts: FormulaParts, complete: bool) -> TangentS:
@@ -70,12 +70,12 @@ def _system(parts: FormulaParts, complete: bool) -> TangentS:
     return TangentS(wide_tangent(parts.shared), trees, num_results=FORMULA_DEPTH, complete=complete, store=store)
 
 
-def _wide_tangent_s(parts: FormulaParts, complete: bool) -> Pipeline:
+def _wide_tangent_s(parts: FormulaParts, complete: bool) -> TimedPipeline:
     """Align the trees of candidates, and weigh their scores as the authors do or as was fitted."""
     system = _system(parts, complete)
     if parts.weights:
         system.weights = tuple(parts.weights[name] for name in _WEIGHTS)
-    return Pipeline(distinct(system))
+    return TimedPipeline(distinct(system))
 
 
 def _fitted(years: Sequence[FormulaParts], complete: bool) -> Weights:
@@ -88,10 +88,10 @@ def _fitted(years: Sequence[FormulaParts], complete: bool) -> Weights:
     return dict(zip(_WEIGHTS, np.mean(found, axis=0).tolist(), strict=True))
 
 
-def in_out(parts: FormulaParts, combine: Together = "max", scale: Scale = "sum") -> Pipeline:
+def in_out(parts: FormulaParts, combine: Together = "max", scale: Scale = "sum") -> TimedPipeline:
     """Rank by the nodes of the formula's graphs."""
     system = in_out_index(parts.shared).retriever(FORMULA_DEPTH, combine=combine, scale=scale, store=parts.trees)
-    return Pipeline(distinct(system))
+    return TimedPipeline(distinct(system))
 
 
 def _in_out_rows() -> dict[str, FormulaSystem]:
@@ -155,11 +155,11 @@ def fit_ltr(years: Sequence[FormulaParts]) -> Weights:
     return dict(zip(names, ranker.weights or (), strict=True))
 
 
-def ltr(parts: FormulaParts) -> Pipeline:
+def ltr(parts: FormulaParts) -> TimedPipeline:
     """Rank what Tangent-S finds by the learned sum of features."""
     names = _features(parts).names
     ranker = PairwiseRanker(names=names, weights=[parts.weights[name] for name in names])
-    return Pipeline(distinct(_candidates(parts) >> pt.ltr.apply_learned_model(ranker, form="ltr")))
+    return TimedPipeline(distinct(_candidates(parts) >> pt.ltr.apply_learned_model(ranker, form="ltr")))
 
 
 def _features(parts: FormulaParts) -> FormulaFeatures:
@@ -182,25 +182,25 @@ def examples(
     return found.reset_index(drop=True), joined({parts.year: parts.qrels for parts in years})
 
 
-def _tangent_s(parts: FormulaParts) -> Pipeline:
+def _tangent_s(parts: FormulaParts) -> TimedPipeline:
     """Rank by how well trees align."""
-    return Pipeline(distinct(aligned(parts)))
+    return TimedPipeline(distinct(aligned(parts)))
 
 
-def _approach0(parts: FormulaParts) -> Pipeline:
+def _approach0(parts: FormulaParts) -> TimedPipeline:
     """Rank by common sub-structures of operator trees."""
-    return Pipeline(distinct(approach0(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
+    return TimedPipeline(distinct(approach0(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
 
 
-def _cft2(parts: FormulaParts) -> Pipeline:
+def _cft2(parts: FormulaParts) -> TimedPipeline:
     """Rank by vectors that fastText learns from pairs of symbols."""
-    return Pipeline(distinct(cft(parts.shared).retriever(FORMULA_DEPTH, mode="cft2", store=parts.trees)))
+    return TimedPipeline(distinct(cft(parts.shared).retriever(FORMULA_DEPTH, mode="cft2", store=parts.trees)))
 
 
-def _cft2ted(parts: FormulaParts) -> Pipeline:
+def _cft2ted(parts: FormulaParts) -> TimedPipeline:
     """Re-rank candidates by vectors by the edit distance of their trees."""
     reranker = formula_trees(parts.shared).edit_distance(combine="rrf", store=parts.trees)
-    return Pipeline(distinct(cft(parts.shared).retriever(CANDIDATES, mode="cft2", store=parts.trees) >> reranker))
+    return TimedPipeline(distinct(cft(parts.shared).retriever(CANDIDATES, mode="cft2", store=parts.trees) >> reranker))
 
 
 ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(

@@ -43,7 +43,7 @@ from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure
 from pyterrier_mathamr.experiments.negatives import mine_negatives
 from pyterrier_mathamr.experiments.report import environment
 from pyterrier_mathamr.experiments.stages import Stages, peak_memory, to_stderr, write_atomically
-from pyterrier_mathamr.experiments.systems import FUSION, SINGLE, WAYS, Depth, Search
+from pyterrier_mathamr.experiments.systems import FUSION, SINGLE, WAYS, Depth, SystemSearch
 from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, KNOWN_ITEM, Artifacts, ModelArtifacts, distinct
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import JoinedGraphs, MathAMR, MathAMRConfig, fit_score_weights, train_on_pairs
@@ -279,7 +279,7 @@ def _cost(model: MathAMR, checkpoint: Path) -> dict[str, object]:
 def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex) -> None:
     """Search with each way, and write the values by topic and the times of single queries."""
     ways = {name: WAYS[name] for name in job.measured_ways}
-    search = Search(model, index, shared.bm25, ways, job.depth, job.device)
+    search = SystemSearch(model, index, shared.bm25, ways, job.depth, job.device)
     if FUSION in ways:
         search.fit(shared.questions("validation"))
     parts = []
@@ -295,7 +295,7 @@ def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex
     write_atomically(job.measured, table[["topics", "system", "qid", "measure", "value"]].to_csv(index=False))
 
 
-def _speed(job: Job, shared: Artifacts, search: Search) -> pd.DataFrame:
+def _speed(job: Job, shared: Artifacts, search: SystemSearch) -> pd.DataFrame:
     """Time single queries from their text to their ranking; a text encoder computes every vector, without a cache."""
     text = shared.text_encoder(job.config, cached=False)
     plain = dataclasses.replace(search, model=MathAMR.from_pretrained(job.folder / "model", text=text))

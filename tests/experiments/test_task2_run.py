@@ -9,7 +9,7 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
 from pyterrier_mathamr.experiments import ExperimentError, Report, System, run_arqmath
-from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS, Pipeline
+from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS, TimedPipeline
 from pyterrier_mathamr.experiments.task2 import FormulaParts
 from pyterrier_mathamr.experiments.workdir import TANGENT as BASELINE
 from pyterrier_mathamr.experiments.workdir import distinct, formula_topics, visual_judgments
@@ -74,9 +74,9 @@ def test_systems_are_chosen_by_name_beside_the_baseline(report: Report, workdir:
 
 
 def test_a_system_of_ones_own_is_measured_beside_the_baseline(report: Report, workdir: Path) -> None:
-    def backwards(parts: FormulaParts) -> Pipeline:
+    def backwards(parts: FormulaParts) -> TimedPipeline:
         turned = pt.apply.doc_score(lambda row: -row["score"])
-        return Pipeline(distinct(parts.shared.tangent.retriever(50, store=parts.trees)) >> turned)
+        return TimedPipeline(distinct(parts.shared.tangent.retriever(50, store=parts.trees)) >> turned)
 
     own = System("Tangent, backwards", backwards)
     options = {"model": "mathamr-plus-mini", "verbose": False}

@@ -6,7 +6,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr.experiments.measuring import Pipeline, time_queries
+from pyterrier_mathamr.experiments.measuring import TimedPipeline, time_queries
 
 TOPICS = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["a", "b", "c"]})
 
@@ -25,7 +25,9 @@ class Counting(pt.Transformer):
 
 def test_a_query_takes_its_encoding_and_its_search() -> None:
     encode, search = Counting("query_embs", 20), Counting("score")
-    table = time_queries({"plain": Pipeline(search), "dense": Pipeline(search, encode)}, TOPICS).set_index("name")
+    table = time_queries({"plain": TimedPipeline(search), "dense": TimedPipeline(search, encode)}, TOPICS).set_index(
+        "name"
+    )
     assert table["queries"].tolist() == [3, 3]
     assert table.loc["plain", "encoding ms"] == 0
     assert table.loc["dense", "encoding ms"] >= 20
@@ -36,7 +38,7 @@ def test_a_query_takes_its_encoding_and_its_search() -> None:
 
 def test_systems_that_share_an_encoder_encode_each_query_once() -> None:
     encode, searches = Counting("query_embs"), [Counting("score"), Counting("score")]
-    ways = {str(number): Pipeline(search, encode) for number, search in enumerate(searches)}
+    ways = {str(number): TimedPipeline(search, encode) for number, search in enumerate(searches)}
     table = time_queries(ways, TOPICS, most=2)
     assert encode.calls == 3  # the first query once more, so that files are open
     assert [search.calls for search in searches] == [3, 3]
@@ -44,4 +46,4 @@ def test_systems_that_share_an_encoder_encode_each_query_once() -> None:
 
 
 def test_no_topics_give_no_rows() -> None:
-    assert time_queries({"plain": Pipeline(Counting("score"))}, TOPICS.head(0)).empty
+    assert time_queries({"plain": TimedPipeline(Counting("score"))}, TOPICS.head(0)).empty

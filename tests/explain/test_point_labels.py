@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pyterrier_mathamr.explain.charts import Box, label_points, place_labels
+from pyterrier_mathamr.explain.charts import LabelBox, label_points, place_labels
 
-FRAME = Box(0, 0, 200, 100)
+FRAME = LabelBox(0, 0, 200, 100)
 
 
 def test_labels_of_points_that_lie_close_together_do_not_meet() -> None:
@@ -20,7 +20,7 @@ def test_labels_of_points_that_lie_close_together_do_not_meet() -> None:
 
 def test_a_label_keeps_off_a_line_and_within_the_frame() -> None:
     point = np.array([[195.0, 50.0]])  # there is no room to its right
-    line = Box(0, 52, 200, 100)
+    line = LabelBox(0, 52, 200, 100)
     (box,) = place_labels(point, ["12"], 8, FRAME, [line])
     assert (box.meets(line), box.within(FRAME), box.right < 195) == (False, True, True)
     (free,) = place_labels(np.array([[100.0, 50.0]]), ["12"], 8, FRAME)

@@ -7,7 +7,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.drawing import ROW, Canvas, Node, Palette, flow, palette, shortened, spread, text_width
+from pyterrier_mathamr._common.drawing import (
+    ROW,
+    Canvas,
+    DrawnNode,
+    Palette,
+    flow,
+    palette,
+    shortened,
+    spread,
+    text_width,
+)
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import Picture, draw_graph, save
@@ -128,28 +138,36 @@ def test_no_two_nodes_of_a_real_post_overlap_and_all_lie_in_the_picture() -> Non
 
 
 def test_a_chain_of_ten_thousand_symbols_is_drawn() -> None:
-    chain = [Node("x", i - 1, "n" if i else "") for i in range(10_000)]
+    chain = [DrawnNode("x", i - 1, "n" if i else "") for i in range(10_000)]
     placed = flow(chain, 400)
     assert placed.width <= 400
     assert len({*zip(placed.x, placed.y, strict=True)}) == 10_000
-    deep = flow([Node("x", i - 1, "a" if i else "") for i in range(10_000)], 400)
+    deep = flow([DrawnNode("x", i - 1, "a" if i else "") for i in range(10_000)], 400)
     assert deep.height == 10_000 * ROW
     assert spread(chain).height == ROW
 
 
 def test_the_first_child_stands_beside_its_parent_and_the_next_below_all_that_is_under_the_first() -> None:
-    placed = spread([Node("a", -1, ""), Node("b", 0, ""), Node("c", 1, ""), Node("d", 1, ""), Node("e", 0, "")])
+    placed = spread(
+        [
+            DrawnNode("a", -1, ""),
+            DrawnNode("b", 0, ""),
+            DrawnNode("c", 1, ""),
+            DrawnNode("d", 1, ""),
+            DrawnNode("e", 0, ""),
+        ]
+    )
     assert [y / ROW for y in placed.y] == [0.5, 0.5, 0.5, 1.5, 2.5]
     assert placed.x[1] == placed.x[4] > placed.x[0]
     assert placed.x[2] == placed.x[3] > placed.x[1]
 
 
 def test_a_symbol_row_is_broken_where_it_would_be_too_wide() -> None:
-    row = [Node("abc", i - 1, "n" if i else "") for i in range(6)]
+    row = [DrawnNode("abc", i - 1, "n" if i else "") for i in range(6)]
     wide = text_width("abc") + 12
     placed = flow(row, 3 * wide + 20)
     assert [y / ROW for y in placed.y] == [0.5, 0.5, 0.5, 1.5, 1.5, 1.5]
-    hung = flow([Node("x", -1, ""), Node("2", 0, "a"), Node("=", 0, "n")], 400)
+    hung = flow([DrawnNode("x", -1, ""), DrawnNode("2", 0, "a"), DrawnNode("=", 0, "n")], 400)
     assert hung.y == [ROW / 2, 3 * ROW / 2, ROW / 2]
     assert hung.x[2] > hung.x[1] > hung.x[0]
 

@@ -22,7 +22,7 @@ from pyterrier_mathamr.sparse.bm25_search import PostingWeights, Weighting
 from pyterrier_mathamr.sparse.expressions import parts as expressions
 from pyterrier_mathamr.sparse.expressions.parts import _order
 from pyterrier_mathamr.sparse.postings import Postings, PostingsBuilder, combine
-from pyterrier_mathamr.sparse.texts import Texts, Vocabulary, united
+from pyterrier_mathamr.sparse.texts import TermVocabulary, Texts, united
 from pyterrier_mathamr.store import Appended, job, scratch_array
 
 WORDS = ["a", "bee", "élan", "x", "y", "z"]
@@ -92,7 +92,7 @@ def test_vocabularies_are_united_in_order_whatever_is_taken_at_a_time(vocabulari
 @given(st.sets(TEXT), TEXT)
 def test_terms_are_looked_up_as_in_a_dictionary(terms: set[str], other: str) -> None:
     names = sorted(terms)
-    vocabulary = Vocabulary(Texts.of(names))
+    vocabulary = TermVocabulary(Texts.of(names))
     assert dict(vocabulary) == {name: number for number, name in enumerate(names)}
     assert vocabulary.get(other) == (names.index(other) if other in terms else None)
     assert (other in vocabulary) == (other in terms)

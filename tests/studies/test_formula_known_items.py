@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr.experiments.measuring import RANDOM_FORMULAS, Pipeline
+from pyterrier_mathamr.experiments.measuring import RANDOM_FORMULAS, TimedPipeline
 from pyterrier_mathamr.experiments.workdir import Artifacts, distinct
 from pyterrier_mathamr.formula import trees_from_latex
 from studies.formulas.known_items import (
@@ -69,7 +69,7 @@ def test_systems_are_measured_by_the_rank_of_the_source(tmp_path: Path) -> None:
     assert set(queries["how"]) == {"renamed", "cut"}
     pd.testing.assert_frame_equal(queries, draw_known_formulas(shared, 20))
     retriever = shared.tangent.retriever(100)
-    found = search_known_formulas({"Tangent": Pipeline(distinct(retriever))}, queries)
+    found = search_known_formulas({"Tangent": TimedPipeline(distinct(retriever))}, queries)
     compared = compare_known_formulas(found, queries, len(shared.visual_ids))
     assert {how: one.topics for how, one in compared.items()} == {
         "all": 20,

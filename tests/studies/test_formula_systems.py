@@ -8,7 +8,7 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MissingExtraError
 from pyterrier_mathamr.experiments import ExperimentError, Report
-from pyterrier_mathamr.experiments.measuring import FLOOR, Pipeline
+from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline
 from pyterrier_mathamr.experiments.systems import System
 from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts
 from pyterrier_mathamr.experiments.workdir import TANGENT
@@ -146,7 +146,7 @@ def test_variants_are_rows_whose_weights_are_those_of_the_other_year(two_years: 
 def test_a_missing_extra_is_a_row_that_says_so_and_the_rest_is_measured(
     two_years: Path, workdir: Path, report: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make(parts: FormulaParts) -> Pipeline:
+    def make(parts: FormulaParts) -> TimedPipeline:
         raise MissingExtraError("gensim", "cft")
 
     monkeypatch.setattr(systems, "ALL_SYSTEMS", {**ALL_SYSTEMS, TANGENT_S: System(TANGENT_S, make)})

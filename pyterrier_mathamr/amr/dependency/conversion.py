@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyterrier_mathamr.amr.parsing import Part
+from pyterrier_mathamr.amr.parsing import ParsedPart
 
 from .lexicon import COMMANDS, CONCLUSIONS, SENSES, lemma
 from .syntax import Syntax, is_placeholder
@@ -36,7 +36,7 @@ class Conversion:
         self.lower = [word.lower().replace("’", "'") for word in self.words]
         self.present = frozenset(self.lower)
         self.lemmas = lemmas
-        self.part = Part()
+        self.part = ParsedPart()
         self.inner = [-1] * len(self.words)
         self.outer = [-1] * len(self.words)
         self.predicate = [-1] * len(self.words)  # what the subject attaches to where that is not the inner node

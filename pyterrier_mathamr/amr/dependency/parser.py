@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyterrier_mathamr._common.parameters import ByParameters
-from pyterrier_mathamr.amr.parsing import Part, PartParser
+from pyterrier_mathamr.amr.parsing import ParsedPart, PartParser
 
 from .concepts import make_nodes, make_wrappers
 from .conversion import Conversion, repair
@@ -38,7 +38,7 @@ class DependencyAmrParser(ByParameters, PartParser):
     def __init__(self, net: SyntaxNet | None = None) -> None:
         self._net = net
 
-    def parse_units(self, units: Sequence[Sequence[str]], unit: str = "sentence") -> list[Part]:
+    def parse_units(self, units: Sequence[Sequence[str]], unit: str = "sentence") -> list[ParsedPart]:
         """Parse texts to parts, sentence by sentence; sentences beyond `MAX_TOKENS` are cut."""
         net = self._net or bundled_net()
         pieces: list[list[str]] = []
@@ -47,20 +47,20 @@ class DependencyAmrParser(ByParameters, PartParser):
             for start in range(0, len(tokens), MAX_TOKENS):
                 pieces.append(tokens[start : start + MAX_TOKENS])
                 owners.append(i)
-        parts = [Part() for _ in units]
+        parts = [ParsedPart() for _ in units]
         for owner, syntax in zip(owners, net.analyse(pieces), strict=True):
             parts[owner].extend(part_of_sentence(syntax, net.lemmas))
         return parts
 
 
-def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
+def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> ParsedPart:
     """Convert one analysed sentence."""
     conversion = Conversion(syntax, lemmas)
     repair(conversion)
     make_nodes(conversion)
     root = _root(conversion)
     if root < 0:
-        return Part()
+        return ParsedPart()
     make_wrappers(conversion)
     root = _ask(conversion, root)
     for token, node in enumerate(conversion.inner):

@@ -23,7 +23,7 @@ from pyterrier_mathamr.engine.reader import EngineSnapshot
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
     Matcher,
-    Piece,
+    SnippetPiece,
     best_piece,
     best_snippet,
     color_of,
@@ -87,7 +87,11 @@ def read_post(engine: EngineSnapshot, docno: str) -> tuple[MathPost, bool]:
 
 
 def shown_piece(
-    post: MathPost, piece: Piece, matcher: Matcher, titled: bool, formula_color: Callable[[int], str] | None = None
+    post: MathPost,
+    piece: SnippetPiece,
+    matcher: Matcher,
+    titled: bool,
+    formula_color: Callable[[int], str] | None = None,
 ) -> dict[str, Any]:
     """A piece of a post, and where it is in the post."""
     text = MathPost(piece.text, post.formulas)

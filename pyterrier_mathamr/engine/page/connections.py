@@ -28,7 +28,7 @@ _FEWEST = 8
 _WAITING = 1_024  # connections that the kernel keeps until they are accepted
 
 
-class Connection(H11Protocol):
+class TimedConnection(H11Protocol):
     """A connection of uvicorn with deadlines."""
 
     _deadline: asyncio.TimerHandle | None = None
@@ -40,7 +40,7 @@ class Connection(H11Protocol):
         self._since = self.loop.time()
         self._close_after(SECONDS_TO_ASK)
         if len(self.connections) > most_connections():
-            idle = [each for each in self.connections if isinstance(each, Connection) and not each._busy()]
+            idle = [each for each in self.connections if isinstance(each, TimedConnection) and not each._busy()]
             min(idle, key=lambda each: each._since, default=self)._abort()
 
     def data_received(self, data: bytes) -> None:
@@ -103,4 +103,4 @@ class PageServer(uvicorn.Server):
 def limits() -> dict[str, Any]:
     """The options of uvicorn that belong to this."""
     at_once = max(1, most_connections() // 4)
-    return {"http": Connection, "ws": "none", "timeout_keep_alive": math.ceil(SECONDS_TO_ASK), "backlog": at_once}
+    return {"http": TimedConnection, "ws": "none", "timeout_keep_alive": math.ceil(SECONDS_TO_ASK), "backlog": at_once}

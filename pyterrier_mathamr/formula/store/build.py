@@ -252,7 +252,7 @@ class RestOfTable(NamedTuple):
     rows_done: int
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Neighbouring rows of a table; none after the last ones."""
 
     place: int
@@ -260,7 +260,7 @@ class Batch(NamedTuple):
     rows: list[FormulaRow]
 
 
-class Numbered(NamedTuple):
+class NumberedTrees(NamedTuple):
     """What becomes of a batch.
 
     Attributes:
@@ -280,7 +280,7 @@ class Numbered(NamedTuple):
 
 def batches(
     tables: Sequence[RestOfTable], size: int, verbose: bool, beside: Callable[[], str] | None = None
-) -> Iterator[Batch]:
+) -> Iterator[RowBatch]:
     """Read what is left of tables."""
     for place, table, column, rows_done in tables:
         total = count_rows(table) if verbose else None
@@ -288,8 +288,8 @@ def batches(
         shown = progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total, beside=beside)
         rows = islice(shown, rows_done, None)
         while batch := list(islice(rows, size)):
-            yield Batch(place, column, batch)
-        yield Batch(place, column, [])
+            yield RowBatch(place, column, batch)
+        yield RowBatch(place, column, [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +302,7 @@ class Numbering:
 
     trees: Mapping[str, NewTrees]
 
-    def __call__(self, batch: Batch) -> Numbered:
+    def __call__(self, batch: RowBatch) -> NumberedTrees:
         """Number the trees of some rows; an empty cell (0.4% of the official ones) has no tree."""
         trees, failed = self.trees[batch.column], 0
         formulas: list[Formula] = []
@@ -314,7 +314,7 @@ class Numbering:
                 except FormulaError:
                     failed += 1
             formulas.append((sqlite_id(row.id), number, sqlite_id(row.visual_id) if row.visual_id else None))
-        return Numbered(batch.place, batch.column, formulas, trees.take(), failed)
+        return NumberedTrees(batch.place, batch.column, formulas, trees.take(), failed)
 
 
 _STEP = 20_000  # rows of one transaction: what an interrupted build loses
@@ -382,7 +382,7 @@ def _interleave(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[
     return ordered
 
 
-def _add_steps(connection: sqlite3.Connection, staging: Staging, numbered: Iterable[Numbered]) -> None:
+def _add_steps(connection: sqlite3.Connection, staging: Staging, numbered: Iterable[NumberedTrees]) -> None:
     """Add the remaining rows of all tables, a step at a time."""
     for step in _steps(numbered):
         with connection:  # one transaction: the step's rows and the progress
@@ -390,7 +390,7 @@ def _add_steps(connection: sqlite3.Connection, staging: Staging, numbered: Itera
             connection.execute("UPDATE progress SET rows = rows + ?, done = ? WHERE place = ?", progressed)
 
 
-def _steps(numbered: Iterable[Numbered]) -> Iterator[list[Numbered]]:
+def _steps(numbered: Iterable[NumberedTrees]) -> Iterator[list[NumberedTrees]]:
     """Group batches into steps; the empty batch that ends a table ends a step."""
     step = []
     for batch in numbered:
@@ -400,7 +400,7 @@ def _steps(numbered: Iterable[Numbered]) -> Iterator[list[Numbered]]:
             step = []
 
 
-def _add_step(connection: sqlite3.Connection, staging: Staging, step: Sequence[Numbered]) -> int:
+def _add_step(connection: sqlite3.Connection, staging: Staging, step: Sequence[NumberedTrees]) -> int:
     """Add some rows: their new trees, durably, then the formulas that have them. Return how many."""
     staging.add({number: body for batch in step for number, body in batch.trees.items()})
     formulas = [formula for batch in step for formula in batch.formulas]

@@ -19,7 +19,7 @@ from pyterrier_mathamr.index.indexes import (
     example_folder,
     merged_model,
 )
-from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, Post
+from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost
 from pyterrier_mathamr.store import Mode
 
 from .collection import Collection, CollectionOptions, Connection, point_id
@@ -46,7 +46,7 @@ class QdrantIndexer(ArtifactIndexer):
         self.options = options or CollectionOptions()
         self._journal: Journal | None = None
 
-    def write(self, posts: Iterator[Post], model: str | None) -> None:
+    def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
         """Upload the entries of documents."""
         entries = chain.from_iterable(post.entries for post in posts)
         journal, self._journal = self._journal or (self._new_journal() if self.resume else None), None

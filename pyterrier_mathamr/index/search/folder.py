@@ -47,7 +47,7 @@ CODES_PAY = 64
 """Documents for each result above which the scan of codes is faster."""
 
 
-class Snapshot(StoredSnapshot, VectorParts):
+class FolderSnapshot(StoredSnapshot, VectorParts):
     """All parts of an index; documents are numbered from 0 through all of them, deleted ones included.
 
     Args:
@@ -88,7 +88,7 @@ class Snapshot(StoredSnapshot, VectorParts):
 
 
 def exact_candidates(
-    snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, device: str | None = None
+    snapshot: FolderSnapshot, queries: QueryBatch, k: int, field: Field, device: str | None = None
 ) -> list[Numbers]:
     """Select the documents among which the best ``k`` of each query are, by a scan of all documents."""
     asked = queries.last_rows() if field == "doc" else queries
@@ -113,7 +113,7 @@ def exact_candidates(
     return selected
 
 
-def _codes_pay(snapshot: Snapshot, k: int) -> bool:
+def _codes_pay(snapshot: FolderSnapshot, k: int) -> bool:
     """Decide whether the scan of codes is faster: it saves on each document, but leaves more to rescore."""
     width = snapshot.meta.dimensions
     return len(snapshot) >= CODES_PAY * k and (compiled(width) is not None or usable(width))
@@ -125,7 +125,7 @@ def _add(best: list[_Best], shard: Shard, scores: Scores, errors: Weights) -> No
         of_query.add(shard, found, error)
 
 
-def _narrow(snapshot: Snapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
+def _narrow(snapshot: FolderSnapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
     """Rescore candidates in float32, the most promising first, and drop those that cannot be among the best ``k``."""
     numbers, most = best.left()
     if len(numbers) <= k:
@@ -144,7 +144,7 @@ def _one_by_one(work: Callable[[Numbers], Scores], items: Iterable[Numbers]) -> 
     return [work(item) for item in items]
 
 
-def _rescored(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, each: Each) -> Scores:
+def _rescored(snapshot: FolderSnapshot, query: QueryBatch, numbers: Numbers, each: Each) -> Scores:
     """Score documents in float32, read and multiplied a few at a time."""
 
     def score(some: Numbers) -> Scores:
@@ -205,13 +205,13 @@ _NEIGHBOURS = 32
 _EF_CONSTRUCTION = 128
 
 
-def document_candidates(snapshot: Snapshot, queries: QueryBatch, k: int, ef: int) -> list[Numbers]:
+def document_candidates(snapshot: FolderSnapshot, queries: QueryBatch, k: int, ef: int) -> list[Numbers]:
     """Find documents whose VIRTUAL_DOCUMENT is near the query's, its last row."""
     found = _nearest(snapshot, "doc", queries.last_rows(), k, ef)
     return [np.unique(snapshot.live[row[row >= 0]]) for row in found]
 
 
-def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int, ef: int) -> list[Numbers]:
+def token_candidates(snapshot: FolderSnapshot, queries: QueryBatch, hits: int, ef: int) -> list[Numbers]:
     """Find documents of which some row is near some row of the query."""
     found = _nearest(snapshot, "all", queries, hits, ef)
     ends = np.cumsum(snapshot.lengths(snapshot.live))
@@ -220,7 +220,7 @@ def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int, ef: int
     return [np.unique(snapshot.live[of]) for of in documents]
 
 
-def _nearest(snapshot: Snapshot, field: Field, queries: QueryBatch, k: int, ef: int) -> Numbers:
+def _nearest(snapshot: FolderSnapshot, field: Field, queries: QueryBatch, k: int, ef: int) -> Numbers:
     """Find the nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more."""
     if not len(snapshot):
         return np.empty((len(queries.rows), 0), dtype=np.int64)
@@ -235,7 +235,7 @@ def _nearest(snapshot: Snapshot, field: Field, queries: QueryBatch, k: int, ef: 
     return np.asarray(found, dtype=np.int64)
 
 
-def _graph(snapshot: Snapshot, field: Field) -> Any:
+def _graph(snapshot: FolderSnapshot, field: Field) -> Any:
     import faiss
 
     name = f"hnsw-{field}"

@@ -224,9 +224,9 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         """Return where the parts are searched."""
         numbered = {number: path.absolute() for number, path in enumerate(paths)}
         if isinstance(self.executor, RayCluster):
-            from .places import ActorPlace, Nodes
+            from .places import ActorPlace, ClusterNodes
 
-            nodes = Nodes(self.executor)
+            nodes = ClusterNodes(self.executor)
             return [ActorPlace({number: path}, self.threads, nodes) for number, path in numbered.items()]
         places = len(paths) if self.executor is None else min(self.executor.slots, len(paths))
         if places == 1 and self.executor is not None:

@@ -35,7 +35,7 @@ from pyterrier_mathamr.index.arrays import ExactScores, Field, How, Numbers
 from pyterrier_mathamr.index.errors import PartsError
 from pyterrier_mathamr.index.indexes import MathAMRIndex
 from pyterrier_mathamr.index.parts import DType
-from pyterrier_mathamr.index.search.folder import Snapshot
+from pyterrier_mathamr.index.search.folder import FolderSnapshot
 from pyterrier_mathamr.index.search.queries import QueryBatch, rank
 from pyterrier_mathamr.store import META, NotBuiltError
 
@@ -90,14 +90,14 @@ class PartReader:
             return getattr(self, method)(snapshot, *arguments)
         return getattr(snapshot, method)(*arguments)
 
-    def state(self, snapshot: Snapshot) -> PartState:
+    def state(self, snapshot: FolderSnapshot) -> PartState:
         """Describe the part as it is now."""
         meta = snapshot.meta
         size = sum(part.meta.size for part in snapshot.parts)
         counts = int(snapshot.bases[-1]), len(snapshot)
         return PartState(snapshot.identity, *counts, meta.dimensions, meta.model, meta.dtype, snapshot.max_norm, size)
 
-    def best(self, snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, how: How) -> list[Found]:
+    def best(self, snapshot: FolderSnapshot, queries: QueryBatch, k: int, field: Field, how: How) -> list[Found]:
         """Find the best ``k`` documents of each query."""
         found = []
         for i, candidates in enumerate(snapshot.select(queries, k, field, how)):
@@ -105,7 +105,7 @@ class PartReader:
             found.append(Found(hits.numbers, hits.scores, snapshot.texts("docno", hits.numbers)))
         return found
 
-    def in_order(self, snapshot: Snapshot) -> Numbers:
+    def in_order(self, snapshot: FolderSnapshot) -> Numbers:
         """Return the documents that are not deleted, in the order of indexing."""
         of_shards = zip(snapshot.shards, snapshot.bases.tolist(), strict=False)
         return np.concatenate([np.empty(0, dtype=np.int64), *(shard.in_order() + base for shard, base in of_shards)])
@@ -306,7 +306,7 @@ _ASKED = 20.0
 _AGAIN = 0.5
 
 
-class Nodes:
+class ClusterNodes:
     """The nodes of a cluster, and how many parts of one index are searched on each."""
 
     def __init__(self, cluster: RayCluster) -> None:
@@ -355,7 +355,7 @@ class Nodes:
 class ActorPlace:
     """One part in an actor."""
 
-    def __init__(self, paths: Mapping[int, Path], threads: int, nodes: Nodes) -> None:
+    def __init__(self, paths: Mapping[int, Path], threads: int, nodes: ClusterNodes) -> None:
         self.paths, self._threads, self._nodes = dict(paths), threads, nodes
         self._running: tuple[Any, str] | None = None
 

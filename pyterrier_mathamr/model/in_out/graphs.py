@@ -133,7 +133,7 @@ RELATIONS: dict[Packed, int] = {kind: 2 * len(edges) for kind, edges in _EDGES.i
 _UNKNOWN = "[UNK]"
 
 
-class Labels:
+class NodeLabels:
     """The node labels that have a vector of their own; others share one for each type, such as ``V![UNK]``."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -141,7 +141,7 @@ class Labels:
         self._number = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
-    def of_trees(cls, trees: PackedTrees, least: int = 2) -> Labels:
+    def of_trees(cls, trees: PackedTrees, least: int = 2) -> NodeLabels:
         """Take the labels that ``trees`` have at least ``least`` times, and the types of all."""
         counts = np.bincount(trees.labels, minlength=len(trees.names))
         frequent = {trees.names[number] for number in np.flatnonzero(counts >= least).tolist()}
@@ -164,12 +164,12 @@ def _type(label: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Graphs:
+class FormulaGraphs:
     """``x`` graphs of one kind with ``n`` nodes in all, each a run of nodes, depth first.
 
     Attributes:
         offsets: int64 ``[x + 1]``.
-        labels: int64 ``[n]``, as numbered by :class:`Labels`.
+        labels: int64 ``[n]``, as numbered by :class:`NodeLabels`.
         parents: int64 ``[n]``, counted from the graph's first node; -1 for a root.
         relations: int64 ``[n]``, of the edge from the parent; -1 for a root. Its reverse follows ``half`` later.
         half: the number of relations without their reverses.
@@ -186,7 +186,7 @@ class Graphs:
         return len(self.offsets) - 1
 
     @classmethod
-    def of_trees(cls, trees: PackedTrees, labels: Labels) -> Graphs:
+    def of_trees(cls, trees: PackedTrees, labels: NodeLabels) -> FormulaGraphs:
         """Number labels and relations."""
         edges = _EDGES[trees.kind]
         found, places = np.unique(trees.edges, return_inverse=True)
@@ -201,12 +201,12 @@ class Graphs:
             len(edges),
         )
 
-    def take(self, rows: Rows) -> Graphs:
+    def take(self, rows: Rows) -> FormulaGraphs:
         """Return some of the graphs, in the order of ``rows`` (int64 ``[y]``)."""
         sizes = self.offsets[rows + 1] - self.offsets[rows]
         places = ranges(self.offsets[rows], sizes)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Graphs(offsets, self.labels[places], self.parents[places], self.relations[places], self.half)
+        return FormulaGraphs(offsets, self.labels[places], self.parents[places], self.relations[places], self.half)
 
     def numbered(self) -> Rows:
         """Number the distinct graphs: int64 ``[x]``, equal for equal graphs."""
@@ -235,7 +235,7 @@ class Subexpressions:
         sizes: int64 ``[n]``, the number of nodes at and below each node.
     """
 
-    def __init__(self, graphs: Graphs) -> None:
+    def __init__(self, graphs: FormulaGraphs) -> None:
         self._graphs = graphs
         first = np.repeat(graphs.offsets[:-1], np.diff(graphs.offsets))
         above = np.where(graphs.parents < 0, -1, first + graphs.parents)
@@ -244,12 +244,12 @@ class Subexpressions:
         self._internal = np.flatnonzero(self.sizes > 1)
         self._starts = np.searchsorted(self._internal, graphs.offsets)
 
-    def draw(self, rows: Rows, generator: np.random.Generator) -> Graphs:
+    def draw(self, rows: Rows, generator: np.random.Generator) -> FormulaGraphs:
         """Draw a sub-expression of each of some graphs."""
         choices = self._starts[rows + 1] - self._starts[rows]
         return self.without(rows, self._internal[self._starts[rows] + generator.integers(0, choices)])
 
-    def without(self, rows: Rows, removed: Rows) -> Graphs:
+    def without(self, rows: Rows, removed: Rows) -> FormulaGraphs:
         """Remove a node of each graph and keep the largest part."""
         graphs, start, end = self._graphs, self._graphs.offsets[rows], self._graphs.offsets[rows + 1]
         below, heaviest = self.sizes[removed], self._heaviest[removed]
@@ -268,7 +268,7 @@ class Subexpressions:
         moved = np.where(np.repeat(inside, sizes), np.repeat(heaviest - start, sizes), after * np.repeat(below, sizes))
         parents = parents - moved
         parents[offsets[:-1]] = relations[offsets[:-1]] = -1
-        return Graphs(offsets, graphs.labels[kept], parents, relations, graphs.half)
+        return FormulaGraphs(offsets, graphs.labels[kept], parents, relations, graphs.half)
 
 
 def _sizes(above: Rows) -> Rows:
@@ -300,7 +300,7 @@ class GraphEncoder(nn.Module):
         nn.init.normal_(self.labels.weight, std=width**-0.5)
         self.layers = nn.ModuleList(RelationalGraphConv(width, width, relations) for _ in range(options.layers))
 
-    def forward(self, graphs: Graphs) -> Tensor:
+    def forward(self, graphs: FormulaGraphs) -> Tensor:
         """Encode the nodes of graphs: float32 ``[n, d]``, rows of unit length."""
         device = self.labels.weight.device
         h = self.labels(torch.from_numpy(graphs.labels).to(device))  # [n, d]

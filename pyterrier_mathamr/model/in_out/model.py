@@ -41,13 +41,13 @@ from pyterrier_mathamr.model.saving import (
 )
 from pyterrier_mathamr.store import new_folder, signed, write_file
 
-from .graphs import Graphs, InOutOptions, Labels, encoders, kinds_of
+from .graphs import FormulaGraphs, InOutOptions, NodeLabels, encoders, kinds_of
 from .training import FormulaTraining
 
 FORMAT_VERSION = 1
 DESCRIPTION = "in_out.json"
 
-Loaded = tuple[InOutOptions, dict[Packed, Labels], dict[str, Tensor]]
+Loaded = tuple[InOutOptions, dict[Packed, NodeLabels], dict[str, Tensor]]
 
 
 def _find(name: str | Path) -> Path:
@@ -61,7 +61,7 @@ def _find(name: str | Path) -> Path:
 
 
 def _write(
-    path: Path, options: InOutOptions, labels: Mapping[Packed, Labels], weights: Mapping[str, Tensor], dtype: str
+    path: Path, options: InOutOptions, labels: Mapping[Packed, NodeLabels], weights: Mapping[str, Tensor], dtype: str
 ) -> None:
     """Write a model to a new folder, atomically."""
     packed = pack_weights(weights, dtype)
@@ -98,13 +98,13 @@ class _Description(NamedTuple):
     """What ``in_out.json`` says; ``weights`` is a digest."""
 
     options: InOutOptions
-    labels: dict[Packed, Labels]
+    labels: dict[Packed, NodeLabels]
     weights: str
 
 
 def _read(content: dict[str, Any]) -> _Description:
     options = InOutOptions.from_dict(content["options"])
-    labels = {kind: Labels(content["labels"][kind]) for kind in kinds_of(options.condition)}
+    labels = {kind: NodeLabels(content["labels"][kind]) for kind in kinds_of(options.condition)}
     return _Description(options, labels, str(content["weights"]))
 
 
@@ -140,7 +140,7 @@ class InOut(SavedModel):
     """
 
     def __init__(
-        self, options: InOutOptions, labels: Mapping[Packed, Labels], weights: Mapping[str, Tensor] | None = None
+        self, options: InOutOptions, labels: Mapping[Packed, NodeLabels], weights: Mapping[str, Tensor] | None = None
     ) -> None:
         self.options, self._labels = options, {kind: labels[kind] for kind in kinds_of(options.condition)}
         self._network = encoders(options, {kind: len(those) for kind, those in self._labels.items()}).eval()
@@ -159,7 +159,8 @@ class InOut(SavedModel):
         options = options or InOutOptions()
         trees = _packed(formulas)
         return cls(
-            options, {kind: Labels.of_trees(trees[kind], options.least_count) for kind in kinds_of(options.condition)}
+            options,
+            {kind: NodeLabels.of_trees(trees[kind], options.least_count) for kind in kinds_of(options.condition)},
         )
 
     @classmethod
@@ -220,7 +221,7 @@ class InOut(SavedModel):
             holds another run. DamagedError: the training state was changed. WriteError: it cannot be written.
         """
         trees = _packed(formulas)
-        graphs = {kind: Graphs.of_trees(trees[kind], those) for kind, those in self._labels.items()}
+        graphs = {kind: FormulaGraphs.of_trees(trees[kind], those) for kind, those in self._labels.items()}
         run = {**dataclasses.asdict(self.options), "starting model": self.identity}
         network = self._network.to(choose_device(device))
         try:
@@ -268,7 +269,7 @@ class InOut(SavedModel):
             allowed = " or ".join(map(repr, self.kinds))
             raise ConfigError("kind", kind, f"{allowed}: the model's condition is {self.options.condition!r}")
         packed = trees if isinstance(trees, PackedTrees) else PackedTrees.of_trees(trees, kind)
-        graphs = Graphs.of_trees(packed, self._labels[kind])
+        graphs = FormulaGraphs.of_trees(packed, self._labels[kind])
         sizes = np.diff(graphs.offsets).tolist()
         encoder = self._network[kind].to(choose_device(device))
         found = [np.empty((0, self.options.width), np.float32)] * len(graphs)

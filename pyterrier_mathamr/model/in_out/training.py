@@ -28,7 +28,7 @@ from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
 from pyterrier_mathamr.store import Rows
 
-from .graphs import PAIRINGS, TREE_OF, GraphName, Graphs, InOutOptions, Pairing, Subexpressions
+from .graphs import PAIRINGS, TREE_OF, FormulaGraphs, GraphName, InOutOptions, Pairing, Subexpressions
 
 
 class Block(NamedTuple):
@@ -83,7 +83,7 @@ MOST_NODES = 256
 class FormulaTraining:
     """How a batch of formulas becomes a loss."""
 
-    def __init__(self, network: nn.ModuleDict, graphs: dict[Packed, Graphs], options: InOutOptions) -> None:
+    def __init__(self, network: nn.ModuleDict, graphs: dict[Packed, FormulaGraphs], options: InOutOptions) -> None:
         self._network, self._graphs, self._options = network, graphs, options
         self._parts = {kind: Subexpressions(those) for kind, those in graphs.items()}
         self._numbers = np.stack([those.numbered() for those in graphs.values()], axis=1)  # [x, kinds]

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.sparse.index import Names, best_first
 from pyterrier_mathamr.sparse.texts import Texts, TextsBuilder, ends_of, text_fields, texts_of
-from pyterrier_mathamr.store import Appended, Array, Content, DamagedError, Field, Part, Rows, ranges
+from pyterrier_mathamr.store import Appended, Array, Content, DamagedError, Field, Rows, StoredPart, ranges
 
 KEY_BYTES = 16
 BLOCK = 1 << 16
@@ -38,7 +38,7 @@ class Payload(Protocol):
     """What an index keeps of ``x`` expressions."""
 
     @classmethod
-    def of_part(cls, part: Part) -> Self:
+    def of_part(cls, part: StoredPart) -> Self:
         """Open what a part has."""
 
     @classmethod
@@ -96,7 +96,7 @@ class Expressions(Generic[P]):
     owned: Rows
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Part], payload: type[P]) -> Self:
+    def of_parts(cls, parts: Sequence[StoredPart], payload: type[P]) -> Self:
         """Open what was not deleted: memory-mapped from one part, else combined."""
         if len(parts) == 1 and not len(parts[0].deleted):
             return cls(payload.of_part(parts[0]), np.arange(len(parts[0]["keys"])), parts[0]["owned"])
@@ -136,7 +136,7 @@ class Expressions(Generic[P]):
         return best_first(ranges(self.owned[found], sizes), np.repeat(values[found], sizes), count, ids)
 
 
-def keys_of(part: Part) -> Array:
+def keys_of(part: StoredPart) -> Array:
     """The digests of a part's expressions: bytes ``[x]``, ascending."""
     found = np.ascontiguousarray(part["keys"]).view(f"S{KEY_BYTES}").reshape(-1)
     if bool(np.any(found[1:] <= found[:-1])):
@@ -212,7 +212,7 @@ class Formulas(Generic[P]):
     sources: Array
 
     @classmethod
-    def of_part(cls, part: Part, payload: type[P], folder: Path | None = None) -> Formulas[P]:
+    def of_part(cls, part: StoredPart, payload: type[P], folder: Path | None = None) -> Formulas[P]:
         """Read the formulas of a part that were not deleted; what is not the part's own may be kept in a folder."""
         whole = cls(
             keys=keys_of(part),
@@ -289,10 +289,10 @@ def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Con
     return Content(ids.texts(), arrays)
 
 
-def merging(payload: type[P]) -> Callable[[Sequence[Part]], Content]:
+def merging(payload: type[P]) -> Callable[[Sequence[StoredPart]], Content]:
     """Return what makes one part of several, without the formulas that were deleted."""
 
-    def merge(parts: Sequence[Part]) -> Content:
+    def merge(parts: Sequence[StoredPart]) -> Content:
         folder = parts[0].path.parent
         return content_of([Formulas.of_part(part, payload, folder) for part in parts], folder)
 

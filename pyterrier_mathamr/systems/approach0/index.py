@@ -30,7 +30,7 @@ from pyterrier_mathamr.sparse.index import Found, SparseIndex, warn_of_queries
 from pyterrier_mathamr.store import Rows
 
 from .path_lists import APPROACH0, PathLists, PathListsBuilder, PathQuery, indexed_paths, path_query
-from .search import Constants, Search, common_paths, score_expressions
+from .search import Constants, PathSearch, common_paths, score_expressions
 from .tree import FormulaPaths, canonical_tree, formula_paths, path_names
 
 _CONSTANTS: Mapping[str, Rule] = {"eta": FRACTION, "b1": FRACTION, "b2": FRACTION}
@@ -145,7 +145,7 @@ class ApproachZeroRetriever(_Scoring, FormulaRetriever):
         """Find the formulas of an index with the best scores for one query."""
         index, constants = snapshot.expressions.payload, self._constants
         penalties = constants.penalties(index.of.leaves)
-        search = Search(query, index, snapshot.sizes, penalties, constants, self.num_results)
+        search = PathSearch(query, index, snapshot.sizes, penalties, constants, self.num_results)
         return snapshot.expressions.best(search.run(), self.num_results, snapshot.formula_ids)
 
 

@@ -57,7 +57,7 @@ from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.sparse.expressions import expression_fields, merging
 from pyterrier_mathamr.sparse.index import UNBOUNDED
 from pyterrier_mathamr.sparse.texts import ends_of, read_texts, text_arrays, text_fields
-from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows, ranges
+from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Rows, StoredPart, ranges
 
 from .tree import FormulaPaths, Leaves, canonical_tree, formula_paths
 
@@ -249,7 +249,7 @@ class PathLists:
     widths: npt.NDArray[np.uint8]
 
     @classmethod
-    def of_part(cls, part: Part) -> Self:
+    def of_part(cls, part: StoredPart) -> Self:
         """Open what a part has."""
         names = {name: read_texts(part, name) for name in _NAMES}
         for name, texts in names.items():

@@ -211,7 +211,7 @@ class Effort:
     scored: int = 0
 
 
-class Search:
+class PathSearch:
     """The search for one query."""
 
     def __init__(

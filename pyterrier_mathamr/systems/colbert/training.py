@@ -33,9 +33,9 @@ from pyterrier_mathamr._common.parameters import FRACTION, between
 from pyterrier_mathamr.model import RunFolder, TrainingError, TrainingLoop, info_nce, maxsim, maxsim_matrix
 from pyterrier_mathamr.model.config import Count, Natural
 from pyterrier_mathamr.model.pairs import (
-    Answers,
     HardNegatives,
     Pair,
+    PairAnswers,
     batches_of,
     columns_of,
     generator_of,
@@ -187,7 +187,7 @@ class ColBERTData:
 
     pairs: tuple[Pair, ...]
     posts: dict[str, MathPost]
-    answers: Answers
+    answers: PairAnswers
     negatives: HardNegatives
 
     @classmethod
@@ -216,7 +216,7 @@ class ColBERTData:
         wanted = read_pairs(ids)
         if len(wanted) < 2:
             raise TrainingError(f"training needs at least two pairs, and {len(wanted)} are given.")
-        answers = Answers(wanted, never)
+        answers = PairAnswers(wanted, never)
         wrong = HardNegatives(negatives or {}, answers)
         names = {name for pair in wanted for name in pair} | set(wrong.documents(wanted))
         for record in documents(posts if posts is not None else ()):

@@ -202,7 +202,7 @@ and those of the authors' program, where insertion and renaming are the other wa
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FormulaComparison:
     """How trees are compared; see :class:`FormulaFeatures`."""
 
     tuples: Matching = "dice"
@@ -400,7 +400,7 @@ class FormulaFeatures(Leaf, Transformer):
         snapshot = self.formula_trees.snapshot()
         rows, back = np.unique(snapshot.expressions_of(formula_ids), return_inverse=True)
         trees = snapshot.expressions.payload
-        comparison = Comparison(self.tuples, self.nodes, self.costs, self.max_nodes)
+        comparison = FormulaComparison(self.tuples, self.nodes, self.costs, self.max_nodes)
         found = comparison.values(pair, trees.slt.take(rows), trees.opt.take(rows))[back]
         if self.cft is None:
             return found

@@ -29,7 +29,7 @@ from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.sparse.expressions import combined_runs, expression_fields, merging
 from pyterrier_mathamr.sparse.index import UNBOUNDED
 from pyterrier_mathamr.sparse.texts import ends_of
-from pyterrier_mathamr.store import Array, Field, Kind, Part, Rows
+from pyterrier_mathamr.store import Array, Field, Kind, Rows, StoredPart
 
 Grid = npt.NDArray[np.int16]
 """Vectors on the grid: int16 ``[r, d]``."""
@@ -166,7 +166,7 @@ class NodeVectors:
         return len(self.slt.offsets) - 1
 
     @classmethod
-    def of_part(cls, part: Part) -> Self:
+    def of_part(cls, part: StoredPart) -> Self:
         """Open what a part has."""
         return cls(*(NodeRows(part[f"{kind}_offsets"], part[f"{kind}_rows"]) for kind in get_args(Packed)))
 

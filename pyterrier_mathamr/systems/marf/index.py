@@ -20,9 +20,9 @@ from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index.arrays import ExactScores, Field, Numbers, Scores
 from pyterrier_mathamr.index.errors import EmbeddingError
 from pyterrier_mathamr.index.indexes import IndexArtifact
-from pyterrier_mathamr.index.indexing import ArtifactIndexer, Post, check_docno, check_rows
+from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_docno, check_rows
 from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, stored_formula_ids
-from pyterrier_mathamr.index.search.folder import QUERY_ROWS, Snapshot
+from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
 from pyterrier_mathamr.index.search.maxsim import float32_error, scan
 from pyterrier_mathamr.index.search.queries import NO_HITS, Hits, QueryBatch, exact_scores, query_batch
 from pyterrier_mathamr.index.transformers import IndexTransformer, MaxSimScorer
@@ -191,7 +191,7 @@ class MaRFIndexer(ArtifactIndexer):
         """Return ``docno`` and ``doc_views``; ``doc_formulas``, what each view is of, is optional."""
         return [["docno", "doc_views"]]
 
-    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert each document to one entry for each view."""
         for record in stream:
             docno, views = check_docno(record.get("docno")), record.get("doc_views")
@@ -201,7 +201,7 @@ class MaRFIndexer(ArtifactIndexer):
             named = list(map(str, formulas)) if isinstance(formulas, (list, tuple)) else [""] * len(views)
             if len(named) != len(views):
                 raise EmbeddingError(docno, f"it has {len(views)} views but {len(named)} doc_formulas")
-            yield Post(
+            yield IndexPost(
                 docno,
                 [
                     Entry((f"{docno}#{k}", json.dumps([formula], ensure_ascii=False)), check_rows(docno, rows))
@@ -210,7 +210,7 @@ class MaRFIndexer(ArtifactIndexer):
             )
 
 
-class MaRFSnapshot(Snapshot):
+class MaRFSnapshot(FolderSnapshot):
     """A MaRF index as it was when it was opened. The number of a document is that of its first view."""
 
     def find(self, docnos: Iterable[str]) -> Numbers:

@@ -31,7 +31,7 @@ from pyterrier_mathamr._common.parameters import Rule, between
 from pyterrier_mathamr.model import RunFolder, TrainingError, TrainingLoop, info_nce, maxsim_matrix, normalise
 from pyterrier_mathamr.model.config import Count, Natural
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
-from pyterrier_mathamr.model.pairs import Answers, Pair
+from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
 
@@ -153,7 +153,7 @@ class MaRFRun:
         if len(self.pairs) < 2:
             raise TrainingError(f"training needs at least 2 pairs whose posts are given, found {len(self.pairs)}.")
         answers = {question: sorted(others) for question, others in known.items()}
-        self.answers = Answers(self.pairs, answers)
+        self.answers = PairAnswers(self.pairs, answers)
         names = dict.fromkeys(name for pair in self.pairs for name in pair)
         self.readings = {name: MaRFPost.of(posts[name], marf.config) for name in names}
         self.digest = hashlib.sha256(repr([self.pairs, sorted(answers.items()), self.readings]).encode()).hexdigest()

@@ -31,8 +31,8 @@ from pyterrier_mathamr.store import Mode as BuildMode
 from pyterrier_mathamr.systems.errors import SystemsError
 from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreePairs
 
-from .vectors import CFT, KEPT, FormulaEncoder, FormulaVectors, FormulaVectorsBuilder, Kept, cosines
-from .word_vectors import REPRESENTATIONS, Corpus, FastTextOptions, Representation, WordVectors, train
+from .vectors import CFT, KEPT, CFTVectors, FormulaEncoder, FormulaVectorsBuilder, Kept, cosines
+from .word_vectors import REPRESENTATIONS, FastTextOptions, Representation, WordCorpus, WordVectors, train
 
 Mode = Literal["cft", "cft2"]
 
@@ -275,7 +275,7 @@ class TangentCFTIndexer(ExpressionIndexer):
 
     def _trained(self, job: Job, pairs: _Pairs) -> FormulaEncoder:
         """Train all representations, but for those that an earlier run of this job has trained."""
-        corpora, words = Corpus.of_formulas(pairs), dict[Representation, WordVectors]()
+        corpora, words = WordCorpus.of_formulas(pairs), dict[Representation, WordVectors]()
         for name in progress(REPRESENTATIONS, "training", "representations", verbose=self.verbose):
             path = job.scratch(f"{name}-{corpora[name].digest(self.training)}")
             if not path.exists():
@@ -318,10 +318,10 @@ class _Trained:
         return self._arrays[name]
 
 
-class CFTSnapshot(ExpressionSnapshot[FormulaVectors]):
+class CFTSnapshot(ExpressionSnapshot[CFTVectors]):
     """A Tangent-CFT index as it was when it was opened."""
 
-    KIND, payload = CFT, FormulaVectors
+    KIND, payload = CFT, CFTVectors
 
     def encoder(self) -> FormulaEncoder:
         """Return the encoder."""

@@ -24,7 +24,7 @@ from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.sparse.expressions import expression_fields, merging
 from pyterrier_mathamr.sparse.index import UNBOUNDED
 from pyterrier_mathamr.sparse.texts import text_fields
-from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows
+from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Rows, StoredPart
 
 from .word_vectors import REPRESENTATIONS, Representation, WordVectors, sentences
 
@@ -91,7 +91,7 @@ class FormulaEncoder:
         return {f"{name}_{of}": array for name in REPRESENTATIONS for of, array in nothing.items()}
 
     @classmethod
-    def of_part(cls, part: Part) -> FormulaEncoder:
+    def of_part(cls, part: StoredPart) -> FormulaEncoder:
         """Open the encoder that a part keeps."""
         return cls({name: WordVectors.of_part(part, name) for name in REPRESENTATIONS})
 
@@ -135,7 +135,7 @@ _ENCODER = tuple(chain.from_iterable(map(_encoder_fields, REPRESENTATIONS)))
 
 
 @dataclass(frozen=True, eq=False)
-class FormulaVectors:
+class CFTVectors:
     """The vectors of ``x`` expressions, and what made them.
 
     Attributes:
@@ -149,7 +149,7 @@ class FormulaVectors:
     encoder: FormulaEncoder | None
 
     @classmethod
-    def of_part(cls, part: Part) -> Self:
+    def of_part(cls, part: StoredPart) -> Self:
         """Open what a part has."""
         if bool((part["squares"] < 0).any()):
             raise DamagedError(part.path, "its squares are negative")
@@ -190,13 +190,13 @@ class FormulaVectorsBuilder:
         self._rows.append(rows)
         self.nbytes += rows.nbytes + _EXPRESSION_BYTES
 
-    def payload(self) -> FormulaVectors:
+    def payload(self) -> CFTVectors:
         """Return the vectors of all."""
         shape = (len(self._rows), len(KEPT), self._encoder.dimensions)
         rows = np.stack(self._rows) if self._rows else np.zeros(shape, dtype=np.int8)
         each = {name: np.ascontiguousarray(rows[:, place]) for place, name in enumerate(KEPT)}
         lengths = np.stack([squares(each[name]) for name in KEPT], axis=1)
-        return FormulaVectors(each, lengths, self._encoder if self._keep else None)
+        return CFTVectors(each, lengths, self._encoder if self._keep else None)
 
 
 CFT = Kind(
@@ -206,7 +206,7 @@ CFT = Kind(
     fields=expression_fields(
         *(Field(name, "int8", "x d") for name in KEPT), Field("squares", "int32", f"x {len(KEPT)}"), *_ENCODER
     ),
-    merge=merging(FormulaVectors),
+    merge=merging(CFTVectors),
     rebuild="TangentCFT('{path}').indexer(mode='overwrite').index(posts)",
     part_bytes=UNBOUNDED,
 )

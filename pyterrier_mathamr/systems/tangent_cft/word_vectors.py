@@ -283,7 +283,7 @@ def ngram_buckets(spelled: str, shortest: int, longest: int, size: int) -> list[
 _NO_SIZE = 1 << 32
 
 
-class Corpus:
+class WordCorpus:
     """The sentences of one representation, four bytes a word, which fastText reads once for each epoch."""
 
     def __init__(self) -> None:
@@ -291,9 +291,9 @@ class Corpus:
         self._sentences: list[npt.NDArray[np.int32]] = []
 
     @classmethod
-    def of_formulas(cls, pairs: Iterable[FormulaPair]) -> dict[Representation, Corpus]:
+    def of_formulas(cls, pairs: Iterable[FormulaPair]) -> dict[Representation, WordCorpus]:
         """Write formulas in each representation."""
-        corpora: dict[Representation, Corpus] = {name: cls() for name in REPRESENTATIONS}
+        corpora: dict[Representation, WordCorpus] = {name: cls() for name in REPRESENTATIONS}
         for pair in pairs:
             for name, sentence in sentences(pair).items():
                 corpora[name].add(sentence)
@@ -336,7 +336,7 @@ class Spelled:
             yield [words[number] for number in sentence.tolist()]
 
 
-def train(corpus: Corpus, options: FastTextOptions) -> WordVectors:
+def train(corpus: WordCorpus, options: FastTextOptions) -> WordVectors:
     """Train the vectors of one representation, by one thread: the same sentences and seed give the same bytes."""
     fasttext = require("gensim.models.fasttext", "cft")
     counts = corpus.counts()

@@ -5,13 +5,13 @@ import pytest
 
 from pyterrier_mathamr.formula import FormulaTree, trees_from_latex
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.model.in_out.graphs import RELATIONS, Graphs, Labels, Subexpressions
+from pyterrier_mathamr.model.in_out.graphs import RELATIONS, FormulaGraphs, NodeLabels, Subexpressions
 
 
-def graphs_of(*trees: FormulaTree | None, kind: Packed, least: int = 1) -> tuple[Graphs, Labels]:
+def graphs_of(*trees: FormulaTree | None, kind: Packed, least: int = 1) -> tuple[FormulaGraphs, NodeLabels]:
     packed = PackedTrees.of_trees(trees, kind)
-    labels = Labels.of_trees(packed, least)
-    return Graphs.of_trees(packed, labels), labels
+    labels = NodeLabels.of_trees(packed, least)
+    return FormulaGraphs.of_trees(packed, labels), labels
 
 
 EXAMPLE = trees_from_latex("x^{2y}+1")
@@ -42,13 +42,13 @@ def test_the_relation_of_an_operand_is_its_place_and_from_15_on_the_same() -> No
 
 def test_rare_and_unseen_labels_keep_their_type() -> None:
     tree = FormulaTree(("V!x", "V!x", "V!y", "+"), ((0, 1, "n"), (1, 2, "n"), (2, 3, "n")), kind="slt")
-    labels = Labels.of_trees(PackedTrees.of_trees([tree], "slt"), least=2)
+    labels = NodeLabels.of_trees(PackedTrees.of_trees([tree], "slt"), least=2)
     assert labels.names == ("V![UNK]", "V!x", "[UNK]")
     found = [labels.names[number] for number in labels.numbers(["V!x", "V!y", "V!new", "+", "N!7"])]
     assert found == ["V!x", "V![UNK]", "V![UNK]", "[UNK]", "[UNK]"]
 
 
-def parts_of(graphs: Graphs, labels: Labels, row: int = 0) -> dict[str, list[str]]:
+def parts_of(graphs: FormulaGraphs, labels: NodeLabels, row: int = 0) -> dict[str, list[str]]:
     """The labels of what remains without each internal node, by its label."""
     parts, found = Subexpressions(graphs), {}
     for node in range(int(graphs.offsets[row]), int(graphs.offsets[row + 1])):

@@ -129,14 +129,16 @@ def test_the_command_trains_a_model_and_leaves_its_history(tmp_path: Path) -> No
 
 def test_equal_graphs_are_never_in_one_batch() -> None:
     from pyterrier_mathamr.formula.packed_trees import PackedTrees
-    from pyterrier_mathamr.model.in_out.graphs import Graphs
+    from pyterrier_mathamr.model.in_out.graphs import FormulaGraphs
     from pyterrier_mathamr.model.in_out.training import FormulaTraining
 
     model = model_of(held_out=0.1)
     same_layout = [FormulaPair(FORMULAS[0].slt, pair.opt) for pair in FORMULAS[:8]]
     pairs = [*FORMULAS, *FORMULAS, *same_layout]
     graphs = {
-        kind: Graphs.of_trees(PackedTrees.of_trees([getattr(pair, kind) for pair in pairs], kind), model._labels[kind])
+        kind: FormulaGraphs.of_trees(
+            PackedTrees.of_trees([getattr(pair, kind) for pair in pairs], kind), model._labels[kind]
+        )
         for kind in model.kinds
     }
     training = FormulaTraining(model._network, graphs, model.options)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pyterrier_mathamr.model import Trainer
-from pyterrier_mathamr.model.checkpoints import Checkpoint, EpochRecord, TrainingState, Unfinished
+from pyterrier_mathamr.model.checkpoints import Checkpoint, EpochProgress, EpochRecord, TrainingState
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.store import DamagedError, FormatError, LockedError, UnfinishedJobError, WriteError
 
@@ -23,7 +23,9 @@ def state(seed: int) -> TrainingState:
     record = EpochRecord(1, 0.1, math.nan, 0.05, 1e-3, 2.5, 0.1, 0.3, 0.4, math.inf)
     tensors = {"encoder.w": torch.rand(4, 3, generator=draw), "count": torch.tensor(seed), "none": torch.zeros(0, 3)}
     optimizer = {"step.encoder.w": torch.tensor(3.0), "exp_avg.encoder.w": torch.rand(4, 3, generator=draw)}
-    return TrainingState(tensors, optimizer, {"encoder.w": torch.rand(4, 3)}, (record,) * seed, Unfinished(3, 24, 1.5))
+    return TrainingState(
+        tensors, optimizer, {"encoder.w": torch.rand(4, 3)}, (record,) * seed, EpochProgress(3, 24, 1.5)
+    )
 
 
 def same(one: TrainingState, other: TrainingState) -> bool:

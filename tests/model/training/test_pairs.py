@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pyterrier_mathamr.model import TrainingError
-from pyterrier_mathamr.model.pairs import Answers, batches_of, read_pairs, split_pairs
+from pyterrier_mathamr.model.pairs import PairAnswers, batches_of, read_pairs, split_pairs
 
 
 def test_tuples_and_frames_are_the_same_pairs_without_repeats() -> None:
@@ -44,7 +44,7 @@ def test_every_pair_is_in_one_batch_and_a_batch_of_one_is_left_out() -> None:
 
 
 def test_answers_known_to_be_right_are_never_negatives() -> None:
-    answers = Answers([("q0", "a0"), ("q0", "a1"), ("q1", "a1"), ("q2", "a2")])
+    answers = PairAnswers([("q0", "a0"), ("q0", "a1"), ("q1", "a1"), ("q2", "a2")])
     batch = [("q0", "a0"), ("q1", "a1"), ("q2", "a2"), ("q0", "a1")]
     assert answers.allowed(batch).tolist() == [
         [True, False, True, False],  # q0 also has a1, twice in the batch
@@ -55,7 +55,7 @@ def test_answers_known_to_be_right_are_never_negatives() -> None:
 
 
 def test_never_negative_are_also_documents_given_as_such_and_the_question_itself() -> None:
-    answers = Answers([("q0", "a0"), ("q1", "q0")], never={"q0": ["a1", "x"]})
+    answers = PairAnswers([("q0", "a0"), ("q1", "q0")], never={"q0": ["a1", "x"]})
     batch = [("q0", "a0"), ("q1", "q0")]  # q0 is the document that answers q1
     assert answers.allowed(batch, ["x", "y"]).tolist() == [[True, False, False, True], [True, True, True, True]]
     assert [answers.known("q0", name) for name in ("a0", "a1", "x", "q0", "y")] == [True, True, True, True, False]

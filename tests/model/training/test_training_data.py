@@ -10,7 +10,7 @@ from pyterrier_mathamr.graph import collate, graph_tensors
 from pyterrier_mathamr.model import MathAMR, Trainer, TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import ContrastiveLoss, batch_loss
-from pyterrier_mathamr.model.pairs import Answers, BatchMaker, HardNegatives, TrainingData, columns_of
+from pyterrier_mathamr.model.pairs import BatchMaker, HardNegatives, PairAnswers, TrainingData, columns_of
 from pyterrier_mathamr.model.trainer import PairTraining
 from pyterrier_mathamr.store import UnfinishedJobError
 
@@ -51,7 +51,7 @@ def fit(config, pairs, graphs, **options) -> tuple[MathAMR, Trainer]:
 
 
 def test_hard_negatives_are_drawn_anew_and_never_those_known_to_be_right() -> None:
-    answers = Answers([("q0", "a0"), ("q0", "a1"), ("q1", "a2")], never={"q0": ["x"]})
+    answers = PairAnswers([("q0", "a0"), ("q0", "a1"), ("q1", "a2")], never={"q0": ["x"]})
     of = HardNegatives({"q0": ["a0", "x", "b", "a1", "c", "q0", "d", "b"], "q1": ["a1"]}, answers)
     pairs = [("q0", "a0"), ("q0", "a1"), ("q1", "a2")]
     assert of.documents(pairs) == ["b", "c", "d", "a1"]
@@ -85,7 +85,7 @@ def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(smal
     config = small.replace(hard_negatives=1, beta=0.5, temperature=0.5)
     names = ["q0", "q1", "a0", "a1", "a5", "a8"]
     tensors = Arrays({name: graph_tensors(graphs[name], vocabulary) for name in names})
-    answers = Answers([("q0", "a0"), ("q1", "a1")], never={"q0": ["a8"]})
+    answers = PairAnswers([("q0", "a0"), ("q1", "a1")], never={"q0": ["a8"]})
     maker = BatchMaker(config, tensors, answers)
     batch = maker.make(([("q0", "a0"), ("q1", "a1")], ["a5", "a8"]))
     assert len(batch.graphs) == 6

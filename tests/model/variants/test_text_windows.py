@@ -13,7 +13,7 @@ from text_encoders import WIDTH, Contextual, Words
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, Segments, segments_of
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
-from pyterrier_mathamr.model.saving import Manifest, read_manifest
+from pyterrier_mathamr.model.saving import ModelManifest, read_manifest
 from pyterrier_mathamr.model.text_rows import PostSegments, window_features
 
 DATA = Path(__file__).parent.parent.parent / "data"
@@ -151,5 +151,5 @@ def test_a_model_reads_windows_and_a_stored_one_what_it_was_trained_with(graphs,
     assert old.config.text.text_context == "passages"
     assert old.identity == "a27ba60d183949401969c015db8eea98df29a3c58ea3784efd6699afa6a42245"
     contexts = [CONFIG.replace(text_context=name) for name in ("windows", "passages", "alone")]
-    assert len({Manifest(config, "v", "w").identity for config in contexts}) == 3
+    assert len({ModelManifest(config, "v", "w").identity for config in contexts}) == 3
     assert MathAMRConfig(features="text", text_passages=False).text.text_context == "alone"

@@ -9,7 +9,7 @@ from approach0_plain import PlainScorer
 
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
 from pyterrier_mathamr.systems.approach0.path_lists import PathLists, PathListsBuilder, indexed_paths, path_query
-from pyterrier_mathamr.systems.approach0.search import Constants, Search, score_expressions
+from pyterrier_mathamr.systems.approach0.search import Constants, PathSearch, score_expressions
 from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
 PRINTED = Constants()
@@ -102,7 +102,7 @@ def test_pruning_gives_the_ranking_of_reading_every_list(shared_data: Path) -> N
         query = path_query(formula_paths(canonical_tree(pair.opt)), index)
         for count in (10, 500):
             searches = [
-                Search(query, index, sizes, penalties, constants, count, prune=prune) for prune in (True, False)
+                PathSearch(query, index, sizes, penalties, constants, count, prune=prune) for prune in (True, False)
             ]
             fast, whole = (search.run() for search in searches)
             every = score_expressions(query, index.of, np.arange(len(pairs)), constants)

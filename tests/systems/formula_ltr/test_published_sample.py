@@ -15,7 +15,7 @@ from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_mathml, read_formula_table, slt_from_mathml
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
 from pyterrier_mathamr.systems import PairwiseRanker
-from pyterrier_mathamr.systems.formula_ltr.features import NAMES, Comparison
+from pyterrier_mathamr.systems.formula_ltr.features import NAMES, FormulaComparison
 
 # The column of each of our features among the published 22, found by their values; the other four are cosines.
 COLUMNS = {
@@ -80,7 +80,7 @@ def compared(shared: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         query = of_topics[queries[f"B.{row['qid']}"]]
         candidate = of_posts[ids[row["formula"]]]
         packed = [PackedTrees.of_trees([tree], kind) for tree, kind in zip(candidate, ("slt", "opt"), strict=True)]
-        values = Comparison(tuples="as-run", nodes="as-run", costs="as-run").values(query, *packed)[0]
+        values = FormulaComparison(tuples="as-run", nodes="as-run", costs="as-run").values(query, *packed)[0]
         named = dict(zip(NAMES, np.nan_to_num(values).tolist(), strict=True))
         ours.append([named[name] for name in COLUMNS])
         theirs.append([row["features"][column] for column in COLUMNS.values()])

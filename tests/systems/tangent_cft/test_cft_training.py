@@ -17,7 +17,7 @@ from pyterrier_mathamr.store import UnfinishedJobError
 from pyterrier_mathamr.systems import FastTextOptions, SystemsError, TangentCFT
 from pyterrier_mathamr.systems.tangent_cft import index as indexer
 from pyterrier_mathamr.systems.tangent_cft import word_vectors as training
-from pyterrier_mathamr.systems.tangent_cft.word_vectors import Corpus, train
+from pyterrier_mathamr.systems.tangent_cft.word_vectors import WordCorpus, train
 
 LATEX = ["x^2+1", "y^2+1", "a+b", r"\frac{x}{y}", "x^2", r"\sin x", r"\int_0^1 f(x)\,dx", "x^2+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
@@ -42,7 +42,7 @@ def test_words_are_read_as_gensim_reads_them(fasttext: Any, monkeypatch: pytest.
         return models[0]
 
     monkeypatch.setattr(training, "require", lambda *_: SimpleNamespace(FastText=recorded))
-    corpus = Corpus.of_formulas(map(trees_from_latex, LATEX))["slt"]
+    corpus = WordCorpus.of_formulas(map(trees_from_latex, LATEX))["slt"]
     vectors = train(corpus, TINY)
     theirs = models[0].wv
     assert list(vectors.words) == theirs.index_to_key
@@ -87,7 +87,7 @@ def test_training_that_was_interrupted_goes_on_after_the_last_representation(
 ) -> None:
     trained: list[int] = []
 
-    def twice(corpus: Corpus, options: FastTextOptions) -> Any:
+    def twice(corpus: WordCorpus, options: FastTextOptions) -> Any:
         if len(trained) == 2:
             raise KeyboardInterrupt
         trained.append(1)
@@ -135,7 +135,7 @@ def test_options_are_checked(option: str) -> None:
 
 
 def test_sentences_can_be_read_many_times() -> None:
-    corpus = Corpus.of_formulas(map(trees_from_latex, ["x^2", "x^2"]))["slt"]
+    corpus = WordCorpus.of_formulas(map(trees_from_latex, ["x^2", "x^2"]))["slt"]
     characters = training.Characters.of_words(corpus.counts())
     spelled = corpus.spelled(characters)
 

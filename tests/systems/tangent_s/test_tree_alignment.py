@@ -14,7 +14,7 @@ from tangent_s_plain import PlainAlignment
 
 from pyterrier_mathamr.formula import FormulaTree, slt_from_latex
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.tangent_s import Labels, align, alignment_scores
+from pyterrier_mathamr.systems.tangent_s import TreeLabels, align, alignment_scores
 
 Nested = tuple[Any, ...]
 
@@ -114,7 +114,7 @@ def trees(draw: st.DrawFn, kind: Any) -> FormulaTree:
 def test_counting_and_pruning_change_nothing(kind: Any, data: st.DataObject) -> None:
     query, candidates = data.draw(trees(kind)), data.draw(st.lists(trees(kind), min_size=1, max_size=6))
     packed = PackedTrees.of_trees([*candidates, None], kind)
-    found = align(query, packed, np.arange(len(packed)), Labels(packed.names))
+    found = align(query, packed, np.arange(len(packed)), TreeLabels(packed.names))
     wanted = [PlainAlignment(query, candidate).scores() for candidate in candidates]
     assert found.tolist() == pytest.approx(np.array([*wanted, (0, 0, 0)]), abs=1e-12)
 
