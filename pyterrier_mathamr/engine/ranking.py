@@ -25,7 +25,7 @@ from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.sparse import BM25Index
-from pyterrier_mathamr.sparse.index import query_post
+from pyterrier_mathamr.sparse.index import query_or_empty
 
 SCALE = 100.0
 """A score of 100 is that of a document which says all that the query says, and says nothing else."""
@@ -159,7 +159,7 @@ class BlendedRetriever(Retriever):
         Args:
             query: a row of an encoded query.
         """
-        words = self.bm25.scorer().greatest_score(query_post(query))
+        words = self.bm25.scorer().greatest_score(query_or_empty(query))
         weights = query.get("query_weights")
         rows = len(query["query_embs"]) if weights is None else float(np.sum(weights))
         document = query.get("query_document_weight")

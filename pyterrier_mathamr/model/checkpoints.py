@@ -208,7 +208,7 @@ class RunFolder:
     Attributes:
         state: where the run resumes; ``None`` where it begins.
 
-    Example::
+    A run of five epochs::
 
         with RunFolder("runs/first") as folder:
             folder.begin({**options, "pairs": digest})

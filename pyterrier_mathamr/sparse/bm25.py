@@ -50,8 +50,8 @@ from .index import (
     Remembered,
     SparseIndex,
     SparseIndexer,
-    document_post,
-    query_post,
+    document_or_empty,
+    query_or_empty,
     read_options,
     reads_bare_formulas,
 )
@@ -151,7 +151,7 @@ class ReadTokens:
 
     def tokens(self, document: Mapping[str, Any]) -> list[str]:
         """List the tokens of a document."""
-        return post_tokens(document_post(document, bare_formulas=self.bare_formulas), self.options)
+        return post_tokens(document_or_empty(document, bare_formulas=self.bare_formulas), self.options)
 
     def __call__(self, documents: Sequence[Mapping[str, Any]]) -> list[Read]:
         """Read documents in a worker."""
@@ -269,7 +269,7 @@ class BM25Snapshot(Snapshot):
 
     def read_query(self, query: Mapping[Any, Any]) -> MathPost:
         """Read a query as the documents were read; one that cannot be read is empty, with a warning."""
-        return query_post(query, bare_formulas=reads_bare_formulas(self))
+        return query_or_empty(query, bare_formulas=reads_bare_formulas(self))
 
     @cached_property
     def postings(self) -> Postings:

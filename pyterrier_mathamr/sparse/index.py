@@ -116,12 +116,12 @@ DOCUMENT_COLUMNS = tuple(("docno", name) for name in posts.DOCUMENT_COLUMNS)
 """The columns of a document, one tuple for each way."""
 
 
-def document_post(document: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
+def document_or_empty(document: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
     """Read a document as :func:`~pyterrier_mathamr.posts.document_post`; one that cannot be read is empty."""
     return _read(posts.document_post, document, bare_formulas, f"document {document.get('docno')!r}")
 
 
-def query_post(query: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
+def query_or_empty(query: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
     """Read a query as :func:`~pyterrier_mathamr.posts.query_post`; one that cannot be read is empty."""
     return _read(posts.query_post, query, bare_formulas, f"query {query.get('qid')!r}")
 

@@ -29,7 +29,7 @@ from pyterrier_mathamr.model.saving import HUB, SavedModel
 from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
 from pyterrier_mathamr.model.transformers import Side
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
-from pyterrier_mathamr.sparse.index import document_post, query_post
+from pyterrier_mathamr.sparse.index import document_or_empty, query_or_empty
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """What a language model computes in; ``auto`` is bfloat16 where the processor multiplies in it."""
@@ -165,7 +165,7 @@ class TokenPosts(PostRows):
 
     def query_posts(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
         """Read each distinct query, by qid."""
-        return {row["qid"]: query_post(row) for row in distinct_queries(frame).to_dict("records")}
+        return {row["qid"]: query_or_empty(row) for row in distinct_queries(frame).to_dict("records")}
 
     def document_posts(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[Any], dict[Any, MathPost]]:
         """Read each distinct document, by docno, and list the docno of each row."""
@@ -175,7 +175,7 @@ class TokenPosts(PostRows):
         posts: dict[Any, MathPost] = {}
         for name, row in zip(names, frame.to_dict("records"), strict=True):
             if name not in posts:
-                posts[name] = document_post(row)
+                posts[name] = document_or_empty(row)
         return names, posts
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
@@ -183,9 +183,9 @@ class TokenPosts(PostRows):
         label = f"{self.label} scorer"
         asked = read_texts(query, docno, label)
         frame = pd.DataFrame([{**asked.row, "qid": "explained"}])
-        document = document_post({name: asked.row[name] for name in ("docno", *TEXT_COLUMNS) if name in asked.row})
+        document = document_or_empty({name: asked.row[name] for name in ("docno", *TEXT_COLUMNS) if name in asked.row})
         return Explanation.of(
-            asked.docno, self.parts(label, frame), Reading(query_post(asked.query_row())), Reading(document)
+            asked.docno, self.parts(label, frame), Reading(query_or_empty(asked.query_row())), Reading(document)
         )
 
     @abstractmethod

@@ -260,13 +260,13 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The docnos of the documents that are taken apart from now on."""
     read: list[str] = []
     for module in (sparse, bm25):
-        whole = module.document_post
+        whole = module.document_or_empty
 
         def reading(row: Any, *, whole: Callable[..., Any] = whole, **options: Any) -> Any:
             read.append(row["docno"])
             return whole(row, **options)
 
-        monkeypatch.setattr(module, "document_post", reading)
+        monkeypatch.setattr(module, "document_or_empty", reading)
     return read
 
 

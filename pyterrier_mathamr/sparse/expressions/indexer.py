@@ -167,7 +167,7 @@ class ReadPosts:
         """Read posts; nothing is taken of expressions that are known."""
         formulas, macros = list[tuple[PostFormula, DocNo, int]](), list[str]()
         for row, source in posts.rest:
-            of_post = sparse.document_post(row, bare_formulas=self.bare_formulas).formulas
+            of_post = sparse.document_or_empty(row, bare_formulas=self.bare_formulas).formulas
             macros += [definitions(formula.latex for formula in of_post)] * len(of_post)
             formulas += [(formula, str(row["docno"]), source) for formula in of_post]
         trees = formula_trees((formula for formula, _, _ in formulas), self.store, macros)
