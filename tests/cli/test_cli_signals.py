@@ -63,7 +63,8 @@ def ended(process, number, *, whole_group=False):
     assert not more, said
     command = shlex.join([str(part) for part in process.args[3:]])
     assert line.startswith("Interrupted")
-    assert line.endswith(f"To go on, run the same command again: mathamr {command}")
+    program = "mathamr" if process.args[2] == "pyterrier_mathamr" else f"python -m {process.args[2]}"
+    assert line.endswith(f"To resume, run the same command again: {program} {command}")
     return line
 
 
@@ -138,7 +139,7 @@ def test_a_command_that_does_not_listen_ends_all_the_same(number):
     command = [sys.executable, "-c", STUCK, number.name]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 128 + number
-    assert done.stderr == "Interrupted. To go on, run the same command again: mathamr stuck\n"
+    assert done.stderr == "Interrupted. To resume, run the same command again: mathamr stuck\n"
 
 
 def test_notes_of_all_jobs_are_told_in_one_line(monkeypatch):
@@ -153,7 +154,7 @@ def test_notes_of_all_jobs_are_told_in_one_line(monkeypatch):
     assert result.exit_code == 143
     assert result.stderr == (
         "Interrupted: 1,000 graphs are kept in .out.job; step 2 in work. "
-        "To go on, run the same command again: main demo -q\n"
+        "To resume, run the same command again: main demo -q\n"
     )
 
 

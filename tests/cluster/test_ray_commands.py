@@ -60,7 +60,7 @@ def test_graphs_and_index_of_a_cluster_are_those_of_this_machine_also_after_an_i
     stopped.send_signal(signal.SIGINT)
     said = stopped.communicate()[1]
     assert stopped.returncode == 130, said
-    assert "To go on, run the same command again" in said
+    assert "To resume, run the same command again" in said
     for name, options in (("one", ["-q"]), ("ray", ray)):
         command("graphs", posts, "-o", tmp_path / f"{name}.mathamr", *options)
         command("index", tmp_path / f"{name}.mathamr", "mathamr-plus-mini", "-o", tmp_path / f"{name}.index", *options)

@@ -64,7 +64,7 @@ def public_name(name: str) -> Any:
     return getattr(builtins, name)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def known(sample: SimpleNamespace) -> dict[str, Any]:
     """The names that an example may use without making them."""
     topic_graphs = mathamr.GraphStore(sample.folder / "topics")

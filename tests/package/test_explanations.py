@@ -140,7 +140,7 @@ def learned(lab: Lab) -> Any:
 FORMULA_PIPELINES: dict[str, Callable[[Lab], Any]] = {"learned ranking": learned}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lab(sample: SimpleNamespace) -> Lab:
     """The sample, its index in float16, some of its posts in Qdrant, posts without formulas, and weighted queries."""
     lab = Lab(**vars(sample))

@@ -18,5 +18,5 @@ def test_no_other_room_swaps_or_locks_files_by_itself() -> None:
 
 
 def test_the_rule_knows_what_it_forbids() -> None:
-    assert FORBIDDEN.search((ROOMS / "store" / "files.py").read_text(encoding="utf-8"))
-    assert FORBIDDEN.search((ROOMS / "store" / "jobs" / "lock.py").read_text(encoding="utf-8"))
+    found = FORBIDDEN.findall((ROOMS / "store" / "files.py").read_text(encoding="utf-8"))
+    assert len(found) > 2

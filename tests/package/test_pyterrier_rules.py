@@ -23,6 +23,7 @@ from pyterrier_mathamr.amr import AmrlibParser
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
+from pyterrier_mathamr.index.transformers import ColBERTRetriever, MaxSimScorer
 from pyterrier_mathamr.systems import (
     ApproachZeroIndex,
     CosineScorer,
@@ -151,7 +152,7 @@ ARTIFACTS = (
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lab(sample: SimpleNamespace) -> Lab:
     """The sample, its first posts in Qdrant, and one frame for each kind of input."""
     lab = Lab(**vars(sample))
@@ -274,6 +275,7 @@ def test_03_a_transformer_s_repr_rebuilds_its_equal(lab: Lab, name: str) -> None
         ),
     )
     names = {public: getattr(room, public) for room in rooms for public in room.__all__}
+    names |= {stage.__name__: stage for stage in (ColBERTRetriever, MaxSimScorer)}  # of the others' stages
     again = eval(repr(transformer), {**names, type(transformer).__name__: type(transformer)})
     assert again == transformer
     assert hash(again) == hash(transformer)

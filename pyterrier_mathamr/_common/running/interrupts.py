@@ -70,7 +70,7 @@ class Interruptible:
             return
         kept = "; ".join(" ".join(note.split()) for note in getattr(error, "__notes__", ()))
         fresh = "\n" if sys.stderr.isatty() else ""  # below a progress bar
-        said = f"Interrupted{': ' + kept if kept else ''}. To go on, run the same command again: {self._command}"
+        said = f"Interrupted{': ' + kept if kept else ''}. To resume, run the same command again: {self._command}"
         sys.stderr.write(f"{fresh}{said}\n")
         sys.stderr.flush()
 

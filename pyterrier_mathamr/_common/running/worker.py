@@ -221,11 +221,12 @@ def one_thread_each() -> Iterator[None]:
 
 def _keep_tail(child: weakref.ref[Child], output: IO[bytes]) -> None:
     """Read what a child prints, so that its pipe does not fill up."""
-    while read := os.read(output.fileno(), 1 << 16):
-        if (there := child()) is None:
-            return
-        there.tail = (there.tail + read)[-_TAIL:]
-        del there
+    with output:
+        while read := os.read(output.fileno(), 1 << 16):
+            if (there := child()) is None:
+                return
+            there.tail = (there.tail + read)[-_TAIL:]
+            del there
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -216,7 +216,7 @@ class QQSim(TwoStepModel):
             found[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
         return found
 
-    def post_rows(self, *, verbose: bool = False, **_device: object) -> QuestionPosts:
+    def post_rows(self, *, device: str | None = None, verbose: bool = False) -> QuestionPosts:
         """Return how the transformers encode the questions of a frame with this model."""
         return QuestionPosts(self, verbose)
 
