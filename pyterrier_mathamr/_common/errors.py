@@ -62,10 +62,6 @@ class MathAMRWarning(UserWarning):
     """Bad input that was skipped or repaired; the message says what, where and what was done with it."""
 
 
-class EmptyIndexWarning(MathAMRWarning):
-    """An index was given posts and holds nothing; the message says what was left out, and why."""
-
-
 class ConfigError(MathAMRError):
     """An argument or option has a value that is not accepted."""
 
@@ -76,23 +72,22 @@ class ConfigError(MathAMRError):
 
 
 class MissingExtraError(MathAMRError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is needed and not installed, or cannot be imported for a reason."""
 
     package: str
     extra: str
-    template = "{package} is not installed; run: pip install 'pyterrier-mathamr[{extra}]'"
+    reason: str = ""
+    template = "{package} {fault} 'pyterrier-mathamr[{extra}]'"
 
-
-class BrokenExtraError(MathAMRError, ImportError):
-    """An optional package is installed and cannot be imported."""
-
-    package: str
-    extra: str
-    reason: str
-    template = (
-        "{package} is installed but cannot be imported ({reason}). Install it again with what it needs: "
-        "pip install --force-reinstall 'pyterrier-mathamr[{extra}]'"
-    )
+    @property
+    def fault(self) -> str:
+        """What is wrong with the package, and the command that installs it."""
+        if not self.reason:
+            return "is not installed; run: pip install"
+        return (
+            f"is installed but cannot be imported ({self.reason}). Install it again with what it needs: "
+            "pip install --force-reinstall"
+        )
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -104,4 +99,4 @@ def require(module: str, extra: str) -> ModuleType:
         if isinstance(error, ModuleNotFoundError) and error.name == package:
             raise MissingExtraError(package, extra) from error
         reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        raise BrokenExtraError(package, extra, reason) from error
+        raise MissingExtraError(package, extra, reason) from error

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.fusion import ranked, standard_scores
 from pyterrier_mathamr.index import MathAMRIndex
@@ -265,7 +265,7 @@ class Nested:
                 if not system.against:
                     one.rank(questions)  # an extra may be missing only now
                 fitted[name] = one
-            except (MissingExtraError, BrokenExtraError) as error:
+            except MissingExtraError as error:
                 self.missing[name] = error
         return fitted
 

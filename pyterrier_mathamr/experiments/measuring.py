@@ -25,7 +25,7 @@ import pyterrier as pt
 from ir_measures import RR, R
 from scipy import stats
 
-from pyterrier_mathamr._common.errors import BrokenExtraError, MathAMRWarning, MissingExtraError
+from pyterrier_mathamr._common.errors import MathAMRWarning, MissingExtraError
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
@@ -275,14 +275,14 @@ def _timed(transformer: pt.Transformer, queries: list[pd.DataFrame]) -> tuple[li
     return found, np.array(times, dtype=np.float64)
 
 
-Missing = dict[str, MissingExtraError | BrokenExtraError]
+Missing = dict[str, MissingExtraError]
 """By system, what is not installed."""
 
 
 def with_missing(
     table: pd.DataFrame,
     names: Sequence[str],
-    missing: Mapping[str, MissingExtraError | BrokenExtraError],
+    missing: Mapping[str, MissingExtraError],
     column: str = "name",
 ) -> pd.DataFrame:
     """Add a row for each system that an extra is missing for, which says so."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
@@ -198,7 +198,7 @@ class _AnswerSearch:
             if not left_out and (system.known or not parts.known):
                 try:
                     found[system.name] = parts.ranking(system)
-                except (MissingExtraError, BrokenExtraError) as error:
+                except MissingExtraError as error:
                     self.missing[system.name] = error
         return found
 

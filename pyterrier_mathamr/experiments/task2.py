@@ -14,7 +14,7 @@ import pandas as pd
 import pyterrier as pt
 import torch
 
-from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import TASK2_MEASURES, ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.fusion import ZScoreFusion, fit_fusion_weights, ranked, standard_scores
@@ -187,7 +187,7 @@ class SearchedYears:
             if not system.fuses:
                 try:
                     self._add(system)
-                except (MissingExtraError, BrokenExtraError) as error:
+                except MissingExtraError as error:
                     self.missing[system.name] = error
         for system in systems:
             if system.fuses:

@@ -35,7 +35,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, told_once
 from pyterrier_mathamr._common.frames import documents as documents_of
 from pyterrier_mathamr._common.parameters import Rule, one_of
@@ -525,13 +525,13 @@ class FormulaIndexer(ArtifactIndexer):
         """Write a stream of posts, as :meth:`ArtifactIndexer.index`.
 
         Warns:
-            EmptyIndexWarning: none of the posts has a formula, and the index is empty.
+            MathAMRWarning: none of the posts has a formula, and the index is empty.
         """
         index = super().index(iter, **kwargs)
         if self._posts and not self._formulas and not len(index):
             text = f"the index is empty: none of {self._posts:,} posts has formula_ids: no formula stands between "
             advice = "delimiters (GraphBuilder(bare_formulas=True) reads others, too) or the model takes no formulas."
-            warnings.warn(EmptyIndexWarning(f"{self._index!r}: {text}{advice}"), stacklevel=2)
+            warnings.warn(MathAMRWarning(f"{self._index!r}: {text}{advice}"), stacklevel=2)
         return index
 
     def fingerprint(self) -> dict[str, Any]:

@@ -54,7 +54,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.measuring import (
     FEW_JUDGED,
@@ -104,7 +104,7 @@ def measure(setting: Setting) -> Outcome:
     for system in systems:
         try:
             values += _values(system, parts, setting.seeds)
-        except (MissingExtraError, BrokenExtraError) as error:
+        except MissingExtraError as error:
             missing[system.name] = error
     return Outcome(setting, Results(pd.concat(values, ignore_index=True)), systems, missing, extra=parts)
 

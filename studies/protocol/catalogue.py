@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr._common.records import parse_json, write_json
 from pyterrier_mathamr.arqmath import MissingFileError
 from pyterrier_mathamr.experiments.choosing import (
@@ -324,7 +324,7 @@ class Catalogue:
 
         try:
             return kept_cost(parts, row.name, measure, trained=row.trained, **row.settings)
-        except (MissingExtraError, BrokenExtraError):
+        except MissingExtraError:
             return None
 
     def _own_cost(self, name: str) -> Cost:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.errors import EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.index import (
     EmbeddingError,
@@ -125,7 +125,7 @@ def test_formulas_without_an_id_get_one_and_an_index_without_formulas_says_so(tm
     post = {"docno": "p", "doc_embs": rows, "formula_ids": ["", "77"]}
     index = MathAMRFormulaIndex(tmp_path / "a").index([post])
     assert list(index.snapshot()) == ["p#0", "77"]
-    with pytest.warns(EmptyIndexWarning, match="the index is empty: none of 1 posts has formula_ids"):
+    with pytest.warns(MathAMRWarning, match="the index is empty: none of 1 posts has formula_ids"):
         index = MathAMRFormulaIndex(tmp_path / "b").index([{**post, "formula_ids": []}])
     assert len(index) == 0
     index = MathAMRFormulaIndex(tmp_path / "a")

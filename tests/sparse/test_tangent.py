@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import PostWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, slt_from_latex
@@ -159,9 +159,9 @@ def test_formulas_without_trees_are_counted_and_left_out(tmp_path: Path) -> None
 
 
 def test_an_index_without_formulas_says_which_were_left_out_and_why(tmp_path: Path) -> None:
-    with pytest.warns(EmptyIndexWarning, match="a: the index is empty: none of 2 posts has a formula between delim"):
+    with pytest.warns(MathAMRWarning, match="a: the index is empty: none of 2 posts has a formula between delim"):
         TangentIndex(tmp_path / "a").index([{"docno": "p", "text": "x^2=1"}, {"docno": "q", "text": "words"}])
-    with pytest.warns(EmptyIndexWarning, match=r"is empty: 2 of 2 formulas have no trees.*: 1 “”, 2 “”"):
+    with pytest.warns(MathAMRWarning, match=r"is empty: 2 of 2 formulas have no trees.*: 1 “”, 2 “”"):
         TangentIndex(tmp_path / "b").index([{"docno": "p", "html": span(1, " ") + span(2, "")}])
     assert len(TangentIndex(tmp_path / "c").index([])) == 0  # no post, no warning
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import Overheard, Problem, gathered, overheard, tell
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.types import DocNo, FormulaId
@@ -298,7 +298,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
         if text and len(index):
             warnings.warn(MathAMRWarning(f"{index.path}: {text}."), stacklevel=4)
         elif text:
-            warnings.warn(EmptyIndexWarning(f"{index.path}: the index is empty: {text}."), stacklevel=4)
+            warnings.warn(MathAMRWarning(f"{index.path}: the index is empty: {text}."), stacklevel=4)
 
 
 class Growing:

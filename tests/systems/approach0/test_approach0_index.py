@@ -6,7 +6,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.formula import FormulaPair, slt_from_latex
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.store import DamagedError, UnknownIdError
@@ -147,7 +147,7 @@ def test_no_rows_and_no_formulas(index: ApproachZeroIndex, tmp_path: Path) -> No
     assert index(queries(r"\begin{pmatrix}\end{pmatrix}+\Gamma!"))[OUTPUTS].dtypes.equals(full[OUTPUTS].dtypes)
     empty = ApproachZeroIndex(tmp_path / "empty").index([])
     assert list(empty.search("x").columns) == ["qid", "query", *OUTPUTS]
-    with pytest.warns(EmptyIndexWarning, match="none of 1 posts has a formula"):
+    with pytest.warns(MathAMRWarning, match="none of 1 posts has a formula"):
         ApproachZeroIndex(tmp_path / "words").index([{"docno": "1", "text": "nothing"}])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr._common.errors import EmptyIndexWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.store import DamagedError, UnknownIdError
 from pyterrier_mathamr.systems import FormulaTrees
@@ -76,7 +76,7 @@ def test_damage_is_told_and_an_empty_collection_warns(tmp_path: Path) -> None:
     changed = type("Changed", (), {"path": part.path, "__getitem__": lambda self, name: arrays[name]})()
     with pytest.raises(DamagedError, match="slt_parents"):
         TreePairs.of_part(changed)
-    with pytest.warns(EmptyIndexWarning, match="none of 1 posts has a formula"):
+    with pytest.warns(MathAMRWarning, match="none of 1 posts has a formula"):
         FormulaTrees(tmp_path / "g").index([{"docno": "1", "text": "nothing"}])
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from node_stand_in import HashedNodes
 
-from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.index import ModelMismatchError
@@ -205,7 +205,7 @@ def test_what_is_no_formula_finds_nothing_and_is_named_in_one_warning(index: InO
 
 
 def test_an_index_of_nothing_finds_nothing(index: InOutIndex, tmp_path: Path) -> None:
-    with pytest.warns(EmptyIndexWarning, match="none of 1 posts has a formula"):
+    with pytest.warns(MathAMRWarning, match="none of 1 posts has a formula"):
         empty = InOutIndex(tmp_path / "g", MODEL).index([{"docno": "1", "text": "nothing"}])
     outputs = ["docno", "post_id", "visual_id", "score", "rank"]
     assert empty(queries("x"))[outputs].dtypes.equals(index(queries("x"))[outputs].dtypes)

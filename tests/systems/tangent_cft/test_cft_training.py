@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, MissingExtraError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.store import UnfinishedJobError
 from pyterrier_mathamr.systems import FastTextOptions, SystemsError, TangentCFT
@@ -111,7 +111,7 @@ def test_training_that_was_interrupted_goes_on_after_the_last_representation(
 def test_too_little_to_train_on_is_told(fasttext: Any, tmp_path: Path) -> None:
     with pytest.raises(SystemsError, match="1 formulas occurs 5 times"):
         TangentCFT(tmp_path / "f").index([{"docno": "1", "text": "$xyz$"}])
-    with pytest.warns(EmptyIndexWarning, match="none of 1 posts has a formula"):
+    with pytest.warns(MathAMRWarning, match="none of 1 posts has a formula"):
         TangentCFT(tmp_path / "g").index([{"docno": "1", "text": "nothing"}])
 
 
