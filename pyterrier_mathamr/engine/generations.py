@@ -31,12 +31,12 @@ from pyterrier_mathamr.store import (
     META,
     Compound,
     DamagedError,
-    ExistsError,
     FormatError,
     NotBuiltError,
     OtherArtifactError,
     StoredArtifact,
     StoreError,
+    WriteError,
     check_member,
     detail,
     is_identity,
@@ -181,7 +181,7 @@ class Generations:
             current = self._current()
             if not overwrite:
                 choice = "overwrite=True (--overwrite) replaces it, add() (--add) adds to it; or give another path"
-                raise ExistsError(self.path, f"there is a search engine already; {choice}")
+                raise WriteError(self.path, f"there is a search engine already; {choice}")
             folder = self.path / f"{_PREFIX}{current + 1}"
             if (folder / _CHANGE).exists():  # the copy of a change that was stopped
                 _remove(folder)

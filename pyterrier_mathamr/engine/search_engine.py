@@ -119,7 +119,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             The engine.
 
         Raises:
-            ExistsError: there is an engine already.
+            WriteError: there is an engine already.
             DocumentError: no post could be read; those that cannot are otherwise named in a warning.
             UnfinishedJobError: an unfinished build had other posts or options.
         """

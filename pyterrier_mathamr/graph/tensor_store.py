@@ -77,7 +77,7 @@ class TensorStore(StoredArtifact):
             mode: ``create`` a new store, ``overwrite`` an existing one when the new one is complete, or ``append``.
 
         Raises:
-            ExistsError: the store exists, and the mode is ``create``.
+            WriteError: the store exists, and the mode is ``create``.
             OtherArtifactError: ``path`` is something else. WriteError: nothing can be written there.
             DuplicateIdError: an id occurs twice.
             GraphError: some graphs have text features and others none, or wider ones.

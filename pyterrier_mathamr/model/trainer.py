@@ -113,7 +113,7 @@ class Trainer:
 
         Raises:
             TrainingError: too few pairs, posts without a graph, or a loss that is NaN or infinite. ConfigError: an
-            option lacks its data. UnfinishedJobError: the folder holds another run. LockedError: another process
+            option lacks its data. UnfinishedJobError: the folder holds another run. WriteError: another process
             trains there. DamagedError: the training state was changed. WriteError: the folder cannot be written.
         """
         data = TrainingData.read(self.config, pairs, validation, first, negatives, never)

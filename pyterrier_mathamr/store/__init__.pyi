@@ -7,9 +7,7 @@ from .artifact import member_faults as member_faults
 from .cache import Cache as Cache
 from .errors import DamagedError as DamagedError
 from .errors import DuplicateIdError as DuplicateIdError
-from .errors import ExistsError as ExistsError
 from .errors import FormatError as FormatError
-from .errors import LockedError as LockedError
 from .errors import NotBuiltError as NotBuiltError
 from .errors import OtherArtifactError as OtherArtifactError
 from .errors import StoreError as StoreError

@@ -150,7 +150,7 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         """Remove the work of an interrupted job; the artifact itself stays.
 
         Raises:
-            LockedError: the job is still running.
+            WriteError: the job is still running.
         """
         path = self.path.absolute()
         if job_folder(path).exists():

@@ -24,7 +24,6 @@ from pyterrier_mathamr._common.parameters import ByPath
 
 from .errors import (
     FormatError,
-    LockedError,
     NotBuiltError,
     OtherArtifactError,
     StoreError,
@@ -179,7 +178,7 @@ class Cache(ByPath):
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise LockedError(self.path, f"another process has held it for {_WAIT:.0f} s") from error
+                raise WriteError(self.path, f"another process has held it for {_WAIT:.0f} s") from error
             if code in _REFUSED or (writes and code == sqlite3.SQLITE_IOERR):
                 raise WriteError(self.path, f"it cannot be opened or written ({error})") from error
             raise self._damaged(f"it cannot be read ({error})") from error

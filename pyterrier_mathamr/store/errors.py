@@ -29,10 +29,6 @@ class NotBuiltError(StoreError):
     """There is no finished artifact at the path."""
 
 
-class ExistsError(StoreError):
-    """There is an artifact already, and it is not to be replaced."""
-
-
 class OtherArtifactError(StoreError):
     """The path holds something other than the artifact that is asked for."""
 
@@ -50,15 +46,9 @@ class DamagedError(StoreError):
 
 
 class WriteError(StoreError):
-    """The operating system refused a write: the disk is full, read-only or gone, or a permission is missing."""
+    """Nothing can be written: there is an artifact already, another process is writing it, or the system refuses."""
 
     advice = "Nothing was changed."
-
-
-class LockedError(StoreError):
-    """Another process, or another writer of this one, is writing the artifact."""
-
-    advice = "Wait until it is done, or stop it; readers are not affected."
 
 
 class UnfinishedJobError(StoreError):

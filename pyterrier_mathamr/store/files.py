@@ -30,7 +30,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DamagedError, LockedError, WriteError
+from .errors import DamagedError, WriteError
 
 Array = npt.NDArray[Any]
 
@@ -315,8 +315,7 @@ def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
         wait: wait for another writer.
 
     Raises:
-        LockedError: another writer holds it; names its process.
-        WriteError: the folder that holds the artifact cannot be written.
+        WriteError: another writer holds it, whose process is named, or its folder cannot be written.
     """
     from filelock import FileLock, Timeout
 
@@ -327,7 +326,8 @@ def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
         try:
             lock.acquire()
         except Timeout as error:
-            raise LockedError(path, f"it is being written by {_owner(note)}") from error
+            wait_for_it = "Wait until it is done, or stop it; readers are not affected"
+            raise WriteError(path, f"it is being written by {_owner(note)}. {wait_for_it}") from error
     try:
         with writing(path):
             note.write_text(f"process {os.getpid()} on {socket.gethostname()} since {time.time():.0f}\n")
@@ -352,7 +352,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         An empty folder beside it; the caller syncs each file in it.
 
     Raises:
-        LockedError: another process is filling it. WriteError: it cannot be written.
+        WriteError: another process is filling it, or it cannot be written.
     """
     path = path.absolute()
     unfinished = path.with_name(f".{path.name}.new")

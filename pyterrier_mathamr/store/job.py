@@ -39,10 +39,10 @@ from pyterrier_mathamr._common.running.processes import runs_within
 from .errors import (
     DamagedError,
     DuplicateIdError,
-    ExistsError,
     FormatError,
     NotBuiltError,
     UnfinishedJobError,
+    WriteError,
     unreadable,
 )
 from .files import file_sum, move, remove, replace_file, sync_folder, writer_lock, writing
@@ -177,7 +177,7 @@ def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
         return None, max(numbers, default=-1) + 1
     if mode == "create":
         choice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another path"
-        raise ExistsError(path, f"there is a {kind.name} already. {choice}")
+        raise WriteError(path, f"there is a {kind.name} already. {choice}")
     return found, found.next
 
 
@@ -258,7 +258,7 @@ def open_job(
             a job with another mode or fingerprint are refused. Otherwise they are discarded.
 
     Raises:
-        LockedError, OtherArtifactError, ExistsError, UnfinishedJobError, WriteError: nothing was changed.
+        WriteError, OtherArtifactError, UnfinishedJobError: nothing was changed.
     """
     path = path.absolute()
     with writer_lock(path):

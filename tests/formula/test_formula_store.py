@@ -15,9 +15,7 @@ from pyterrier_mathamr.formula import FormulaStore, FormulaTableError, opt_from_
 from pyterrier_mathamr.formula.store import build as store_build
 from pyterrier_mathamr.store import (
     DamagedError,
-    ExistsError,
     FormatError,
-    LockedError,
     NotBuiltError,
     OtherArtifactError,
     UnfinishedJobError,
@@ -100,7 +98,7 @@ def test_a_store_survives_pickling_and_equals_one_of_the_same_path(store):
 
 def test_an_existing_store_is_kept_unless_overwrite_is_asked(store, tables, tmp_path):
     before = file_of(store.path).read_bytes()
-    with pytest.raises(ExistsError, match="mode='overwrite'"):
+    with pytest.raises(WriteError, match="mode='overwrite'"):
         FormulaStore.build(store.path, tables[:1], tables[1:])
     assert file_of(store.path).read_bytes() == before
     assert "007" in store
@@ -162,7 +160,7 @@ def test_a_full_disk_is_named_and_leaves_what_was_there(store, tables, size):
 
 
 def test_one_process_builds_at_a_time(store, tables):
-    with store.job("overwrite", {}), pytest.raises(LockedError, match="process"):
+    with store.job("overwrite", {}), pytest.raises(WriteError, match="process"):
         FormulaStore.build(store.path, tables[:1], tables[1:], overwrite=True)
     assert len(store) == 4
 

@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.posts import post_from_any
 from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, post_tokens
 from pyterrier_mathamr.sparse.tokens import formula_tokens
-from pyterrier_mathamr.store import DuplicateIdError, ExistsError
+from pyterrier_mathamr.store import DuplicateIdError, WriteError
 
 DOCUMENTS = [
     {"docno": "d2", "text": r"The harmonic series $\sum \frac{1}{n}$ diverges."},
@@ -215,7 +215,7 @@ def test_a_build_that_fails_leaves_the_index_that_was_there(index: BM25Index) ->
 
 
 def test_overwrite_replaces_and_create_refuses(index: BM25Index) -> None:
-    with pytest.raises(ExistsError, match="overwrite"):
+    with pytest.raises(WriteError, match="overwrite"):
         index.index(DOCUMENTS)
     index.indexer("overwrite").index(DOCUMENTS[:1])
     assert len(index) == 1

@@ -18,7 +18,7 @@ from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, slt_from_latex
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.sparse.tangent import pair_terms
-from pyterrier_mathamr.store import ExistsError
+from pyterrier_mathamr.store import WriteError
 
 
 def span(number: int, latex: str) -> str:
@@ -231,7 +231,7 @@ def test_pyterrier_sees_what_goes_in_and_out(index: TangentIndex) -> None:
 
 
 def test_a_built_index_is_replaced_only_on_request_and_only_by_a_whole_one(index: TangentIndex) -> None:
-    with pytest.raises(ExistsError, match="mode='overwrite'"):
+    with pytest.raises(WriteError, match="mode='overwrite'"):
         index.index(POSTS)
 
     def broken():

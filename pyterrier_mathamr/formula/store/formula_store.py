@@ -72,9 +72,8 @@ class FormulaStore(SqliteArtifact):
             reuse: keep a store that was made from the same tables, and replace any other.
 
         Raises:
-            StoreError: a store exists (:class:`ExistsError`), or something else (:class:`OtherArtifactError`), or
-                unfinished work from other tables (:class:`UnfinishedJobError`); another process builds it
-                (:class:`LockedError`); nothing can be written there (:class:`WriteError`).
+            WriteError: a store exists, another process builds it, or nothing can be written there.
+            OtherArtifactError: the path holds something else. UnfinishedJobError: other tables were not finished.
             WorkerDiedError, ClusterError: a worker was lost; the next call resumes.
             FormulaTableError: a table cannot be read; names file and line.
         """

@@ -35,7 +35,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MathAMRW
 from pyterrier_mathamr.index.arrays import Field
 from pyterrier_mathamr.index.errors import QdrantError
 from pyterrier_mathamr.index.parts import Layout
-from pyterrier_mathamr.store import LockedError, WriteError
+from pyterrier_mathamr.store import WriteError
 
 KEY_VARIABLE = "QDRANT_API_KEY"
 """The environment variable of the API key where none is given."""
@@ -93,7 +93,7 @@ class Connection:
             try:
                 client = _LOCAL[folder] = package.QdrantClient(path=folder)
             except RuntimeError as error:
-                raise LockedError(folder, "another process has it open in local mode") from error
+                raise WriteError(folder, "another process has it open in local mode") from error
             except OSError as error:
                 raise WriteError(folder, str(error)) from error
         return client

@@ -25,9 +25,9 @@ from pyterrier_mathamr.index.indexing import warn_of_repeated
 from pyterrier_mathamr.index.parts import TEXTS, Entry, check_values
 from pyterrier_mathamr.store import (
     DuplicateIdError,
-    ExistsError,
     Mode,
     UnfinishedJobError,
+    WriteError,
     changed_row,
     differences,
     row_fingerprint,
@@ -126,7 +126,7 @@ def upload(
     present = collection.read()
     if present is not None and mode == "create":
         choice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another name"
-        raise ExistsError(collection.address, f"the collection exists already. {choice}")
+        raise WriteError(collection.address, f"the collection exists already. {choice}")
     if mode == "append" and present is not None:
         check_model(collection.address, present.model, model)
         model = present.model or model

@@ -300,7 +300,7 @@ class ThreadStoreIndexer(Indexer):
 
         Raises:
             SystemsError: a post has no id or kind, or a value of another type; names it. What was stored is kept.
-            ExistsError: the store exists and the mode is ``create``.
+            WriteError: the store exists and the mode is ``create``.
             DuplicateIdError: an id occurs twice, or is stored already.
             UnfinishedJobError: the unfinished job had other posts.
             StoreError: the store cannot be written.

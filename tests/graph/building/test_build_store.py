@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.amr import AmrGraph, TransitionAmrParser
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
-from pyterrier_mathamr.store import ExistsError, LockedError, UnfinishedJobError
+from pyterrier_mathamr.store import UnfinishedJobError, WriteError
 
 DOCUMENTS = [
     {"docno": f"d{i}", "title": f"Number {i}", "text": f"We know that $x_{i} = {i}$ is odd."} for i in range(140)
@@ -77,7 +77,7 @@ def test_topics_are_stored_by_qid(tmp_path):
 def test_nothing_is_read_or_replaced_where_it_must_not_be(tmp_path):
     store = build_store(DOCUMENTS[:3], builder(), GraphStore(tmp_path / "store.mathamr"))
     before = files(store.path)
-    with pytest.raises(ExistsError):
+    with pytest.raises(WriteError, match="already"):
         build_store(DOCUMENTS[3:], builder(), store)
     with pytest.raises(ConfigError, match="workers=0"):
         build_store(DOCUMENTS, builder(), store, mode="overwrite", workers=0)
@@ -159,7 +159,7 @@ def test_work_of_a_running_job_is_neither_taken_nor_discarded(tmp_path):
         for i, document in enumerate(DOCUMENTS):
             if i == 50:
                 for attempt in (lambda: build_store(DOCUMENTS, builder(), GraphStore(store.path)), store.discard):
-                    with pytest.raises(LockedError):
+                    with pytest.raises(WriteError, match="being written"):
                         attempt()
                     refused.append(i)
             yield document

@@ -11,7 +11,7 @@ from store_examples import files, graph, rows
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphError, GraphStore
-from pyterrier_mathamr.store import DuplicateIdError, ExistsError, UnknownIdError, WriteError
+from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, WriteError
 
 
 def test_what_was_stored_comes_back_in_order(store):
@@ -62,7 +62,7 @@ def test_a_duplicate_id_is_refused_and_nothing_is_replaced(store):
 
 def test_create_refuses_what_exists(store):
     store.index(rows(1))
-    with pytest.raises(ExistsError, match="append"):
+    with pytest.raises(WriteError, match="append"):
         store.index(rows(2))
     assert store.ids() == ["1"]
 

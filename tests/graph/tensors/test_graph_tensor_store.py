@@ -14,11 +14,11 @@ from pyterrier_mathamr.graph.tensor_store import TENSORS
 from pyterrier_mathamr.store import (
     DamagedError,
     DuplicateIdError,
-    ExistsError,
     FormatError,
     NotBuiltError,
     OtherArtifactError,
     UnknownIdError,
+    WriteError,
 )
 
 DATA = Path(__file__).parents[2] / "data"
@@ -128,7 +128,7 @@ def test_a_build_that_fails_leaves_what_was_there(tmp_path):
 
 def test_a_store_is_replaced_only_on_demand(tmp_path):
     TensorStore.build(tmp_path / "t", ITEMS)
-    with pytest.raises(ExistsError):
+    with pytest.raises(WriteError, match="already"):
         TensorStore.build(tmp_path / "t", ITEMS[:1])
     assert TensorStore.build(tmp_path / "t", ITEMS[:1], mode="overwrite").ids == ["a"]
 

@@ -16,7 +16,7 @@ from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
 from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError, indexing
-from pyterrier_mathamr.store import DuplicateIdError, ExistsError, NotBuiltError, OtherArtifactError, UnknownIdError
+from pyterrier_mathamr.store import DuplicateIdError, NotBuiltError, OtherArtifactError, UnknownIdError, WriteError
 
 
 def test_making_the_object_touches_nothing(tmp_path):
@@ -51,7 +51,7 @@ def test_what_was_indexed_comes_back_bit_by_bit(tmp_path, documents):
 
 def test_create_refuses_what_stands_overwrite_replaces_it_and_append_adds_to_it(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
-    with pytest.raises(ExistsError):
+    with pytest.raises(WriteError, match="already"):
         index.index(documents([1]))
     index.indexer("append").index(documents([1, 3], seed=5, name="e"))
     assert docnos(index) == ["d0", "d1", "e0", "e1"]

@@ -16,7 +16,7 @@ from pyterrier_mathamr.index import (
     QdrantIndex,
 )
 from pyterrier_mathamr.index.qdrant import collection
-from pyterrier_mathamr.store import LockedError, UnknownIdError
+from pyterrier_mathamr.store import UnknownIdError, WriteError
 
 KEY = "the-right-key"
 
@@ -142,7 +142,7 @@ def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch, tmp_pat
 
 def test_a_folder_that_is_open_elsewhere_is_named_and_in_one_process_it_is_shared(monkeypatch, tmp_path, posts):
     held = qdrant_client.QdrantClient(path=str(tmp_path / "q"))
-    with pytest.raises(LockedError, match="another process"):
+    with pytest.raises(WriteError, match="another process"):
         QdrantIndex(tmp_path / "q").built()
     held.close()
     index = QdrantIndex(tmp_path / "q", "a").index(posts[:3])

@@ -13,7 +13,7 @@ from pyterrier_mathamr.index import (
     QdrantFormulaIndex,
     QdrantIndex,
 )
-from pyterrier_mathamr.store import DuplicateIdError, ExistsError
+from pyterrier_mathamr.store import DuplicateIdError, WriteError
 
 
 def collection(folder, name: str, posts, **options) -> QdrantIndex:
@@ -56,7 +56,7 @@ def test_what_cannot_be_merged_leaves_no_collection(tmp_path, posts, documents):
         with pytest.raises(error):
             QdrantIndex.merge(tmp_path / "q", "new", one, other)
         assert not QdrantIndex(tmp_path / "q", "new").built()
-    with pytest.raises(ExistsError):
+    with pytest.raises(WriteError, match="already"):
         QdrantIndex.merge(tmp_path / "q", "b", one)
     assert len(QdrantIndex.merge(tmp_path / "q", "none")) == 0
     assert len(QdrantIndex.merge(tmp_path / "q", "new", one)) == 3

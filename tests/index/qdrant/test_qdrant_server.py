@@ -25,7 +25,7 @@ from pyterrier_mathamr.index import (
     QdrantIndex,
 )
 from pyterrier_mathamr.index.qdrant import upload
-from pyterrier_mathamr.store import DuplicateIdError, ExistsError
+from pyterrier_mathamr.store import DuplicateIdError, WriteError
 from tests.index.qdrant.fake_server import MOST_BYTES
 
 same = pd.testing.assert_frame_equal
@@ -85,7 +85,7 @@ def test_a_collection_is_created_added_to_replaced_deleted_from_and_merged(place
     frame = topics([3, 1, 5])
     index = place.writer("one")
     index.indexer(model="mini@1").index(posts[:30])
-    with pytest.raises(ExistsError):
+    with pytest.raises(WriteError, match="already"):
         index.index(posts)
     with pytest.raises(DuplicateIdError, match="'d3'"):
         index.indexer("append").index([posts[30], posts[3]])

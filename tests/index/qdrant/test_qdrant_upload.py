@@ -15,7 +15,7 @@ from pyterrier_mathamr.index import (
 )
 from pyterrier_mathamr.index.qdrant import upload
 from pyterrier_mathamr.index.qdrant.index import QdrantDocumentIndexer
-from pyterrier_mathamr.store import DuplicateIdError, ExistsError
+from pyterrier_mathamr.store import DuplicateIdError, WriteError
 
 KINDS = ("unreachable", "slow", "lost", "late", "garbled", 429, 500, 503, 504, 408)
 FAULTS = [("upsert", kind) for kind in KINDS]
@@ -181,7 +181,7 @@ def test_modes_do_what_they_do_in_a_folder(server, remote, posts, topics):
     assert index.built()
     assert index.colbert()(topics([2])).empty
     index.indexer("append", model="a").index(posts[:3])
-    with pytest.raises(ExistsError):
+    with pytest.raises(WriteError, match="already"):
         index.index(posts)
     index.indexer("append").index([])
     with pytest.raises(ModelMismatchError):

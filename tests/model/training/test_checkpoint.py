@@ -12,7 +12,7 @@ import torch
 from pyterrier_mathamr.model import Trainer
 from pyterrier_mathamr.model.checkpoints import Checkpoint, EpochProgress, EpochRecord, TrainingState
 from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.store import DamagedError, FormatError, LockedError, UnfinishedJobError, WriteError
+from pyterrier_mathamr.store import DamagedError, FormatError, UnfinishedJobError, WriteError
 
 DATA = Path(__file__).parents[2] / "data"
 RUN = {"beta": 0.5, "pairs": "abc", "number of processes": 1}
@@ -77,7 +77,7 @@ def test_one_run_at_a_time(small, pairs, graphs, tmp_path, monkeypatch) -> None:
     real = TrainingLoop._record
 
     def record(self, *arguments):
-        with pytest.raises(LockedError, match="process"):
+        with pytest.raises(WriteError, match="process"):
             fit(config, pairs, graphs, tmp_path / "run")
         return real(self, *arguments)
 

@@ -22,7 +22,7 @@ def writers(subject: Subject) -> Tally:
         with writer_lock(path):
             answer = in_child(partial(work, path))
             same = subject.state(path) == before
-        refused = answer.how == "named" and answer.value[0] == "LockedError" and str(os.getpid()) in answer.value[1]
+        refused = answer.how == "named" and answer.value[0] == "WriteError" and str(os.getpid()) in answer.value[1]
         outcome = "old" if refused and same else "unnamed" if not refused else "lost"
         tally.add(outcome, f"{action} beside another writer: {answer}")
     return tally
