@@ -60,7 +60,6 @@ class PostStore(StoredArtifact):
 
     KIND: ClassVar[Kind] = POSTS
     HOLDS = "post"
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = POSTS.type, POSTS.format
 
     def write(self, documents: Iterable[Document], mode: Mode, options: Mapping[str, Any] | None = None) -> None:
         """Store posts; the same call continues one that was killed."""

@@ -196,8 +196,6 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         path: the folder of the store, built or not.
     """
 
-    ARTIFACT_TYPE = "graph_store"
-    ARTIFACT_FORMAT = "mathamr"
     KIND = GRAPHS
     HOLDS = "graph"
 

@@ -61,8 +61,6 @@ class TensorStore(StoredArtifact):
         path: a folder that :meth:`build` made.
     """
 
-    ARTIFACT_TYPE = "tensor_store"
-    ARTIFACT_FORMAT = "mathamr"
     KIND = TENSORS
 
     @classmethod

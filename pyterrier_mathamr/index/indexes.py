@@ -293,7 +293,6 @@ class MathAMRIndex(DocumentVectorIndex, IndexArtifact):
 
     KIND = DOCUMENTS
     HOLDS = "document"
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
     indexer = method(DocumentIndexer)
 
@@ -316,7 +315,6 @@ class MathAMRFormulaIndex(FormulaVectorIndex, IndexArtifact):
 
     KIND = FORMULAS
     HOLDS = "formula"
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
     indexer = method(FormulaIndexer)
 

@@ -137,7 +137,6 @@ class Checkpoint(StoredArtifact):
         files=(_FILE,),
         rebuild="train again with `--fresh` or Trainer.fit(..., fresh=True)",
     )
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
     @classmethod
     def of(cls, folder: Path) -> Checkpoint:

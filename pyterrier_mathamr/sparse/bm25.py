@@ -227,7 +227,6 @@ class BM25Index(SparseIndex):
 
     KIND = BM25
     HOLDS = "document"
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = BM25.type, BM25.format
 
     schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": "https://github.com/xhluca/bm25s"}
 

@@ -320,7 +320,6 @@ class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
     """
 
     KIND, SNAPSHOT = TANGENT, TangentSnapshot
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = TANGENT.type, TANGENT.format
 
     schematic: ClassVar[dict[str, str]] = {"label": "Tangent Index", "help_url": _PAPER}
 

@@ -59,6 +59,11 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
     """What a row is."""
     path: Path
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "KIND" in vars(cls):
+            cls.ARTIFACT_TYPE, cls.ARTIFACT_FORMAT = cls.KIND.type, cls.KIND.format
+
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         self._snapshot: Snapshot | None = None

@@ -168,7 +168,6 @@ class FormulaTrees(ExpressionIndex[TreesSnapshot]):
     """
 
     KIND, SNAPSHOT = TREES, TreesSnapshot
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = TREES.type, TREES.format
 
     @staticmethod
     def example() -> FormulaTrees:

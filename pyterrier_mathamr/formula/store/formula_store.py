@@ -42,7 +42,6 @@ class FormulaStore(SqliteArtifact):
 
     KIND, FILE = KIND, StoreFile
     HOLDS = "formula"
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
     @classmethod
     def build(

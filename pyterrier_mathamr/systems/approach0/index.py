@@ -250,7 +250,6 @@ class ApproachZeroIndex(ExpressionIndex[ApproachZeroSnapshot], SparseIndex):
     """
 
     KIND, SNAPSHOT = APPROACH0, ApproachZeroSnapshot
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = APPROACH0.type, APPROACH0.format
 
     schematic: ClassVar[dict[str, str]] = {"label": "Approach Zero Index", "help_url": _PAPER}
 

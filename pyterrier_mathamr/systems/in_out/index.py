@@ -194,7 +194,6 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
     """
 
     KIND, SNAPSHOT = IN_OUT, InOutSnapshot
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = IN_OUT.type, IN_OUT.format
 
     schematic: ClassVar[dict[str, str]] = {"label": "In+Out Index", "help_url": _PAPER}
 

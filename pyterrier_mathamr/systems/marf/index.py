@@ -276,7 +276,6 @@ class MaRFIndex(IndexArtifact):
 
     KIND = VIEWS
     HOLDS = "document"
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
     LAYOUT = "documents"
     QUERIES = "post"
 

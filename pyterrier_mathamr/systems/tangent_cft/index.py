@@ -352,7 +352,6 @@ class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
     """
 
     KIND, SNAPSHOT = CFT, CFTSnapshot
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = CFT.type, CFT.format
 
     schematic: ClassVar[dict[str, str]] = {"label": "Tangent-CFT Index", "help_url": _PAPER}
 

@@ -420,7 +420,6 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         path: the folder of the store, built or not.
     """
 
-    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
     KIND, FILE = KIND, ThreadFile
     HOLDS = "post"
 
