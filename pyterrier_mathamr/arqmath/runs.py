@@ -31,7 +31,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.types import QueryId
-from pyterrier_mathamr.store import replace_file, writing
+from pyterrier_mathamr.store import replace_file
 
 from .dump import open_text
 from .errors import ARQMathError, BadRows
@@ -121,8 +121,7 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
     ordered = ordered.assign(run="_".join(name.split()) or "mathamr")
     lines = ordered[list(_COLUMNS[format])].itertuples(index=False, name=None)
     target = Path(path)
-    with writing(target):
-        replace_file(target, "".join("\t".join(map(str, line)) + "\n" for line in lines).encode())
+    replace_file(target, "".join("\t".join(map(str, line)) + "\n" for line in lines).encode())
 
 
 def _run_lines(path: Path, format: RunFormat | None) -> Iterator[_RunLine]:
@@ -242,8 +241,7 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
     writer = csv.writer(table, delimiter="\t", lineterminator="\n")
     for row in complete.itertuples(index=False):
         writer.writerow((row.qid, 1, row.score, run, row.sources, row.qanswer))
-    with writing(target):
-        replace_file(target, table.getvalue().encode())
+    replace_file(target, table.getvalue().encode())
 
 
 def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:

@@ -42,10 +42,8 @@ from pyterrier_mathamr.store import (
     is_identity,
     member_faults,
     move,
-    replace_file,
-    settled,
     signed,
-    sync_folder,
+    sync_tree,
     writing,
 )
 
@@ -206,9 +204,8 @@ class Generations:
             _remove(folder)
             unfinished = _hidden(folder)
             shutil.copytree(old, unfinished, copy_function=_linked, ignore=shutil.ignore_patterns(".*", _CHANGE))
-            replace_file(unfinished / _CHANGE, note)
-            for place, _, _ in os.walk(unfinished):
-                sync_folder(Path(place))
+            (unfinished / _CHANGE).write_bytes(note)
+            sync_tree(unfinished)
             move(unfinished, folder)
         return folder
 
@@ -249,7 +246,6 @@ def _linked(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
-        settled(Path(target))
 
 
 def _remove(folder: Path) -> None:

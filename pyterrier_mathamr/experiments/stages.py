@@ -21,7 +21,7 @@ from typing import Any
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr.store import replace_file, writing
+from pyterrier_mathamr.store import replace_file
 
 _SHOWN = 3
 
@@ -141,8 +141,7 @@ class Stages:
 
 def write_atomically(file: Path, text: str) -> None:
     """Write a text file atomically."""
-    with writing(file):
-        replace_file(file, text.encode())
+    replace_file(file, text.encode())
 
 
 def to_stderr(text: str) -> None:

@@ -35,7 +35,7 @@ from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 from pyterrier_mathamr.sparse import BM25Index
-from pyterrier_mathamr.store import replace_file, writer_lock, writing
+from pyterrier_mathamr.store import replace_file, writer_lock
 from pyterrier_mathamr.systems import ThreadStore
 
 from .measuring import TimedPipeline, fitted_weight, run_systems
@@ -353,8 +353,7 @@ class AnswerParts:
 
         def rank() -> None:
             ranking = run_systems({"": system.make(replace(parts, live=False))}, parts.found.topics)[0][""]
-            with writing(file):
-                replace_file(file, gzip.compress(ranking.to_csv(index=False).encode(), compresslevel=1, mtime=0))
+            replace_file(file, gzip.compress(ranking.to_csv(index=False).encode(), compresslevel=1, mtime=0))
 
         with writer_lock(self.folder / "locks" / name, wait=True):
             self.stages.run(name, file, own, rank)

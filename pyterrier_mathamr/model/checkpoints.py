@@ -166,8 +166,7 @@ class Checkpoint(StoredArtifact):
                 write_arrays(scratch, arrays)
             job.add(Content(files={_FILE: scratch}, count=1))
             job.commit({"run": dict(run), **progress})
-        with writing(self.folder):
-            _write_history(self.folder, state.history)
+        _write_history(self.folder, state.history)
 
     def read(self, run: Mapping[str, Any]) -> TrainingState | None:
         """Read the state."""

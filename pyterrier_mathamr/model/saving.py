@@ -29,7 +29,7 @@ from torch.overrides import TorchFunctionMode
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
-from pyterrier_mathamr.store import StoreError, file_sum, read_signed, settled, signed, write_file
+from pyterrier_mathamr.store import StoreError, file_sum, read_signed, signed
 
 from .config import MathAMRConfig, stored_options
 from .errors import ModelFileError, ModelNotFoundError
@@ -290,17 +290,17 @@ class _Unfilled(TorchFunctionMode):
 
 
 def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, weights: bytes) -> None:
-    """Write the three files into an existing folder, ``config.json`` last, each synced."""
+    """Write the three files into an existing folder, ``config.json`` last."""
     vocabulary.save(folder / VOCABULARY)
-    write_file(folder / WEIGHTS, (weights,))
+    (folder / WEIGHTS).write_bytes(weights)
     content = {
         "format": FORMAT_VERSION,
         "config": manifest.config.to_dict(),
         "vocabulary": manifest.vocabulary,
         "weights": manifest.weights,
-        "vocabulary_file": settled(folder / VOCABULARY).sha256,
+        "vocabulary_file": file_sum(folder / VOCABULARY).sha256,
     }
-    write_file(folder / CONFIG, (signed(content),))
+    (folder / CONFIG).write_bytes(signed(content))
 
 
 _KEYS = {"format", "config", "vocabulary", "weights"}

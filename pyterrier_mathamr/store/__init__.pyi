@@ -24,10 +24,8 @@ from .files import parse_json as parse_json
 from .files import replace_file as replace_file
 from .files import replacing as replacing
 from .files import scratch_array as scratch_array
-from .files import settled as settled
-from .files import sync_folder as sync_folder
+from .files import sync_tree as sync_tree
 from .files import write_arrays as write_arrays
-from .files import write_file as write_file
 from .files import writer_lock as writer_lock
 from .files import writing as writing
 from .ids import Rows as Rows

@@ -26,7 +26,7 @@ from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
-from .files import parse_json, replace_file, sync_folder, write_file, writer_lock, writing
+from .files import parse_json, swap_file, sync_folder, write_file, writer_lock, writing
 from .ids import Rows
 from .job import Job, drop_job, job_folder, open_job, read_job
 from .manifest import (
@@ -282,7 +282,7 @@ class Compound:
     def write(self, path: Path, count: int, details: Mapping[str, Any]) -> None:
         """Write the manifest, durably and in one step."""
         about = {"type": self.type, "format": self.format, "package_hint": PACKAGE, "format_version": self.version}
-        replace_file(path / META, signed({**about, "count": count, "details": details}))
+        swap_file(path / META, signed({**about, "count": count, "details": details}))
 
 
 def is_identity(value: object) -> bool:

@@ -165,8 +165,8 @@ def check_number(value: object) -> int:
     return value
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file in one step, synced with its folder."""
+def swap_file(path: Path, data: bytes) -> None:
+    """Write a file of an artifact in one step, synced with its folder."""
     unfinished = path.with_name(f".{path.name}.new")
     unfinished.unlink(missing_ok=True)  # of a process that was killed here
     write_file(unfinished, (data,))
@@ -194,6 +194,16 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file of the user's in one step.
+
+    Raises:
+        WriteError: it cannot be written; the old file is unchanged.
+    """
+    with replacing(path) as out:
+        out.write(data)
+
+
 def sync_file(descriptor: int) -> None:
     """Wait until the data of an open file is on the disk."""
     os.fsync(descriptor)
@@ -208,6 +218,15 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Sync all files in a folder and the names that lead to them, as other code wrote them."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with open(Path(place) / name, "rb+") as file:
+                sync_file(file.fileno())
+        sync_folder(Path(place))
 
 
 def move(source: Path, target: Path) -> None:
@@ -349,7 +368,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         path: does not exist yet.
 
     Yields:
-        An empty folder beside it; the caller syncs each file in it.
+        An empty folder beside it.
 
     Raises:
         WriteError: another process is filling it, or it cannot be written.
@@ -361,7 +380,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         try:
             unfinished.mkdir()
             yield unfinished
-            sync_folder(unfinished)
+            sync_tree(unfinished)
             move(unfinished, path)
         finally:
             remove(unfinished)

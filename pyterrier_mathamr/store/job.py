@@ -45,7 +45,7 @@ from .errors import (
     WriteError,
     unreadable,
 )
-from .files import file_sum, move, remove, replace_file, sync_folder, writer_lock, writing
+from .files import file_sum, move, remove, swap_file, sync_folder, writer_lock, writing
 from .ids import Rows
 from .manifest import (
     META,
@@ -333,7 +333,7 @@ class Job:
 
     def _write_note(self, published: str) -> None:
         note = {"header": self._header, "parts": self._noted, "published": published}
-        replace_file(self.folder / JOB, signed(note))
+        swap_file(self.folder / JOB, signed(note))
 
     def rows_done(self, ids: Sequence[str]) -> Rows:
         """Find the rows that an earlier run has finished; the caller compares their content.

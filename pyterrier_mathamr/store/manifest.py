@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from .errors import DamagedError, FormatError, NotBuiltError, OtherArtifactError, unreadable
-from .files import Array, FileSum, check_number, parse_json, remove, replace_file
+from .files import Array, FileSum, check_number, parse_json, remove, swap_file
 
 if TYPE_CHECKING:
     from .parts import StoredPart
@@ -336,7 +336,7 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
 
 def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
     """Write a manifest, durably and in one step: a reader sees the old one or the new one."""
-    replace_file(path / META, manifest.to_bytes(kind))
+    swap_file(path / META, manifest.to_bytes(kind))
 
 
 def _manifest_bytes(path: Path, kind: Kind) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.records import parse_json
 
-from . import DamagedError, read_signed, replace_file, signed, writing
+from . import DamagedError, read_signed, replace_file, signed
 
 T = TypeVar("T")
 
@@ -31,8 +31,7 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Overflow
 
 def write_saved(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
     """Write a file, in one step: a reader sees the old one or the new one."""
-    with writing(Path(path)):
-        replace_file(Path(path), signed({"format": FORMAT, "type": kind, **content}))
+    replace_file(Path(path), signed({"format": FORMAT, "type": kind, **content}))
 
 
 def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from pyterrier_mathamr.graph import build_graphs
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
 from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index
-from pyterrier_mathamr.store import replace_file, writing
+from pyterrier_mathamr.store import replace_file
 from pyterrier_mathamr.systems import MathSEScore, RankingSVM, TangentAnswers, TimesQQ, TwoStepFeatures
 from pyterrier_mathamr.systems.two_step import FitOptions, linearise
 from pyterrier_mathamr.systems.two_step.qasim import TARGETS, QASim
@@ -232,8 +232,7 @@ def linearised(parts: AnswerParts) -> dict[str, str]:
                 found |= _linearised(waiting, parts)
                 waiting = []
         found |= _linearised(waiting, parts)
-        with writing(path):
-            replace_file(path, gzip.compress(json.dumps(found).encode(), compresslevel=1, mtime=0))
+        replace_file(path, gzip.compress(json.dumps(found).encode(), compresslevel=1, mtime=0))
 
     path = parts.stage("linearised", build, parser="dependency", years=list(parts.years))
     read: dict[str, str] = parts.once("linearised", lambda: json.loads(gzip.decompress(path.read_bytes())))

@@ -39,7 +39,7 @@ from pyterrier_mathamr.model.saving import (
     read_description,
     read_weights,
 )
-from pyterrier_mathamr.store import new_folder, signed, write_file
+from pyterrier_mathamr.store import new_folder, signed
 
 from .graphs import FormulaGraphs, InOutOptions, NodeLabels, encoders, kinds_of
 from .training import FormulaTraining
@@ -72,8 +72,8 @@ def _write(
         "weights": hashlib.sha256(packed).hexdigest(),
     }
     with new_folder(path) as folder:
-        write_file(folder / WEIGHTS, (packed,))
-        write_file(folder / DESCRIPTION, (signed(content),))
+        (folder / WEIGHTS).write_bytes(packed)
+        (folder / DESCRIPTION).write_bytes(signed(content))
 
 
 def _read_model(folder: Path) -> Loaded:

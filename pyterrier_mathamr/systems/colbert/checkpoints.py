@@ -30,7 +30,7 @@ from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.model.errors import ModelFileError, UnsafeModelError
 from pyterrier_mathamr.model.saving import read_description, sum_faults, sums_of
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
-from pyterrier_mathamr.store import signed, write_file
+from pyterrier_mathamr.store import signed
 
 from .network import ColBERTOptions, assemble, expand_queries
 
@@ -117,7 +117,7 @@ def _unknown(folder: Path, found: str) -> ModelFileError:
 def write_description(folder: Path, options: ColBERTOptions) -> None:
     """Describe a model's folder, when all other files are written."""
     content = {"format": FORMAT_VERSION, "options": options.to_dict(), "files": sums_of(folder)}
-    write_file(folder / DESCRIPTION, (signed(content),))
+    (folder / DESCRIPTION).write_bytes(signed(content))
 
 
 def read_options(folder: Path) -> ColBERTOptions | None:

@@ -34,7 +34,7 @@ from pyterrier_mathamr.model.saving import (
 )
 from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.store import new_folder, signed, write_file
+from pyterrier_mathamr.store import new_folder, signed
 from pyterrier_mathamr.systems.language_models import Precision, TokenModel
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
@@ -203,8 +203,8 @@ class MaRF(TokenModel):
                 "weights": hashlib.sha256(packed).hexdigest(),
                 "context": sums_of(folder / CONTEXT),
             }
-            write_file(folder / WEIGHTS, (packed,))
-            write_file(folder / DESCRIPTION, (signed(content),))
+            (folder / WEIGHTS).write_bytes(packed)
+            (folder / DESCRIPTION).write_bytes(signed(content))
 
     def post_rows(
         self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
