@@ -37,10 +37,7 @@ from pyterrier_mathamr.store import (
     StoredArtifact,
     StoreError,
     WriteError,
-    check_member,
     detail,
-    is_identity,
-    member_faults,
     move,
     signed,
     sync_tree,
@@ -128,7 +125,7 @@ class EngineRecord:
             raise DamagedError(path / META, f"its generation is {generation!r:.80}, not one such as {_PREFIX}1")
         indexes = detail(details, "indexes", dict, path)
         if list(indexes) != list(Indexes._fields) or not all(
-            is_identity(identity) or (identity is None and name in _OPTIONAL) for name, identity in indexes.items()
+            isinstance(identity, str) or (identity is None and name in _OPTIONAL) for name, identity in indexes.items()
         ):
             raise DamagedError(path / META, f"its indexes are not {', '.join(Indexes._fields)} with a checksum of each")
         options = EngineOptions(
@@ -144,7 +141,7 @@ class EngineRecord:
         indexes = Indexes.of(path / self.generation)
         for name, index in indexes.named():
             if (identity := self.indexes[name]) is not None:
-                check_member(index, identity, path)
+                index.check_member(identity, path)
                 index.pin()
             elif index.path.exists():
                 raise _unnamed(index, path)
@@ -154,7 +151,7 @@ class EngineRecord:
         """Read all indexes, compare every checksum, and yield the faults."""
         for name, index in Indexes.of(path / self.generation).named():
             if (identity := self.indexes[name]) is not None:
-                yield from member_faults(index, identity, path, verbose=verbose)
+                yield from index.member_faults(identity, path, verbose=verbose)
             elif index.path.exists():
                 yield _unnamed(index, path)
 

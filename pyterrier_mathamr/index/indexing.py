@@ -56,7 +56,6 @@ from pyterrier_mathamr.store import (
     changed_row,
     file_fingerprint,
     row_fingerprint,
-    unfinished_parts,
 )
 
 if TYPE_CHECKING:
@@ -444,7 +443,7 @@ class ArtifactIndexer(Leaf, Indexer):
         if not self.resume:
             yield from stream
             return
-        done = unfinished_parts(self._index.path, self._index.KIND, self.mode, self.fingerprint())
+        done = self._index.unfinished_parts(self.mode, self.fingerprint())
         self._corpus = Corpus(self._index.path, done.parts)
         yield from self._corpus.pending(stream, batch_size)
 

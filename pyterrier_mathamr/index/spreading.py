@@ -39,11 +39,8 @@ from pyterrier_mathamr.store import (
     META,
     DuplicateIdError,
     PartMeta,
-    begin_planned,
-    planned_part,
     replace_file,
     row_fingerprint,
-    unfinished_parts,
     write_planned,
 )
 
@@ -217,7 +214,7 @@ def _plan(
         return None
     with closing(executor.map(count, runs(docnos, _COUNTED))) as counted:
         plan = plan_shards(chain.from_iterable(counted), width, part_bytes)
-    done = unfinished_parts(index.path, index.KIND, indexer.mode, indexer.fingerprint())
+    done = index.unfinished_parts(indexer.mode, indexer.fingerprint())
     return plan if int(done.bases[-1]) in boundaries(plan) else None
 
 
@@ -250,12 +247,12 @@ def _write_planned(
         if strange := [docnos[at] for at, row in enumerate(job.rows_done(docnos[:done])) if row < 0]:
             raise job.changed(strange[0])
         cut = [ShardJob.cut(i, members, docnos, batch_size) for i, members in enumerate(plan) if members.start >= done]
-        begin_planned(job.folder)
+        job.plan()
         work = ShardWriter(encoding, index.path, job.folder, build.dtype, build.model)
         with closing(executor.map(work, cut)) as written:
             bar: dict[str, Any] = {"verbose": indexer.verbose, "total": len(cut), "beside": executor.doing}
             shown = progress(written, "writing parts", "parts", **bar)
             for shard, meta in zip(cut, shown, strict=True):
-                job.adopt(planned_part(job.folder, shard.number, meta, index.KIND, root=index.path))
+                job.adopt(shard.number, meta)
         width = encoding.encoder.model.config.projection
         job.commit(asdict(IndexMeta(width, build.model, build.dtype)))

@@ -10,7 +10,7 @@
                       └──────────────▶                     snapshot: its parts by memory map, ids, deleted rows
 
     artifact    the base of all artifacts; deleting, compacting, verifying; artifacts that consist of others
-    job         one writer, its unfinished work and publication; planned: parts that several workers write for it
+    job         one writer, its unfinished work and publication, also of parts that several workers write
     manifest    what a kind declares, and pt_meta.json
     parts, ids  one part, several as one, their ids
     sqlite      the base of artifacts of one SQLite file

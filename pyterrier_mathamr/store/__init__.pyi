@@ -1,9 +1,6 @@
 from .artifact import Compound as Compound
 from .artifact import StoredArtifact as StoredArtifact
-from .artifact import check_member as check_member
 from .artifact import faults as faults
-from .artifact import is_identity as is_identity
-from .artifact import member_faults as member_faults
 from .cache import Cache as Cache
 from .errors import DamagedError as DamagedError
 from .errors import DuplicateIdError as DuplicateIdError
@@ -33,9 +30,8 @@ from .job import Job as Job
 from .job import changed_row as changed_row
 from .job import differences as differences
 from .job import file_fingerprint as file_fingerprint
-from .job import open_job as open_job
 from .job import row_fingerprint as row_fingerprint
-from .job import unfinished_parts as unfinished_parts
+from .job import write_planned as write_planned
 from .manifest import META as META
 from .manifest import PACKAGE as PACKAGE
 from .manifest import Content as Content
@@ -55,9 +51,6 @@ from .parts import merge_ragged as merge_ragged
 from .parts import merged as merged
 from .parts import ranges as ranges
 from .parts import signature as signature
-from .planned import begin_planned as begin_planned
-from .planned import planned_part as planned_part
-from .planned import write_planned as write_planned
 from .sqlite import SqliteArtifact as SqliteArtifact
 from .sqlite import SqliteFile as SqliteFile
 from .sqlite import SqliteId as SqliteId

@@ -11,7 +11,6 @@ A member that is missing, was changed, or is another artifact of the same kind i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from pyterrier_mathamr._common.running.processes import runs_within
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
 from .files import parse_json, swap_file, sync_folder, write_file, writer_lock, writing
 from .ids import Rows
-from .job import Job, drop_job, job_folder, open_job, read_job
+from .job import Job, drop_job, job_folder, open_job, read_job, unfinished_parts
 from .manifest import (
     META,
     PACKAGE,
@@ -43,7 +42,7 @@ from .manifest import (
     signed,
     write_manifest,
 )
-from .parts import MARKS, Snapshot, StoredPart, merged, signature
+from .parts import MARKS, Parts, Snapshot, StoredPart, merged, signature
 
 
 class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
@@ -146,6 +145,39 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         for fault in faults(self.path, self.KIND):
             raise fault
 
+    def check_member(self, identity: str, whole: Path) -> None:
+        """Check that this is the state that the manifest of an artifact names which consists of this and others.
+
+        Raises:
+            DamagedError: it is missing, or another one. StoreError: another of its kinds; it cannot be opened.
+        """
+        try:
+            found = self.snapshot().identity
+        except NotBuiltError as error:
+            raise DamagedError(self.path, f"{whole / META} names it, and it is missing") from error
+        if found != identity:
+            raise DamagedError(self.path, f"it is not the part that {whole / META} names")
+
+    def member_faults(self, identity: str, whole: Path, *, verbose: bool = False) -> Iterator[StoreError]:
+        """Read all of it, compare every checksum and at last its identity, and yield the faults."""
+        sound = True
+        for fault in faults(self.path, self.KIND, verbose=verbose):
+            sound = False
+            yield fault
+        if sound:
+            try:
+                self.check_member(identity, whole)
+            except StoreError as error:
+                yield error
+
+    def unfinished_parts(self, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
+        """Open the finished parts after which :meth:`job` with these arguments would continue, without a lock.
+
+        Raises:
+            StoreError: as :meth:`job`.
+        """
+        return unfinished_parts(self.path, self.KIND, mode, fingerprint)
+
     def unfinished(self) -> int:
         """Count the rows that an interrupted job has finished."""
         found = read_job(self.path, self.KIND)
@@ -240,9 +272,6 @@ def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreEr
                 yield from part.faults(read)
 
 
-_IDENTITY = re.compile(r"[0-9a-f]{64}")
-
-
 @dataclass(frozen=True, slots=True)
 class Compound:
     """The declaration of an artifact that consists of others.
@@ -283,35 +312,3 @@ class Compound:
         """Write the manifest, durably and in one step."""
         about = {"type": self.type, "format": self.format, "package_hint": PACKAGE, "format_version": self.version}
         swap_file(path / META, signed({**about, "count": count, "details": details}))
-
-
-def is_identity(value: object) -> bool:
-    """Whether a value of a manifest can be the identity of a member."""
-    return isinstance(value, str) and _IDENTITY.fullmatch(value) is not None
-
-
-def check_member(artifact: StoredArtifact, identity: str, whole: Path) -> None:
-    """Check that a member is the one that the manifest of the whole names.
-
-    Raises:
-        DamagedError: it is missing, or another one. StoreError: another of its kinds; it cannot be opened.
-    """
-    try:
-        found = artifact.snapshot().identity
-    except NotBuiltError as error:
-        raise DamagedError(artifact.path, f"{whole / META} names it, and it is missing") from error
-    if found != identity:
-        raise DamagedError(artifact.path, f"it is not the part that {whole / META} names")
-
-
-def member_faults(
-    artifact: StoredArtifact, identity: str, whole: Path, *, verbose: bool = False
-) -> Iterator[StoreError]:
-    """Read a whole member, compare every checksum, and yield the faults."""
-    found = list(faults(artifact.path, artifact.KIND, verbose=verbose))
-    yield from found
-    if not found:
-        try:
-            check_member(artifact, identity, whole)
-        except StoreError as error:
-            yield error

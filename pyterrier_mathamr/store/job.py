@@ -8,11 +8,16 @@
     .arqmath.mathamr.job/
         job.json               the fingerprint of the job, and its finished parts
         parts/                 the parts
+        attempts/<random>/     a part that a worker is writing, and part.json, which describes it
+        planned/000012/        a whole attempt, renamed in one step: the first one wins, and waits to be adopted
     .arqmath.mathamr.lock      held by the writer
 
 A job that dies leaves its finished parts. The next one continues after them if its fingerprint is the same and the rows
 it is given begin with the same rows; any other job is refused, but an overwrite discards what was to be appended to the
 artifact that it replaces.
+
+Workers may write parts of a job, too, each perhaps in several attempts. One that dies leaves an attempt that nothing
+names; one that was taken for dead and goes on finds its part written, or no folder any more.
 
 The fingerprint says what determines the rows; with the state that the job starts from it is the job's header. In the
 last step the parts are moved to the artifact, whose manifest is swapped.
@@ -23,6 +28,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import uuid
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +51,7 @@ from .errors import (
     WriteError,
     unreadable,
 )
-from .files import file_sum, move, remove, swap_file, sync_folder, writer_lock, writing
+from .files import file_sum, move, remove, swap_file, sync_folder, write_file, writer_lock, writing
 from .ids import Rows
 from .manifest import (
     META,
@@ -63,9 +69,9 @@ from .manifest import (
     write_manifest,
 )
 from .parts import Parts, StoredPart, merged, parts_to_merge, write_part
-from .planned import PLANNED
 
 JOB = "job.json"
+_PART = "part.json"
 _OURS = re.compile(r"(?:part|deleted)-([0-9]{6,12})(?:\.bin)?")
 _WHOLE = 100 << 20  # bytes; of a larger file the ends are read
 _END = 1 << 20
@@ -114,11 +120,7 @@ def read_job(path: Path, kind: Kind) -> Unfinished | None:
 
 
 def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
-    """Open the finished parts after which :func:`open_job` with these arguments would continue, without a lock.
-
-    Raises:
-        StoreError: as :func:`open_job`.
-    """
+    """Open the finished parts after which a job would continue, without a lock."""
     path = path.absolute()
     replaced, first = existing(path, kind, mode)
     header, found = job_header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
@@ -380,16 +382,23 @@ class Job:
         """
         self._add(list(content.ids), lambda: self.write(content))
 
-    def adopt(self, part: StoredPart) -> None:
-        """Take over a part that a worker wrote in :attr:`folder`; otherwise as :meth:`add`."""
+    def plan(self) -> None:
+        """Make the folders in which workers write parts, without the attempts of a job that was killed."""
+        remove(self.folder / "attempts")
+        for name in ("attempts", "planned"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+
+    def adopt(self, number: int, meta: PartMeta) -> None:
+        """Take over a part that :func:`write_planned` wrote; otherwise as :meth:`add`."""
+        part = StoredPart(self.folder / "planned" / f"{number:06d}", meta, self.kind, self.path)
 
         def moved() -> StoredPart:
             place = self.folder / "parts"
-            meta = replace(part.meta, name=f"part-{self._next:06d}")
-            remove(place / meta.name)  # of a job that was killed here
-            move(part.path, place / meta.name)
+            own = replace(meta, name=f"part-{self._next:06d}")
+            remove(place / own.name)  # of a job that was killed here
+            move(part.path, place / own.name)
             self._next += 1
-            return StoredPart(place, meta, self.kind, self.path)
+            return StoredPart(place, own, self.kind, self.path)
 
         self._add(part.ids.texts(np.arange(len(part))), moved)
 
@@ -471,7 +480,62 @@ class Job:
     def leave(self, error: BaseException) -> None:
         """End without a commit: finished parts are kept for a job that resumes, and the error says so."""
         rows = sum(map(len, self.parts[self._standing :]))
-        if self.resume and (rows or any(any(self.folder.glob(name)) for name in ("scratch-*", PLANNED))):
+        if self.resume and (rows or any(any(self.folder.glob(name)) for name in ("scratch-*", "planned/*"))):
             error.add_note(f"{rows:,} finished rows are kept in {self.folder}" if rows else f"work in {self.folder}")
         else:
             drop_job(self.path)
+
+
+def write_planned(
+    folder: Path, number: int, of: str, make: Callable[[], Content], kind: Kind, *, root: Path
+) -> PartMeta:
+    """Write a part that a job has planned, in a worker, unless an earlier attempt has.
+
+    Args:
+        folder: of the job, which has called :meth:`Job.plan`.
+        number: of the part among those planned.
+        of: identifies what the part is made of; one of something else is not taken.
+        make: computes the content.
+        kind: its declaration.
+        root: the artifact, for errors.
+
+    Returns:
+        The description of the part that is there, perhaps by another attempt, for :meth:`Job.adopt`.
+
+    Raises:
+        WriteError: the part cannot be written, or the job is over.
+    """
+    target = folder / "planned" / f"{number:06d}"
+    if (found := _planned(target, number, of, kind)) is not None:
+        return found.meta
+    content = make()
+    attempt = folder / "attempts" / uuid.uuid4().hex
+    with writing(root):
+        attempt.mkdir()  # not its parents: they are gone when the job is over
+        try:
+            meta = write_part(attempt / f"part-{number:06d}", content, kind)
+            write_file(attempt / _PART, (signed({"of": of, "part": asdict(meta)}),))
+            sync_folder(attempt)
+            if target.exists() and _planned(target, number, of, kind) is None:
+                remove(target)  # of an earlier plan, or damaged
+            move(attempt, target)
+        except OSError:
+            if (found := _planned(target, number, of, kind)) is None:
+                raise
+            return found.meta  # another attempt was first
+        finally:
+            remove(attempt)
+    return meta
+
+
+def _planned(target: Path, number: int, of: str, kind: Kind) -> StoredPart | None:
+    """Open a planned part; ``None`` where it is not written, damaged, or made of something else."""
+    try:
+        about = read_signed(target / _PART)
+        if about["of"] != of:
+            return None
+        [meta] = read_parts([about["part"]], kind)
+        part = StoredPart(target, meta, kind, target)
+        return None if meta.name != f"part-{number:06d}" or next(part.faults(), None) else part
+    except (OSError, DamagedError, KeyError, TypeError, ValueError, AttributeError):
+        return None

@@ -16,7 +16,6 @@ from pyterrier_mathamr.store import (
     UnfinishedJobError,
     UnknownIdError,
     WriteError,
-    open_job,
 )
 
 
@@ -263,21 +262,21 @@ def test_resuming_in_silence_warns_of_nothing(toy, path) -> None:
 
 
 def test_scratch_files_live_as_long_as_their_job(toy, path) -> None:
-    with pytest.raises(KeyboardInterrupt) as caught, open_job(path, toy.Toy.KIND, "create", {"a": 1}) as job:
+    with pytest.raises(KeyboardInterrupt) as caught, toy.Toy(path).job("create", {"a": 1}) as job:
         job.scratch("table").write_text("half")
         raise KeyboardInterrupt
     assert str(path.parent / ".it.job") in caught.value.__notes__[0]
-    with open_job(path, toy.Toy.KIND, "create", {"a": 1}) as job:
+    with toy.Toy(path).job("create", {"a": 1}) as job:
         assert job.scratch("table").read_text() == "half"
         job.add(toy.content(["a"]))
         job.commit({})
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["it"]
-    with pytest.raises(KeyboardInterrupt), open_job(path.parent / "other", toy.Toy.KIND, "create", {"a": 1}) as job:
+    with pytest.raises(KeyboardInterrupt), toy.Toy(path.parent / "other").job("create", {"a": 1}) as job:
         job.scratch("table").write_text("half")
         raise KeyboardInterrupt
     with (
         pytest.raises(UnfinishedJobError, match="a: 1, not 2"),
-        open_job(path.parent / "other", toy.Toy.KIND, "create", {"a": 2}),
+        toy.Toy(path.parent / "other").job("create", {"a": 2}),
     ):
         pass
 

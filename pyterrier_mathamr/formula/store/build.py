@@ -39,13 +39,13 @@ from pyterrier_mathamr.store import (
     DamagedError,
     Kind,
     Mode,
+    SqliteArtifact,
     SqliteFile,
     SqliteId,
     check_integrity,
     file_fingerprint,
     id_text,
     in_batches,
-    open_job,
     optional_number,
     sqlite_id,
     take_up,
@@ -330,15 +330,15 @@ ON CONFLICT (id) DO UPDATE SET {column} = coalesce({column}, excluded.{column}),
 
 
 def build_store(
-    path: Path, slt_tables: list[Path], opt_tables: list[Path], executor: Executor, verbose: bool, mode: Mode
+    store: SqliteArtifact, slt_tables: list[Path], opt_tables: list[Path], executor: Executor, verbose: bool, mode: Mode
 ) -> None:
-    """Build :class:`FormulaStore` at ``path``; see :meth:`FormulaStore.build`."""
+    """Build a :class:`FormulaStore`; see :meth:`FormulaStore.build`."""
     tables = _interleave(slt_tables, opt_tables)
     made_from = {"tables": fingerprint(slt_tables, opt_tables)}
-    with open_job(path, KIND, mode, made_from | _LAYOUT) as job:
+    with store.job(mode, made_from | _LAYOUT) as job:
         if not job.done.parts:  # else a build died while publishing it
             scratch = job.scratch(FILE)
-            with writing(path), unchanged(scratch):
+            with writing(store.path), unchanged(scratch):
                 count = _fill(scratch, job.scratch(_TREES), tables, executor, verbose)
             job.add(Content(files={FILE: scratch}, count=count))
         job.commit(made_from, whole=False)

@@ -82,7 +82,7 @@ class FormulaStore(SqliteArtifact):
             store.discard()
         if not (reuse and store._made_from(*tables)):
             mode: Mode = "overwrite" if overwrite or reuse else "create"
-            build_store(store.path, *tables, executor or Processes(1), verbose, mode)
+            build_store(store, *tables, executor or Processes(1), verbose, mode)
         return store
 
     def get_many(self, ids: Iterable[FormulaId]) -> dict[FormulaId, FormulaPair]:

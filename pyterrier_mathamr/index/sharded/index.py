@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 from pyterrier_mathamr.index.errors import MathAMRIndexError, PartsError
 from pyterrier_mathamr.index.indexes import DocumentVectorIndex, MathAMRIndex, example_documents, example_folder
 from pyterrier_mathamr.index.parts import DType
-from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults, member_faults
+from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults
 
 from .folder import PARTS, join_parts, read_parts
 from .places import CHANGED, HerePlace, Place, Places, ProcessPlace
@@ -180,7 +180,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
             if identity is None:
                 yield from faults(path, MathAMRIndex.KIND, verbose=verbose)
             else:
-                yield from member_faults(MathAMRIndex(path), identity, self.path, verbose=verbose)
+                yield from MathAMRIndex(path).member_faults(identity, self.path, verbose=verbose)
 
     def verify(self) -> None:
         """Read all parts, which must be on this machine, and compare every checksum.
