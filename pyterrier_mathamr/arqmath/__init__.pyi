@@ -18,6 +18,10 @@ from .errors import ARQMathError as ARQMathError
 from .errors import BadRowWarning as BadRowWarning
 from .errors import MissingFileError as MissingFileError
 from .errors import strictly as strictly
+from .from_sources import complete_store as complete_store
+from .from_sources import graphs_from_sources as graphs_from_sources
+from .from_sources import train_from_sources as train_from_sources
+from .from_sources import train_on_pairs as train_on_pairs
 from .measures import JUDGED as JUDGED
 from .measures import SHORT_NAMES as SHORT_NAMES
 from .measures import TASK1_MEASURES as TASK1_MEASURES
@@ -46,7 +50,6 @@ from .sources import linked_pairs as linked_pairs
 from .sources import read_documents as read_documents
 from .sources import read_pair_file as read_pair_file
 from .sources import read_training_pairs as read_training_pairs
-from .sources import source_fingerprints as source_fingerprints
 from .topics import Qrel as Qrel
 from .topics import Topic as Topic
 from .topics import read_qrels as read_qrels

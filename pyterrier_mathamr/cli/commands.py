@@ -105,7 +105,7 @@ def graphs(
     (not on a cluster), so an interrupted job does not parse them again. A job with other sources or options than the
     interrupted one is refused; --fresh discards the interrupted one's work.
     """
-    from pyterrier_mathamr.graph import graphs_from_sources
+    from pyterrier_mathamr.arqmath import graphs_from_sources
 
     chosen = chosen_parser(output, **parser)
     options: dict[str, Any] = {"parser": chosen, "formulas": formulas, "workers": workers, "fresh": fresh}
@@ -181,7 +181,8 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     for training only. Linked questions of a folder can be pairs, too; the answers of each are never negatives of the
     other. The state after each epoch is kept beside OUTPUT until the model is finished.
     """
-    from pyterrier_mathamr.model import MathAMR, train_from_sources
+    from pyterrier_mathamr.arqmath import train_from_sources
+    from pyterrier_mathamr.model import MathAMR
 
     config = config_of(options.pop("file"), options.pop("changes"))
     miner, miners_model = options.pop("negatives"), options.pop("negatives_from")
@@ -233,6 +234,7 @@ def index(
     model: str,
     output: Path,
     workers: int | None,
+    answers_of: Path | None,
     ray: str | None,
     ray_workers: int | None,
     quiet: bool,
@@ -240,8 +242,11 @@ def index(
 ) -> None:
     """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
     from pyterrier_mathamr._common.running.processes import Processes
+    from pyterrier_mathamr.arqmath import ARQMathCollection
     from pyterrier_mathamr.index import ShardedIndex, index_graph_store
 
+    docnos = [post.id for post in ARQMathCollection(answers_of).answers()] if answers_of else None
+    options |= {"docnos": docnos, "sources": {"answers_of": str(answers_of.resolve()) if answers_of else None}}
     executor = cluster_of(ray, ray_workers, workers) or Processes(workers or 1)
     built = index_graph_store(graph_store, model, output, executor=executor, verbose=not quiet, **options)
     if isinstance(built, ShardedIndex):

@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr.arqmath import LinkedQuestions
+from pyterrier_mathamr.arqmath import LinkedQuestions, train_from_sources
 from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, train_from_sources, train_in_out
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, train_in_out
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 
 from .negatives import Miner, mine_negatives
@@ -24,7 +24,7 @@ _MOVED = {
     ),
     **dict.fromkeys(["linked_pairs", "read_documents", "read_training_pairs"], "arqmath"),
     "SourceError": "arqmath.ARQMathError",
-    "build_graphs": "graph.graphs_from_sources",
+    "build_graphs": "arqmath.graphs_from_sources",
     "index_graph_store": "index",
 }
 
@@ -57,14 +57,14 @@ def moved(name: str) -> Any:
     here = {"FurtherTraining": FurtherTraining, "train_from_sources": _train, "train_in_out": _train_in_out}
     if name not in _MOVED and name not in here:
         raise AttributeError(f"module 'pyterrier_mathamr.experiments' has no attribute {name!r}")
-    room, _, new = _MOVED.get(name, "model.train_from_sources" if name == "FurtherTraining" else "model").partition(".")
+    room, _, new = _MOVED.get(name, "model" if name == "train_in_out" else "arqmath.train_from_sources").partition(".")
     warnings.warn(f"{name} is now pyterrier_mathamr.{room}.{new or name}.", DeprecationWarning, stacklevel=3)
     return here[name] if name in here else getattr(import_module(f"pyterrier_mathamr.{room}"), new or name)
 
 
 @dataclass(frozen=True, slots=True)
 class FurtherTraining:
-    """What are arguments of ``model.train_from_sources`` now."""
+    """What are arguments of ``arqmath.train_from_sources`` now."""
 
     negatives: Miner | None = None
     negatives_from: str = "mathamr-plus-mini"

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr.arqmath import TrainingPairs, read_training_pairs
+from pyterrier_mathamr.arqmath import TrainingPairs, read_training_pairs, train_on_pairs
 from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TrainingError, fit_score_weights, train_on_pairs
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TrainingError, fit_score_weights
 
 from .stages import to_stderr
 from .workdir import Artifacts, ModelArtifacts

@@ -39,6 +39,8 @@ from pyterrier_mathamr.arqmath import (
     MissingFileError,
     Qrel,
     VisualIdDeduplication,
+    complete_store,
+    graphs_from_sources,
     known_item_qrels,
     known_item_topics,
     read_documents,
@@ -46,7 +48,7 @@ from pyterrier_mathamr.arqmath import (
     visual_qrels,
 )
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore, complete_store, graphs_from_sources
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 from pyterrier_mathamr.posts import plain_text, post_from_html

@@ -6,6 +6,7 @@ Figures are made without windows, and saved as the same bytes each time.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import pairwise
@@ -19,7 +20,6 @@ import pandas as pd
 from pyterrier_mathamr._common.drawing import BETTER, WORSE, picture_path
 from pyterrier_mathamr._common.drawing import Picture as Picture
 from pyterrier_mathamr._common.errors import require
-from pyterrier_mathamr.arqmath import SHORT_NAMES
 
 from .errors import ExplainError
 
@@ -217,13 +217,18 @@ def _beaten(i: int, speed: npt.NDArray[np.float64], value: npt.NDArray[np.float6
 
 def _long(measure: str, found: Iterable[object]) -> str:
     """Return the table's name of a measure of the paper; any other name unchanged."""
-    known = set(map(str, found))
-    named = [name for name, short in SHORT_NAMES.items() if short == measure and name in known]
+    known = sorted(set(map(str, found)))
+    named = [name for name in known if _short(name) == measure]
     return measure if measure in known or not named else named[0]
 
 
 def _short(measure: str) -> str:
-    return SHORT_NAMES.get(measure, measure)
+    """Return the paper's name of a measure of ``ir_measures``: ``P(rel=2,judged_only=True)@10`` is ``P'@10``."""
+    match = re.fullmatch(r"(\w+)\((?:.*,)?judged_only=True(?:,.*)?\)(@\d+)?", measure)
+    if match is None:
+        return measure.replace("Bpref(rel=2)", "Bpref")  # which reads judged documents by definition
+    name = {"AP": "MAP", "RR": "MRR"}.get(match[1], match[1])
+    return f"{name}'{(match[2] or '').replace('@1000', '')}"
 
 
 def _has(table: pd.DataFrame, what: str, found: object, *wanted: str) -> None:

@@ -6,10 +6,9 @@ from .errors import MissingPlaceholderError as MissingPlaceholderError
 from .mathamr import MathAMRGraph as MathAMRGraph
 from .mathamr import detach_formulas as detach_formulas
 from .parallel import build_store as build_store
-from .parallel import complete_store as complete_store
-from .parallel import graphs_from_sources as graphs_from_sources
 from .penman import import_penman as import_penman
 from .store import GraphStore as GraphStore
+from .store import JoinedGraphs as JoinedGraphs
 from .structure import Auxiliary as Auxiliary
 from .structure import VirtualKind as VirtualKind
 from .structure import VirtualNodes as VirtualNodes

@@ -456,3 +456,19 @@ class GraphLoader(ColumnAdder, Transformer):
             ids = list(dict.fromkeys(inp[key]))
             inp = join_values(inp, names[key], dict(zip(ids, self.store.get_many(ids), strict=True)), key)
         return inp
+
+
+class JoinedGraphs:
+    """The graphs of several stores as one."""
+
+    def __init__(self, stores: Sequence[GraphStore]) -> None:
+        self._stores = tuple(stores)
+
+    def __getitem__(self, key: str) -> MathAMRGraph:
+        for store in self._stores[:-1]:
+            if key in store:
+                return store[key]
+        return self._stores[-1][key]
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in store for store in self._stores)

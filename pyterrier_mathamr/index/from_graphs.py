@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT, between
 from pyterrier_mathamr._common.running.processes import Executor, Processes
-from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.graph import GraphError, GraphStore
 from pyterrier_mathamr.store import META, Mode, file_fingerprint
 
@@ -31,7 +30,8 @@ def index_graph_store(
     model: str,
     output: Path,
     *,
-    answers_of: Path | None = None,
+    docnos: Sequence[str] | None = None,
+    sources: Mapping[str, Any] | None = None,
     parts: int | None = None,
     executor: Executor | None = None,
     fresh: bool = False,
@@ -43,7 +43,8 @@ def index_graph_store(
         graph_store: the graphs.
         model: name or folder of a model.
         output: the new index; a finished index is replaced once the new one is complete.
-        answers_of: an ARQMath folder; only its answers are indexed.
+        docnos: the posts to index, such as the answers of a collection; by default all.
+        sources: what else the index is made from; an unfinished job with other sources is refused.
         parts: in how many parts, neighbours in one; ``None`` for one index that is no folder of parts.
         executor: where graphs are encoded, by default in this process; the index is the same for all.
         fresh: discard the work of a job that was stopped.
@@ -57,11 +58,9 @@ def index_graph_store(
         UnfinishedJobError: a job that was stopped had other graphs, another model or other answers.
     """
     graphs = GraphStore(graph_store)
-    docnos = [post.id for post in ARQMathCollection(answers_of).answers()] if answers_of else graphs.ids()
+    docnos = graphs.ids() if docnos is None else docnos
     if not docnos:
-        where = answers_of or graph_store
-        raise GraphError(str(where), "it holds nothing to index; `mathamr graphs` builds graphs of posts")
-    sources = {"answers_of": str(answers_of.resolve()) if answers_of else None}
+        raise GraphError(str(graph_store), "it holds nothing to index; `mathamr graphs` builds graphs of posts")
     from pyterrier_mathamr.model import MathAMR
 
     encoder = MathAMR.from_pretrained(model)

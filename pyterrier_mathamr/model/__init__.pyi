@@ -15,12 +15,10 @@ from .errors import ModelNotFoundError as ModelNotFoundError
 from .errors import ShapeError as ShapeError
 from .errors import TrainingError as TrainingError
 from .errors import UnsafeModelError as UnsafeModelError
-from .from_sources import JoinedGraphs as JoinedGraphs
-from .from_sources import train_from_sources as train_from_sources
-from .from_sources import train_in_out as train_in_out
-from .from_sources import train_on_pairs as train_on_pairs
+from .in_out import train_in_out as train_in_out
 from .loop import TrainingLoop as TrainingLoop
 from .loop import Validation as Validation
+from .loop import train_and_save as train_and_save
 from .losses import info_nce as info_nce
 from .losses import normalise as normalise
 from .mathamr import MathAMR as MathAMR

@@ -26,12 +26,14 @@ import importlib
 import logging
 import math
 import os
+import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import Generic, NamedTuple, TypeVar, cast
+from pathlib import Path
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -39,10 +41,12 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.resources import Heap
+from pyterrier_mathamr.store import move, writer_lock
 
 from .checkpoints import EpochProgress, EpochRecord, RunFolder, TrainingState
 from .encoder.batching import choose_device
 from .errors import TrainingError
+from .saving import check_new_folder
 
 _LOG = logging.getLogger(__name__)
 
@@ -396,3 +400,40 @@ def local_device(name: str | None) -> torch.device:
     if name in (None, "cuda") and torch.cuda.is_available() and "LOCAL_RANK" in os.environ:
         name = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
     return choose_device(name)
+
+
+class Savable(Protocol):
+    """A model that writes itself to a new folder."""
+
+    def save(self, path: Path) -> object: ...
+
+
+Trained = TypeVar("Trained", bound=Savable)
+
+
+def train_and_save(output: Path, train: Callable[[Path], Trained]) -> Trained:
+    """Train a model and save it, with its training state in ``<output>.training`` until it is saved.
+
+    ``<output>.history.csv`` and, where it was drawn, ``<output>.losses.png`` remain. Of several processes only the
+    first writes.
+
+    Args:
+        output: the new model.
+        train: returns the model, given the folder for its training state.
+
+    Raises:
+        ConfigError: ``output`` exists. WriteError: nothing can be written there.
+    """
+    check_new_folder(output, "output")
+    state = output.with_name(f"{output.name}.training")
+    if is_first():
+        with writer_lock(state.absolute()):
+            pass  # fail before anything is computed if another process trains here, or nothing can be written
+    model = train(state)
+    if is_first():
+        model.save(output)
+        for name in ("history.csv", "losses.png"):
+            if (state / name).exists():
+                move(state / name, output.with_name(f"{output.name}.{name}"))
+        shutil.rmtree(state)
+    return model

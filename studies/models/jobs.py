@@ -38,15 +38,23 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.running.worker import Worker
-from pyterrier_mathamr.arqmath import TASK1_MEASURES, TrainingPairs, known_answers, linked_pairs, read_training_pairs
+from pyterrier_mathamr.arqmath import (
+    TASK1_MEASURES,
+    TrainingPairs,
+    known_answers,
+    linked_pairs,
+    read_training_pairs,
+    train_on_pairs,
+)
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, time_queries
 from pyterrier_mathamr.experiments.negatives import mine_negatives
 from pyterrier_mathamr.experiments.report import environment
 from pyterrier_mathamr.experiments.stages import Stages, peak_memory, to_stderr, write_atomically
 from pyterrier_mathamr.experiments.systems import FUSION, SINGLE, WAYS, Depth, SystemSearch
 from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, KNOWN_ITEM, Artifacts, ModelArtifacts, distinct
+from pyterrier_mathamr.graph import JoinedGraphs
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import JoinedGraphs, MathAMR, MathAMRConfig, fit_score_weights, train_on_pairs
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, fit_score_weights
 from pyterrier_mathamr.store import writer_lock
 from studies.study import Recipe
 from studies.tables import TIMES, VALUES, Results, measured_formulas

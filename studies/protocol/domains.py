@@ -14,7 +14,7 @@ import pandas as pd
 from ir_measures import RR
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import read_pair_file, read_training_pairs
+from pyterrier_mathamr.arqmath import graphs_from_sources, read_pair_file, read_training_pairs, train_on_pairs
 from pyterrier_mathamr.experiments.beir import EQUAL, TextArtifacts, TextCollection
 from pyterrier_mathamr.experiments.choosing import SHIPPED, Nested, choice, chosen_systems, means_table, tests_of
 from pyterrier_mathamr.experiments.measuring import measure_by_topic
@@ -22,8 +22,8 @@ from pyterrier_mathamr.experiments.preparing import BUNDLED, choose_training
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
 from pyterrier_mathamr.experiments.systems import COLBERT
-from pyterrier_mathamr.graph import GraphStore, graphs_from_sources
-from pyterrier_mathamr.model import JoinedGraphs, MathAMR, train_on_pairs
+from pyterrier_mathamr.graph import GraphStore, JoinedGraphs
+from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.store import file_fingerprint
 
 QUESTIONS, ANSWERS = 300, 1500

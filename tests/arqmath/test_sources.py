@@ -11,12 +11,12 @@ from pyterrier_mathamr.arqmath import (
     ARQMathCollection,
     ARQMathError,
     count_documents,
+    graphs_from_sources,
     known_item_split,
     read_documents,
     read_training_pairs,
-    source_fingerprints,
 )
-from pyterrier_mathamr.graph import graphs_from_sources
+from pyterrier_mathamr.arqmath.sources import source_fingerprints
 from pyterrier_mathamr.posts import DocumentError, accepted_posts
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"

@@ -10,13 +10,13 @@ from pyterrier_mathamr import GraphStore, MathAMR
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import (
     ARQMathCollection,
+    graphs_from_sources,
     known_answers,
     known_item_split,
     linked_pairs,
     read_training_pairs,
 )
 from pyterrier_mathamr.experiments import mine_negatives
-from pyterrier_mathamr.graph import graphs_from_sources
 
 TRAIN = [str(i) for i in range(100, 400) if known_item_split(str(i)) == "train"][:10]
 OTHER = next(str(i) for i in range(100, 400) if known_item_split(str(i)) == "test")

@@ -12,3 +12,4 @@ from __future__ import annotations
 
 from .graphs import InOutOptions as InOutOptions
 from .model import InOut as InOut
+from .model import train_in_out as train_in_out

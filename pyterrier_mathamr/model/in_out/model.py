@@ -29,6 +29,7 @@ from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.errors import ModelNotFoundError
+from pyterrier_mathamr.model.loop import train_and_save
 from pyterrier_mathamr.model.saving import (
     BUNDLED,
     WEIGHTS,
@@ -309,3 +310,28 @@ def _distinct(rows: Vectors) -> Vectors:
     for number, row in enumerate(rows):
         first.setdefault(row.tobytes(), number)
     return rows[list(first.values())]
+
+
+def train_in_out(
+    formulas: TreeCollection, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
+) -> InOut:
+    """Train an In+Out model on formulas and save it.
+
+    Args:
+        formulas: the trees, such as :class:`~pyterrier_mathamr.systems.FormulaTrees`.
+        output: the new model. ``<output>.training`` keeps the training state until the model is saved;
+            ``<output>.history.csv`` remains.
+        options: of the model.
+        fresh: discard the state of a run that was stopped.
+        verbose: show progress.
+
+    Raises:
+        ConfigError: ``output`` exists. WriteError: nothing can be written there.
+    """
+
+    def train(checkpoint: Path) -> InOut:
+        model = InOut.new(formulas, options)
+        model.fit(formulas, checkpoint=checkpoint, fresh=fresh, verbose=verbose)
+        return model
+
+    return train_and_save(output, train)

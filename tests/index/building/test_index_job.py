@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from folder_bytes import folder_bytes
 
 from pyterrier_mathamr import MathAMRIndex, cli
-from pyterrier_mathamr.graph import graphs_from_sources
+from pyterrier_mathamr.arqmath import graphs_from_sources
 from pyterrier_mathamr.index import index_graph_store, indexing
 from pyterrier_mathamr.index.indexing import ArtifactIndexer
 from pyterrier_mathamr.store import UnfinishedJobError

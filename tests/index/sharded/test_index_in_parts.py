@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pyterrier_mathamr import MathAMRIndex, ShardedIndex, cli
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.graph import graphs_from_sources
+from pyterrier_mathamr.arqmath import graphs_from_sources
 from pyterrier_mathamr.index import index_graph_store
 from pyterrier_mathamr.index.indexing import ArtifactIndexer
 from pyterrier_mathamr.store import META, NotBuiltError, OtherArtifactError, UnfinishedJobError

@@ -1,0 +1,212 @@
+"""Graphs of the posts of several sources, and training on their pairs: ``mathamr graphs`` and ``mathamr train``."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pyterrier_mathamr._common.running.processes import Executor, Processes
+from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, JoinedGraphs, build_store
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, train_and_save
+
+from .collection import ARQMathCollection
+from .sources import (
+    LinkedQuestions,
+    TrainingPairs,
+    count_documents,
+    known_answers,
+    linked_pairs,
+    read_documents,
+    read_training_pairs,
+    source_fingerprints,
+)
+
+
+def graphs_from_sources(
+    sources: Sequence[Path],
+    output: Path,
+    *,
+    parser: str | AmrParser = "dependency",
+    formulas: FormulaMode = "both",
+    workers: int | None = 1,
+    executor: Executor | None = None,
+    fresh: bool = False,
+    verbose: bool = False,
+) -> GraphStore:
+    """Build the graphs of all posts of several sources.
+
+    Args:
+        sources: ARQMath folders, whose official formula trees are used if they have any, pair files, and files or
+            folders of posts.
+        output: the new store; the formula trees are kept beside it in ``<output>.formulas``.
+        parser: the AMR parser, or its name; one with workers of its own gets enough posts at once to keep them busy.
+        formulas: the trees that are attached.
+        workers: number of processes, see :func:`build_store`; the store is the same for any number.
+        executor: where formulas are read and graphs are built instead; the stores are the same for all.
+        fresh: discard the work of a job that was stopped.
+        verbose: show progress.
+
+    Returns:
+        The store.
+
+    Raises:
+        ARQMathError: there is no such source. DocumentError: nothing of one can be read.
+        UnfinishedJobError: a job that was stopped had other sources or options.
+    """
+    collections = [ARQMathCollection(source) for source in sources if source.is_dir()]
+    slt = tuple(table for collection in collections for table in collection.slt_tables)
+    opt = tuple(table for collection in collections for table in collection.opt_tables)
+    trees = None
+    if slt or opt:
+        path = output.with_name(f"{output.name}.formulas")
+        if fresh:
+            FormulaStore(path).discard()
+        where = executor or Processes(workers)
+        trees = FormulaStore.build(path, slt, opt, executor=where, verbose=verbose, reuse=True)
+    made = get_parser(parser)
+    batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64
+    builder = GraphBuilder(parser, formulas, trees, batch_size=batch_size)
+    options: dict[str, Any] = {"workers": workers, "executor": executor, "fresh": fresh, "verbose": verbose}
+    return complete_store(sources, builder, GraphStore(output), **options)
+
+
+def complete_store(
+    sources: Sequence[Path],
+    builder: GraphBuilder,
+    store: GraphStore,
+    *,
+    workers: int | None = 1,
+    executor: Executor | None = None,
+    fresh: bool = False,
+    verbose: bool = False,
+) -> GraphStore:
+    """Build the graphs of the posts of sources into a store, or complete the store of a job that was stopped."""
+    if fresh:
+        store.discard()
+    counts = [count_documents(source) for source in sources] if verbose else [None]
+    return build_store(
+        itertools.chain.from_iterable(map(read_documents, sources)),
+        builder,
+        store,
+        sources=source_fingerprints(sources),
+        mode="overwrite" if store.built() else "create",
+        workers=workers,
+        executor=executor,
+        verbose=verbose,
+        total=None if None in counts else sum(filter(None, counts)),
+    )
+
+
+Mining = Callable[[Path, Sequence[tuple[str, str]], Mapping[str, Iterable[str]]], Mapping[str, Sequence[str]]]
+"""A source, its training pairs and what is never a negative, to the hard negatives of each question."""
+
+
+def train_on_pairs(
+    sources: Sequence[TrainingPairs],
+    graphs: GraphStore | JoinedGraphs,
+    config: MathAMRConfig,
+    checkpoint: Path,
+    *,
+    fresh: bool = False,
+    first: Sequence[TrainingPairs] = (),
+    negatives: Mapping[str, Sequence[str]] | None = None,
+    never: Mapping[str, Iterable[str]] | None = None,
+    device: str | None = None,
+    text: TextEncoder | None = None,
+    verbose: bool = False,
+) -> MathAMR:
+    """Train a model on the pairs of several sources."""
+
+    def known(of: Sequence[TrainingPairs], part: Literal["train", "validation"]) -> list[tuple[str, str]]:
+        pairs = (pair for source in of for pair in getattr(source, part))
+        return [pair for pair in pairs if pair[0] in graphs and pair[1] in graphs]
+
+    return Trainer(config, device=device, text=text).fit(
+        known(sources, "train"),
+        graphs,
+        validation=known(sources, "validation") or None,
+        first=known(first, "train") if first else None,
+        negatives=negatives,
+        never=never,
+        checkpoint=checkpoint,
+        fresh=fresh,
+        verbose=verbose,
+    )
+
+
+def train_from_sources(
+    sources: Sequence[Path],
+    graph_store: Path,
+    output: Path,
+    config: MathAMRConfig,
+    *,
+    linked_questions: LinkedQuestions = "none",
+    first: Sequence[Path] = (),
+    mine: Mining | None = None,
+    fresh: bool = False,
+    verbose: bool = False,
+) -> MathAMR:
+    """Train a model on the pairs of several sources and save it.
+
+    Answers of linked questions are never negatives of each other's questions.
+
+    Args:
+        sources: ARQMath folders and pair files.
+        graph_store: the graphs of their posts.
+        output: the new model. ``<output>.training`` keeps the training state until the model is saved;
+            ``<output>.history.csv`` and, with the extra ``plots``, ``<output>.losses.png`` remain. Of several
+            processes only the first writes.
+        config: options of the model and the training.
+        linked_questions: which links of an ARQMath folder become pairs of questions.
+        first: sources whose pairs are trained on in the first ``first_epochs`` epochs of the configuration (at least
+            1).
+        mine: finds hard negatives, such as ``functools.partial(mine_negatives, "bm25")``; ``hard_negatives`` of the
+            configuration (at least 1) are drawn for each pair. Called once for each source.
+        fresh: discard the state of a run that was stopped.
+        verbose: show progress.
+
+    Returns:
+        The model.
+
+    Raises:
+        ConfigError: ``output`` exists. WriteError: nothing can be written there.
+    """
+
+    def train(checkpoint: Path) -> MathAMR:
+        graphs = GraphStore(graph_store)
+        read = {source: read_training_pairs(source) for source in (*sources, *first)}
+        never: defaultdict[str, set[str]] = defaultdict(set)
+        negatives: dict[str, Sequence[str]] = {}
+        for source, (train, validation) in read.items():
+            known = [pair for pair in train if pair[0] in graphs and pair[1] in graphs]
+            for question, answers in known_answers(source, (question for question, _ in (*known, *validation))).items():
+                never[question] |= answers
+            if mine is not None:
+                negatives.update(mine(source, known, never))
+        wanted = {"hard_negatives": mine is not None, "first_epochs": bool(first)}
+        changed = config.replace(
+            **{name: 1 for name, used in wanted.items() if used and getattr(config.training, name) == 0}
+        )
+        pairs = [
+            read[source]._replace(train=[*read[source].train, *linked_pairs(source, linked_questions)])
+            for source in sources
+        ]
+        return train_on_pairs(
+            pairs,
+            graphs,
+            changed,
+            checkpoint,
+            fresh=fresh,
+            first=[read[source] for source in first],
+            negatives=None if mine is None else negatives,
+            never=dict(never),
+            verbose=verbose,
+        )
+
+    return train_and_save(output, train)
