@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from pathlib import Path
 from typing import Any
 
 
@@ -18,13 +17,6 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("JSON that nests too deeply") from None
-
-
-def write_json(path: str | Path, value: object) -> None:
-    """Write a value as JSON of several lines, replacing the file at once."""
-    unfinished = Path(f"{path}.tmp")
-    unfinished.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-    unfinished.replace(path)
 
 
 MOST = 256 << 20

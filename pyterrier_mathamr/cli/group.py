@@ -11,7 +11,8 @@ from typing import Any, TextIO
 import click
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.running.interrupts import Interruptible
+
+from .interrupts import Interruptible
 
 _COMMAND = f"{__name__}.command"
 

@@ -25,7 +25,6 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr._common.records import write_json
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.arqmath import Link, known_item_split, read_training_pairs
 from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
@@ -381,7 +380,8 @@ def _pair_model(parts: AnswerParts) -> Path:
 
 
 def _write_history(path: Path, history: Sequence[Any]) -> None:
-    write_json(path / "history.json", [epoch._asdict() for epoch in history])
+    rows = json.dumps([epoch._asdict() for epoch in history], indent=2)
+    replace_file(path / "history.json", f"{rows}\n".encode())
 
 
 RAW: tuple[View, ...] = ("title", "head", "tail")

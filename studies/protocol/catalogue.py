@@ -12,6 +12,7 @@ all links          the answers of questions that it is linked with   the same
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -25,7 +26,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr._common.records import parse_json, write_json
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.arqmath import MissingFileError
 from pyterrier_mathamr.experiments.choosing import (
     JUDGED,
@@ -46,7 +47,7 @@ from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.fusion import fit_fusion_weights, fuse_rankings, ranked, standard_scores
 from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.store import StoredArtifact
+from pyterrier_mathamr.store import StoredArtifact, replace_file
 from studies.answers.catalogue import ANSWER_SYSTEMS
 from studies.answers.colbert import COLBERT_ROW
 from studies.answers.marf import MARF
@@ -172,7 +173,8 @@ def kept_cost(parts: AnswerParts, name: str, measure: Callable[[], Cost], **sett
 
     def build(path: Path) -> None:
         cost = measure()
-        write_json(path, {"ms": cost.ms, "files": dict(cost.files)})
+        text = json.dumps({"ms": cost.ms, "files": dict(cost.files)}, indent=2)
+        replace_file(path, f"{text}\n".encode())
 
     content: Any = parse_json(parts.stage(f"cost of {name}", build, **settings).read_bytes())
     return Cost(content["ms"], content["files"])

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 import pyterrier_mathamr
-from pyterrier_mathamr._common.running.interrupts import Interrupted, Interruptible, postponed
+from pyterrier_mathamr._common.running.worker import postponed
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.cli.interrupts import Interrupted, Interruptible
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
@@ -123,7 +124,7 @@ def test_an_experiment_ends_with_its_runs(tmp_path, number, workers):
 
 STUCK = """
 import os, signal, sys, time
-from pyterrier_mathamr._common.running.interrupts import Interruptible
+from pyterrier_mathamr.cli.interrupts import Interruptible
 with Interruptible("mathamr stuck", to_the_end=True):
     while True:
         try:

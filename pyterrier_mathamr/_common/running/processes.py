@@ -30,8 +30,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT
 
-from .interrupts import postponed
-from .worker import WorkerDiedError, one_thread_each
+from .worker import WorkerDiedError, one_thread_each, postponed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -30,11 +30,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, Generic, ParamSpec, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
-
-from .interrupts import postponed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -205,6 +204,26 @@ class Worker(Generic[P, R]):
 def ending(code: int) -> str:
     """Describe how a process ended."""
     return f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Postpone SIGINT and SIGTERM to the end of the block."""
+    heard: list[tuple[int, FrameType | None]] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler
+                signal.signal(number, lambda *given: heard.append(given))
+    try:
+        yield
+    finally:
+        for known, handler in handlers.items():
+            signal.signal(known, handler)
+        for sent, frame in heard[:1]:
+            handlers[signal.Signals(sent)](sent, frame)
 
 
 @contextmanager

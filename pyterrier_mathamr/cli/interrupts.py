@@ -15,8 +15,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -94,23 +92,3 @@ class Interruptible:
                 self.tell()
                 os._exit(128 + number)
         os.close(pipe)
-
-
-@contextmanager
-def postponed() -> Iterator[None]:
-    """Postpone SIGINT and SIGTERM to the end of the block."""
-    heard: list[tuple[int, FrameType | None]] = []
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in _SIGNALS:
-            handler = signal.getsignal(number)
-            if callable(handler):
-                handlers[number] = handler
-                signal.signal(number, lambda *given: heard.append(given))
-    try:
-        yield
-    finally:
-        for known, handler in handlers.items():
-            signal.signal(known, handler)
-        for sent, frame in heard[:1]:
-            handlers[signal.Signals(sent)](sent, frame)
