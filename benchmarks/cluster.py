@@ -36,6 +36,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pyterrier_mathamr._common.running.processes import Executor
+
 _TICK = os.sysconf("SC_CLK_TCK")
 _KEPT = {"idle_worker_killing_time_threshold_ms": 3_600_000}  # the CPU time of a worker that Ray ends is lost to us
 _NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "include_dashboard": False}
@@ -80,7 +82,7 @@ class Noted:
 
 
 @dataclass
-class Counting:
+class Counting(Executor):
     """An executor that counts pieces of work and attempts at them."""
 
     executor: Any

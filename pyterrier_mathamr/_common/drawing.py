@@ -33,7 +33,7 @@ BETTER, WORSE = "#0072B2", "#D55E00"
 
 
 class Paint(NamedTuple):
-    """The colours of a kind of node: fill, border, text."""
+    """The colors of a kind of node: fill, border, text."""
 
     fill: str
     border: str
@@ -42,19 +42,10 @@ class Paint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The colours of a theme.
+    """The colors of a theme: of grounds, lines and text, and of each kind of node.
 
-    Attributes:
-        ground: behind everything.
-        panel: behind a group.
-        line: edges and the borders of groups.
-        text: headings.
-        quiet: roles, edge labels.
-        concept: of concepts and constants.
-        placeholder: of formulas in a sentence.
-        opt: of operator trees.
-        slt: of symbol layout trees.
-        virtual: of virtual nodes and their edges: the inverse of the ground.
+    ``panel`` lies behind a group, ``line`` is for edges and borders, ``quiet`` for roles and labels of edges, and
+    ``virtual``, of virtual nodes and their edges, is the inverse of the ground.
     """
 
     ground: str
@@ -114,7 +105,7 @@ def _channels(color: str) -> list[int]:
 
 
 def palette(theme: Theme) -> Palette:
-    """Return the colours of a theme."""
+    """Return the colors of a theme."""
     if theme not in _PALETTES:
         raise ConfigError("theme", theme, "one of " + ", ".join(map(repr, get_args(Theme))))
     return _PALETTES[theme]
@@ -180,15 +171,9 @@ class Picture:
 
 
 class Outlines(NamedTuple):
-    """A line of outlines, such as a formula, from the left end of its base line.
+    """A line of outlines, such as a formula, from the left end of its base line, in pixels.
 
-    Attributes:
-        text: what it says.
-        width: in pixels.
-        ascent: above the base line.
-        descent: below it.
-        body: SVG elements that use the symbols.
-        symbols: the outline of each symbol as an SVG path, by a name that is the same in every picture.
+    ``body`` has the SVG elements that use ``symbols``, the SVG path of each by a name that is the same everywhere.
     """
 
     text: str
@@ -246,16 +231,16 @@ class Canvas:
             f' fill="{fill}" stroke="{border}"{dash}/>'
         )
 
-    def line(self, path: str, colour: str, marks: str = "edge", *, width: float = 1.0) -> None:
+    def line(self, path: str, color: str, marks: str = "edge", *, width: float = 1.0) -> None:
         """Paint a line along an SVG path."""
-        self._parts.append(f'<path class="{marks}" d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+        self._parts.append(f'<path class="{marks}" d="{path}" fill="none" stroke="{color}" stroke-width="{width}"/>')
 
     def text(
         self,
         x: float,
         y: float,
         text: str,
-        colour: str,
+        color: str,
         *,
         title: str = "",
         strong: bool = False,
@@ -265,7 +250,7 @@ class Canvas:
         weight = ' font-weight="bold"' if strong else ""
         tip = f"<title>{xml_text(title)}</title>" if title else ""
         self._parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" font-size="{size}"{weight}>{tip}{xml_text(text)}</text>'
+            f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}"{weight}>{tip}{xml_text(text)}</text>'
         )
 
     def picture(self, width: float, height: float, ground: str, title: str) -> Picture:
@@ -312,31 +297,38 @@ _PADDING, _GAP, _INDENT = 12.0, 22.0, 14.0
 _NEXT = "n"
 
 
-class DrawnNode(NamedTuple):
-    """A node to be placed.
+class TreeNode(NamedTuple):
+    """A node to be placed and painted.
 
     Attributes:
         label: the shown text.
         parent: index of its parent, less than its own; -1 for the root, which comes first.
         role: the shown label of the edge from its parent.
+        title: shown on demand.
+        kind: the name of its colors in the palette.
+        letter: shown small before the label.
+        again: whether it only mentions a node.
     """
 
     label: str
     parent: int
     role: str
+    title: str = ""
+    kind: str = "concept"
+    letter: str = ""
+    again: bool = False
+
+    @property
+    def width(self) -> float:
+        """Its width in pixels, with its letter."""
+        return text_width(f"{self.letter} {self.label}".strip()) + _PADDING
 
 
 class Placed(NamedTuple):
-    """The places of the nodes of a tree.
+    """The places of the nodes of a tree: their left borders, middles and widths, from the tree's upper left corner.
 
-    Attributes:
-        x: left borders, from 0.
-        y: middles, from half a row.
-        widths: of the nodes.
-        lines: an SVG path for each edge, relative to the same origin.
-        roles: where the edge label of each node begins (left end of its base line), ``None`` where it has none.
-        width: of the tree.
-        height: of the tree.
+    ``lines`` has an SVG path for each edge, ``roles`` where the label of the edge to each node begins, on its base
+    line, or ``None``.
     """
 
     x: list[float]
@@ -348,10 +340,10 @@ class Placed(NamedTuple):
     height: float
 
 
-def spread(nodes: Sequence[DrawnNode]) -> Placed:
+def spread(nodes: Sequence[TreeNode]) -> Placed:
     """Place each leaf in a row of its own and each parent before its first child."""
     size = len(nodes)
-    widths = [text_width(node.label) + _PADDING for node in nodes]
+    widths = [node.width for node in nodes]
     children = _children(nodes)
     rows = [0] * size  # of the subtree
     for node in reversed(range(size)):
@@ -376,10 +368,10 @@ def spread(nodes: Sequence[DrawnNode]) -> Placed:
     return Placed(x, [_middle(row) for row in top], widths, lines, roles, width, rows[0] * ROW)
 
 
-def flow(nodes: Sequence[DrawnNode], limit: float) -> Placed:
+def flow(nodes: Sequence[TreeNode], limit: float) -> Placed:
     """Place the symbols of a layout tree in rows that are broken at a maximal width."""
     size = len(nodes)
-    widths = [text_width(node.label) + _PADDING for node in nodes]
+    widths = [node.width for node in nodes]
     children = _children(nodes)
     following = [next((child for child in below if nodes[child].role == _NEXT), -1) for below in children]
     hanging = [[child for child in below if child != after] for below, after in zip(children, following, strict=True)]
@@ -442,7 +434,7 @@ def _joint(x: Sequence[float], y: Sequence[float], widths: Sequence[float], node
     return (end, y[node], x[after], y[after]) if y[after] == y[node] else (end, y[node], end + 7, y[node])
 
 
-def _children(nodes: Sequence[DrawnNode]) -> list[list[int]]:
+def _children(nodes: Sequence[TreeNode]) -> list[list[int]]:
     found: list[list[int]] = [[] for _ in nodes]
     for child, node in enumerate(nodes):
         if node.parent >= 0:
@@ -454,32 +446,9 @@ def _middle(row: int) -> float:
     return (row + 0.5) * ROW
 
 
-class TreeNode(NamedTuple):
-    """A node to be painted.
-
-    Attributes:
-        label: the shown text.
-        parent: index of its parent, less than its own; -1 for the root, which comes first.
-        role: the shown label of the edge from its parent.
-        title: told on demand.
-        kind: the name of its colors in the palette.
-        letter: shown small before the label.
-        again: whether it only mentions a node.
-    """
-
-    label: str
-    parent: int
-    role: str
-    title: str
-    kind: str
-    letter: str = ""
-    again: bool = False
-
-
 def placed_tree(nodes: Sequence[TreeNode], limit: float | None = None) -> Placed:
     """Place a tree: by ``spread``, or with a maximal width of its rows by ``flow``."""
-    plain = [DrawnNode(f"{node.letter} {node.label}".strip(), node.parent, node.role) for node in nodes]
-    return spread(plain) if limit is None else flow(plain, limit)
+    return spread(nodes) if limit is None else flow(nodes, limit)
 
 
 def paint_tree(canvas: Canvas, nodes: Sequence[TreeNode], placed: Placed, x: float, y: float, colors: Palette) -> None:

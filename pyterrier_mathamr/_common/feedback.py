@@ -1,4 +1,4 @@
-"""What people see of long work: progress bars, what is wrong with their posts, what an artifact holds.
+"""What people see of long work: progress bars, faults of their posts, and the contents of an artifact.
 
 ::
 
@@ -39,7 +39,7 @@ def progress(
     total: int | None = None,
     beside: Callable[[], str] | None = None,
 ) -> Iterable[T]:
-    """Show a bar while ``items`` are iterated over; none for a single item, of which it would tell nothing."""
+    """Show a bar while ``items`` are iterated over; none for a single item, with the text of ``beside`` at its end."""
     if total is None and isinstance(items, Sized):
         total = len(items)
     if not verbose or (total is not None and total <= 1):
@@ -50,26 +50,19 @@ def progress(
 
 
 @contextmanager
-def byte_progress(desc: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
-    """Show a bar of bytes if the work takes more than a second."""
-    if not verbose:
-        yield lambda size: None
-        return
-    import pyterrier as pt
-
-    with pt.tqdm(total=total, desc=desc, unit="B", unit_scale=True, dynamic_ncols=True, delay=1) as bar:
-        yield bar.update
-
-
-@contextmanager
 def counted_progress(desc: str, unit: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
-    """Show a bar of what is told to be done, from its beginning; none for a single item."""
+    """Yield what is called with counts of finished items, and show a bar; none for a single item.
+
+    Bytes (unit ``B``) are scaled, and have a bar only if they take more than a second.
+    """
     if not verbose or total <= 1:
         yield lambda count: None
         return
     import pyterrier as pt
 
-    with pt.tqdm(total=total, desc=desc, unit=f" {unit}", bar_format=_WITH_TOTAL, dynamic_ncols=True) as bar:
+    shown = {"unit_scale": True, "delay": 1} if unit == "B" else {"bar_format": _WITH_TOTAL}
+    unit = unit if unit == "B" else f" {unit}"
+    with pt.tqdm(total=total, desc=desc, unit=unit, dynamic_ncols=True, **shown) as bar:
         yield bar.update
 
 
@@ -132,18 +125,8 @@ def size_of(count: int) -> str:
     return f"{size:,.1f} TB"
 
 
-_SHOWN = 5
-_EXCERPT = 60
-
-
 class Problem(NamedTuple):
-    """Something wrong with a post.
-
-    Attributes:
-        post: its docno, or the qid of a query.
-        what: what is wrong.
-        where: the part of the text.
-    """
+    """A fault of a post: its docno or the qid of a query, the fault, and where in the text it is."""
 
     post: str
     what: str
@@ -156,40 +139,30 @@ class Problem(NamedTuple):
 class PostWarning(MathAMRWarning):
     """Some posts have faults; they were read as far as possible."""
 
-    def __init__(self, problems: tuple[Problem, ...], count: int, posts: int) -> None:
-        super().__init__(problems, count, posts)
-        self.problems, self.count, self.posts = problems, count, posts
-
-    def __str__(self) -> str:
-        shown = "; ".join(map(str, self.problems)) + ("; …" if self.count > len(self.problems) else "")
-        return f"{_number(self.count, 'problem')} in {_number(self.posts, 'post')}: {shown}"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
 
 _OPEN: ContextVar[dict[Problem, None] | None] = ContextVar("problems of posts", default=None)
 
 
 @contextmanager
 def told_once() -> Iterator[None]:
-    """Gather what is told within, each problem once, and warn of it at the end, also where an error ends it."""
+    """Gather the problems that are told within, and warn of them once at the end, also where an error ends it."""
     if _OPEN.get() is not None:
         yield
         return
     found: dict[Problem, None] = {}
-    token = _OPEN.set(found)
     try:
-        yield
+        with gathered() as found:
+            yield
     finally:
-        _OPEN.reset(token)
-        _warn(found)
+        if found:
+            posts = counted(len({problem.post for problem in found}), "post")
+            first = "; ".join(map(str, islice(found, 5))) + ("; …" if len(found) > 5 else "")
+            warnings.warn(PostWarning(f"{counted(len(found), 'problem')} in {posts}: {first}"), stacklevel=3)
 
 
 @contextmanager
 def gathered() -> Iterator[dict[Problem, None]]:
-    """Gather what is told within, without a warning."""
+    """Gather the problems that are told within, without a warning."""
     found: dict[Problem, None] = {}
     token = _OPEN.set(found)
     try:
@@ -199,13 +172,13 @@ def gathered() -> Iterator[dict[Problem, None]]:
 
 
 class Overheard(NamedTuple):
-    """What a worker process warned of, for the process that asked it: texts with their categories, and problems."""
+    """Warnings of a worker process, texts with their categories, and problems, for the process that asked it."""
 
     warnings: list[tuple[str, type[Warning]]]
     problems: dict[Problem, None]
 
     def repeat(self) -> None:
-        """Warn and tell of it here."""
+        """Warn of them and tell them here."""
         for text, category in self.warnings:
             warnings.warn(text, category, stacklevel=3)
         for problem in self.problems:
@@ -214,7 +187,7 @@ class Overheard(NamedTuple):
 
 @contextmanager
 def overheard() -> Iterator[Overheard]:
-    """Keep what is warned of and told within, in place of warning; complete when the block has ended."""
+    """Keep warnings and problems in place of showing them; complete when the block has ended."""
     with warnings.catch_warnings(record=True) as caught, gathered() as problems:
         warnings.simplefilter("always")
         heard = Overheard([], problems)
@@ -226,11 +199,4 @@ def tell(post: str, what: str, where: str) -> None:
     """Tell of a problem of a post; without a :func:`told_once` around it nothing happens."""
     found = _OPEN.get()
     if found is not None:
-        found[Problem(post, what, where[:_EXCERPT])] = None
-
-
-def _warn(found: dict[Problem, None]) -> None:
-    if found:
-        first = tuple(found)[:_SHOWN]
-        posts = len({problem.post for problem in found})
-        warnings.warn(PostWarning(first, len(found), posts), stacklevel=4)
+        found[Problem(post, what, where[:60])] = None

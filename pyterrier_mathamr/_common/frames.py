@@ -1,4 +1,4 @@
-"""What every transformer does with a DataFrame: its kind, each query once, objects as a column, the empty frame.
+"""What every transformer does with a DataFrame: each query once, objects as a column, the empty frame.
 
 Three properties of PyTerrier's frames are handled here and nowhere else::
 
@@ -11,7 +11,6 @@ Three properties of PyTerrier's frames are handled here and nowhere else::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -32,34 +31,13 @@ class MissingValueError(MathAMRError):
     column: str
     key: str
     ids: Sequence[str]
-    template = "column {column!r} is empty in every row of {count} {key}: {shown}."
+    template = "column {column!r} is empty in every row of {shown}."
     advice = "Put the transformer that adds {column!r} before this one, in every branch of the pipeline."
 
     @property
-    def count(self) -> int:
-        """The number of ids."""
-        return len(self.ids)
-
-    @property
     def shown(self) -> str:
-        """The first ids."""
-        return listed(self.ids)
-
-
-class FrameKind(Enum):
-    """What the rows of a frame are."""
-
-    QUERIES = "queries"
-    RANKING = "ranking"
-    DOCUMENTS = "documents"
-
-
-def frame_kind(columns: Iterable[str]) -> FrameKind:
-    """Tell queries (``qid``), a ranking (``qid`` and ``docno``) and documents (no ``qid``) apart."""
-    names = set(columns)
-    if "qid" not in names:
-        return FrameKind.DOCUMENTS
-    return FrameKind.RANKING if "docno" in names else FrameKind.QUERIES
+        """How many ids of which kind, and the first of them."""
+        return f"{len(self.ids)} {self.key}: {listed(self.ids)}"
 
 
 def documents(stream: pd.DataFrame | Iterable[Mapping[Any, Any]]) -> Iterable[dict[str, Any]]:
@@ -70,13 +48,14 @@ def documents(stream: pd.DataFrame | Iterable[Mapping[Any, Any]]) -> Iterable[di
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a cell is empty: ``None``, ``NaN``, ``NaT`` or ``pd.NA``; an array or another object never is."""
+    """Whether a cell is empty: ``None``, ``NaN``, ``NaT`` or ``pd.NA``; an array or another object never is."""
     return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))
 
 
 def listed(ids: Sequence[object]) -> str:
-    """Name the first five ids, for a message; three dots say that there are more."""
-    return ", ".join(map(repr, ids[:5])) + (", …" if len(ids) > 5 else "")
+    """Name the first five ids, for a message; a long one is cut, and three dots say that there are more."""
+    names = (f"{name[:77]}…" if isinstance(name, str) and len(name) > 80 else name for name in ids[:5])
+    return ", ".join(map(repr, names)) + (", …" if len(ids) > 5 else "")
 
 
 def distinct_queries(frame: pd.DataFrame, outputs: Sequence[str] = ()) -> pd.DataFrame:
@@ -116,48 +95,29 @@ def with_objects(frame: pd.DataFrame, **columns: Sequence[object] | str | float)
     if any(name in frame.columns for name in added):
         result: pd.DataFrame = frame.assign(**added)
         return result
-    # at once: `assign` makes the index of the columns anew with each of them
+    # at once: `assign` would rebuild the index of the columns for each of them
     return pd.concat([frame, pd.DataFrame(added, index=frame.index)], axis=1)
-
-
-def text_column(texts: Sequence[str]) -> pd.Series[str]:
-    """Make a column of texts, also of ids with lone surrogates, which pandas' texts refuse."""
-    try:
-        return pd.Series(texts)
-    except UnicodeEncodeError:
-        return pd.Series(texts, dtype=object)
 
 
 def join_values(frame: pd.DataFrame, name: str, values: Mapping[str, object], key: str = "qid") -> pd.DataFrame:
     """Add to each row the object of its key."""
-    missing = [wanted for wanted in dict.fromkeys(frame[key]) if wanted not in values]
-    if missing:
-        raise MissingValueError(name, key, missing)
+    _check_values(frame, name, key, values)
     return with_objects(frame, **{name: [values[wanted] for wanted in frame[key]]})
-
-
-def encode_distinct(
-    frame: pd.DataFrame,
-    column: str,
-    name: str,
-    encode: Callable[[list[Any]], Sequence[object]],
-    key: str = "qid",
-) -> pd.DataFrame:
-    """Encode the value of each distinct key once and join the results back to all rows."""
-    _, results = encoded_values(frame, column, encode, key)
-    return join_values(frame, name, results, key)
 
 
 def encoded_values(
     frame: pd.DataFrame, column: str, encode: Callable[[list[Any]], Sequence[object]], key: str = "qid"
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Encode the value of each distinct key once, as :func:`encode_distinct`; return key to value and key to result."""
+    """Encode the value of each distinct key once; return key to value and key to result, for :func:`join_values`."""
     values = first_values(frame, column, key)
-    missing = [wanted for wanted in dict.fromkeys(frame[key]) if wanted not in values]
-    if missing:
-        raise MissingValueError(column, key, missing)
+    _check_values(frame, column, key, values)
     results = encode(list(values.values())) if values else []
     return values, dict(zip(values, results, strict=True))
+
+
+def _check_values(frame: pd.DataFrame, column: str, key: str, values: Mapping[str, object]) -> None:
+    if missing := [wanted for wanted in dict.fromkeys(frame[key]) if wanted not in values]:
+        raise MissingValueError(column, key, missing)
 
 
 def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
@@ -178,10 +138,18 @@ def ranking_frame(
     if not len(numbers):
         return empty_output(repeated, [*texts, "score", "rank"])
     return repeated.assign(
-        **{column: text_column(read(numbers)) for column, read in texts.items()},
+        **{column: _texts(read(numbers)) for column, read in texts.items()},
         score=np.concatenate([scores for _, scores in found]).astype(np.float64),
         rank=np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
     )
+
+
+def _texts(texts: Sequence[str]) -> pd.Series[str]:
+    """Make a column of texts, also of ids with lone surrogates, which pandas' texts refuse."""
+    try:
+        return pd.Series(texts)
+    except UnicodeEncodeError:
+        return pd.Series(texts, dtype=object)
 
 
 def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -213,7 +181,7 @@ def texts_of_topics(frame: pd.DataFrame) -> list[str]:
 
 
 def describes_document(name: str) -> bool:
-    """Tell whether a column of a ranking is the document's whatever its values are."""
+    """Whether a column of a ranking is the document's whatever its values are."""
     return name in _OF_DOCUMENTS or str(name).startswith("doc_")
 
 
@@ -223,6 +191,6 @@ def without_query_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differs(frame: pd.DataFrame, name: str) -> bool:
-    """Tell whether a query has several values of a column, gaps apart."""
+    """Whether a query has several values of a column, apart from gaps."""
     pairs = frame[["qid", name]].dropna().drop_duplicates()
     return bool(pairs["qid"].duplicated().any())

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import Counted, byte_progress, counted, size_of
+from pyterrier_mathamr._common.feedback import Counted, counted, counted_progress, size_of
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._common.running.processes import runs_within
 
@@ -260,7 +260,7 @@ def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreEr
         yield error
         return
     total = sum(written.size for meta in manifest.parts for written in meta.files.values())
-    with byte_progress(f"verifying {path.name}", total, verbose=verbose) as read:
+    with counted_progress(f"verifying {path.name}", "B", total, verbose=verbose) as read:
         for meta in manifest.parts:
             try:
                 part = StoredPart(path, meta, kind, path)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
-
-_SHOWN = 5
+from pyterrier_mathamr._common.frames import listed
 
 
 class StoreError(MathAMRError):
@@ -82,7 +81,7 @@ class IdError(StoreError):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.ids = list(self.ids)
-        self.reason = f"{len(self.ids)} {self.wrong}: {shown(self.ids)}"
+        self.reason = f"{len(self.ids)} {self.wrong}: {listed(self.ids)}"
 
 
 class DuplicateIdError(IdError):
@@ -101,9 +100,3 @@ class UnknownIdError(IdError, KeyError):
 def unreadable(error: OSError, path: Path) -> DamagedError:
     """Return the error for a file of an artifact that the operating system cannot read."""
     return DamagedError(Path(error.filename or path), f"it cannot be read ({error.strerror or error})")
-
-
-def shown(ids: Sequence[str]) -> str:
-    """Name the first few ids; a long one is cut."""
-    names = ", ".join(repr(name if len(name) <= 80 else name[:77] + "…") for name in ids[:_SHOWN])
-    return names + (", …" if len(ids) > _SHOWN else "")

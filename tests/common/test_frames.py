@@ -7,19 +7,23 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr._common.frames import (
-    FrameKind,
     MissingValueError,
     distinct_queries,
     documents,
     empty_output,
-    encode_distinct,
+    encoded_values,
     first_values,
-    frame_kind,
     is_missing,
     join_values,
     ordered_by_score,
     with_objects,
 )
+
+
+def encode_distinct(frame, column, name, encode):
+    """As a transformer does it: encode the value of each query once, and join the results back."""
+    return join_values(frame, name, encoded_values(frame, column, encode)[1])
+
 
 RANKING = pd.DataFrame(
     {
@@ -28,20 +32,6 @@ RANKING = pd.DataFrame(
         "query": [np.nan, "sum", None, "limit"],
     }
 )
-
-
-@pytest.mark.parametrize(
-    ("columns", "kind"),
-    [
-        (["qid", "query"], FrameKind.QUERIES),
-        (["docno", "qid", "score"], FrameKind.RANKING),
-        (["docno", "text"], FrameKind.DOCUMENTS),
-        (["text"], FrameKind.DOCUMENTS),
-        ([], FrameKind.DOCUMENTS),
-    ],
-)
-def test_the_kind_of_a_frame_follows_from_qid_and_docno(columns, kind):
-    assert frame_kind(columns) is kind
 
 
 @pytest.mark.parametrize("value", [None, np.nan, float("nan"), pd.NA, pd.NaT])

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pyterrier_mathamr._common.feedback import byte_progress, count_lines, progress
+from pyterrier_mathamr._common.feedback import count_lines, counted_progress, progress
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -52,7 +52,7 @@ def test_blank_lines_do_not_count() -> None:
 
 def test_bytes_are_counted_and_work_of_less_than_a_second_shows_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
     for verbose in (True, False):
-        with byte_progress("verifying", 3_000, verbose=verbose) as read:
+        with counted_progress("verifying", "B", 3_000, verbose=verbose) as read:
             read(1_000)
             read(2_000)
         assert shown(capsys) == []
@@ -75,7 +75,7 @@ def test_a_bar_of_bytes_gets_all_of_them(monkeypatch: pytest.MonkeyPatch) -> Non
             seen.append(size)
 
     monkeypatch.setattr("pyterrier.tqdm", Bar)
-    with byte_progress("verifying", 3_000, verbose=True) as read:
+    with counted_progress("verifying", "B", 3_000, verbose=True) as read:
         read(1_000)
         read(2_000)
     assert seen == [3_000, 1_000, 2_000, "closed"]

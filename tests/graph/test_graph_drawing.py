@@ -10,8 +10,8 @@ import pytest
 from pyterrier_mathamr._common.drawing import (
     ROW,
     Canvas,
-    DrawnNode,
     Palette,
+    TreeNode,
     flow,
     palette,
     shortened,
@@ -138,11 +138,11 @@ def test_no_two_nodes_of_a_real_post_overlap_and_all_lie_in_the_picture() -> Non
 
 
 def test_a_chain_of_ten_thousand_symbols_is_drawn() -> None:
-    chain = [DrawnNode("x", i - 1, "n" if i else "") for i in range(10_000)]
+    chain = [TreeNode("x", i - 1, "n" if i else "") for i in range(10_000)]
     placed = flow(chain, 400)
     assert placed.width <= 400
     assert len({*zip(placed.x, placed.y, strict=True)}) == 10_000
-    deep = flow([DrawnNode("x", i - 1, "a" if i else "") for i in range(10_000)], 400)
+    deep = flow([TreeNode("x", i - 1, "a" if i else "") for i in range(10_000)], 400)
     assert deep.height == 10_000 * ROW
     assert spread(chain).height == ROW
 
@@ -150,11 +150,11 @@ def test_a_chain_of_ten_thousand_symbols_is_drawn() -> None:
 def test_the_first_child_stands_beside_its_parent_and_the_next_below_all_that_is_under_the_first() -> None:
     placed = spread(
         [
-            DrawnNode("a", -1, ""),
-            DrawnNode("b", 0, ""),
-            DrawnNode("c", 1, ""),
-            DrawnNode("d", 1, ""),
-            DrawnNode("e", 0, ""),
+            TreeNode("a", -1, ""),
+            TreeNode("b", 0, ""),
+            TreeNode("c", 1, ""),
+            TreeNode("d", 1, ""),
+            TreeNode("e", 0, ""),
         ]
     )
     assert [y / ROW for y in placed.y] == [0.5, 0.5, 0.5, 1.5, 2.5]
@@ -163,11 +163,11 @@ def test_the_first_child_stands_beside_its_parent_and_the_next_below_all_that_is
 
 
 def test_a_symbol_row_is_broken_where_it_would_be_too_wide() -> None:
-    row = [DrawnNode("abc", i - 1, "n" if i else "") for i in range(6)]
+    row = [TreeNode("abc", i - 1, "n" if i else "") for i in range(6)]
     wide = text_width("abc") + 12
     placed = flow(row, 3 * wide + 20)
     assert [y / ROW for y in placed.y] == [0.5, 0.5, 0.5, 1.5, 1.5, 1.5]
-    hung = flow([DrawnNode("x", -1, ""), DrawnNode("2", 0, "a"), DrawnNode("=", 0, "n")], 400)
+    hung = flow([TreeNode("x", -1, ""), TreeNode("2", 0, "a"), TreeNode("=", 0, "n")], 400)
     assert hung.y == [ROW / 2, 3 * ROW / 2, ROW / 2]
     assert hung.x[2] > hung.x[1] > hung.x[0]
 

@@ -60,9 +60,8 @@ def test_a_build_tells_of_each_problem_once_and_of_the_first_by_name() -> None:
     with pytest.warns(PostWarning) as caught:
         build_of(7)
     [warning] = [one.message for one in caught]
-    assert isinstance(warning, PostWarning)
-    assert (warning.count, warning.posts, len(warning.problems)) == (7, 7, 5)
     assert str(warning).startswith("7 problems in 7 posts: '0': wrong, in “xxx")
+    assert str(warning).count("wrong") == 5
     assert str(warning).endswith("”; …")
     assert str(pickle.loads(pickle.dumps(warning))) == str(warning)
 

@@ -16,6 +16,7 @@ import os
 import pickle
 import signal
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -26,7 +27,7 @@ from itertools import chain, islice
 from multiprocessing.connection import wait
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT
 
@@ -41,25 +42,25 @@ _work: Any = None  # in a worker process: the function that it maps
 _cores_left: int | None = None  # the limit of this process, where one was set
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """Does pieces of work at the same time: :class:`Processes` or :class:`~.ray_cluster.RayCluster`."""
 
     @property
+    @abstractmethod
     def slots(self) -> int:
         """How many items are worked on at a time."""
-        ...
 
+    @abstractmethod
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Map a function over items."""
-        ...
+        """Map a function over items; the results come in their order."""
 
     def doing(self) -> str:
         """Say which node has done how much, for a line of progress; nothing on one machine."""
-        ...
+        return ""
 
     def sees(self, file: Path) -> bool:
         """Whether all workers read the same bytes at the path of a small file as this process."""
-        ...
+        return file.is_file()
 
 
 def usable_cores() -> int:
@@ -75,7 +76,7 @@ def limit_cores(cores: int) -> None:
 
 
 def runs_within(sizes: Iterable[int], budget: int) -> list[range]:
-    """Cut neighbours into runs whose sizes add up to at most ``budget``; one that is larger is a run of its own."""
+    """Cut neighbours into runs whose sizes add up to at most ``budget``; a larger one is a run of its own."""
     runs: list[range] = []
     room = 0
     for i, size in enumerate(sizes):
@@ -89,7 +90,7 @@ def runs_within(sizes: Iterable[int], budget: int) -> list[range]:
 
 
 @dataclass(frozen=True)
-class Processes:
+class Processes(Executor):
     """An executor: work spread over processes of this machine.
 
     Attributes:
@@ -107,7 +108,6 @@ class Processes:
 
     @property
     def slots(self) -> int:
-        """How many items are worked on at a time."""
         return self.workers or usable_cores()
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
@@ -127,14 +127,6 @@ class Processes:
         if len(first) < _FEW:
             return (work(item) for item in chain(first, rest))
         return self._mapped(work, chain(first, rest))
-
-    def doing(self) -> str:
-        """Say nothing: a machine is one node."""
-        return ""
-
-    def sees(self, file: Path) -> bool:
-        """Return ``True``: processes of one machine share its files."""
-        return file.is_file()
 
     def _mapped(self, work: Callable[[Item], Result], items: Iterator[Item]) -> Generator[Result, None, None]:
         with _Pool(work, self.slots) as pool:
@@ -191,7 +183,7 @@ class _Pool(Generic[Item, Result]):
             ) from error
 
 
-class StartedProcesses:
+class StartedProcesses(Executor):
     """An executor as :class:`Processes`, whose processes :meth:`start` starts for the next call of :meth:`map`."""
 
     def __init__(self, processes: Processes, prepare: Callable[[], object]) -> None:
@@ -210,7 +202,6 @@ class StartedProcesses:
 
     @property
     def slots(self) -> int:
-        """How many items are worked on at a time."""
         return self._processes.slots
 
     def start(self) -> None:
@@ -221,19 +212,10 @@ class StartedProcesses:
             self._started = True
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Map a function over items, in their order, as an ``Executor`` does."""
         if self._pool is None or not self._started:
             return self._processes.map(work, items)
         self._started = False
         return self._mapped(self._pool, pickle.dumps(work), items)
-
-    def doing(self) -> str:
-        """Say nothing: a machine is one node."""
-        return ""
-
-    def sees(self, file: Path) -> bool:
-        """Return ``True``: processes of one machine share its files."""
-        return self._processes.sees(file)
 
     def _mapped(
         self, pool: _Pool[tuple[bytes, Item], Result], packed: bytes, items: Iterable[Item]

@@ -24,13 +24,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError, require
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._version import __version__
 
-from .processes import limit_cores
+from .processes import Executor, limit_cores
 from .worker import ONE_THREAD
 
 Item = TypeVar("Item")
@@ -44,7 +44,7 @@ _NOTHING = object()
 
 
 @dataclass(frozen=True)
-class RayCluster:
+class RayCluster(Executor):
     """An executor: work spread over a Ray cluster (extra ``ray``).
 
     The process that uses it runs on a node of the cluster, and everything that it reads by path (stores, models,
@@ -80,12 +80,27 @@ class RayCluster:
         return hash((self.address, self.workers))
 
     def connect(self) -> Any:
-        """Connect to the cluster and return the module ``ray``.
+        """Connect this process to the cluster, unless it is connected already, and return the module ``ray``.
 
         Raises:
             MissingExtraError: it is not installed. ClusterError: there is no such cluster.
         """
-        return connect(self.address)
+        ray = require("ray", "ray")
+        if ray.is_initialized():
+            there = ray.get_runtime_context().gcs_address
+            if self.address not in ("auto", "local", there):
+                raise ClusterError(self.address, f"this process is connected to {there}; one process uses one cluster")
+            return ray
+        here = {"num_cpus": os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
+        options: dict[str, Any] = here if self.address == "local" else {}
+        try:
+            _knock(self.address)
+            with _signals_kept():
+                ray.init(address=self.address, log_to_driver=False, logging_level="ERROR", **options)
+        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+            advice = "`ray start --head` starts a cluster, `ray start --address=HOST:PORT` on another machine joins it"
+            raise ClusterError(self.address, f"it cannot be reached ({_first_line(error)}); {advice}") from error
+        return ray
 
     @property
     def slots(self) -> int:
@@ -108,7 +123,7 @@ class RayCluster:
         return content is not None and all(self._result(ray, one) == content for one in asked)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Map a function over items, in their order, as an ``Executor`` does.
+        """Map a function over items; the results come in their order.
 
         Raises:
             MissingExtraError: Ray is not installed.
@@ -121,9 +136,9 @@ class RayCluster:
         box, key = [ray.put(work)], uuid.uuid4().hex
         task = ray.remote(**self._options())(do)
         submitted = (task.remote(key, box, __version__, item) for item in items)
-        for done in self._in_order(ray, slots, submitted):
-            self.done[done.node] += 1
-            yield done.result
+        for node, result in self._in_order(ray, slots, submitted):
+            self.done[node] += 1
+            yield result
 
     def _in_order(self, ray: Any, slots: _Slots, submitted: Iterator[Any]) -> Iterator[Any]:
         """Yield what tasks return, in order; a task begins when it is taken from ``submitted``."""
@@ -231,27 +246,6 @@ class ClusterError(MathAMRError):
     template = "Ray cluster {address}: {reason}."
 
 
-def connect(address: str = "auto") -> Any:
-    """Connect this process to a Ray cluster, unless it is connected already."""
-    ray = require("ray", "ray")
-    if ray.is_initialized():
-        there = ray.get_runtime_context().gcs_address
-        if address not in ("auto", "local", there):
-            raise ClusterError(address, f"this process is connected to {there}; one process uses one cluster")
-        return ray
-    where = {"num_cpus": os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
-    options: dict[str, Any] = where if address == "local" else {}
-    try:
-        _knock(address)
-        with _signals_kept():
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        reason = f"it cannot be reached ({str(error).strip().partition(chr(10))[0]})"
-        advice = "`ray start --head` starts a cluster, `ray start --address=HOST:PORT` on another machine joins it"
-        raise ClusterError(address, f"{reason}; {advice}") from error
-    return ray
-
-
 def _knock(address: str) -> None:
     """Open and close a connection to a head; Ray itself tries for more than a minute where there is none."""
     host, colon, port = address.partition(":")
@@ -274,27 +268,20 @@ def _signals_kept() -> Iterator[None]:
 _kept: tuple[tuple[str, str | None], Callable[[Any], Any]] | None = None
 
 
-class Done(NamedTuple):
-    """A result, and the node that it comes from."""
-
-    node: str
-    result: Any
-
-
 def other_release(node: str, wanted: str) -> ClusterError:
     """Return the error for a node that has another release of this package than the command."""
     reason = f"it has pyterrier-mathamr {__version__}, and the command runs with {wanted}"
     return ClusterError(f"node {node}", f"{reason}; install the same release on all nodes")
 
 
-def do(key: str, work: list[Any], release: str, item: Any) -> Done:
-    """Work on an item."""
+def do(key: str, work: list[Any], release: str, item: Any) -> tuple[str, Any]:
+    """Work on an item; return the name of this node and the result."""
     global _kept
     node, wanted = node_name(), (key, os.environ.get("CUDA_VISIBLE_DEVICES"))
-    if _kept is None or _kept[0] != wanted:  # on another GPU it is made anew
+    if _kept is None or _kept[0] != wanted:  # for another GPU it is fetched again
         _kept = None
         _kept = (wanted, _fetched(work, release, node))
-    return Done(node, _kept[1](item))
+    return node, _kept[1](item)
 
 
 def _fetched(work: list[Any], release: str, node: str) -> Callable[[Any], Any]:

@@ -33,7 +33,7 @@ _held = threading.Lock()
 
 
 def on_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Work on items side by side, a thread for each usable core, of which each multiplies matrices by itself."""
+    """Work on items side by side, on a thread for each usable core; each multiplies matrices by itself."""
     waiting = list(items)
     threads = min(usable_cores(), len(waiting))
     with one_blas_thread():
@@ -75,52 +75,46 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-GROWTH = 1.25
-"""Growth over the first batch after memory was returned that makes it worth returning again."""
-
+_GROWTH = 1.25  # since the first batch after memory was returned: so much makes it worth returning again
 _STATM = Path("/proc/self/statm")
 
 
 class Heap:
-    """Returns free pages to the system, where the C library is glibc; elsewhere it does nothing."""
+    """Returns free pages to the system between the batches of a long computation, where the C library is glibc."""
 
-    def __init__(self, resident: Callable[[], int] | None = None, trim: Callable[[], object] | None = None) -> None:
-        self._resident = resident or _resident
-        self._trim = trim or malloc_trim()
+    def __init__(self) -> None:
         self._first = 0
 
     def after_batch(self) -> None:
         """Return free pages if the process has grown since the first batch after the last time."""
-        if self._trim is None:
+        if _malloc_trim() is None:
             return
-        held = self._resident()
+        held = resident()
         self._first = self._first or held
-        if held > GROWTH * self._first:
+        if held > _GROWTH * self._first:
             self.trim()
 
     def trim(self) -> None:
         """Return free pages."""
-        if self._trim is not None:
-            self._trim()
+        return_free_memory()
         self._first = 0
 
 
 def return_free_memory() -> None:
     """Return free pages to the system, where the C library is glibc."""
-    if (trim := malloc_trim()) is not None:
-        trim()
+    if (trim := _malloc_trim()) is not None:
+        trim(0)
 
 
-def _resident() -> int:
+def resident() -> int:
+    """Return the bytes of memory that this process holds."""
     return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def malloc_trim() -> Callable[[], object] | None:
-    """Return glibc's ``malloc_trim``, which other C libraries lack."""
+def _malloc_trim() -> Callable[[int], object] | None:
     if sys.platform != "linux" or not _STATM.exists():
         return None
-    found = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    return None if found is None else lambda: found(0)
+    return getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 @contextmanager
