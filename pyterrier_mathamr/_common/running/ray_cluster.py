@@ -40,7 +40,22 @@ _RETRIES = 8  # of an item whose worker or node died
 _QUEUED = 2  # items for each worker that are handed out, so that it has the next one when it has finished one
 _AHEAD = 4  # items for each worker that are handed out or finished and waiting for an earlier one
 _COUNTED = 5.0  # seconds after which the workers are counted again, since nodes come and go
+_STORE_BYTES = 512 << 20  # shared memory of a node that is started here; by default Ray takes 30 % of the machine's
+_PATIENCE = 10.0  # seconds for a head to answer
 _NOTHING = object()
+
+_ADDRESS = Rule(
+    "'auto', 'local' or the HOST:PORT of a cluster's head",
+    lambda value: isinstance(value, str) and bool(re.fullmatch(r"auto|local|[^:/\s]+:\d+", value)),
+)
+
+
+class ClusterError(MathAMRError):
+    """A Ray cluster cannot be reached, or cannot do the work."""
+
+    address: str
+    reason: str
+    template = "Ray cluster {address}: {reason}."
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,7 @@ class RayCluster(Executor):
     done: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        ADDRESS.check("address", self.address)
+        _ADDRESS.check("address", self.address)
         COUNT.or_none().check("workers", self.workers)
 
     def __hash__(self) -> int:
@@ -105,8 +120,14 @@ class RayCluster(Executor):
     @property
     def slots(self) -> int:
         """How many items are worked on at a time, with the nodes that there are now."""
-        room = _Slots(self.connect(), self).room()
+        room = self._room(self.connect())
         return max(1, min(room, self.workers or room))
+
+    def _room(self, ray: Any) -> int:
+        """Return how many items the nodes that are alive have room for."""
+        needs = [(name, amount) for name, amount in self._needs().items() if amount > 0]
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        return sum(min((int(node.get(name, 0) / amount) for name, amount in needs), default=0) for node in nodes)
 
     def sees(self, file: Path) -> bool:
         """Whether all nodes read the same bytes at the path of a small file as this process: shared storage.
@@ -131,22 +152,25 @@ class RayCluster(Executor):
                 a node has another release of this package.
         """
         ray = self.connect()
-        slots = _Slots(ray, self)
-        slots.check()
+        if not self._room(ray):
+            asked = ", ".join(f"{name}: {amount:g}" for name, amount in self._needs().items())
+            raise ClusterError(self.address, f"none of its nodes has {asked}")
         box, key = [ray.put(work)], uuid.uuid4().hex
         task = ray.remote(**self._options())(do)
         submitted = (task.remote(key, box, __version__, item) for item in items)
-        for node, result in self._in_order(ray, slots, submitted):
+        for node, result in self._in_order(ray, submitted):
             self.done[node] += 1
             yield result
 
-    def _in_order(self, ray: Any, slots: _Slots, submitted: Iterator[Any]) -> Iterator[Any]:
+    def _in_order(self, ray: Any, submitted: Iterator[Any]) -> Iterator[Any]:
         """Yield what tasks return, in order; a task begins when it is taken from ``submitted``."""
         waiting: deque[Any] = deque()
         running: list[Any] = []
+        room, counted = self.workers or 0, -_COUNTED
         try:
             while True:
-                room = slots.count()
+                if not self.workers and time.monotonic() - counted >= _COUNTED:
+                    room, counted = max(1, _QUEUED * self._room(ray)), time.monotonic()
                 while len(running) < room and len(waiting) < _AHEAD * room:
                     if (task := next(submitted, _NOTHING)) is _NOTHING:
                         break
@@ -175,13 +199,13 @@ class RayCluster(Executor):
         """Say how many items each node has done."""
         return ", ".join(f"{node} {count}" for node, count in sorted(self.done.items()))
 
-    def needs(self) -> dict[str, float]:
-        """Return what an item takes, in Ray's names."""
+    def _needs(self) -> dict[str, float]:
+        """Return the resources of an item, in Ray's names."""
         return {"CPU": 1.0, **(self.resources or {})}
 
     def _options(self) -> dict[str, Any]:
         """Return the options of a task."""
-        needs = self.needs()
+        needs = self._needs()
         named = {"num_cpus": needs.pop("CPU"), "num_gpus": needs.pop("GPU", 0), "memory": needs.pop("memory", None)}
         threads = {name: os.environ.get(name, "1") for name in ONE_THREAD}
         return {
@@ -193,57 +217,8 @@ class RayCluster(Executor):
         }
 
 
-class _Slots:
-    """How many tasks may be handed out: counted from the cluster's nodes, and again from time to time."""
-
-    def __init__(self, ray: Any, cluster: RayCluster) -> None:
-        self._ray, self._cluster = ray, cluster
-        self._at, self._count = -_COUNTED, 0
-
-    def count(self) -> int:
-        """Return the number of tasks; at least one, which waits for a node."""
-        if self._cluster.workers:
-            return self._cluster.workers
-        if time.monotonic() - self._at >= _COUNTED:
-            self._count = _QUEUED * self.room()
-            self._at = time.monotonic()
-        return max(1, self._count)
-
-    def check(self) -> None:
-        """Refuse a cluster none of whose nodes can do an item."""
-        if not self.room():
-            asked = ", ".join(f"{name}: {amount:g}" for name, amount in self._cluster.needs().items())
-            raise ClusterError(self._cluster.address, f"none of its nodes has {asked}")
-
-    def room(self) -> int:
-        """Return how many items the alive nodes have room for."""
-        needs = [(name, amount) for name, amount in self._cluster.needs().items() if amount > 0]
-        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        return sum(min((int(node.get(name, 0) / amount) for name, amount in needs), default=0) for node in nodes)
-
-
 def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
-
-
-ADDRESS = Rule(
-    "'auto', 'local' or the HOST:PORT of a cluster's head",
-    lambda value: isinstance(value, str) and bool(re.fullmatch(r"auto|local|[^:/\s]+:\d+", value)),
-)
-"""What names a cluster."""
-
-_STORE_BYTES = 512 << 20
-"""Shared memory of a node that is started here; by default Ray takes 30 % of the machine's."""
-
-_PATIENCE = 10.0  # seconds for a head to answer
-
-
-class ClusterError(MathAMRError):
-    """A Ray cluster cannot be reached, or cannot do the work."""
-
-    address: str
-    reason: str
-    template = "Ray cluster {address}: {reason}."
 
 
 def _knock(address: str) -> None:
@@ -277,22 +252,16 @@ def other_release(node: str, wanted: str) -> ClusterError:
 def do(key: str, work: list[Any], release: str, item: Any) -> tuple[str, Any]:
     """Work on an item; return the name of this node and the result."""
     global _kept
-    node, wanted = node_name(), (key, os.environ.get("CUDA_VISIBLE_DEVICES"))
-    if _kept is None or _kept[0] != wanted:  # for another GPU it is fetched again
-        _kept = None
-        _kept = (wanted, _fetched(work, release, node))
-    return node, _kept[1](item)
-
-
-def _fetched(work: list[Any], release: str, node: str) -> Callable[[Any], Any]:
-    """Fetch work to this worker, which from now on counts on the cores that it was given."""
     import ray
 
-    if release != __version__:
-        raise other_release(node, release)
-    limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))
-    function: Callable[[Any], Any] = ray.get(work[0])
-    return function
+    node, wanted = node_name(), (key, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if _kept is None or _kept[0] != wanted:  # for another GPU it is fetched again
+        if release != __version__:
+            raise other_release(node, release)
+        limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))  # those that this worker was given
+        _kept = None
+        _kept = (wanted, ray.get(work[0]))
+    return node, _kept[1](item)
 
 
 def node_name() -> str:
