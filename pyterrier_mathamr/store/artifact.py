@@ -11,7 +11,7 @@ A member that is missing, was changed, or is another artifact of the same kind i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from .manifest import (
     META,
     PACKAGE,
     Kind,
+    Manifest,
     Marks,
     Mode,
     PartMeta,
@@ -133,7 +134,17 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         return Snapshot(self.path, self.KIND)
 
     def job(self, mode: Mode, fingerprint: Mapping[str, Any], *, resume: bool = True) -> AbstractContextManager[Job]:
-        """Open the artifact for writing; see :func:`open_job`."""
+        """Open the artifact for writing; only :meth:`Job.commit` changes it.
+
+        Args:
+            mode: ``create`` refuses an artifact that exists, ``overwrite`` replaces it, ``append`` adds to it.
+            fingerprint: what determines the rows, as plain JSON values: sources, options, model.
+            resume: continue after the finished parts of a job that died, and keep them if this one is interrupted;
+                those of a job with another mode or fingerprint are refused. Otherwise they are discarded.
+
+        Raises:
+            WriteError, OtherArtifactError, UnfinishedJobError: nothing was changed.
+        """
         return open_job(self.path, self.KIND, mode, fingerprint, resume=resume)
 
     def verify(self) -> None:
@@ -200,56 +211,51 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         Raises:
             UnknownIdError: some are not in it; it names them, and nothing is removed.
         """
-        delete_rows(self.path, self.KIND, list(dict.fromkeys(ids)))
+        path, kind = self.path.absolute(), self.KIND
+        if not kind.fields:
+            raise StoreError(path, f"rows of a {kind.name} cannot be deleted; build it again without them")
+        with writer_lock(path):
+            snapshot = Snapshot(path, kind)
+            metas = {part.meta.name: part.meta for part in snapshot.parts}
+            number = snapshot.manifest.next
+            with writing(path):
+                for part, _, rows in snapshot.by_part(np.unique(snapshot.find(list(dict.fromkeys(ids))))):
+                    metas[part.meta.name] = _marked(path, part, rows, f"deleted-{number:06d}.bin")
+                    number += 1
+                sync_folder(path)
+                left = tuple(meta for meta in metas.values() if meta.live)
+                manifest = Manifest(snapshot.manifest.details, left, number)
+                write_manifest(path, manifest, kind)
+                clean(path, manifest)
 
     def compact(self) -> None:
-        """Merge all parts into full ones, without the deleted rows, in one step."""
-        compact(self.path, self.KIND)
+        """Merge all parts into full ones, without the deleted rows, in one step.
+
+        Raises:
+            UnfinishedJobError: an interrupted job has finished parts, which this would discard.
+        """
+        path, kind = self.path, self.KIND
+        if kind.merge is None:
+            return
+        if (found := read_job(path, kind)) and found.parts and not found.published:
+            raise UnfinishedJobError(path, {"job": (dict(found.header), "compact")})
+        with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job, writing(path):
+            old, parts = job.parts, []
+            sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
+            for run in runs_within(sizes, kind.part_bytes):
+                some = old[run.start : run.stop]
+                whole = len(some) == 1 and not len(some[0].deleted)
+                parts.append(some[0] if whole else job.write(merged(some)))
+            job.parts = parts
+            job.publish(job.base.details if job.base else {})
 
 
-def delete_rows(path: Path, kind: Kind, ids: Sequence[str]) -> None:
-    """Mark rows as deleted, in one step; their bytes are freed when their part is merged or the artifact compacted."""
-    path = path.absolute()
-    if not kind.fields:
-        raise StoreError(path, f"rows of a {kind.name} cannot be deleted; build it again without them")
-    with writer_lock(path):
-        snapshot = Snapshot(path, kind)
-        metas = {part.meta.name: part.meta for part in snapshot.parts}
-        number = snapshot.manifest.next
-        with writing(path):
-            for part, _, rows in snapshot.by_part(np.unique(snapshot.find(ids))):
-                metas[part.meta.name] = _marked(path, part, rows, number)
-                number += 1
-            sync_folder(path)
-            manifest = snapshot.manifest.with_parts(tuple(meta for meta in metas.values() if meta.live), number)
-            write_manifest(path, manifest, kind)
-            clean(path, manifest)
-
-
-def _marked(path: Path, part: StoredPart, rows: Rows, number: int) -> PartMeta:
-    """Write the deleted rows of a part."""
-    name = f"deleted-{number:06d}.bin"
+def _marked(path: Path, part: StoredPart, rows: Rows, name: str) -> PartMeta:
+    """Write the deleted rows of a part, with some more, as a new file."""
     deleted = np.union1d(part.deleted, rows).astype(MARKS)
     (path / name).unlink(missing_ok=True)  # of a job that was killed here
     written = write_file(path / name, (deleted.tobytes(),))
     return replace(part.meta, deleted=Marks(name, len(deleted), written.sha256))
-
-
-def compact(path: Path, kind: Kind) -> None:
-    """Merge all parts into full ones, in one step, without the deleted rows."""
-    if kind.merge is None:
-        return
-    if (found := read_job(path, kind)) and found.parts and not found.published:
-        raise UnfinishedJobError(path, {"job": (dict(found.header), "compact")})
-    with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job, writing(path):
-        old, parts = job.parts, []
-        sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
-        for run in runs_within(sizes, kind.part_bytes):
-            some = old[run.start : run.stop]
-            whole = len(some) == 1 and not len(some[0].deleted)
-            parts.append(some[0] if whole else job.write(merged(some)))
-        job.parts = parts
-        job.publish(job.base.details if job.base else {})
 
 
 def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreError]:

@@ -1,4 +1,4 @@
-"""Errors of artifacts on disk. Every error names the path; its class says what to do."""
+"""Errors of artifacts on disk. Each names the path, what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NotBuiltError(StoreError):
 
 
 class OtherArtifactError(StoreError):
-    """The path holds something other than the artifact that is asked for."""
+    """The path holds something else than the artifact."""
 
     advice = "No mode replaces it: give another path, or remove it yourself."
 
@@ -51,11 +51,11 @@ class WriteError(StoreError):
 
 
 class UnfinishedJobError(StoreError):
-    """The work of an unfinished job belongs to another job than the one that wants to continue it.
+    """The unfinished work at a path belongs to another job.
 
     Args:
         path: the artifact.
-        differences: name to what the unfinished job has and what this one has.
+        differences: by name, the value of the unfinished job and that of this one.
     """
 
     reason: str = field(init=False)

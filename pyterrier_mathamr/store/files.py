@@ -44,7 +44,7 @@ _CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
 
 
 class FileSum(NamedTuple):
-    """Size and SHA-256 of a file, as the manifest has them."""
+    """Size and SHA-256 of a file."""
 
     size: int
     sha256: str
@@ -66,12 +66,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_file(path: Path, pieces: Iterable[bytes | memoryview]) -> FileSum:
-    """Write a new file and sync it.
-
-    Args:
-        path: the file; it must not exist.
-        pieces: its content.
-    """
+    """Write a file that does not exist yet, and sync it."""
     digest, size = hashlib.sha256(), 0
     with open(path, "xb") as out:
         for piece in pieces:
@@ -86,13 +81,8 @@ def write_file(path: Path, pieces: Iterable[bytes | memoryview]) -> FileSum:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileSum:
-    """Write arrays as one new safetensors file and sync it.
-
-    Args:
-        path: the file; it must not exist.
-        arrays: name to array of numbers; wide elements come first, so that each array is aligned.
-    """
-    ordered = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
+    """Write arrays of numbers as one safetensors file, which does not exist yet, and sync it."""
+    ordered = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)  # so that each array is aligned
     header: dict[str, Any] = {}
     start = 0
     for name in ordered:
@@ -128,7 +118,6 @@ def map_arrays(path: Path) -> dict[str, Array]:
 
 
 def _array(data: Array, dtype: str, shape: list[int], data_offsets: list[int]) -> Array:
-    """Cut one array out of the data; numpy refuses what does not lie inside."""
     start, end = data_offsets
     kind = np.dtype(_DTYPES[dtype])
     size = kind.itemsize
@@ -143,7 +132,7 @@ def parse_json(data: bytes, path: Path) -> dict[str, Any]:
     """Read one JSON object, whatever its bytes are.
 
     Raises:
-        DamagedError: it is none; nested too deep, NaN and numbers of a thousand digits are none, either.
+        DamagedError: it is no object, nests too deeply, or has a NaN or a number of a thousand digits.
     """
     try:
         found = json.loads(data, parse_constant=_refuse_constant)
@@ -159,7 +148,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def check_number(value: object) -> int:
-    """Check a count or an offset from a file: an integer from 0 to 2^53."""
+    """Return a count or an offset from a file, an integer from 0 to 2^53."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 53:
         raise ValueError(f"{value!r:.80} is no count")
     return value
@@ -175,7 +164,7 @@ def swap_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file of the user's beside its place, and move it there in one step when it is complete.
+    """Write a file of the user's next to its place, and move it there in one step when it is complete.
 
     Raises:
         WriteError: it cannot be written; the old file is unchanged.
@@ -269,9 +258,9 @@ def scratch_array(folder: Path | None, count: int, dtype: np.dtype[Any]) -> Arra
     """Make an array of zeros in a file without a name, which the system may write out and which ends with the array.
 
     Args:
-        folder: on whose disk the file lies, or that of other temporary files if it is read-only; ``None`` for memory.
-        count: of the numbers.
-        dtype: theirs.
+        folder: on the disk of this folder, or of other temporary files if it is read-only; ``None`` for memory.
+        count: length of the array.
+        dtype: of its numbers.
 
     Raises:
         OSError: the disk has no room for it.
@@ -287,12 +276,7 @@ def scratch_array(folder: Path | None, count: int, dtype: np.dtype[Any]) -> Arra
 
 
 class Appended:
-    """An array that grows at its end, in a file as that of :func:`scratch_array`.
-
-    Args:
-        folder: on whose disk the file lies; ``None`` for memory.
-        dtype: of the numbers.
-    """
+    """An array that grows at its end, in a file as :func:`scratch_array` makes it."""
 
     def __init__(self, folder: Path | None, dtype: np.dtype[Any]) -> None:
         self._dtype, self._count = dtype, 0
@@ -327,7 +311,7 @@ def _nameless(folder: Path) -> IO[bytes]:
 
 @contextmanager
 def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Lock the artifact at ``path``, or any other piece of work, for writing.
+    """Lock an artifact, or any other piece of work with a path, for writing.
 
     Args:
         path: the artifact; its parent folder is created if necessary.
@@ -354,9 +338,7 @@ def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
     finally:
         with suppress(OSError):  # Windows removes no file that is open, and leaves it empty
             note.unlink(missing_ok=True)
-            file.unlink(
-                missing_ok=True
-            )  # while it is held: another process that has opened it meanwhile opens it again
+            file.unlink(missing_ok=True)  # while it is held: a process that has opened it meanwhile opens it again
         lock.release()
 
 

@@ -10,8 +10,8 @@ The file has the format of npids, read where it lies and written with the memory
 
     header │ block of ids │ block of ids │ … │ rows by the hash of their ids
 
-npids reads a file of many blocks into memory, a copy of each, and looks ids up block by block; millions of ids have
-thousands of blocks. It wrote only one form of them (:data:`FORM`), and one form of what is sought by.
+npids copies each block into memory and looks ids up block by block; millions of ids have thousands of blocks. Of its
+forms of blocks only :data:`FORM` is written and read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAPPED = 1 << 20  # bytes; a smaller file is read, so that an artifact of many 
 
 
 class IdFile:
-    """Short plain texts, the ids of some rows, by row and rows by id."""
+    """Short plain ids by row, and rows by id, read from a file of npids."""
 
     def __init__(self, path: Path) -> None:
         small = path.stat().st_size < _MAPPED
@@ -80,7 +80,7 @@ class IdFile:
         return np.ndarray(count, "<u4", buffer=self._data.data, offset=place)
 
     def ids(self, rows: Rows) -> npt.NDArray[np.bytes_]:
-        """Return the ids of at least one row."""
+        """Return the ids of rows, of at least one."""
         of = np.searchsorted(self._firsts, rows, side="right") - 1
         start, width = self._starts[of], self._widths[of]
         length = int((start + width).max())
@@ -129,7 +129,7 @@ def write_id_file(path: Path, ids: Iterable[str]) -> None:
 
 
 def _add_rows_by_hash(path: Path) -> None:
-    """Add what ids are sought by: what npids adds with the memory of many times more."""
+    """Add the rows by hash, as npids does with many times the memory."""
     from npids.utils import FileManager
 
     file = IdFile(path)
@@ -162,12 +162,7 @@ _AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
-    """Ids in the form in which they are looked up; see :func:`id_keys`.
-
-    Attributes:
-        names: bytes ``[n]``.
-        hashes: uint32 ``[n]``.
-    """
+    """Ids in the form in which they are looked up: bytes ``[n]`` and uint32 ``[n]``."""
 
     names: npt.NDArray[np.bytes_]
     hashes: npt.NDArray[np.uint32]
@@ -236,7 +231,7 @@ class IdTable:
 
 
 class _Odd:
-    """The ids that npids cannot store, by row."""
+    """The ids that npids cannot store unchanged, by row."""
 
     def __init__(self, path: Path, texts: Array, offsets: Array, rows: Array) -> None:
         self._path, self._texts, self._offsets, self._rows = path, texts, offsets, rows

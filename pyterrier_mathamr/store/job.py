@@ -78,7 +78,7 @@ _END = 1 << 20
 
 
 class Unfinished(NamedTuple):
-    """Unfinished work: the header of a job, its finished parts, the checksum of the manifest that it was publishing."""
+    """Unfinished work: the header of a job, its finished parts, the checksum of the manifest being published."""
 
     header: Mapping[str, Any]
     parts: tuple[PartMeta, ...]
@@ -136,7 +136,7 @@ def changed_row(path: Path | str, name: str) -> UnfinishedJobError:
 def job_header(
     kind: Kind, mode: Mode, replaced: Manifest | None, first: int, fingerprint: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what identifies a job: the state it starts from, and what determines its rows."""
+    """Return the header of a job: the state that it starts from, and what determines its rows."""
     base = replaced.checksum(kind) if replaced and mode == "append" else None
     about = {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
     header: dict[str, Any] = json.loads(json.dumps(about))  # in the form in which it is read: a tuple becomes a list
@@ -184,7 +184,7 @@ def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
 
 
 def file_fingerprint(path: str | Path) -> list[object]:
-    """Return what identifies the content of a file: its size and SHA-256.
+    """Return a fingerprint of the content of a file: its size and SHA-256.
 
     Above 100 MB: its size, the time of its last change, and the SHA-256 of its first and last megabyte.
 
@@ -249,19 +249,7 @@ def _move_parts(place: Path, path: Path, parts: Sequence[StoredPart], manifest: 
 def open_job(
     path: Path, kind: Kind, mode: Mode = "create", fingerprint: Mapping[str, Any] | None = None, *, resume: bool = True
 ) -> Iterator[Job]:
-    """Open an artifact for writing; only :meth:`Job.commit` changes it.
-
-    Args:
-        path: the artifact's folder.
-        kind: its declaration.
-        mode: ``create`` refuses an artifact that exists, ``overwrite`` replaces it, ``append`` adds to it.
-        fingerprint: what determines the rows, as plain JSON values: sources, options, model.
-        resume: continue after the finished parts of a job that died, and keep them if this one is interrupted; those of
-            a job with another mode or fingerprint are refused. Otherwise they are discarded.
-
-    Raises:
-        WriteError, OtherArtifactError, UnfinishedJobError: nothing was changed.
-    """
+    """Open an artifact for writing; see :meth:`.StoredArtifact.job`."""
     path = path.absolute()
     with writer_lock(path):
         with writing(path):
@@ -420,34 +408,22 @@ class Job:
         sync_folder(place)
         return StoredPart(place, meta, self.kind, self.path)
 
-    def _merge(self, first: int) -> None:
-        """Merge the parts of this job that have accumulated; remove them once the note names the merged one."""
-        for old in self._merged(first):
-            self._forget(old)
-
-    def _forget(self, old: Sequence[StoredPart]) -> None:
-        """Remove parts of this job that others replace, once the note names those."""
-        self._note()
-        for part in old:
-            remove(part.path)
-
-    def _merged(self, first: int) -> Iterator[list[StoredPart]]:
-        """Replace neighbours among the parts from ``first`` on by merged ones; yield those replaced."""
+    def _merge(self, first: int, *, noted: bool = True) -> None:
+        """Merge the neighbours that have accumulated among the parts from ``first`` on."""
         while self.kind.merge is not None:
             sizes = [part.meta.size for part in self.parts[first:]]
             if (run := parts_to_merge(sizes, self.kind.part_bytes)) is None:
                 return
-            yield self._replace(slice(first + run.start, first + run.stop))
+            self._join(first + run.start, first + run.stop, noted=noted)
 
-    def _replace(self, where: slice) -> list[StoredPart]:
-        """Replace some parts by one that is merged of them, and return them."""
-        old, self.parts[where] = self.parts[where], [self.write(merged(self.parts[where]))]
-        return old
-
-    def _full_runs(self) -> list[range]:
-        """Return the parts to merge into full ones, last first."""
-        sizes = [part.meta.size for part in self.parts] if self.kind.merge else []
-        return [run for run in reversed(runs_within(sizes, self.kind.part_bytes)) if len(run) > 1]
+    def _join(self, start: int, stop: int, *, noted: bool = True) -> None:
+        """Merge neighbours into one part; remove them once the note names it."""
+        old = self.parts[start:stop]
+        self.parts[start:stop] = [self.write(merged(old))]
+        if noted:
+            self._note()
+            for part in old:
+                remove(part.path)
 
     def commit(self, details: Mapping[str, Any], *, whole: bool = True, compact: bool = False) -> Manifest:
         """Turn the parts into the artifact, in one step.
@@ -464,9 +440,11 @@ class Job:
             missing = self.done.ids(np.flatnonzero(~self._again)[:5])
             raise UnfinishedJobError(self.path, {"rows": (f"{missing} and perhaps more", "rows without these")})
         with writing(self.path):
-            for run in self._full_runs() if compact else ():
-                self._forget(self._replace(slice(run.start, run.stop)))
-            list(self._merged(0))  # the note names the unmerged parts until the swap
+            sizes = [part.meta.size for part in self.parts] if compact and self.kind.merge else []
+            for run in reversed(runs_within(sizes, self.kind.part_bytes)):
+                if len(run) > 1:
+                    self._join(run.start, run.stop)
+            self._merge(0, noted=False)  # the note names the unmerged parts until the swap
             return self.publish(details)
 
     def publish(self, details: Mapping[str, Any]) -> Manifest:

@@ -26,7 +26,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -110,7 +110,7 @@ class Content:
         arrays: by the names of the kind's fields.
         details: further values of the part, kept in the manifest.
         files: further files by name; they are moved into the part.
-        count: number of rows, where the kind has no fields and so no ids.
+        count: number of rows, for a kind without fields and so without ids.
     """
 
     ids: Collection[str] = ()
@@ -200,12 +200,9 @@ class PartMeta:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The state of an artifact.
+    """The state of an artifact: options, dimensions or the model of its kind, and its parts in the order of their rows.
 
-    Attributes:
-        details: of its kind: options, dimensions, the model.
-        parts: in the order of their rows.
-        next: number of the next part or file of marks; none is used twice, so that no name changes its meaning.
+    ``next`` numbers the next part or file of marks; no number is used twice, so that no name changes its meaning.
     """
 
     details: Mapping[str, Any]
@@ -216,10 +213,6 @@ class Manifest:
     def count(self) -> int:
         """Rows that are not deleted."""
         return sum(part.live for part in self.parts)
-
-    def with_parts(self, parts: tuple[PartMeta, ...], next: int) -> Manifest:
-        """Return the manifest with other parts."""
-        return replace(self, parts=parts, next=next)
 
     def to_bytes(self, kind: Kind) -> bytes:
         """Return the content of ``pt_meta.json``."""
@@ -256,7 +249,6 @@ def read_signed(path: Path) -> dict[str, Any]:
 
 
 def _checked(data: bytes, path: Path) -> dict[str, Any]:
-    """Compare JSON with the checksum in it, to the byte."""
     content = parse_json(data, path)
     content.pop("checksum", None)
     if signed(content) != data:
@@ -290,7 +282,7 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
 
 
 def check_kind(content: Mapping[str, Any], path: Path, name: str, version: int, rebuild: str) -> None:
-    """Check of which kind and format an artifact says it is."""
+    """Refuse an artifact of another kind or format."""
     if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != name:
         raise OtherArtifactError(path, f"it holds a {held}, not a {name}")
     if (found := content.get("format_version", content.get("version"))) != version:
@@ -335,7 +327,6 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
 
 
 def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
-    """Write a manifest, durably and in one step: a reader sees the old one or the new one."""
     swap_file(path / META, manifest.to_bytes(kind))
 
 
@@ -354,10 +345,10 @@ def _manifest_bytes(path: Path, kind: Kind) -> bytes:
 
 
 def detail(details: Mapping[str, Any], name: str, kind: type[Value], path: Path) -> Value:
-    """Return one of the details of a kind, checked to be of a type.
+    """Return one of the details of a kind.
 
     Raises:
-        DamagedError: it is missing or of another type.
+        DamagedError: it is missing, or of another type.
     """
     value = details.get(name)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):

@@ -126,7 +126,7 @@ class StoredPart:
         return rows
 
     def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what is computed from the part on first use (a copy on a GPU) and kept with it."""
+        """Compute something from the part on first use (a copy on a GPU), and keep it with the part."""
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]
@@ -226,11 +226,7 @@ def merged(parts: Sequence[StoredPart]) -> Content:
 
 
 class LiveIds(Collection[str]):
-    """The ids of several parts in order, without deleted rows, read when they are asked for.
-
-    Args:
-        parts: in order.
-    """
+    """The ids of several parts in order, without deleted rows, read when they are asked for."""
 
     def __init__(self, parts: Sequence[StoredPart]) -> None:
         self._parts = parts
@@ -287,16 +283,12 @@ def ranges(starts: Rows, lengths: Rows) -> Rows:
 
 
 class Parts:
-    """Several parts as one: rows are numbered from 0 through all of them, deleted rows included.
-
-    Args:
-        parts: in the order of their rows.
-    """
+    """Several parts as one: rows are numbered from 0 through all of them, deleted rows included."""
 
     def __init__(self, parts: Sequence[StoredPart]) -> None:
         self.parts = tuple(parts)
         self.bases: Rows = np.cumsum([0, *map(len, self.parts)], dtype=np.int64)
-        self._last = 0  # the part where ids were found last; the next ones are likely there
+        self._last = 0  # the part where ids were found last; it probably has the next ones, too
 
     def __len__(self) -> int:
         """The number of rows that are not deleted."""
@@ -348,10 +340,6 @@ class Parts:
 class Snapshot(Parts):
     """An artifact as it was when it was opened.
 
-    Args:
-        path: the artifact's folder.
-        kind: its declaration.
-
     Raises:
         NotBuiltError, OtherArtifactError, FormatError, DamagedError: see :func:`read_manifest` and :class:`StoredPart`.
     """
@@ -362,21 +350,15 @@ class Snapshot(Parts):
         self.manifest, parts = _open(path, kind)
         super().__init__(parts)
         self.caches: dict[str, Any] = {}
-        """What is computed from this snapshot on first use (graphs of an approximate search), by name."""
+        """Values computed from this snapshot on first use, such as graphs of an approximate search, by name."""
 
     @cached_property
     def identity(self) -> str:
-        """What identifies this state of the artifact: the checksum of its manifest."""
+        """The identity of this state of the artifact: the checksum of its manifest."""
         return self.manifest.checksum(self.kind)
 
     def find(self, ids: Sequence[str]) -> Rows:
-        """Look up the row of each id.
-
-        Args:
-            ids: any ids, with or without repetitions.
-
-        Returns:
-            int64 ``[len(ids)]``.
+        """Look up the row of each id: int64 ``[len(ids)]``.
 
         Raises:
             UnknownIdError: some are not in it; it names them.
@@ -388,7 +370,7 @@ class Snapshot(Parts):
 
 
 def signature(path: Path) -> tuple[int, int, int]:
-    """Return what changes when the manifest is swapped: inode, time and size; zeros where there is none."""
+    """Return inode, time and size of the manifest, which change when it is swapped; zeros where there is none."""
     try:
         found = os.stat(path / META)
     except OSError:
@@ -397,7 +379,7 @@ def signature(path: Path) -> tuple[int, int, int]:
 
 
 def _open(path: Path, kind: Kind) -> tuple[Manifest, tuple[StoredPart, ...]]:
-    """Open the parts that the manifest names; if a writer swaps it meanwhile, those of the new one."""
+    """Open the parts that the manifest names; if a writer swaps it meanwhile, the parts of the new one."""
     manifest = read_manifest(path, kind)
     while True:
         try:

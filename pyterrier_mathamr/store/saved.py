@@ -1,4 +1,4 @@
-"""Small JSON files of what was learned: weights of blends, ensembles and rankers, descriptions of models.
+"""Small JSON files of learned values: weights of blends, ensembles and rankers, descriptions of models.
 
 ::
 
@@ -30,7 +30,7 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Overflow
 
 
 def write_saved(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
-    """Write a file, in one step: a reader sees the old one or the new one."""
+    """Write a file in one step."""
     replace_file(Path(path), signed({"format": FORMAT, "type": kind, **content}))
 
 

@@ -48,11 +48,7 @@ def id_text(value: object) -> str:
 
 
 def optional_number(value: object) -> int | None:
-    """Return a number that SQLite may hold, or none.
-
-    Raises:
-        ValueError: it is of another type.
-    """
+    """Return a number that SQLite may hold, or none; another type is a ``ValueError``."""
     if not isinstance(value, int | None):
         raise ValueError(value)
     return value
@@ -132,7 +128,7 @@ class SqliteArtifact(StoredArtifact):
         return super().unfinished() or rows_so_far(self.path, self.KIND.files[0])
 
     def open_snapshot(self) -> Snapshot:
-        """Open the artifact with its file; if it is replaced meanwhile, open the new one."""
+        """Open the artifact with its file; if it is replaced meanwhile, the new one."""
         while True:
             snapshot = self.opened()
             if len(snapshot.parts) != 1:
@@ -152,11 +148,7 @@ class SqliteArtifact(StoredArtifact):
 
 @contextmanager
 def unchanged(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of an unfinished file that was changed into an error that names it.
-
-    Raises:
-        DamagedError: it was changed since an earlier run wrote it.
-    """
+    """Raise ``DamagedError`` where SQLite finds that an unfinished file was changed since an earlier run wrote it."""
     try:
         yield
     except sqlite3.OperationalError:  # it cannot be written
@@ -166,13 +158,7 @@ def unchanged(path: Path) -> Iterator[None]:
 
 
 def take_up(scratch: Path, schema: Sequence[str], progress: Iterable[Sequence[object]]) -> sqlite3.Connection:
-    """Open an unfinished file, or create it.
-
-    Args:
-        scratch: the file.
-        schema: the statements that make its tables.
-        progress: the rows with which the table ``progress`` begins.
-    """
+    """Open the unfinished file of a job, or create it with tables and the first rows of the table ``progress``."""
     connection = sqlite3.connect(scratch)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA cache_size = -65536")  # 64 MiB, whatever the size of the file
@@ -187,11 +173,7 @@ def take_up(scratch: Path, schema: Sequence[str], progress: Iterable[Sequence[ob
 
 
 def check_integrity(connection: sqlite3.Connection) -> None:
-    """Check the whole file, before it is published.
-
-    Raises:
-        sqlite3.DatabaseError: it is damaged.
-    """
+    """Check a whole file before it is published, and raise ``sqlite3.DatabaseError`` where it is damaged."""
     if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(found)
 
