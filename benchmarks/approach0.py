@@ -22,7 +22,7 @@ import numpy as np
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.systems import FormulaTrees
-from pyterrier_mathamr.systems.approach0.path_lists import PathLists, PathListsBuilder, indexed_paths, path_query
+from pyterrier_mathamr.systems.approach0.path_lists import PathLists, indexed_paths, path_query
 from pyterrier_mathamr.systems.approach0.search import Constants, Effort, PathSearch, Scored, score_expressions
 from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
@@ -41,10 +41,7 @@ def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
 
 def index_of(trees: list[FormulaTree]) -> PathLists:
     """Index operator trees."""
-    builder = PathListsBuilder()
-    for tree in trees:
-        builder.add(indexed_paths(FormulaPair(None, tree)))
-    return builder.payload()
+    return PathLists.of_paths(indexed_paths(FormulaPair(None, tree)) for tree in trees)
 
 
 def search(tree: FormulaTree, index: PathLists, count: int, prune: bool) -> tuple[Any, Effort]:

@@ -69,6 +69,41 @@ class Postings:
         offsets, documents = part[f"{prefix}offsets"], part[f"{prefix}documents"]
         return cls(names, offsets, documents, counts, lengths)
 
+    @classmethod
+    def combined(
+        cls, pieces: Sequence[Postings], numbers: Sequence[Rows], size: int, folder: Path | None = None
+    ) -> Postings:
+        """Combine collections into one of ``size`` documents, a block of terms at a time.
+
+        ``numbers`` has an int64 ``[m]`` of each collection: the place of each document in the result, -1 to leave it
+        out. With a folder, what grows with the collections is kept there in files without names.
+        """
+        lengths = scratch_array(folder, size, np.dtype(np.int32))
+        for piece, number in zip(pieces, numbers, strict=True):
+            for start in range(0, len(number), BLOCK):
+                some = number[start : start + BLOCK]
+                lengths[some[some >= 0]] = piece.lengths[start : start + BLOCK][some >= 0]
+        names, offsets = TextsBuilder(folder), Appended(folder, np.dtype(np.int64))
+        documents, counts = (Appended(folder, np.dtype(np.int32)) for _ in range(2))
+        offsets.append(np.zeros(1))
+        end = 0
+        for terms, places in united([piece.names for piece in pieces]):
+            greatest = np.zeros(len(terms), dtype=np.int64)  # postings, with those of documents that are left out
+            for piece, (start, of) in zip(pieces, places, strict=True):
+                greatest[of] += np.diff(piece.offsets[start : start + len(of) + 1])
+            for first, last in _term_blocks(ends_of(greatest)):
+                found, of_found = _block(pieces, places, numbers, first, last, size)
+                sizes = np.diff(np.searchsorted(found, size * np.arange(1, last - first + 1)), prepend=0)
+                occurs = np.flatnonzero(sizes)
+                kept = [terms[first + term] for term in occurs.tolist()]
+                data = np.frombuffer(b"".join(kept), dtype=np.uint8)
+                names.add(Texts(data, ends_of(np.fromiter(map(len, kept), np.int64, len(kept)))))
+                offsets.append(end + np.cumsum(sizes[occurs]))
+                end += len(found)
+                documents.append(found % max(1, size))
+                counts.append(of_found)
+        return cls(names.texts(), offsets.array(), documents.array(), counts.array(), lengths)
+
     def arrays(self, prefix: str = "") -> dict[str, Array]:
         """Return the arrays that :func:`postings_fields` declares."""
         plain = {f"{prefix}{name}": getattr(self, name) for name in _ARRAYS}
@@ -115,56 +150,7 @@ class PostingsBuilder:
         )
 
 
-def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Postings:
-    """Combine the counts of several collections into one, a block of terms at a time."""
-    lengths, found = scratch_array(folder, size, np.dtype(np.int32)), _Found(folder)
-    for piece, number in zip(pieces, numbers, strict=True):
-        for start in range(0, len(number), BLOCK):
-            some = number[start : start + BLOCK]
-            lengths[some[some >= 0]] = piece.lengths[start : start + BLOCK][some >= 0]
-    for terms, places in united([piece.names for piece in pieces]):
-        sizes = np.zeros(len(terms), dtype=np.int64)
-        for piece, (start, of) in zip(pieces, places, strict=True):
-            sizes[of] += np.diff(piece.offsets[start : start + len(of) + 1])
-        for first, last in term_blocks(ends_of(sizes)):
-            place, counts = _block(pieces, places, numbers, first, last, size)
-            ends = np.searchsorted(place, size * np.arange(1, last - first + 1))
-            found.add(terms[first:last], np.diff(ends, prepend=0), place % max(1, size), counts)
-    return found.postings(lengths)
-
-
-class _Found:
-    """Counts that are found term by term."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._names, self._offsets = TextsBuilder(folder), Appended(folder, np.dtype(np.int64))
-        self._documents, self._counts = (Appended(folder, np.dtype(np.int32)) for _ in range(2))
-        self._offsets.append(np.zeros(1))
-        self._end = 0
-
-    def add(self, names: Sequence[bytes], sizes: Rows, documents: Rows, counts: npt.NDArray[np.int32]) -> None:
-        """Add the postings of neighbouring terms; a term without any is left out."""
-        occurs = np.flatnonzero(sizes)
-        kept = names if len(occurs) == len(names) else [names[term] for term in occurs.tolist()]
-        lengths = np.fromiter(map(len, kept), np.int64, len(kept))
-        self._names.add(Texts(np.frombuffer(b"".join(kept), dtype=np.uint8), ends_of(lengths)))
-        self._offsets.append(self._end + np.cumsum(sizes[occurs]))
-        self._end += len(documents)
-        self._documents.append(documents)
-        self._counts.append(counts)
-
-    def postings(self, lengths: npt.NDArray[np.int32]) -> Postings:
-        """Return all that was added."""
-        return Postings(
-            names=self._names.texts(),
-            offsets=self._offsets.array(),
-            documents=self._documents.array(),
-            counts=self._counts.array(),
-            lengths=lengths,
-        )
-
-
-def term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
+def _term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
     """Cut terms into neighbours with about :data:`BLOCK` postings; yield the first term and the one after the last."""
     first = 0
     while first < len(offsets) - 1:
@@ -176,7 +162,7 @@ def term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
 def _block(
     pieces: Sequence[Postings], places: Sequence[TermPlace], numbers: Sequence[Rows], first: int, last: int, size: int
 ) -> tuple[Rows, npt.NDArray[np.int32]]:
-    """Take the postings of some neighbouring terms from all pieces."""
+    """Take the postings of neighbouring terms from all pieces: term · size + document, ascending, and the counts."""
     found, of_found = [], []
     for piece, (base, of), number in zip(pieces, places, numbers, strict=True):
         start, stop = np.searchsorted(of, (first, last)).tolist()
@@ -201,7 +187,7 @@ def postings_of(parts: Sequence[StoredPart], folder: Path | None = None) -> Post
     for part in parts:
         numbers.append(_numbers(part, size, folder))
         size += part.meta.live
-    return combine([Postings.of_part(part) for part in parts], numbers, size, folder)
+    return Postings.combined([Postings.of_part(part) for part in parts], numbers, size, folder)
 
 
 def _numbers(part: StoredPart, first: int, folder: Path | None) -> Rows:

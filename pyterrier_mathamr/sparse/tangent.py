@@ -15,38 +15,33 @@ and a formula's score is Dice's coefficient of its pairs and the query's, averag
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, at_least, method, one_of
 from pyterrier_mathamr._common.running.processes import Executor
-from pyterrier_mathamr.explain import Explanation, QueryRow
-from pyterrier_mathamr.explain import Part as Share
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.tree import LONGEST_PAIR, SPELLED_PATH
-from pyterrier_mathamr.store import Array, Kind, Mode, Rows, StoredPart
+from pyterrier_mathamr.store import Mode
 
 from .expressions import (
+    BothTrees,
     ExpressionIndex,
     ExpressionIndexer,
     ExpressionSnapshot,
     FormulaRetriever,
     Packing,
-    asked_formula,
-    expression_fields,
-    formula_trees,
-    merging,
+    ScoreTerm,
+    expression_kind,
 )
-from .index import UNBOUNDED, SparseIndex, read_options
-from .postings import Postings, PostingsBuilder, combine, postings_fields
+from .index import SparseIndex, read_options
+from .postings import Postings, PostingsBuilder, postings_fields
 
 _PAPER = "https://doi.org/10.1145/3077136.3080748"
 
@@ -128,46 +123,16 @@ def _short_terms(tree: FormulaTree, window: int, ends: bool) -> list[str]:
     return terms
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SymbolPairs:
-    """The symbol pairs of expressions.
+class SymbolPairs(BothTrees[Postings]):
+    """The symbol pairs of the layout trees and of the operator trees of expressions."""
 
-    Attributes:
-        slt: of the layout trees.
-        opt: of the operator trees.
-    """
-
-    slt: Postings
-    opt: Postings
-
-    @classmethod
-    def of_part(cls, part: StoredPart) -> Self:
-        """Open what a part has (raises as :meth:`Postings.of_part`)."""
-        return cls(Postings.of_part(part, "slt_"), Postings.of_part(part, "opt_"))
-
-    @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        """Combine several; see :func:`~pyterrier_mathamr.sparse.postings.combine`."""
-        return cls(
-            combine([piece.slt for piece in pieces], numbers, size, folder),
-            combine([piece.opt for piece in pieces], numbers, size, folder),
-        )
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the arrays of a part."""
-        return self.slt.arrays("slt_") | self.opt.arrays("opt_")
+    OF = Postings
 
 
-@dataclass(frozen=True)
-class TakePairs:
-    """Lists the symbol pairs of both trees: terms in one text each, which other processes are handed faster."""
-
-    options: PairOptions
-
-    def __call__(self, pair: FormulaPair) -> tuple[str, str]:
-        """Return the symbol pairs, with repetitions."""
-        slt, opt = ("\n".join(pair_terms(tree, self.options)) for tree in (pair.slt, pair.opt))
-        return slt, opt
+def take_pairs(options: PairOptions, pair: FormulaPair) -> tuple[str, str]:
+    """List the symbol pairs of both trees, in one text each, which other processes are handed faster."""
+    slt, opt = ("\n".join(pair_terms(tree, options)) for tree in (pair.slt, pair.opt))
+    return slt, opt
 
 
 class SymbolPairsBuilder:
@@ -178,27 +143,24 @@ class SymbolPairsBuilder:
 
     @property
     def nbytes(self) -> int:
-        """The memory that is taken, about."""
         return self._slt.nbytes + self._opt.nbytes
 
     def add(self, taken: tuple[str, str]) -> None:
-        """Count the symbol pairs of an expression."""
         for builder, terms in zip((self._slt, self._opt), taken, strict=True):
             builder.add(terms.split("\n") if terms else ())
 
     def payload(self) -> SymbolPairs:
-        """Return what was counted."""
         return SymbolPairs(self._slt.postings(), self._opt.postings())
 
 
-TANGENT = Kind(
+TANGENT = expression_kind(
+    SymbolPairs,
+    *postings_fields("slt_", "x"),
+    *postings_fields("opt_", "x"),
     type="sparse_index",
     format="mathamr_tangent",
     version=2,
-    fields=expression_fields(*postings_fields("slt_", "x"), *postings_fields("opt_", "x")),
-    merge=merging(SymbolPairs),
-    rebuild="TangentIndex('{path}').indexer(mode='overwrite').index(posts)",
-    part_bytes=UNBOUNDED,
+    index="TangentIndex('{path}')",
 )
 
 
@@ -254,10 +216,8 @@ class TangentRetriever(FormulaRetriever):
         self.tangent_index, self.num_results, self.slt_weight = tangent_index, num_results, slt_weight
         self.store, self.verbose = store, verbose
 
-    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
-        """Search with at least one query, each in one row; ``docno`` is the formula's id."""
-        snapshot = self.tangent_index.snapshot()
-        return self.rank_scores(queries, snapshot, lambda pair: self.scores(snapshot, pair))
+    def snapshot(self) -> TangentSnapshot:
+        return self.tangent_index.snapshot()
 
     def scores(self, snapshot: TangentSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
         """Score all expressions of the index for the trees of one formula: float64 ``[x]``, 0 to 1."""
@@ -266,17 +226,12 @@ class TangentRetriever(FormulaRetriever):
             total += weight * similarities
         return total
 
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what the two trees of a formula contribute to its score."""
-        (asked, formula), snapshot = asked_formula(query, docno, self.label), self.tangent_index.snapshot()
-        expression = snapshot.expressions_of([asked.docno])[0]
-        row, latex = asked.formula()
-        parts = [
-            Share(self.label, tree, formula.latex, "formula", latex, similarity, weight, weight * similarity, 0, row)
-            for tree, weight, similarities in self._terms(snapshot, formula_trees([formula], self.store)[0])
-            for similarity in [float(similarities[expression])]
-        ]
-        return asked.explained(parts)
+    def terms(self, snapshot: TangentSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
+        """Compute what the two trees contribute to the score of a formula."""
+        expression = snapshot.expressions_of([docno])[0]
+        for tree, weight, similarities in self._terms(snapshot, pair):
+            similarity = float(similarities[expression])
+            yield ScoreTerm(tree, weight * similarity, similarity, weight)
 
     def _terms(
         self, snapshot: TangentSnapshot, pair: FormulaPair
@@ -293,8 +248,6 @@ class TangentRetriever(FormulaRetriever):
 
 class TangentSnapshot(ExpressionSnapshot[SymbolPairs]):
     """A Tangent index as it was when it was opened."""
-
-    KIND, payload = TANGENT, SymbolPairs
 
     @cached_property
     def pairs(self) -> PairOptions:
@@ -319,7 +272,7 @@ class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
         formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
     """
 
-    KIND, SNAPSHOT = TANGENT, TangentSnapshot
+    KIND, PAYLOAD, SNAPSHOT = TANGENT, SymbolPairs, TangentSnapshot
 
     schematic: ClassVar[dict[str, str]] = {"label": "Tangent Index", "help_url": _PAPER}
 
@@ -332,7 +285,7 @@ class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
 
     def packing(self, pairs: PairOptions = PairOptions()) -> Packing:
         """Say what the index keeps of an expression: these symbol pairs."""
-        return Packing(SymbolPairsBuilder, TakePairs(pairs), {"pairs": pairs.to_dict()})
+        return Packing(SymbolPairsBuilder, partial(take_pairs, pairs), {"pairs": pairs.to_dict()})
 
     def indexer(
         self,
@@ -346,21 +299,7 @@ class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
         executor: Executor | None = None,
         verbose: bool = False,
     ) -> ExpressionIndexer:
-        """Return the :class:`ExpressionIndexer` of the index.
-
-        Args:
-            mode: ``create``, ``overwrite`` or ``append``; see there, as the options that follow ``pairs``.
-            pairs: which symbol pairs are taken of formulas, and later of queries.
-            store: official trees by formula id.
-            visual_ids: formula id to visual id.
-            bare_formulas: also read formulas without delimiters.
-            resume: continue an earlier call that was interrupted.
-            executor: where formulas are read and symbol pairs taken.
-            verbose: show a progress bar.
-
-        Raises:
-            ConfigError: the mode is unknown.
-        """
+        """Return the indexer with these ``pairs``; see :class:`ExpressionIndexer` for the other options."""
         return ExpressionIndexer(
             self,
             mode,

@@ -11,10 +11,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice, pairwise
+from operator import lt
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Rows, ranges
 
@@ -253,6 +255,29 @@ def _ascend(data: Array, offsets: Rows) -> bool:
             return False
         pairs = pairs[~ended]
     return True
+
+
+def read_names(part: Arrays, name: str) -> list[str]:
+    """Read texts that ascend."""
+    names = read_texts(part, name)
+    if not all(map(lt, names, islice(names, 1, None))):
+        raise DamagedError(part.path, f"{name} do not ascend")
+    return names
+
+
+def renumbered(
+    names: Sequence[Sequence[str]], used: Sequence[npt.NDArray[np.int32]]
+) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Unite the names that occur in several tables, ascending, and return their numbers end to end."""
+    occur = [np.unique(some).tolist() for some in used]
+    union = sorted({of[number] for of, some in zip(names, occur, strict=True) for number in some})
+    number_of = dict(zip(union, range(len(union)), strict=True))
+    found = [np.zeros(0, dtype=np.int32)]
+    for of, some, each in zip(names, occur, used, strict=True):
+        numbers = np.zeros(len(of), dtype=np.int32)
+        numbers[some] = [number_of[of[number]] for number in some]
+        found.append(numbers[each])
+    return union, np.concatenate(found)
 
 
 class TermPlace(NamedTuple):

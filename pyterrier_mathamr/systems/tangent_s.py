@@ -24,15 +24,15 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
 from pyterrier_mathamr._common.transformers import Leaf
-from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
+from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.sparse.expressions import FormulaRetriever, asked_formula, formula_trees, query_trees
+from pyterrier_mathamr.sparse.expressions import ExpressionSnapshot, FormulaRetriever, ScoreTerm, query_trees
 from pyterrier_mathamr.sparse.index import best_first
 from pyterrier_mathamr.sparse.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.errors import NothingJudgedError
-from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreesSnapshot
+from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreePairs
 
 Numbers = npt.NDArray[np.int32]
 NONE, EXACT, VARIABLE, CONSTANT = range(4)
@@ -509,6 +509,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
     """
 
     label, help_url = "Tangent-S", "https://doi.org/10.1145/3077136.3080748"
+    above = -np.inf
     checks: ClassVar[Mapping[str, Rule]] = {
         **FormulaRetriever.checks,
         "candidates": COUNT,
@@ -533,48 +534,33 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         self.num_results, self.candidates, self.weights = num_results, candidates, tuple(weights)
         self.complete, self.store, self.verbose = complete, store, verbose
 
-    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
-        """Search with at least one query, each in one row; ``docno`` is the formula's id.
+    def snapshot(self) -> TangentSnapshot:
+        return self.tangent_index.snapshot()
+
+    def scores(self, snapshot: TangentSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
+        """Score the candidates of a formula; the other expressions have minus infinity.
 
         Raises:
             UnknownIdError: a candidate has no trees in ``formula_trees``; it names some.
         """
-        snapshot = self.tangent_index.snapshot()
+        numbers, features = self.features(snapshot, pair)
+        scores = np.full(len(snapshot.expressions.payload.slt.lengths), -np.inf)
+        scores[numbers] = self.weights[0] + features @ np.array(self.weights[1:])
+        return scores
 
-        def score(pair: FormulaPair) -> npt.NDArray[np.float64]:
-            numbers, features = self.features(snapshot, pair)
-            scores = np.full(len(snapshot.expressions.payload.slt.lengths), -np.inf)
-            scores[numbers] = self.weights[0] + features @ np.array(self.weights[1:])
-            return scores
-
-        return self.rank_scores(queries, snapshot, score, above=-np.inf)
-
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each number of the alignment of both trees contributes to the score of a candidate.
-
-        Args:
-            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
-                name the formula that is found.
-            docno: the id of a formula; by default the ``docno`` of the row.
+    def terms(self, snapshot: TangentSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
+        """Compute what each number of the alignment of both trees contributes to the score of a candidate.
 
         Raises:
-            AskedError: the row has no query, no formula is named, or the formula is no candidate of the query.
-            UnknownIdError: the index does not hold the formula.
+            AskedError: the formula is no candidate of the query.
         """
-        (asked, formula), snapshot = asked_formula(query, docno, self.label), self.tangent_index.snapshot()
-        expression = snapshot.expressions_of([asked.docno])[0]
-        numbers, features = self.features(snapshot, formula_trees([formula], self.store)[0])
-        place = np.flatnonzero(numbers == expression)
+        numbers, features = self.features(snapshot, pair)
+        place = np.flatnonzero(numbers == snapshot.expressions_of([docno])[0])
         if not len(place):
-            why = f"{asked.docno} is not among the candidates, which alone have a score"
+            why = f"{docno} is not among the candidates, which alone have a score"
             raise AskedError(self.label, why, "Ask for a formula that the query finds, or give more candidates=.")
-        row, latex = asked.formula()
-        values = zip(_PARTS, (1.0, *features[place[0]].tolist()), self.weights, strict=True)
-        parts = [
-            Part(self.label, name, formula.latex, "formula", latex, value, weight, weight * value, 0, row)
-            for name, value, weight in values
-        ]
-        return asked.explained(parts)
+        for name, value, weight in zip(_PARTS, (1.0, *features[place[0]].tolist()), self.weights, strict=True):
+            yield ScoreTerm(name, weight * value, value, weight)
 
     def features(self, snapshot: TangentSnapshot, pair: FormulaPair) -> tuple[Rows, npt.NDArray[np.float64]]:
         """Find the candidates of a formula, and align them.
@@ -645,7 +631,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         best, _ = best_first(some, scores[some], self.candidates, lambda found: snapshot.formula_ids(firsts[found]))
         return np.sort(best)
 
-    def _labels(self, trees: TreesSnapshot, kind: Packed) -> TreeLabels:
+    def _labels(self, trees: ExpressionSnapshot[TreePairs], kind: Packed) -> TreeLabels:
         """Read what the alignment asks of labels, once for all queries."""
         name = f"Tangent-S: {kind} labels"
         if name not in trees.caches:

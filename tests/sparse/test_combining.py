@@ -21,7 +21,7 @@ from pyterrier_mathamr.sparse import texts as text_blocks
 from pyterrier_mathamr.sparse.bm25_search import PostingWeights, Weighting
 from pyterrier_mathamr.sparse.expressions import parts as expressions
 from pyterrier_mathamr.sparse.expressions.parts import _order
-from pyterrier_mathamr.sparse.postings import Postings, PostingsBuilder, combine
+from pyterrier_mathamr.sparse.postings import Postings, PostingsBuilder
 from pyterrier_mathamr.sparse.texts import TermVocabulary, Texts, united
 from pyterrier_mathamr.store import Appended, job, scratch_array
 
@@ -66,7 +66,7 @@ def test_pieces_are_combined_as_if_their_documents_were_counted_at_once(tmp_path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK", block)
         patch.setattr(text_blocks, "AT_ONCE", block)
-        found = combine([counted(piece) for piece in pieces], numbers, len(documents), folder)
+        found = Postings.combined([counted(piece) for piece in pieces], numbers, len(documents), folder)
     assert plain(found) == expected
     assert list(found.names) == sorted({token for tokens in expected for token in tokens})
     assert found.lengths.tolist() == [tokens.total() for tokens in expected]

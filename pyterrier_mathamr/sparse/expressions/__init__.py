@@ -12,12 +12,15 @@ from __future__ import annotations
 from .index import ExpressionIndex as ExpressionIndex
 from .index import ExpressionSnapshot as ExpressionSnapshot
 from .index import FormulaRetriever as FormulaRetriever
+from .index import FormulaScoring as FormulaScoring
+from .index import ScoreTerm as ScoreTerm
 from .index import asked_formula as asked_formula
 from .index import query_formula as query_formula
 from .index import query_trees as query_trees
+from .indexer import CollectingBuilder as CollectingBuilder
 from .indexer import ExpressionIndexer as ExpressionIndexer
 from .indexer import Packing as Packing
 from .indexer import formula_trees as formula_trees
+from .parts import BothTrees as BothTrees
 from .parts import combined_runs as combined_runs
-from .parts import expression_fields as expression_fields
-from .parts import merging as merging
+from .parts import expression_kind as expression_kind

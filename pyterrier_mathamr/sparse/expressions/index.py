@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from math import nan
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ import pandas as pd
 from pyterrier_mathamr._common.feedback import counted, progress
 from pyterrier_mathamr._common.frames import is_missing, ranking_frame
 from pyterrier_mathamr._common.parameters import method
-from pyterrier_mathamr.explain import Asked, AskedError, QueryRow, read_asked
+from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.posts import PostFormula, is_formula, strip_delimiters
 from pyterrier_mathamr.sparse.index import BuiltOnce, Found, Remembered, SparseRetriever, warn_of_queries
@@ -35,11 +36,9 @@ _AT_ONCE = 4096
 class ExpressionSnapshot(Snapshot, Generic[P]):
     """An index of expressions as it was when it was opened; formulas are numbered as in :class:`Expressions`."""
 
-    KIND: ClassVar[Kind]
-    payload: type[P]
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, self.KIND)
+    def __init__(self, path: Path, kind: Kind, payload: type[P]) -> None:
+        super().__init__(path, kind)
+        self._payload = payload
         self.formula_ids = Remembered(self, lambda snapshot, numbers: snapshot.ids(snapshot.live[numbers]))
         self.post_ids = Remembered(self, lambda snapshot, numbers: snapshot.texts("post_ids", numbers))
         self.visual_ids = Remembered(self, lambda snapshot, numbers: snapshot.texts("visual_ids", numbers))
@@ -47,7 +46,7 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
     @cached_property
     def expressions(self) -> Expressions[P]:
         """The expressions and their formulas."""
-        return Expressions.of_parts(self.parts, self.payload)
+        return Expressions.of_parts(self.parts, self._payload)
 
     def holds(self, pair: FormulaPair) -> bool:
         """Whether a formula with these trees is among them, or was before it was deleted."""
@@ -63,7 +62,6 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
         return found
 
     def texts(self, name: str, numbers: Rows) -> list[str]:
-        """Return one text of each of some formulas."""
         found = np.empty(len(numbers), dtype=object)
         for part, places, rows in self.by_part(self.live[numbers]):
             found[places] = read_texts(part, name, rows)
@@ -78,7 +76,8 @@ class ExpressionIndex(BuiltOnce, Generic[S]):
 
     KEEPS_FIRST = True
     HOLDS = "formula"
-    SNAPSHOT: ClassVar[type[Any]]
+    PAYLOAD: ClassVar[type[Any]]
+    SNAPSHOT: ClassVar[type[Any]] = ExpressionSnapshot
 
     indexer = method(ExpressionIndexer)
 
@@ -91,12 +90,10 @@ class ExpressionIndex(BuiltOnce, Generic[S]):
         return cast("S", super().snapshot())
 
     def open_snapshot(self) -> Snapshot:
-        """Open the index."""
-        opened: Snapshot = self.SNAPSHOT(self.path)
+        opened: Snapshot = self.SNAPSHOT(self.path, self.KIND, self.PAYLOAD)
         return opened
 
     def more_counts(self) -> list[str]:
-        """List the number of distinct expressions, those of each part."""
         return [counted(sum(len(part["keys"]) for part in self.snapshot().parts), "expression")]
 
     def get_corpus_iter(self) -> Iterator[dict[str, str]]:
@@ -134,31 +131,78 @@ def query_formula(query: Mapping[Any, Any]) -> PostFormula:
     return PostFormula(strip_delimiters(text) if is_formula(text) else "", formula_id)
 
 
+class ScoreTerm(NamedTuple):
+    """One term of the score of a formula, and the part of the query's formula that it is about, if it is not all."""
+
+    name: str
+    contribution: float
+    similarity: float = nan
+    weight: float = nan
+    text: str = ""
+
+
+class FormulaScoring:
+    """Explains the score of a formula by its terms."""
+
+    label: ClassVar[str]
+    store: FormulaStore | None
+
+    def snapshot(self) -> Any:
+        """Return the current state of the index."""
+        raise NotImplementedError
+
+    def terms(self, snapshot: Any, pair: FormulaPair, docno: str) -> Iterable[ScoreTerm]:
+        """List the terms of the score of a formula of the index for the trees of a query."""
+        raise NotImplementedError
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what makes up the score of a formula.
+
+        Args:
+            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
+                name the formula that is found.
+            docno: the id of a formula; by default the ``docno`` of the row.
+
+        Raises:
+            AskedError: the row has no query, no formula is named, or the formula has no score for this query.
+            UnknownIdError: the index does not hold the formula.
+        """
+        asked, formula = asked_formula(query, docno, self.label)
+        terms = self.terms(self.snapshot(), formula_trees([formula], self.store)[0], asked.docno)
+        row, latex = asked.formula()
+        parts = [
+            Part(self.label, name, text or formula.latex, "formula", latex, similarity, weight, contribution, 0, row)
+            for name, contribution, similarity, weight, text in terms
+        ]
+        return asked.explained(parts)
+
+
 Q = TypeVar("Q")
 """What a query is to a system: its trees, or what is made of them."""
 
 
-class FormulaRetriever(SparseRetriever):
+class FormulaRetriever(FormulaScoring, SparseRetriever):
     """Ranks the formulas of an index of expressions for the formula of each query."""
 
     inputs = (("latex",), ("query",))
     outputs = ("docno", "post_id", "visual_id", "score", "rank")
+    above: ClassVar[float] = 0.0
+    """Formulas whose score is not above it are left out."""
     num_results: int
-    store: FormulaStore | None
     verbose: bool
 
-    def rank_scores(
-        self,
-        queries: pd.DataFrame,
-        snapshot: ExpressionSnapshot[Any],
-        score: Callable[[FormulaPair], npt.NDArray[np.float64]],
-        *,
-        above: float = 0.0,
-    ) -> pd.DataFrame:
-        """Rank by the scores that all expressions have for the trees of each query, those above a bound."""
+    def scores(self, snapshot: Any, pair: FormulaPair) -> npt.NDArray[np.float64]:
+        """Score all expressions of the index for the trees of one formula: float64 ``[x]``."""
+        raise NotImplementedError
+
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row; ``docno`` is the formula's id."""
+        snapshot = self.snapshot()
 
         def find(pair: FormulaPair) -> Found:
-            return snapshot.expressions.best(score(pair), self.num_results, snapshot.formula_ids, above=above)
+            scores = self.scores(snapshot, pair)
+            found: Found = snapshot.expressions.best(scores, self.num_results, snapshot.formula_ids, above=self.above)
+            return found
 
         return self.rank_each(queries, query_trees(queries, self.store), snapshot, find)
 

@@ -67,6 +67,26 @@ class PayloadBuilder(Protocol):
         """Return the payload of all expressions."""
 
 
+class CollectingBuilder:
+    """Keeps what was taken of expressions until a payload is packed of it.
+
+    Args:
+        pack: makes the payload of all.
+        size: the memory of what was taken of one expression, about.
+    """
+
+    def __init__(self, pack: Callable[[list[Any]], Payload], size: Callable[[Any], int]) -> None:
+        self._pack, self._size, self._taken = pack, size, list[Any]()
+        self.nbytes = 0
+
+    def add(self, taken: Any) -> None:
+        self._taken.append(taken)
+        self.nbytes += self._size(taken)
+
+    def payload(self) -> Payload:
+        return self._pack(self._taken)
+
+
 def _both_trees(pair: FormulaPair) -> FormulaPair:
     return pair
 
@@ -107,23 +127,14 @@ def formula_trees(
 
 
 class Expression(NamedTuple):
-    """A formula of a post, and the expression that it is.
-
-    Attributes:
-        formula: as the post has it.
-        post_id: of the post.
-        source: a hash of the post.
-        key: identifies the expression; ``None`` for a formula without trees.
-        taken: what a payload keeps of it; the same object for equal expressions.
-        problems: what is told of the formula if it is the first of its id.
-    """
+    """A formula of a post, and the expression that it is."""
 
     formula: PostFormula
     post_id: DocNo
-    source: int
-    key: Key | None
-    taken: Any
-    problems: tuple[Problem, ...]
+    source: int  # a hash of the post
+    key: Key | None  # None for a formula without trees
+    taken: Any  # what a payload keeps of it; the same object for equal expressions
+    problems: tuple[Problem, ...]  # reported if the formula is the first of its id
 
 
 class Unread(NamedTuple):
@@ -145,13 +156,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReadPosts:
-    """Reads the formulas of posts, and takes what is kept of each expression; a worker is handed it.
-
-    Attributes:
-        bare_formulas: also read formulas without delimiters.
-        store: the official trees.
-        take: see :class:`Packing`.
-    """
+    """Reads the formulas of posts, and takes what is kept of each expression; a worker is handed it."""
 
     bare_formulas: bool
     store: FormulaStore | None
@@ -249,7 +254,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
         return self.formula_index
 
     def reading(self) -> ReadPosts:
-        """Return the work of a batch of posts; it can be pickled."""
+        """Return what reads a batch of posts; it can be pickled."""
         return ReadPosts(self.bare_formulas, self.store, self.made_packing().take)
 
     @contextmanager
@@ -305,27 +310,19 @@ class Growing:
     """Formulas whose expressions are taken and not written yet.
 
     The formulas that an earlier run of the job has stored are recognised by the hash of their post.
-
-    Attributes:
-        packing: what is kept of them.
-        posts: the number of posts so far.
-        seen: that of their formulas.
-        without: that of those without trees.
-        first_without: the first of them, as they are shown.
-        numbers: the number of each expression that is not written yet.
     """
 
     def __init__(self, job: Job, indexer: ExpressionIndexer, packing: Packing) -> None:
         self._job, self._by, self.packing = job, indexer, packing
-        self.posts = self.seen = self.without = 0
-        self.first_without: list[str] = []
+        self.posts = self.seen = self.without = 0  # posts, their formulas, and formulas without trees
+        self.first_without: list[str] = []  # as they are shown
         sources = sparse.sources_of(job.done)
         self._order = np.argsort(sources, kind="stable")
         self._sources, self._came = sources[self._order], np.zeros(len(sources), dtype=np.bool_)
         self._begin()
 
     def _begin(self) -> None:
-        self.numbers: dict[Key, int] = {}
+        self.numbers: dict[Key, int] = {}  # of each expression
         self._payload = self.packing.builder()
         self._rows: dict[FormulaId, tuple[int, DocNo, str, int]] = {}  # expression, post, visual id, source
 
@@ -381,13 +378,11 @@ class Growing:
             return
         expressions, post_ids, visual_ids, sources = zip(*self._rows.values(), strict=True)
         formulas = Formulas(
-            keys=np.frombuffer(b"".join(map(expression_key, self.numbers)), dtype=f"S{KEY_BYTES}"),
-            payload=self._payload.payload(),
-            expressions=np.asarray(expressions, dtype=np.int64),
-            ids=Texts.of(self._rows),
-            post_ids=Texts.of(post_ids),
-            visual_ids=Texts.of(visual_ids),
-            sources=np.asarray(sources, dtype=np.uint64),
+            np.frombuffer(b"".join(map(expression_key, self.numbers)), dtype=f"S{KEY_BYTES}"),
+            self._payload.payload(),
+            np.asarray(expressions, dtype=np.int64),
+            np.asarray(sources, dtype=np.uint64),
+            {"ids": Texts.of(self._rows), "post_ids": Texts.of(post_ids), "visual_ids": Texts.of(visual_ids)},
         )
         self._job.add(content_of([formulas]))
         self._begin()
@@ -399,9 +394,9 @@ class Growing:
 
     def _check(self, ids: Sequence[FormulaId]) -> None:
         """Refuse formulas of new posts that an earlier run stored from a post with another content."""
-        rows = self._job.done.look_up(ids)
-        for row in rows[rows >= 0][~self._came[rows[rows >= 0]]]:
-            raise self._job.changed(ids[int(np.flatnonzero(rows == row)[0])])
+        for name, row in zip(ids, self._job.done.look_up(ids).tolist(), strict=True):
+            if row >= 0 and not self._came[row]:
+                raise self._job.changed(name)
 
     def _visual(self, ids: list[FormulaId]) -> Mapping[str, str]:
         if self._by.visual_ids is not None:

@@ -15,19 +15,19 @@ the part that is made, in files without names: an index of 28 million formulas t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.sparse.index import Names, best_first
+from pyterrier_mathamr.sparse.index import UNBOUNDED, Names, best_first
 from pyterrier_mathamr.sparse.texts import Texts, TextsBuilder, ends_of, text_fields, texts_of
-from pyterrier_mathamr.store import Appended, Array, Content, DamagedError, Field, Rows, StoredPart, ranges
+from pyterrier_mathamr.store import Appended, Array, Content, DamagedError, Field, Kind, Rows, StoredPart, ranges
 
 KEY_BYTES = 16
 BLOCK = 1 << 16
@@ -43,14 +43,16 @@ class Payload(Protocol):
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        """Combine several payloads."""
+        """Combine payloads into one of ``size`` expressions; large arrays may be kept in a folder.
+
+        ``numbers`` has an int64 ``[x]`` of each payload: the place of each expression in the result, -1 to omit it.
+        """
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of a part."""
 
 
 P = TypeVar("P", bound=Payload)
-Q = TypeVar("Q", bound=Payload)
 
 
 _digest = lru_cache(maxsize=8192)(FormulaTree.digest)  # half of a collection's formulas are repetitions
@@ -66,16 +68,49 @@ def expression_key(of: tuple[str, str]) -> bytes:
     return hashlib.blake2b("|".join(of).encode(), digest_size=KEY_BYTES).digest()
 
 
-def expression_fields(*payload: Field) -> tuple[Field, ...]:
-    """Declare the arrays of a part: those of a payload, whose expressions are the extent ``x``, and the formulas."""
-    return (
-        *payload,
+def expression_kind(payload: type[Payload], *fields: Field, type: str, format: str, version: int, index: str) -> Kind:
+    """Declare an index of expressions by the fields of its payload, whose expressions are the extent ``x``."""
+
+    def merge(parts: Sequence[StoredPart]) -> Content:
+        folder = parts[0].path.parent
+        return content_of([Formulas.of_part(part, payload, folder) for part in parts], folder)
+
+    of_formulas = (
         Field("keys", "uint8", f"x {KEY_BYTES}"),
         Field("owned", "int64", "x+1", cuts="m"),
         *text_fields("post_ids", "m"),
         *text_fields("visual_ids", "m"),
         Field("sources", "uint64", "m"),
     )
+    rebuild = f"{index}.indexer(mode='overwrite').index(posts)"
+    return Kind(type, version, rebuild, (*fields, *of_formulas), merge=merge, part_bytes=UNBOUNDED, format=format)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class BothTrees(Generic[T]):
+    """A payload of two: what is kept of the layout trees of expressions, and of their operator trees."""
+
+    OF: ClassVar[Any]
+    """The class of each: it has ``of_part(part, prefix)``, ``combined`` as a payload, and ``arrays(prefix)``."""
+
+    slt: T
+    opt: T
+
+    @classmethod
+    def of_part(cls, part: StoredPart) -> Self:
+        return cls(cls.OF.of_part(part, "slt_"), cls.OF.of_part(part, "opt_"))
+
+    @classmethod
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
+        kinds = ([getattr(piece, kind) for piece in pieces] for kind in ("slt", "opt"))
+        return cls(*(cls.OF.combined(of_kind, numbers, size, folder) for of_kind in kinds))
+
+    def arrays(self) -> dict[str, Array]:
+        slt, opt = cast(Any, self.slt), cast(Any, self.opt)
+        return {**slt.arrays("slt_"), **opt.arrays("opt_")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +224,9 @@ def combined_runs(offsets: Sequence[Rows], numbers: Sequence[Rows], size: int) -
     return ends_of(sizes), ranges(starts, sizes)
 
 
+_TEXTS = ("ids", "post_ids", "visual_ids")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Formulas(Generic[P]):
     """Some ``f`` formulas of ``x`` expressions, on their way into a part.
@@ -197,61 +235,34 @@ class Formulas(Generic[P]):
         keys: bytes ``[x]``, of the expressions.
         payload: what is kept of the expressions.
         expressions: int64 ``[f]``, the expression of each formula.
-        ids: of the formulas.
-        post_ids: of their posts.
-        visual_ids: empty where they have none.
         sources: uint64 ``[f]``.
+        texts: ids, ids of posts, and visual ids, each ``[f]``.
     """
 
     keys: Array
     payload: P
     expressions: Rows
-    ids: Texts
-    post_ids: Texts
-    visual_ids: Texts
     sources: Array
+    texts: Mapping[str, Texts]
 
     @classmethod
     def of_part(cls, part: StoredPart, payload: type[P], folder: Path | None = None) -> Formulas[P]:
         """Read the formulas of a part that were not deleted; what is not the part's own may be kept in a folder."""
-        whole = cls(
-            keys=keys_of(part),
-            payload=payload.of_part(part),
-            expressions=_owners(part["owned"], folder),
-            ids=Texts.of(part.ids, folder),
-            post_ids=texts_of(part, "post_ids"),
-            visual_ids=texts_of(part, "visual_ids"),
-            sources=part["sources"],
-        )
+        texts = {"ids": Texts.of(part.ids, folder), **{name: texts_of(part, name) for name in _TEXTS[1:]}}
+        owners = _owners(part["owned"], folder)
+        whole = cls(keys_of(part), payload.of_part(part), owners, part["sources"], texts)
         return whole.take(np.flatnonzero(part.alive), folder) if len(part.deleted) else whole
 
     def take(self, rows: Rows, folder: Path | None = None) -> Formulas[P]:
         """Return some of the formulas, of the same expressions."""
-        return replace(
-            self,
-            expressions=self.expressions[rows],
-            ids=self.ids.take(rows, folder),
-            post_ids=self.post_ids.take(rows, folder),
-            visual_ids=self.visual_ids.take(rows, folder),
-            sources=self.sources[rows],
-        )
+        texts = {name: of.take(rows, folder) for name, of in self.texts.items()}
+        return replace(self, expressions=self.expressions[rows], sources=self.sources[rows], texts=texts)
 
     def between(self, first: int, last: int) -> Formulas[P]:
         """Return the formulas of the expressions from ``first`` to before ``last``, where the expressions ascend."""
         start, stop = np.searchsorted(self.expressions, (first, last)).tolist()
-        return replace(
-            self,
-            expressions=self.expressions[start:stop],
-            ids=self.ids.between(start, stop),
-            post_ids=self.post_ids.between(start, stop),
-            visual_ids=self.visual_ids.between(start, stop),
-            sources=self.sources[start:stop],
-        )
-
-    def having(self, payload: Q) -> Formulas[Q]:
-        """Return the same formulas with another payload of their expressions."""
-        rest = (self.expressions, self.ids, self.post_ids, self.visual_ids, self.sources)
-        return Formulas(self.keys, payload, *rest)
+        here, texts = slice(start, stop), {name: of.between(start, stop) for name, of in self.texts.items()}
+        return replace(self, expressions=self.expressions[here], sources=self.sources[here], texts=texts)
 
 
 def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Content:
@@ -263,40 +274,29 @@ def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Con
     ascending = [_numbered(piece, number, folder) for piece, number in zip(pieces, numbers, strict=True)]
     payload = combine_payloads([piece.payload for piece in pieces], numbers, len(keys), folder)
     owned, sources = Appended(folder, np.dtype(np.int64)), Appended(folder, np.dtype(np.uint64))
-    ids, post_ids, visual_ids = (TextsBuilder(folder) for _ in range(3))
+    texts = {name: TextsBuilder(folder) for name in _TEXTS}
     owned.append(np.zeros(1))
     end = 0
     for first in range(0, len(keys), BLOCK):
         last = min(first + BLOCK, len(keys))
         some = [piece.between(first, last) for piece in ascending]
         of = np.concatenate([piece.expressions for piece in some]) - first
-        names = Texts.joined([piece.ids for piece in some])
-        order = _order(of, names)
-        ids.add(names.take(order))
-        post_ids.add(Texts.joined([piece.post_ids for piece in some]).take(order))
-        visual_ids.add(Texts.joined([piece.visual_ids for piece in some]).take(order))
+        joined = {name: Texts.joined([piece.texts[name] for piece in some]) for name in _TEXTS}
+        order = _order(of, joined["ids"])
+        for name, builder in texts.items():
+            builder.add(joined[name].take(order))
         sources.append(np.concatenate([piece.sources for piece in some])[order])
         owned.append(end + np.cumsum(np.bincount(of, minlength=last - first)))
         end += len(of)
     arrays = {
         **payload.arrays(),
-        **post_ids.texts().arrays("post_ids"),
-        **visual_ids.texts().arrays("visual_ids"),
+        **texts["post_ids"].texts().arrays("post_ids"),
+        **texts["visual_ids"].texts().arrays("visual_ids"),
         "keys": keys.view(np.uint8).reshape(-1, KEY_BYTES),
         "owned": owned.array(),
         "sources": sources.array(),
     }
-    return Content(ids.texts(), arrays)
-
-
-def merging(payload: type[P]) -> Callable[[Sequence[StoredPart]], Content]:
-    """Return what makes one part of several, without the formulas that were deleted."""
-
-    def merge(parts: Sequence[StoredPart]) -> Content:
-        folder = parts[0].path.parent
-        return content_of([Formulas.of_part(part, payload, folder) for part in parts], folder)
-
-    return merge
+    return Content(texts["ids"].texts(), arrays)
 
 
 def _owners(owned: Rows, folder: Path | None) -> Rows:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from math import nan
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,21 +14,21 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, method
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
-from pyterrier_mathamr.explain import Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.sparse.expressions import (
+    CollectingBuilder,
     ExpressionIndex,
     ExpressionSnapshot,
     FormulaRetriever,
+    FormulaScoring,
     Packing,
-    asked_formula,
-    formula_trees,
+    ScoreTerm,
     query_trees,
 )
 from pyterrier_mathamr.sparse.index import Found, SparseIndex, warn_of_queries
 from pyterrier_mathamr.store import Rows
 
-from .path_lists import APPROACH0, PathLists, PathListsBuilder, PathQuery, indexed_paths, path_query
+from .path_lists import APPROACH0, PathLists, PathQuery, indexed_paths, nbytes, path_query
 from .search import Constants, PathSearch, common_paths, score_expressions
 from .tree import FormulaPaths, canonical_tree, formula_paths, path_names
 
@@ -50,7 +49,7 @@ def tree_paths(pair: FormulaPair) -> FormulaPaths:
     return FormulaPaths(0, [], {}) if pair.opt is None else formula_paths(canonical_tree(pair.opt))
 
 
-class _Scoring:
+class _Scoring(FormulaScoring):
     """What the retriever and the scorer share: the constants of the score, and its explanation."""
 
     label, help_url = "Approach Zero", _PAPER
@@ -58,32 +57,25 @@ class _Scoring:
     eta: float
     b1: float
     b2: float
-    store: FormulaStore | None
 
     @property
     def _constants(self) -> Constants:
         return Constants(self.eta, self.b1, self.b2)
 
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each path that a formula has in common with the query contributes to its score."""
-        (asked, formula), snapshot = asked_formula(query, docno, self.label), self.approach_zero_index.snapshot()
-        rows, index = snapshot.expressions_of([asked.docno]), snapshot.expressions.payload
-        pair = formula_trees([formula], self.store)[0]
+    def snapshot(self) -> ApproachZeroSnapshot:
+        return self.approach_zero_index.snapshot()
+
+    def terms(self, snapshot: ApproachZeroSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
+        """Compute what each path that a formula has in common with the query contributes to its score."""
+        rows, index = snapshot.expressions_of([docno]), snapshot.expressions.payload
         sought = path_query(tree_paths(pair), index)
         scored = score_expressions(sought, index.of, rows, self._constants)
-        row, latex = asked.formula()
-        parts = []
         if pair.opt is not None and scored.ends[0] >= 0:
             factor = float(scored.symbols[0] * self._constants.penalties(index.of.leaves[rows])[0])
             gained = common_paths(sought, index.of, int(scored.roots[0]), int(scored.ends[0]))
             names = path_names(canonical_tree(pair.opt), gained)
-            parts = [
-                Part(
-                    self.label, f"path {names[key]}", formula.latex, "formula", latex, nan, nan, weight * factor, 0, row
-                )
-                for key, weight in gained.items()
-            ]
-        return asked.explained(parts)
+            for key, weight in gained.items():
+                yield ScoreTerm(f"path {names[key]}", weight * factor)
 
 
 class ApproachZeroRetriever(_Scoring, FormulaRetriever):
@@ -134,7 +126,7 @@ class ApproachZeroRetriever(_Scoring, FormulaRetriever):
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row; ``docno`` is the formula's id."""
-        snapshot = self.approach_zero_index.snapshot()
+        snapshot = self.snapshot()
 
         def find(paths: FormulaPaths) -> Found:
             return self.find(snapshot, path_query(paths, snapshot.expressions.payload))
@@ -204,7 +196,7 @@ class ApproachZeroScorer(_Scoring, Leaf, Transformer):
             validation.result_frame(extra_columns=["query"])
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        snapshot, constants = self.approach_zero_index.snapshot(), self._constants
+        snapshot, constants = self.snapshot(), self._constants
         index, rows = snapshot.expressions.payload, snapshot.expressions_of(inp["docno"].astype(str).tolist())
         penalties = constants.penalties(index.of.leaves)
         codes, _ = pd.factorize(inp["qid"])
@@ -219,8 +211,6 @@ class ApproachZeroScorer(_Scoring, Leaf, Transformer):
 
 class ApproachZeroSnapshot(ExpressionSnapshot[PathLists]):
     """An index of Approach Zero as it was when it was opened."""
-
-    KIND, payload = APPROACH0, PathLists
 
     @cached_property
     def sizes(self) -> Rows:
@@ -249,7 +239,7 @@ class ApproachZeroIndex(ExpressionIndex[ApproachZeroSnapshot], SparseIndex):
         formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
     """
 
-    KIND, SNAPSHOT = APPROACH0, ApproachZeroSnapshot
+    KIND, PAYLOAD, SNAPSHOT = APPROACH0, PathLists, ApproachZeroSnapshot
 
     schematic: ClassVar[dict[str, str]] = {"label": "Approach Zero Index", "help_url": _PAPER}
 
@@ -263,4 +253,4 @@ class ApproachZeroIndex(ExpressionIndex[ApproachZeroSnapshot], SparseIndex):
 
     def packing(self) -> Packing:
         """Say what the index keeps of an expression: the paths of its operator tree."""
-        return Packing(PathListsBuilder, indexed_paths)
+        return Packing(partial(CollectingBuilder, PathLists.of_paths, nbytes), indexed_paths)

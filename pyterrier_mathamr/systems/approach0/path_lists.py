@@ -45,8 +45,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
-from operator import lt
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -54,12 +52,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair
-from pyterrier_mathamr.sparse.expressions import expression_fields, merging
-from pyterrier_mathamr.sparse.index import UNBOUNDED
-from pyterrier_mathamr.sparse.texts import ends_of, read_texts, text_arrays, text_fields
-from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Rows, StoredPart, ranges
+from pyterrier_mathamr.sparse.expressions import expression_kind
+from pyterrier_mathamr.sparse.texts import ends_of, read_names, renumbered, text_arrays, text_fields
+from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, StoredPart, ranges
 
-from .tree import FormulaPaths, Leaves, canonical_tree, formula_paths
+from .tree import MOST_LEAVES, FormulaPaths, Leaves, canonical_tree, formula_paths
 
 N = TypeVar("N", bound=np.generic)
 _MOST = np.iinfo(np.int32).max
@@ -97,8 +94,8 @@ class Sectors:
 def joined(pieces: Sequence[Sectors]) -> Sectors:
     """Join the expressions of several collections; the tables are those of what occurs, ascending."""
     keys, paths = _united([piece.path_keys for piece in pieces], [piece.paths for piece in pieces])
-    symbol_names, symbols = _named([piece.symbol_names for piece in pieces], [piece.symbols for piece in pieces])
-    operator_names, operators = _named([piece.operator_names for piece in pieces], [of.operators for of in pieces])
+    symbol_names, symbols = renumbered([piece.symbol_names for piece in pieces], [piece.symbols for piece in pieces])
+    operator_names, operators = renumbered([piece.operator_names for piece in pieces], [of.operators for of in pieces])
     columns: dict[str, Any] = {
         name: ends_of(_end_to_end([np.diff(getattr(piece, name)) for piece in pieces], np.int64))
         for name in ("roots", "sectors", "entries")
@@ -186,21 +183,6 @@ def _united(
     return union, _end_to_end(numbers, np.int32)
 
 
-def _named(
-    names: Sequence[Sequence[str]], used: Sequence[npt.NDArray[np.int32]]
-) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Number the names that occur in several tables anew."""
-    occur = [np.unique(some).tolist() for some in used]
-    union = sorted({of[number] for of, some in zip(names, occur, strict=True) for number in some})
-    number_of = dict(zip(union, range(len(union)), strict=True))
-    numbers = []
-    for of, some, each in zip(names, occur, used, strict=True):
-        renumbered = np.zeros(len(of), dtype=np.int32)
-        renumbered[some] = [number_of[of[number]] for number in some]
-        numbers.append(renumbered[each])
-    return union, _end_to_end(numbers, np.int32)
-
-
 def _end_to_end(arrays: Sequence[Array], dtype: type[N]) -> npt.NDArray[N]:
     return np.concatenate([np.zeros(0, dtype=dtype), *arrays]).astype(dtype, copy=False)
 
@@ -250,18 +232,18 @@ class PathLists:
 
     @classmethod
     def of_part(cls, part: StoredPart) -> Self:
-        """Open what a part has."""
-        names = {name: read_texts(part, name) for name in _NAMES}
-        for name, texts in names.items():
-            if not all(map(lt, texts, islice(texts, 1, None))):
-                raise DamagedError(part.path, f"{name} do not ascend")
-        found: dict[str, Any] = {**names, **{name: part[name] for name in _ARRAYS}}
-        if part["firsts"].max(initial=0) > 63:
-            raise DamagedError(part.path, "firsts are no leaves")
-        sectors = Sectors(**found)
-        if bool(np.any(sectors.path_keys[1:] <= sectors.path_keys[:-1])):
+        found: dict[str, Any] = {name: part[name] for name in _ARRAYS}
+        if bool(np.any(found["path_keys"][1:] <= found["path_keys"][:-1])):
             raise DamagedError(part.path, "path_keys do not ascend")
+        if found["firsts"].max(initial=0) >= MOST_LEAVES:
+            raise DamagedError(part.path, "firsts are no leaves")
+        sectors = Sectors(**(found | {name: read_names(part, name) for name in _NAMES}))
         return cls(sectors, part["path_offsets"], part["path_roots"], part["path_widths"])
+
+    @classmethod
+    def of_paths(cls, formulas: Iterable[FormulaPaths]) -> Self:
+        """Pack the paths of formulas, and list where each occurs."""
+        return cls.of_sectors(packed(formulas))
 
     @classmethod
     def of_sectors(cls, sectors: Sectors) -> Self:
@@ -273,7 +255,6 @@ class PathLists:
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        """Combine several; a number of -1 leaves an expression out."""
         return cls.of_sectors(combined([piece.of for piece in pieces], numbers, size))
 
     def arrays(self) -> dict[str, Array]:
@@ -289,34 +270,19 @@ def indexed_paths(pair: FormulaPair) -> FormulaPaths:
     return FormulaPaths(0, [], {}) if pair.opt is None else formula_paths(canonical_tree(pair.opt), INDEXED_SHARE)
 
 
-class PathListsBuilder:
-    """Takes the paths of expressions, one after another."""
-
-    def __init__(self) -> None:
-        self._formulas = list[FormulaPaths]()
-        self.nbytes = 0
-        """The memory that is taken, about."""
-
-    def add(self, paths: FormulaPaths) -> None:
-        """Take the paths of an expression."""
-        self._formulas.append(paths)
-        self.nbytes += _LEAF_BYTES * min(paths.size, 64)
-
-    def payload(self) -> PathLists:
-        """Return them, packed."""
-        return PathLists.of_sectors(packed(self._formulas))
+def nbytes(paths: FormulaPaths) -> int:
+    """Estimate the memory of the paths of an expression that are not packed yet."""
+    return _LEAF_BYTES * min(paths.size, MOST_LEAVES)
 
 
-APPROACH0 = Kind(
+APPROACH0 = expression_kind(
+    PathLists,
+    *_FIELDS,
     type="sparse_index",
     format="mathamr_approach0",
     version=1,
-    fields=expression_fields(*_FIELDS),
-    merge=merging(PathLists),
-    rebuild="ApproachZeroIndex('{path}').indexer(mode='overwrite').index(posts)",
-    part_bytes=UNBOUNDED,
+    index="ApproachZeroIndex('{path}')",
 )
-
 
 Floats = npt.NDArray[np.float64]
 

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
-import pandas as pd
 
 from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr._common.parameters import Rule, method, one_of
-from pyterrier_mathamr.explain import Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.fusion import RRF_K
 from pyterrier_mathamr.index.errors import check_model
 from pyterrier_mathamr.sparse.expressions import (
+    CollectingBuilder,
     ExpressionIndex,
     ExpressionSnapshot,
     FormulaRetriever,
     Packing,
-    asked_formula,
-    formula_trees,
+    ScoreTerm,
 )
 from pyterrier_mathamr.sparse.index import SparseIndex
 from pyterrier_mathamr.store import detail
 from pyterrier_mathamr.systems.errors import SystemsError
 
-from .node_rows import IN_OUT, Grid, NodeEncoder, NodeVectors, NodeVectorsBuilder, Scores, on_grid
+from .node_rows import IN_OUT, Grid, NodeEncoder, NodeVectors, Scores, nbytes, on_grid
 
 Combine = Literal["max", "avg", "f1", "rrf"]
 Scale = Literal["sum", "mean"]
@@ -96,6 +94,7 @@ class InOutRetriever(FormulaRetriever):
         "combine": one_of(*get_args(Combine)),
         "scale": one_of(*get_args(Scale)),
     }
+    above = -np.inf
 
     def __init__(
         self,
@@ -111,47 +110,38 @@ class InOutRetriever(FormulaRetriever):
         self.in_out_index, self.num_results, self.combine, self.scale = in_out_index, num_results, combine, scale
         self.store, self.verbose = store, verbose
 
-    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
-        """Search with at least one query, each in one row; ``docno`` is the formula's id."""
-        snapshot, model = self.in_out_index.asked()
-        vectors = snapshot.expressions.payload
-        return self.rank_scores(queries, snapshot, lambda pair: self.scores(vectors, model, pair), above=-np.inf)
+    def snapshot(self) -> InOutSnapshot:
+        return self.in_out_index.asked()[0]
 
-    def scores(self, vectors: NodeVectors, model: NodeEncoder, pair: FormulaPair) -> Scores:
+    def scores(self, snapshot: InOutSnapshot, pair: FormulaPair) -> Scores:
         """Score all expressions for the trees of one formula: float64 ``[x]``, minus infinity where it has no graph."""
-        each = self._each([(kind, rows) for kind, _, rows in _graphs(model, pair)], vectors)
+        vectors = snapshot.expressions.payload
+        each = self._each(_graphs(self.in_out_index.encoder(), pair), vectors)
         if not len(each):
             return np.full(len(vectors), -np.inf)
         return combined(self.combine, each) if len(each) > 1 else each[0]
 
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each node of the query's graphs contributes to the score of a formula.
-
-        With reciprocal rank fusion, which knows no nodes, the parts are the ranks by both graphs.
-        """
-        (asked, formula), (snapshot, model) = asked_formula(query, docno, self.label), self.in_out_index.asked()
-        vectors, expression = snapshot.expressions.payload, int(snapshot.expressions_of([asked.docno])[0])
-        graphs = _graphs(model, formula_trees([formula], self.store)[0])
-        each = self._each([(kind, rows) for kind, _, rows in graphs], vectors)
+    def terms(self, snapshot: InOutSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
+        """Compute what each node of the query's graphs contributes; of ``rrf``, what the ranks by both graphs do."""
+        vectors, expression = snapshot.expressions.payload, int(snapshot.expressions_of([docno])[0])
+        graphs = _graphs(self.in_out_index.encoder(), pair)
+        each = self._each(graphs, vectors)
         weights, values = parts(self.combine, each) if len(graphs) > 1 else (np.ones_like(each), each)
-        row, latex = asked.formula()
-        found = []
         for place, (kind, tree, rows) in enumerate(graphs):
             factor, name = float(weights[place, expression]), _NAMES[kind]
-            met: list[tuple[str, float]] = [(formula.latex, float(values[place, expression]))]
-            if self.combine != "rrf" or len(graphs) == 1:
-                factor *= self._factor(rows)
-                own = getattr(vectors, kind).only(expression)
-                met = [(label, float(own.maxsim(node[None])[0])) for label, node in zip(tree.nodes, rows, strict=True)]
-            found += [
-                Part(self.label, name, text, "formula", latex, value, factor, factor * value, 0, row)
-                for text, value in met
-            ]
-        return asked.explained(found)
+            if self.combine == "rrf" and len(graphs) > 1:
+                value = float(values[place, expression])
+                yield ScoreTerm(name, factor * value, value, factor)
+                continue
+            factor *= self._factor(rows)
+            own = getattr(vectors, kind).only(expression)
+            for label, node in zip(tree.nodes, rows, strict=True):
+                value = float(own.maxsim(node[None])[0])
+                yield ScoreTerm(name, factor * value, value, factor, label)
 
-    def _each(self, graphs: Sequence[tuple[Packed, Grid]], vectors: NodeVectors) -> Scores:
+    def _each(self, graphs: Sequence[tuple[Packed, FormulaTree, Grid]], vectors: NodeVectors) -> Scores:
         """Score all expressions by each graph of a query: float64 ``[graphs, x]``."""
-        return np.array([getattr(vectors, kind).maxsim(rows) * self._factor(rows) for kind, rows in graphs])
+        return np.array([getattr(vectors, kind).maxsim(rows) * self._factor(rows) for kind, _, rows in graphs])
 
     def _factor(self, rows: Grid) -> float:
         return 1 / len(rows) if self.scale == "mean" else 1.0
@@ -165,8 +155,6 @@ def _graphs(model: NodeEncoder, pair: FormulaPair) -> list[tuple[Packed, Formula
 
 class InOutSnapshot(ExpressionSnapshot[NodeVectors]):
     """An In+Out index as it was when it was opened."""
-
-    KIND, payload = IN_OUT, NodeVectors
 
     @property
     def model(self) -> str:
@@ -193,7 +181,7 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
         formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
     """
 
-    KIND, SNAPSHOT = IN_OUT, InOutSnapshot
+    KIND, PAYLOAD, SNAPSHOT = IN_OUT, NodeVectors, InOutSnapshot
 
     schematic: ClassVar[dict[str, str]] = {"label": "In+Out Index", "help_url": _PAPER}
 
@@ -250,4 +238,4 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
         """Say what the index keeps of an expression: the vectors of its nodes, by its model."""
         model = self.encoder()
         details = {"model": model.identity, "kinds": list(model.kinds)}
-        return Packing(partial(NodeVectorsBuilder, model), details=details)
+        return Packing(partial(CollectingBuilder, partial(NodeVectors.encoded, model), nbytes), details=details)

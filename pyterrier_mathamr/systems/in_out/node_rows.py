@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, Self, get_args
 
@@ -26,10 +27,9 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.running.resources import one_blas_thread
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed
-from pyterrier_mathamr.sparse.expressions import combined_runs, expression_fields, merging
-from pyterrier_mathamr.sparse.index import UNBOUNDED
+from pyterrier_mathamr.sparse.expressions import BothTrees, combined_runs, expression_kind
 from pyterrier_mathamr.sparse.texts import ends_of
-from pyterrier_mathamr.store import Array, Field, Kind, Rows, StoredPart
+from pyterrier_mathamr.store import Array, Field, Rows, StoredPart
 
 Grid = npt.NDArray[np.int16]
 """Vectors on the grid: int16 ``[r, d]``."""
@@ -83,8 +83,14 @@ class NodeRows:
         return cls(ends_of(sizes), rows[firsts])
 
     @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
-        """Combine several; a number of -1 leaves an expression out."""
+    def of_part(cls, part: StoredPart, prefix: str) -> Self:
+        return cls(part[f"{prefix}offsets"], part[f"{prefix}rows"])
+
+    def arrays(self, prefix: str) -> dict[str, Array]:
+        return {f"{prefix}offsets": self.offsets, f"{prefix}rows": self.rows}
+
+    @classmethod
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         filled = [piece.rows for piece in pieces if len(piece.rows)]
         if not filled:
             return cls.none(size)
@@ -149,70 +155,35 @@ class NodeEncoder(Protocol):
         """Return the vectors of the nodes of each tree, float32 ``[nodes, d]`` of unit length."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeVectors:
-    """The vectors of the nodes of ``x`` expressions.
+class NodeVectors(BothTrees[NodeRows]):
+    """The vectors of the nodes of ``x`` expressions, in symbol layout graphs and in operator graphs."""
 
-    Attributes:
-        slt: of symbol layout graphs.
-        opt: of operator graphs.
-    """
-
-    slt: NodeRows
-    opt: NodeRows
+    OF = NodeRows
 
     def __len__(self) -> int:
         """Return the number of expressions."""
         return len(self.slt.offsets) - 1
 
     @classmethod
-    def of_part(cls, part: StoredPart) -> Self:
-        """Open what a part has."""
-        return cls(*(NodeRows(part[f"{kind}_offsets"], part[f"{kind}_rows"]) for kind in get_args(Packed)))
+    def encoded(cls, model: NodeEncoder, pairs: Sequence[FormulaPair]) -> Self:
+        """Encode the graphs of expressions, some at a time."""
+        some = [pairs[start : start + _AT_ONCE] for start in range(0, len(pairs), _AT_ONCE)]
+        ends = np.cumsum([0, *map(len, some)]).tolist()
+        numbers = [np.arange(start, end) for start, end in pairwise(ends)]
+        return cls.combined([cls._encoded(model, each) for each in some], numbers, len(pairs))
 
     @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        """Combine several; a number of -1 leaves an expression out."""
-        kinds = ([getattr(piece, kind) for piece in pieces] for kind in get_args(Packed))
-        return cls(*(NodeRows.combined(of_kind, numbers, size) for of_kind in kinds))
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the arrays of a part."""
-        named = {f"{kind}_{name}": (kind, name) for kind in get_args(Packed) for name in ("offsets", "rows")}
-        return {field: getattr(getattr(self, kind), name) for field, (kind, name) in named.items()}
+    def _encoded(cls, model: NodeEncoder, pairs: Sequence[FormulaPair]) -> Self:
+        rows = []
+        for kind in get_args(Packed):
+            trees = [getattr(pair, kind) if kind in model.kinds else None for pair in pairs]
+            rows.append(NodeRows.of_vectors(model.encode(trees, kind)) if any(trees) else NodeRows.none(len(trees)))
+        return cls(*rows)
 
 
-class NodeVectorsBuilder:
-    """Encodes expressions, some at a time."""
-
-    def __init__(self, model: NodeEncoder) -> None:
-        self._model, self._waiting, self._done = model, list[FormulaPair](), list[NodeVectors]()
-        self.nbytes = 0
-        """The memory that is taken, about."""
-
-    def add(self, pair: FormulaPair) -> None:
-        """Take an expression."""
-        self._waiting.append(pair)
-        self.nbytes += _NODE_BYTES * sum(len(tree.nodes) for tree in pair if tree is not None)
-        if len(self._waiting) >= _AT_ONCE:
-            self._encode()
-
-    def payload(self) -> NodeVectors:
-        """Return the vectors of all."""
-        self._encode()
-        sizes = [len(piece) for piece in self._done]
-        ends = np.cumsum([0, *sizes])
-        numbers = [np.arange(end, end + size) for end, size in zip(ends[:-1].tolist(), sizes, strict=True)]
-        return NodeVectors.combined(self._done, numbers, int(ends[-1]))
-
-    def _encode(self) -> None:
-        if self._waiting:
-            self._done.append(NodeVectors(*(self._rows(kind) for kind in get_args(Packed))))
-            self._waiting = []
-
-    def _rows(self, kind: Packed) -> NodeRows:
-        trees = [getattr(pair, kind) if kind in self._model.kinds else None for pair in self._waiting]
-        return NodeRows.of_vectors(self._model.encode(trees, kind)) if any(trees) else NodeRows.none(len(trees))
+def nbytes(pair: FormulaPair) -> int:
+    """Estimate the memory of an expression that waits to be encoded."""
+    return _NODE_BYTES * sum(len(tree.nodes) for tree in pair if tree is not None)
 
 
 def _fields(kind: Packed) -> tuple[Field, ...]:
@@ -223,12 +194,12 @@ def _fields(kind: Packed) -> tuple[Field, ...]:
     )
 
 
-IN_OUT = Kind(
+IN_OUT = expression_kind(
+    NodeVectors,
+    *_fields("slt"),
+    *_fields("opt"),
     type="node_vector_index",
     format="mathamr_in_out",
     version=1,
-    fields=expression_fields(*_fields("slt"), *_fields("opt")),
-    merge=merging(NodeVectors),
-    rebuild="InOutIndex('{path}', model).indexer(mode='overwrite').index(posts)",
-    part_bytes=UNBOUNDED,
+    index="InOutIndex('{path}', model)",
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -12,17 +14,16 @@ import pandas as pd
 
 from pyterrier_mathamr._common.feedback import counted, progress, told_once
 from pyterrier_mathamr._common.parameters import COUNT, Rule, method, one_of
-from pyterrier_mathamr.explain import Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.fusion import reciprocal_ranks
 from pyterrier_mathamr.sparse.expressions import (
+    CollectingBuilder,
     ExpressionIndex,
     ExpressionIndexer,
     ExpressionSnapshot,
     FormulaRetriever,
     Packing,
-    asked_formula,
-    formula_trees,
+    ScoreTerm,
 )
 from pyterrier_mathamr.sparse.expressions.parts import Formulas, content_of
 from pyterrier_mathamr.sparse.index import SparseIndex, best_first
@@ -31,7 +32,7 @@ from pyterrier_mathamr.store import Mode as BuildMode
 from pyterrier_mathamr.systems.errors import SystemsError
 from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreePairs
 
-from .vectors import CFT, KEPT, CFTVectors, FormulaEncoder, FormulaVectorsBuilder, Kept, cosines
+from .vectors import CFT, KEPT, CFTVectors, FormulaEncoder, Kept, cosines, nbytes
 from .word_vectors import REPRESENTATIONS, FastTextOptions, Representation, WordCorpus, WordVectors, train
 
 Mode = Literal["cft", "cft2"]
@@ -110,10 +111,8 @@ class TangentCFTRetriever(FormulaRetriever):
         self.tangent_cft, self.num_results, self.mode, self.candidates = tangent_cft, num_results, mode, candidates
         self.store, self.verbose = store, verbose
 
-    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
-        """Search with at least one query, each in one row; ``docno`` is the formula's id."""
-        snapshot = self.tangent_cft.snapshot()
-        return self.rank_scores(queries, snapshot, lambda pair: self.scores(snapshot, pair))
+    def snapshot(self) -> CFTSnapshot:
+        return self.tangent_cft.snapshot()
 
     def scores(self, snapshot: CFTSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
         """Score all expressions of the index for one formula."""
@@ -122,18 +121,13 @@ class TangentCFTRetriever(FormulaRetriever):
             total[term.expressions] += term.weights * term.cosines
         return total
 
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what the cosine of each vector contributes to the score of a formula; its weight is 1 / (60 + rank)."""
-        (asked, formula), snapshot = asked_formula(query, docno, self.label), self.tangent_cft.snapshot()
-        expression = snapshot.expressions_of([asked.docno])[0]
-        row, latex = asked.formula()
-        parts = []
-        for term in self._terms(snapshot, formula_trees([formula], self.store)[0]):
+    def terms(self, snapshot: CFTSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
+        """Compute what the cosine of each vector contributes; the weight of CFT2 is 1 / (60 + rank)."""
+        expression = snapshot.expressions_of([docno])[0]
+        for term in self._terms(snapshot, pair):
             for place in np.flatnonzero(term.expressions == expression).tolist():
                 cosine, weight = float(term.cosines[place]), float(term.weights[place])
-                each = (_NAMES[term.name], formula.latex, "formula", latex, cosine, weight, cosine * weight, 0, row)
-                parts.append(Part(self.label, *each))
-        return asked.explained(parts)
+                yield ScoreTerm(_NAMES[term.name], cosine * weight, cosine, weight)
 
     def _terms(self, snapshot: CFTSnapshot, pair: FormulaPair) -> Iterator[_Term]:
         """Compute the terms of the score."""
@@ -236,10 +230,10 @@ class TangentCFTIndexer(ExpressionIndexer):
         snapshot = (source or self.tangent_cft).snapshot()
         encoder = snapshot.encoder()
 
-        def builder() -> FormulaVectorsBuilder:
+        def builder() -> CollectingBuilder:
             nonlocal kept
             first, kept = not kept, True
-            return FormulaVectorsBuilder(encoder, keep=first)
+            return CollectingBuilder(partial(CFTVectors.of_rows, encoder, first), nbytes)
 
         details = {name: snapshot.manifest.details[name] for name in ("training", "encoder")}
         return Packing(builder, encoder.kept, details)
@@ -263,13 +257,12 @@ class TangentCFTIndexer(ExpressionIndexer):
             ).index(posts)
             identity = ""
             for part in trees.snapshot().parts:  # one, if there are any formulas
-                formulas = Formulas.of_part(part, TreePairs)
+                formulas: Formulas[Any] = Formulas.of_part(part, TreePairs)
                 pairs = _Pairs(formulas.payload)
                 encoder = self._trained(job, pairs)
-                vectors = FormulaVectorsBuilder(encoder, keep=True)
-                for pair in progress(pairs, "encoding", "expressions", verbose=self.verbose):
-                    vectors.add(encoder.kept(pair))
-                job.add(content_of([formulas.having(vectors.payload())]))
+                shown = progress(pairs, "encoding", "expressions", verbose=self.verbose)
+                vectors = CFTVectors.of_rows(encoder, True, [encoder.kept(pair) for pair in shown])
+                job.add(content_of([replace(formulas, payload=vectors)]))
                 identity = encoder.identity()
             job.commit({**details, "encoder": identity})
 
@@ -321,8 +314,6 @@ class _Trained:
 class CFTSnapshot(ExpressionSnapshot[CFTVectors]):
     """A Tangent-CFT index as it was when it was opened."""
 
-    KIND, payload = CFT, CFTVectors
-
     def encoder(self) -> FormulaEncoder:
         """Return the encoder."""
         encoder = self.expressions.payload.encoder
@@ -351,7 +342,7 @@ class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
         pipeline = cft.retriever(mode="cft2") >> trees.edit_distance(combine="rrf")      # CFT2TED
     """
 
-    KIND, SNAPSHOT = CFT, CFTSnapshot
+    KIND, PAYLOAD, SNAPSHOT = CFT, CFTVectors, CFTSnapshot
 
     schematic: ClassVar[dict[str, str]] = {"label": "Tangent-CFT Index", "help_url": _PAPER}
 

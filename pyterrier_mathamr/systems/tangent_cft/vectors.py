@@ -21,10 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair
-from pyterrier_mathamr.sparse.expressions import expression_fields, merging
-from pyterrier_mathamr.sparse.index import UNBOUNDED
+from pyterrier_mathamr.sparse.expressions import expression_kind
 from pyterrier_mathamr.sparse.texts import text_fields
-from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Rows, StoredPart
+from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, StoredPart
 
 from .word_vectors import REPRESENTATIONS, Representation, WordVectors, sentences
 
@@ -96,6 +95,11 @@ class FormulaEncoder:
         return cls({name: WordVectors.of_part(part, name) for name in REPRESENTATIONS})
 
 
+def nbytes(rows: Quantized) -> int:
+    """Estimate the memory of the vectors of an expression."""
+    return rows.nbytes + _EXPRESSION_BYTES
+
+
 def quantized(vectors: npt.NDArray[np.float32]) -> Quantized:
     """Round vectors to int8; their length is lost, their direction moves by less than half a degree."""
     greatest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
@@ -157,8 +161,15 @@ class CFTVectors:
         return cls({name: part[name] for name in KEPT}, part["squares"], encoder)
 
     @classmethod
+    def of_rows(cls, encoder: FormulaEncoder, keep: bool, vectors: Sequence[Quantized]) -> Self:
+        """Make the payload of what :meth:`FormulaEncoder.kept` returns for each expression."""
+        rows = np.stack(vectors) if len(vectors) else np.zeros((0, len(KEPT), encoder.dimensions), dtype=np.int8)
+        each = {name: np.ascontiguousarray(rows[:, place]) for place, name in enumerate(KEPT)}
+        lengths = np.stack([squares(each[name]) for name in KEPT], axis=1)
+        return cls(each, lengths, encoder if keep else None)
+
+    @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        """Combine several; a number of -1 leaves an expression out."""
         width = pieces[0].rows["slt"].shape[1] if pieces else 0
         rows = {name: np.zeros((size, width), dtype=np.int8) for name in KEPT}
         lengths = np.zeros((size, len(KEPT)), dtype=np.int32)
@@ -176,37 +187,13 @@ class CFTVectors:
         return {**{str(name): rows for name, rows in self.rows.items()}, "squares": self.squares, **encoder}
 
 
-class FormulaVectorsBuilder:
-    """Takes the vectors of expressions, one after another."""
-
-    def __init__(self, encoder: FormulaEncoder, *, keep: bool) -> None:
-        self._encoder, self._keep = encoder, keep
-        self._rows: list[Quantized] = []
-        self.nbytes = 0
-        """The memory that is taken, about."""
-
-    def add(self, rows: Quantized) -> None:
-        """Take what :meth:`FormulaEncoder.kept` returns for an expression."""
-        self._rows.append(rows)
-        self.nbytes += rows.nbytes + _EXPRESSION_BYTES
-
-    def payload(self) -> CFTVectors:
-        """Return the vectors of all."""
-        shape = (len(self._rows), len(KEPT), self._encoder.dimensions)
-        rows = np.stack(self._rows) if self._rows else np.zeros(shape, dtype=np.int8)
-        each = {name: np.ascontiguousarray(rows[:, place]) for place, name in enumerate(KEPT)}
-        lengths = np.stack([squares(each[name]) for name in KEPT], axis=1)
-        return CFTVectors(each, lengths, self._encoder if self._keep else None)
-
-
-CFT = Kind(
+CFT = expression_kind(
+    CFTVectors,
+    *(Field(name, "int8", "x d") for name in KEPT),
+    Field("squares", "int32", f"x {len(KEPT)}"),
+    *_ENCODER,
     type="cft_model",
     format="mathamr",
     version=1,
-    fields=expression_fields(
-        *(Field(name, "int8", "x d") for name in KEPT), Field("squares", "int32", f"x {len(KEPT)}"), *_ENCODER
-    ),
-    merge=merging(CFTVectors),
-    rebuild="TangentCFT('{path}').indexer(mode='overwrite').index(posts)",
-    part_bytes=UNBOUNDED,
+    index="TangentCFT('{path}')",
 )

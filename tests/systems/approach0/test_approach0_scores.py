@@ -8,7 +8,7 @@ import pytest
 from approach0_plain import PlainScorer
 
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
-from pyterrier_mathamr.systems.approach0.path_lists import PathLists, PathListsBuilder, indexed_paths, path_query
+from pyterrier_mathamr.systems.approach0.path_lists import PathLists, indexed_paths, path_query
 from pyterrier_mathamr.systems.approach0.search import Constants, PathSearch, score_expressions
 from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
@@ -41,10 +41,7 @@ def tree_of(latex: str) -> OperatorTree:
 
 
 def index_of(formulas: Sequence[str]) -> PathLists:
-    builder = PathListsBuilder()
-    for latex in formulas:
-        builder.add(indexed_paths(trees_from_latex(latex)))
-    return builder.payload()
+    return PathLists.of_paths(indexed_paths(trees_from_latex(latex)) for latex in formulas)
 
 
 def scores(index: PathLists, latex: str, constants: Constants = PRINTED) -> list[float]:
@@ -74,10 +71,8 @@ def test_a_formula_of_one_leaf_is_raised_and_one_without_leaves_is_no_error() ->
     assert Constants().penalties(np.array([0, 1, 5], dtype=np.int32)) == pytest.approx(
         [1.13281, 1.13281, 0.867433], abs=5e-6
     )
-    builder = PathListsBuilder()
-    builder.add(indexed_paths(FormulaPair(None, None)))
-    builder.add(indexed_paths(trees_from_latex("x")))
-    assert scores(builder.payload(), "x")[0] == 0
+    index = PathLists.of_paths(map(indexed_paths, (FormulaPair(None, None), trees_from_latex("x"))))
+    assert scores(index, "x")[0] == 0
 
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")
@@ -92,10 +87,7 @@ def test_pruning_gives_the_ranking_of_reading_every_list(shared_data: Path) -> N
         if len(latex) > 1500:
             break
     pairs = [pair for pair in map(trees_from_latex, latex) if pair.opt is not None]
-    builder = PathListsBuilder()
-    for pair in pairs:
-        builder.add(indexed_paths(pair))
-    index, constants = builder.payload(), Constants()
+    index, constants = PathLists.of_paths(map(indexed_paths, pairs)), Constants()
     penalties = constants.penalties(index.of.leaves)
     sizes = np.random.default_rng(3).integers(1, 4, len(pairs))
     for pair in pairs[:: len(pairs) // 200]:
