@@ -1,9 +1,7 @@
 from .errors import EmbeddingError as EmbeddingError
 from .errors import MathAMRIndexError as MathAMRIndexError
 from .errors import ModelMismatchError as ModelMismatchError
-from .errors import PartsError as PartsError
 from .errors import QdrantError as QdrantError
-from .errors import QueryError as QueryError
 from .from_graphs import index_documents as index_documents
 from .from_graphs import index_graph_store as index_graph_store
 from .indexes import MathAMRFormulaIndex as MathAMRFormulaIndex
@@ -11,5 +9,4 @@ from .indexes import MathAMRIndex as MathAMRIndex
 from .qdrant.collection import CollectionOptions as CollectionOptions
 from .qdrant.index import QdrantFormulaIndex as QdrantFormulaIndex
 from .qdrant.index import QdrantIndex as QdrantIndex
-from .sharded.folder import filling as filling
 from .sharded.index import ShardedIndex as ShardedIndex

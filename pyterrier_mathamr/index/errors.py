@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
 
 class MathAMRIndexError(MathAMRError):
-    """The base of the errors of indexes, of indexing and of queries."""
+    """Something is wrong with an index, a query or a part that is searched; the base of the room's errors."""
 
 
 class EmbeddingError(MathAMRIndexError):
@@ -25,19 +25,6 @@ class EmbeddingError(MathAMRIndexError):
         return _shown(self.docno)
 
 
-class QueryError(MathAMRIndexError):
-    """The embeddings of one query cannot be used with this index."""
-
-    qid: str
-    reason: str
-    template = "query {shown}: {reason}."
-
-    @property
-    def shown(self) -> str:
-        """The qid, shortened."""
-        return _shown(self.qid)
-
-
 class ModelMismatchError(MathAMRIndexError):
     """Vectors of two models meet; their similarities mean nothing."""
 
@@ -45,38 +32,6 @@ class ModelMismatchError(MathAMRIndexError):
     indexed: str
     given: str
     template = "{path}: its vectors are from model {indexed}, the given ones from {given}. Use one model for both."
-
-
-def check_model(path: Path | str, indexed: str | None, given: str | None) -> None:
-    """Refuse vectors of another model than the index's; an unknown model passes."""
-    if indexed and given and indexed.rpartition("@")[2] != given.rpartition("@")[2]:
-        raise ModelMismatchError(path, indexed, given)
-
-
-def _shown(name: str) -> str:
-    return repr(name if len(name) <= 80 else name[:77] + "…")
-
-
-class PartsError(MathAMRIndexError):
-    """Some parts of an index did not answer, so there is no ranking.
-
-    Args:
-        paths: the parts.
-        reason: what happened, and what to do.
-    """
-
-    paths: Sequence[Path]
-    reason: str
-    template = "{shown}: {reason}."
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.paths = list(self.paths)
-
-    @property
-    def shown(self) -> str:
-        """The first few parts."""
-        return ", ".join(map(str, self.paths[:3])) + (", …" if len(self.paths) > 3 else "")
 
 
 class QdrantError(MathAMRIndexError):
@@ -92,3 +47,24 @@ class QdrantError(MathAMRIndexError):
     reason: str
     status: int = 0
     template = "{address}: {reason}."
+
+
+def check_model(path: Path | str, indexed: str | None, given: str | None) -> None:
+    """Refuse vectors of another model than the index's; an unknown model passes."""
+    if indexed and given and indexed.rpartition("@")[2] != given.rpartition("@")[2]:
+        raise ModelMismatchError(path, indexed, given)
+
+
+def query_error(qid: str, reason: str) -> MathAMRIndexError:
+    """Return the error for a query that cannot be used with an index."""
+    return MathAMRIndexError(f"query {_shown(qid)}: {reason}.")
+
+
+def parts_error(paths: Iterable[Path], reason: str) -> MathAMRIndexError:
+    """Return the error for parts of an index that did not answer, so that there is no ranking."""
+    shown = list(map(str, paths))
+    return MathAMRIndexError(f"{', '.join(shown[:3])}{', …' if len(shown) > 3 else ''}: {reason}.")
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 80 else name[:77] + "…")

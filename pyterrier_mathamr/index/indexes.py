@@ -28,7 +28,7 @@ from pyterrier_mathamr._common.feedback import counted, progress
 from pyterrier_mathamr._common.parameters import COUNT, ConstructorSignature, Rule, method
 from pyterrier_mathamr._common.transformers import HELP_URL, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, QueryRow
-from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact, UnknownIdError
+from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
 from .errors import check_model
 from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
@@ -60,6 +60,9 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
     APPROXIMATE: ClassVar[bool] = True
     """Whether there is approximate search."""
 
+    indexer: Any  # methods whose options differ
+    retriever: Any
+
     __signature__ = ConstructorSignature()
     transform_iter = Transformer.transform_iter
 
@@ -70,10 +73,7 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         return True  # not by its length, which an index that is not built does not have
 
     def __contains__(self, docno: object) -> bool:
-        try:
-            return isinstance(docno, str) and bool(len(self.snapshot().find([docno])))
-        except UnknownIdError:
-            return False
+        return isinstance(docno, str) and bool(self.snapshot().look_up([docno])[0] >= 0)
 
     def snapshot(self) -> Any:
         """Return the index as it is now."""
@@ -81,14 +81,12 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]], **kwargs: object) -> Self:
         """The same as ``indexer().index(iter)``."""
-        index: Any = self  # `indexer` and `retriever` have other options in each subclass
-        index.indexer().index(iter)
+        self.indexer().index(iter)
         return self
 
     def index_inputs(self) -> list[list[str]]:
         """Return the fields that each record of :meth:`index` must have."""
-        index: Any = self
-        fields: list[list[str]] = index.indexer().index_inputs()
+        fields: list[list[str]] = self.indexer().index_inputs()
         return fields
 
     text_loader = method(TextLoader)
@@ -116,12 +114,19 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         num_results: int = 1000,
     ) -> pd.DataFrame:
         r"""Search for a typed query: ``index.search(r"Why does $\int_0^\infty e^{-x^2}\,dx$ converge?")``."""
-        return search_text(self, query, qid, model, graphs, num_results)
+        from pyterrier_mathamr.graph import GraphBuilder
+
+        retriever = self.retriever(num_results=num_results)
+        builder = pt.inspect.transformer_apply_attributes(graphs or GraphBuilder(), side="auto", queries=self.QUERIES)
+        encode = builder >> _model_of(self, model).query_encoder()
+        pipeline: pt.Transformer = encode >> retriever
+        found = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
+        result: pd.DataFrame = found[["qid", "query", *retriever.gives, "score", "rank"]]
+        return result
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Say what contributes to the score of a document: ``retriever().explain(query, docno)``."""
-        index: Any = self
-        found: Explanation = index.retriever().explain(query, docno)
+        found: Explanation = self.retriever().explain(query, docno)
         return found
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
@@ -174,10 +179,9 @@ class _ByColumns(IndexTransformer):
             mode.query_frame(extra_columns=["query_embs"], mode="retriever")
             mode.result_frame(extra_columns=["query_embs"], mode="scorer")
             mode.document_frame(mode="vec_loader")
-        index: Any = self.index
         cut = self.num_results is not None and mode.mode != "vec_loader"
         options = {"num_results": self.num_results} if cut else {}
-        result: pd.DataFrame = getattr(index, mode.mode)(**options)(inp)
+        result: pd.DataFrame = getattr(self.index, mode.mode)(**options)(inp)
         return result
 
 
@@ -191,14 +195,12 @@ class FormulaVectorIndex(VectorIndex):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """The same as ``retriever()(inp)``."""
-        index: Any = self
-        result: pd.DataFrame = index.retriever()(inp)
+        result: pd.DataFrame = self.retriever()(inp)
         return result
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """The same as ``retriever().fuse_rank_cutoff(k)``."""
-        index: Any = self
-        fused: pt.Transformer | None = index.retriever().fuse_rank_cutoff(k)
+        fused: pt.Transformer | None = self.retriever().fuse_rank_cutoff(k)
         return fused
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
@@ -317,21 +319,6 @@ class MathAMRFormulaIndex(FormulaVectorIndex, IndexArtifact):
     HOLDS = "formula"
 
     indexer = method(FormulaIndexer)
-
-
-def search_text(
-    index: Any, query: str, qid: str, model: MathAMR | str | Path | None, graphs: GraphBuilder | None, num_results: int
-) -> pd.DataFrame:
-    """Search an index for one typed query; see ``VectorIndex.search``."""
-    from pyterrier_mathamr.graph import GraphBuilder
-
-    retriever = index.retriever(num_results=num_results)
-    builder = pt.inspect.transformer_apply_attributes(graphs or GraphBuilder(), side="auto", queries=index.QUERIES)
-    encode = builder >> _model_of(index, model).query_encoder()
-    pipeline: pt.Transformer = encode >> retriever
-    found = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
-    result: pd.DataFrame = found[["qid", "query", *retriever.gives, "score", "rank"]]
-    return result
 
 
 def _model_of(index: Any, model: MathAMR | str | Path | None) -> MathAMR:

@@ -40,9 +40,9 @@ from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, t
 from pyterrier_mathamr._common.frames import documents as documents_of
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor, Processes
-from pyterrier_mathamr._common.transformers import Indexer, Leaf
+from pyterrier_mathamr._common.transformers import Indexer, Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.index.arrays import Numbers, Rows, Sources
+from pyterrier_mathamr.index.backend import Numbers, Rows, Sources
 from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, check_model
 from pyterrier_mathamr.index.parts import TEXTS, DType, Entry, IndexMeta, Layout, VectorParts, part_content
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, formula_id
@@ -409,15 +409,27 @@ class ArtifactIndexer(Leaf, Indexer):
         encoder: pt.Transformer,
         *,
         executor: Executor | None = None,
+        load: Transformer | None = None,
+        batch_size: int | None = None,
     ) -> IndexArtifact:
-        """Encode documents and write them, as ``(encoder >> indexer).index(indexer.pending(documents))`` does."""
+        """Encode documents and write them, as ``(encoder >> indexer).index(indexer.pending(documents))`` does.
+
+        Args:
+            documents: the corpus; what an interrupted job has finished is not encoded again.
+            encoder: adds ``doc_embs``; it works where ``executor`` says, by default in this process.
+            executor: ``Processes(n)`` or ``RayCluster(address)``.
+            load: a stage before the encoder that works in this process.
+            batch_size: documents encoded at once; by default the encoder's, at least 100.
+        """
         where = executor or Processes(1)
-        size = max(100, getattr(encoder, "batch_size", 0))  # that of PyTerrier's pipeline
+        size = batch_size or max(100, getattr(encoder, "batch_size", 0))  # that of PyTerrier's pipeline
         pending = iter(self.pending(documents_of(documents), size))
-        batches = iter(lambda: list(islice(pending, size)), [])
+        batches: Iterable[Sequence[Mapping[str, Any]]] = iter(lambda: list(islice(pending, size)), [])
+        if load is not None:
+            batches = map(load.transform_iter, batches)
         self.beside = where.doing
-        with told_once(), closing(where.map(EncodedRows(encoder), batches)) as encoded:
-            return self.index(records_of(encoded))
+        with told_once(), closing(where.map(Encode(encoder), batches)) as encoded:
+            return self.index(_records_of(encoded))
 
     def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
         """Write documents to the index, in one step at the end."""
@@ -553,24 +565,19 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedRows:
-    """Work of a batch of documents.
-
-    Attributes:
-        encoder: adds vectors to them.
-    """
+class Encode:
+    """Work of a batch of documents: encode them, as a pipeline of PyTerrier does."""
 
     encoder: pt.Transformer
 
     def __call__(self, batch: Sequence[Mapping[str, Any]]) -> Encoded:
-        """Encode documents, as a pipeline of PyTerrier does."""
         with overheard() as heard:
             frame = self.encoder.transform(pd.DataFrame(list(batch)))
         read = [name for name in frame.columns if name in _READ]
         return Encoded(frame.drop(columns=read).to_dict("records"), heard)
 
 
-def records_of(encoded: Iterator[Encoded]) -> Iterator[dict[str, Any]]:
+def _records_of(encoded: Iterator[Encoded]) -> Iterator[dict[str, Any]]:
     """Repeat the warnings of the workers, and yield their records."""
     for batch in encoded:
         batch.heard.repeat()

@@ -25,9 +25,10 @@ import numpy as np
 from pyterrier_mathamr.store import Content, DamagedError, Kind, Parts, StoredPart, detail, ranges
 from pyterrier_mathamr.store import Field as PartField
 
-from .arrays import Array, Codes, Field, Numbers, Rows, Sources, StoredRows, Weights, widened
+from .backend import Array, Backend, Codes, Field, Numbers, Rows, Sources, StoredRows, Weights
 from .errors import EmbeddingError
 from .search.int8 import encode_rows
+from .search.maxsim import widened
 
 DType = Literal["float32", "float16"]
 """How the rows are stored."""
@@ -191,7 +192,8 @@ class IndexMeta:
         return cls(dimensions, model, dtype)
 
 
-_READ = 4096
+_READ = 4096  # documents
+_READ_ROWS = 1 << 13  # which stay in the CPU's caches until they are multiplied
 
 
 class Shard:
@@ -296,6 +298,11 @@ class VectorParts(Parts):
             lengths[places] = offsets[local + 1] - offsets[local]
         return lengths
 
+    def pieces(self, numbers: Numbers, field: Field = "all") -> list[Numbers]:
+        """Cut documents into pieces whose vectors are read at once: of at most 8,192 rows, or one document."""
+        cuts = np.flatnonzero(np.diff(np.cumsum(self.lengths(numbers, field)) // _READ_ROWS)) + 1
+        return [some for some in np.split(numbers, cuts) if len(some)]
+
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
         """Return the vectors of some documents, end to end."""
         lengths = self.lengths(numbers, field)
@@ -313,13 +320,21 @@ class VectorParts(Parts):
                 gathered[ranges(ends[places], lengths[places])] = found
         return gathered, ends
 
+    def in_order(self) -> Numbers:
+        """Return the documents that are not deleted, in the order of indexing."""
+        of_shards = zip(self.shards, self.bases.tolist(), strict=False)
+        return np.concatenate([np.empty(0, dtype=np.int64), *(shard.in_order() + base for shard, base in of_shards)])
+
     def entries(self) -> Iterator[Entry]:
-        """Yield every document in the order of indexing, read a few at a time."""
-        for shard, base in zip(self.shards, self.bases.tolist(), strict=False):
-            numbers = shard.in_order() + base
-            for start in range(0, len(numbers), _READ):
-                some = numbers[start : start + _READ]
-                rows, offsets = self.rows(some)
-                texts = zip(*(self.texts(name, some) for name in TEXTS[shard.layout]), strict=True)
-                for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
-                    yield Entry(of, rows[first:last])
+        """Yield every document in the order of indexing."""
+        return read_entries(self, self.shards[0].layout, self.in_order()) if self.shards else iter(())
+
+
+def read_entries(source: VectorParts | Backend, layout: Layout, numbers: Numbers) -> Iterator[Entry]:
+    """Read documents in the given order, a few at a time."""
+    for start in range(0, len(numbers), _READ):
+        some = numbers[start : start + _READ]
+        rows, offsets = source.rows(some)
+        texts = zip(*(source.texts(name, some) for name in TEXTS[layout]), strict=True)
+        for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
+            yield Entry(of, rows[first:last])

@@ -6,9 +6,8 @@
     scorer       ranking → ranking       exact MaxSim of its documents
     loaders      documents → vectors, or the texts that the index stores
 
-A retriever is written once; the snapshot of an index (a folder, parts elsewhere, a Qdrant collection) is its backend,
-which selects candidates, scores documents and looks them up (:class:`.arrays.Backend`). Strategies differ in what they
-select by and what they rank by::
+There is one retriever; the snapshot of an index (a folder, parts elsewhere, a Qdrant collection) is its backend, which
+selects, scores and looks up documents (:class:`.backend.Backend`). Its strategies are::
 
     single vector   select by VIRTUAL_DOCUMENT       rank by VIRTUAL_DOCUMENT
     doc-VN          select by VIRTUAL_DOCUMENT       rank by all rows (MaxSim)
@@ -26,7 +25,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -47,9 +46,10 @@ from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transforme
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
 
-from .arrays import Backend, Candidates, ExactScores, Field, How, Numbers
+from .backend import NO_HITS, Backend, Field, Hits, How, Numbers
 from .parts import TEXTS, stored_formula_ids
-from .search.queries import NO_HITS, Hits, QueryBatch, best_of, formula_batch, query_batch
+from .search.maxsim import best_of
+from .search.queries import QueryBatch, query_batch
 
 _MANY = 32
 """Queries in one call after which free memory goes back to the system; for few it takes longer than they leave."""
@@ -127,19 +127,19 @@ class _Scoring(IndexTransformer):
 
     @property
     def field(self) -> Field:
-        """The vectors that documents are ranked by."""
-        return "all"
+        """The vectors whose products are the score."""
+        raise NotImplementedError
 
-    def read(self, queries: pd.DataFrame, backend: Backend) -> QueryBatch:
-        """Read the vectors of all distinct queries."""
-        return query_batch(queries, backend, normalise=getattr(self, "normalise", False))
+    def reading(self) -> dict[str, bool]:
+        """Return how queries are read: the options of ``query_batch``."""
+        return {"normalise": getattr(self, "normalise", False), "formulas": "query_formula_id" in self.needs}
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Say what each virtual node of a query contributes to the score of a document (eq. 3.4)."""
         asked = read_asked(query, docno, self.label, self.needs)
         backend = self.index.snapshot()
         numbers = backend.find([asked.docno])
-        batch = self.read(asked.frame(), backend)
+        batch = query_batch(asked.frame(), backend, **self.reading())
         readings = asked.query_reading(), asked.document_reading()
         if not len(batch):  # a blank query
             return Explanation.of(asked.docno, [], *readings)
@@ -160,19 +160,27 @@ class _Scoring(IndexTransformer):
 
     def _document_side(self, numbers: Numbers, asked: Asked, backend: Backend) -> Side:
         """Name the compared vectors of a document by their rows in the index; a formula by its row in its post."""
-        rows, _ = backend.rows(numbers, self.field)
+        rows, _ = backend.rows(numbers)
         if "query_formula_id" in self.needs:
             row, latex = asked.formula()
             before = [""] * row
             return Side(rows, [row], Nodes(["formula"] * (row + 1), [*before, asked.docno], [*before, latex]))
-        count = int(backend.lengths(numbers, "all")[0])
         ids = stored_formula_ids(backend.texts("formula_ids", numbers)[0], backend.path)
-        return Side(rows, range(count)[-len(rows) :], Nodes.of(count, ids, asked.graph("graph")))
+        compared = slice(-1 if self.field == "doc" else 0, None)
+        return Side(rows[compared], range(len(rows))[compared], Nodes.of(len(rows), ids, asked.graph("graph")))
+
+
+class Strategy(NamedTuple):
+    """The vectors that documents are selected by, and those that they are ranked by."""
+
+    select: Field
+    rank: Field
 
 
 class IndexRetriever(_Scoring):
-    """Queries in, a ranking out; subclasses are strategies: what candidates are selected by, and ranked by."""
+    """Queries in, a ranking out; subclasses state their strategy."""
 
+    strategy: ClassVar[Strategy]
     gives: ClassVar[tuple[str, ...]] = ("docno",)
     """The texts of an entry that become columns."""
 
@@ -191,41 +199,39 @@ class IndexRetriever(_Scoring):
         super().__init__(index, exact, search, verbose, batch_size, device)
         self.num_results, self.hnsw_ef = num_results, hnsw_ef
 
+    @property
+    def field(self) -> Field:
+        """The vectors that documents are ranked by."""
+        return self.strategy.rank
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank documents for each distinct query."""
         pt.validate.query_frame(inp, extra_columns=list(self.needs), context=self)
         columns = [*self.gives, "score", "rank"]
-        queries = distinct_queries(inp, columns)
-        if queries.empty:
-            return empty_output(queries, columns)
+        if inp.empty:
+            return empty_output(distinct_queries(inp, columns), columns)
         backend: Backend = self.index.snapshot()
+        batches = query_batch(inp, backend, **self.reading()).of_size(self.batch_size)
         hits: dict[str, Hits] = {}
-        batches = self.read(queries, backend).of_size(self.batch_size)
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
-            selected = self.select(batch, backend)
-            hits.update(zip(batch.qids, ranked(backend, batch, selected, self.num_results, self.field), strict=True))
+            hits.update(zip(batch.qids, self.best(batch, backend), strict=True))
+        queries = distinct_queries(inp, columns)
         found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
-        texts = {name: partial(backend.texts, name) for name in self.gives}
-        result = ranking_frame(queries, [(of.numbers, of.scores) for of in found], **texts)
+        result = ranking_frame(queries, found, **{name: partial(backend.texts, name) for name in self.gives})
         if len(queries) >= _MANY:
             return_free_memory()
         return result
 
-    def select(self, queries: QueryBatch, backend: Backend) -> list[Candidates]:
-        """Select the candidates of each query."""
-        return backend.select(queries, self.num_results, self.field, self.how())
-
-    def how(self) -> How:
-        """Return the options of a selection."""
-        return How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), check_device(self.device))
-
-
-def ranked(backend: Backend, queries: QueryBatch, candidates: Sequence[Candidates], k: int, field: Field) -> list[Hits]:
-    """Score the candidates of each query exactly, unless their scores are known, and keep the best ``k``."""
-    if not all(of.scores is not None for of in candidates):
-        scores = backend.score(queries, [of.numbers for of in candidates], field)
-        candidates = [Candidates(of.numbers, own) for of, own in zip(candidates, scores, strict=True)]
-    return [best_of(backend, numbers, scores, k) for numbers, scores in candidates if scores is not None]
+    def best(self, queries: QueryBatch, backend: Backend) -> list[Hits]:
+        """Select the best documents of each query; score them again where they are ranked by other vectors."""
+        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), check_device(self.device))
+        select, rank = self.strategy
+        if select == rank:
+            return backend.select(queries, self.num_results, select, how)
+        nearest = backend.select(queries, getattr(self, "candidates", self.num_results), select, how)
+        numbers = [np.sort(of.numbers) for of in nearest]
+        scores = backend.score(queries, numbers, rank)
+        return [best_of(backend, of, own, self.num_results) for of, own in zip(numbers, scores, strict=True)]
 
 
 class SingleVectorRetriever(IndexRetriever):
@@ -239,11 +245,7 @@ class SingleVectorRetriever(IndexRetriever):
     """
 
     label = "MathAMR single"
-
-    @property
-    def field(self) -> Field:
-        """The VIRTUAL_DOCUMENT."""
-        return "doc"
+    strategy = Strategy(select="doc", rank="doc")
 
 
 class FormulaVectorRetriever(SingleVectorRetriever):
@@ -260,10 +262,6 @@ class FormulaVectorRetriever(SingleVectorRetriever):
     label = "MathAMR formulas"
     needs = ("query_embs", "query_formula_ids", "query_formula_id")
     gives = ("docno", "post_id", "visual_id")
-
-    def read(self, queries: pd.DataFrame, backend: Backend) -> QueryBatch:
-        """Read the vector of the formula that each distinct query asks for."""
-        return formula_batch(queries, backend)
 
 
 class DocVNRetriever(IndexRetriever):
@@ -284,6 +282,7 @@ class DocVNRetriever(IndexRetriever):
     """
 
     label = "MathAMR doc-VN"
+    strategy = Strategy(select="doc", rank="all")
 
     def __init__(
         self,
@@ -302,14 +301,6 @@ class DocVNRetriever(IndexRetriever):
         shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device, "search": search}
         super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
         self.candidates, self.normalise = candidates, normalise
-
-    def select(self, queries: QueryBatch, backend: Backend) -> list[Candidates]:
-        """Select the best by the product of the document vectors."""
-        nearest = backend.select(queries, self.candidates, "doc", self.how())
-        if self.exact:  # those that are proven to contain the best; ranked, only the best
-            best = ranked(backend, queries, nearest, self.candidates, "doc")
-            return [Candidates(np.sort(of.numbers)) for of in best]
-        return [Candidates(np.sort(of.numbers)) for of in nearest]
 
 
 class ColBERTRetriever(IndexRetriever):
@@ -330,6 +321,7 @@ class ColBERTRetriever(IndexRetriever):
     """
 
     label = "MathAMR ColBERT"
+    strategy = Strategy(select="all", rank="all")
 
     def __init__(
         self,
@@ -397,6 +389,11 @@ class MaxSimScorer(_Scoring):
         super().__init__(index, exact, search, verbose, batch_size, device)
         self.num_results, self.vectors, self.normalise = num_results, vectors, normalise
 
+    @property
+    def field(self) -> Field:
+        """The vectors that are compared."""
+        return "doc" if self.vectors == "document" else "all"
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking.
 
@@ -413,12 +410,20 @@ class MaxSimScorer(_Scoring):
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         backend: Backend = self.index.snapshot()
-        queries, qids = pd.factorize(inp["qid"])
         docnos, distinct = pd.factorize(inp["docno"], use_na_sentinel=False)
         names = [str(docno) for docno in distinct]
+        numbers, scores = backend.find(names)[docnos], np.zeros(len(inp))
+        rows_of = inp.groupby("qid", sort=False).indices
+        batches = query_batch(inp, backend, **self.reading()).of_size(self.batch_size)
+        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
+            rows = [rows_of[qid] for qid in batch.qids]
+            wanted = [np.unique(numbers[of], return_inverse=True) for of in rows]
+            found = backend.score(batch, [of for of, _ in wanted], self.field)
+            for of, own, (_, of_row) in zip(rows, found, wanted, strict=True):
+                scores[of] = own[of_row]
         by_name = np.empty(len(names), dtype=np.int64)
         by_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-        scores = self._scores(inp, backend.find(names)[docnos], backend)
+        queries, qids = pd.factorize(inp["qid"])
         order = np.lexsort((by_name[docnos], -scores, queries))
         starts = np.searchsorted(queries[order], np.arange(len(qids)))
         ranks = np.arange(len(order), dtype=np.int64) - starts[queries[order]]
@@ -427,24 +432,6 @@ class MaxSimScorer(_Scoring):
             result = result[result["rank"] < self.num_results]
         ordered: pd.DataFrame = result.reset_index(drop=True)
         return ordered
-
-    @property
-    def field(self) -> Field:
-        """The vectors that are compared."""
-        return "doc" if self.vectors == "document" else "all"
-
-    def _scores(self, inp: pd.DataFrame, numbers: Numbers, backend: Backend) -> ExactScores:
-        """Score each row of a ranking, whose documents have the given numbers, int64 ``[r]``."""
-        scores = np.zeros(len(inp))
-        rows_of = inp.groupby("qid", sort=False).indices
-        batches = self.read(inp, backend).of_size(self.batch_size)
-        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
-            rows = [rows_of[qid] for qid in batch.qids]
-            distinct = [np.unique(numbers[of], return_inverse=True) for of in rows]
-            found = backend.score(batch, [of for of, _ in distinct], self.field)
-            for of, own, (_, of_row) in zip(rows, found, distinct, strict=True):
-                scores[of] = own[of_row]
-        return scores
 
 
 class VectorLoader(ColumnAdder, IndexTransformer):

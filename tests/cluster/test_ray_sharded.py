@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr import MathAMRIndex, RayCluster, ShardedIndex
-from pyterrier_mathamr.index import PartsError
+from pyterrier_mathamr.index import MathAMRIndexError
 from pyterrier_mathamr.store import NotBuiltError
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
@@ -112,7 +112,7 @@ def test_an_actor_that_dies_or_hangs_while_it_searches(
     os.kill(hanging, signal.SIGSTOP)
     with monkeypatch.context() as patch:
         patch.setattr(sharded._places, "seconds", 3.0)
-        with pytest.raises(PartsError, match="part-000000"):
+        with pytest.raises(MathAMRIndexError, match="part-000000"):
             search()
     os.kill(hanging, signal.SIGCONT)  # Ray has told it to end
     pd.testing.assert_frame_equal(search(), expected, check_exact=True)

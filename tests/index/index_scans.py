@@ -4,15 +4,7 @@ import numpy as np
 import torch
 
 from pyterrier_mathamr.index.search.compiled import Columns, CompiledScan, compiled
-from pyterrier_mathamr.index.search.folder import exact_candidates
 from pyterrier_mathamr.index.search.int8 import CodeScan, Memory
-from pyterrier_mathamr.index.search.queries import Hits, rank
-
-
-def search_exact(snapshot, queries, k, field="all", device=None) -> list[Hits]:
-    """Select and rank."""
-    selected = exact_candidates(snapshot, queries, k, field, device)
-    return [rank(snapshot, queries.one(i), numbers, k, field) for i, numbers in enumerate(selected)]
 
 
 def score_codes(codes, offsets, coded, queries) -> np.ndarray:

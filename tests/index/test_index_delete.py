@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from folder_bytes import folder_bytes
-from index_scans import search_exact
 
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.index.backend import How
 from pyterrier_mathamr.index.search import folder
 from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.store import UnknownIdError
@@ -46,7 +46,7 @@ def test_every_search_finds_what_an_index_without_the_deleted_finds(
 
 def test_a_device_that_keeps_the_codes_leaves_the_deleted_out(pruned, topics):
     batch = QueryBatch(topics([3])["query_embs"][0], np.array([0, 3]))
-    found = [search_exact(of.snapshot(), batch, 4, "all", "cpu")[0] for of in pruned]
+    found = [of.snapshot().select(batch, 4, "all", How(device="cpu"))[0] for of in pruned]
     names = [of.snapshot().texts("docno", hits.numbers) for of, hits in zip(pruned, found, strict=True)]
     assert names[0] == names[1]
     assert found[0].scores.tobytes() == found[1].scores.tobytes()

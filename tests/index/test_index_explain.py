@@ -6,7 +6,7 @@ import pytest
 
 from pyterrier_mathamr.explain import AskedError, ExplainError
 from pyterrier_mathamr.graph import GraphBuilder
-from pyterrier_mathamr.index import MathAMRIndex, QueryError
+from pyterrier_mathamr.index import MathAMRIndex, MathAMRIndexError
 from pyterrier_mathamr.store import UnknownIdError
 
 
@@ -33,8 +33,8 @@ def test_an_explanation_of_what_does_not_fit_is_refused(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2]))
     for query, docno, error, message in (
         ({"query_embs": np.ones((1, 8))}, "no", UnknownIdError, "'no'"),
-        ({"query_embs": np.ones((1, 3))}, "d0", QueryError, "3 dimensions"),
-        ({"query_embs": np.ones((1, 8)), "query_weights": [1.0, 2.0]}, "d0", QueryError, "query_weights"),
+        ({"query_embs": np.ones((1, 3))}, "d0", MathAMRIndexError, "3 dimensions"),
+        ({"query_embs": np.ones((1, 8)), "query_weights": [1.0, 2.0]}, "d0", MathAMRIndexError, "query_weights"),
         ({"query": "x"}, "d0", AskedError, r"the row has no query_embs. .*encode\(topics\)"),
         (np.ones((1, 8)), "d0", AskedError, "ndarray is no row"),
     ):

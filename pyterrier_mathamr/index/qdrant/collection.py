@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MathAMRWarning, require
-from pyterrier_mathamr.index.arrays import Field
+from pyterrier_mathamr.index.backend import Field
 from pyterrier_mathamr.index.errors import QdrantError
 from pyterrier_mathamr.index.parts import Layout
 from pyterrier_mathamr.store import WriteError

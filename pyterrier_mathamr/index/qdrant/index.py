@@ -24,7 +24,7 @@ from pyterrier_mathamr.store import Mode
 
 from .collection import Collection, CollectionOptions, Connection, point_id
 from .snapshot import QdrantSnapshot
-from .upload import Journal, discard, upload
+from .upload import Upload, discard
 
 
 class QdrantIndexer(ArtifactIndexer):
@@ -44,16 +44,16 @@ class QdrantIndexer(ArtifactIndexer):
     ) -> None:
         super().__init__(index, mode, model=model, resume=resume, sources=sources, verbose=verbose, total=total)
         self.options = options or CollectionOptions()
-        self._journal: Journal | None = None
+        self._upload: Upload | None = None
 
     def write(self, posts: Iterator[IndexPost], model: str | None) -> None:
         """Upload the entries of documents."""
         entries = chain.from_iterable(post.entries for post in posts)
-        journal, self._journal = self._journal or (self._new_journal() if self.resume else None), None
-        upload(self._index.collection, self.mode, entries, self.options, model=model, journal=journal)
+        call, self._upload = self._upload or self._new_upload(), None
+        call.run(entries, self.options, model)
 
-    def _new_journal(self) -> Journal:
-        return Journal(self._index.collection, self.mode, self.fingerprint())
+    def _new_upload(self) -> Upload:
+        return Upload(self._index.collection, self.mode, self.fingerprint() if self.resume else None)
 
 
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
@@ -67,8 +67,8 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
         if not self.resume:
             yield from stream
             return
-        self._journal = self._new_journal()
-        yield from self._journal.pending(stream, batch_size)
+        self._upload = self._new_upload()
+        yield from self._upload.pending(stream, batch_size)
 
 
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
@@ -183,7 +183,7 @@ class QdrantBase(Counted, VectorIndex):
                 raise QdrantError(source.path, f"only a {cls.__name__} can be merged here")
         model = merged_model(index.path, indexes)
         entries = chain.from_iterable(source.snapshot().entries() for source in indexes)
-        upload(index.collection, "create", entries, options or CollectionOptions(), model=model)
+        Upload(index.collection, "create").run(entries, options or CollectionOptions(), model)
         return index
 
     def discard(self) -> None:

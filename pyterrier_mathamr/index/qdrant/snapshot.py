@@ -1,27 +1,29 @@
-"""The state of a collection when it was opened: a searchable snapshot whose answers are requests."""
+"""The state of a collection when it was opened: a backend whose answers are requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pyterrier_mathamr.index.arrays import Candidates, ExactScores, Field, How, Numbers, Rows
-from pyterrier_mathamr.index.errors import QdrantError, QueryError
+from pyterrier_mathamr.index.backend import NO_HITS, Backend, ExactScores, Field, Hits, How, Numbers, Rows
+from pyterrier_mathamr.index.errors import QdrantError, query_error
 from pyterrier_mathamr.index.parts import TEXTS, Entry
-from pyterrier_mathamr.index.search.maxsim import float32_error
-from pyterrier_mathamr.index.search.queries import NO_HITS, Hits, QueryBatch, exact_scores, rank
-from pyterrier_mathamr.store import UnknownIdError
+from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error
+from pyterrier_mathamr.index.search.queries import QueryBatch
 
 from .collection import BUILD, VECTORS, Collection, CollectionMeta, point_id
 
 PAGE = 256
 """Points asked for in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
 
+REQUESTED = 16
+"""Queries in one request."""
 
-class QdrantSnapshot:
-    """A :class:`~..protocols.Backend` of a collection; points get numbers when they first occur."""
+
+class QdrantSnapshot(Backend):
+    """A :class:`~..backend.Backend` of a collection; points get numbers when they first occur."""
 
     def __init__(self, collection: Collection) -> None:
         meta = collection.read()
@@ -30,7 +32,6 @@ class QdrantSnapshot:
         self.meta: CollectionMeta = meta
         self.collection = collection
         self.path = collection.address
-        self.max_norm = meta.max_norm
         self.ids: list[str] = []
         self._numbers: dict[str, int] = {}
         self._payloads: dict[int, dict[str, Any]] = {}
@@ -43,6 +44,96 @@ class QdrantSnapshot:
     def call(self, method: str, doing: str, **arguments: Any) -> Any:
         """Send one request about the collection that was behind the alias when it was opened."""
         return self.collection.call(method, doing, collection_name=self.meta.slot, **arguments)
+
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
+        """Find the best ``k`` documents of each query: in lists of Qdrant that are lengthened until that is proven."""
+        if not self.meta.dimensions:
+            return [NO_HITS] * len(queries)
+        ones = (queries.last_rows() if field == "doc" else queries).each()
+        wanted = [_vectors(one, field) for one in ones]
+        hits: dict[int, Hits] = {}
+        limit = k + 16 if how.exact else k
+        left = list(range(len(ones)))
+        while left:
+            for start in range(0, len(left), REQUESTED):
+                some = left[start : start + REQUESTED]
+                for i, lists in zip(some, _ask(self, [wanted[i] for i in some], limit, how), strict=True):
+                    found = self._best(ones[i], lists, limit, k, field, how)
+                    if found is not None:
+                        hits[i] = found
+            left, limit = [i for i in left if i not in hits], limit * 2
+        return [hits[i] for i in range(len(ones))]
+
+    def _best(
+        self, query: QueryBatch, lists: Sequence[Hits], limit: int, k: int, field: Field, how: How
+    ) -> Hits | None:
+        """Rank the documents of some lists; ``None`` where the best ``k`` are not proven to be among them."""
+        candidates = np.unique(np.concatenate([of.numbers for of in lists]))
+        whole = not how.exact or any(len(of.numbers) < limit for of in lists)  # a short list contains every document
+        error = float(float32_error(query, self.meta.max_norm, self.meta.dimensions)[0])
+        outside = -np.inf if whole else sum(float(of.scores[-1]) for of in lists) + error
+        if how.exact and len(lists) == 1 and len(lists[0].scores) > k:
+            floor = float(lists[0].scores[k - 1]) - 2 * error  # the k-th best scores at least this and the error more
+            if outside >= floor + error:
+                return None
+            candidates = lists[0].numbers[lists[0].scores >= floor]
+        hits = best_of(self, candidates, exact_scores(self, query, [candidates], field), k)
+        if whole or (len(hits.scores) == k and np.float32(outside) < hits.scores[-1]):  # scores are float32 numbers
+            return hits
+        return None
+
+    def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
+        """Score some documents of each query exactly: float64 for each."""
+        return [exact_scores(self, query, [own], field) for query, own in zip(queries.each(), numbers, strict=True)]
+
+    def look_up(self, docnos: Sequence[str]) -> Numbers:
+        """Look up the number of each document: -1 for one that is not in the collection."""
+        ids = [point_id(docno) for docno in docnos]
+        found = self._retrieve(list(dict.fromkeys(ids)), [BUILD])
+        there = {str(point.id) for point in found if not self.meta.pending or point.payload[BUILD] != self.meta.pending}
+        numbers: Numbers = np.where([name in there for name in ids], self.numbered(ids), -1).astype(np.int64)
+        return numbers
+
+    def texts(self, name: str, numbers: Numbers) -> list[str]:
+        """Return one text (``docno``, ``post_id`` …) of each point."""
+        wanted = dict.fromkeys(numbers.tolist())
+        missing = [self.ids[number] for number in wanted if number not in self._payloads]
+        for point in self._retrieve(missing, list(TEXTS[self.meta.layout])):
+            self._payloads[self._numbers[str(point.id)]] = point.payload
+        self._all_there(wanted, self._payloads)
+        return [str(self._payloads[number][name]) for number in numbers.tolist()]
+
+    def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
+        """Return the vectors of some points end to end; those read last are held until others are read."""
+        wanted = dict.fromkeys(numbers.tolist())
+        if field != self._held_field:
+            self._held, self._held_field = {}, field
+        if missing := [self.ids[number] for number in wanted if number not in self._held]:
+            self._held = {number: rows for number, rows in self._held.items() if number in wanted}
+            vector = VECTORS[self.meta.layout][field]
+            for point in self._retrieve(missing, list(TEXTS[self.meta.layout]), [vector]):
+                number = self._numbers[str(point.id)]
+                rows = np.asarray(point.vector[vector], dtype=np.float32)
+                self._held[number] = rows.reshape(-1, self.meta.dimensions)
+                self._payloads[number] = point.payload
+            self._all_there(wanted, self._held)
+        parts = [self._held[number] for number in numbers.tolist()]
+        offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return np.concatenate([np.empty((0, self.meta.dimensions), np.float32), *parts]), offsets
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every point, in the order of their ids, read a page at a time."""
+        names, vector = TEXTS[self.meta.layout], VECTORS[self.meta.layout]["all"]
+        about: dict[str, Any] = {"with_payload": list(names), "with_vectors": [vector], "limit": PAGE}
+        place: Any = None
+        while True:
+            where = {"scroll_filter": self.visible(), "offset": place}
+            points, place = self.call("scroll", "reading all points", **where, **about)
+            for point in points:
+                rows = np.asarray(point.vector[vector], dtype=np.float32).reshape(-1, self.meta.dimensions)
+                yield Entry(tuple(str(point.payload[name]) for name in names), rows)
+            if place is None:
+                return
 
     def visible(self) -> Any:
         """Return the filter that hides the points of an unfinished call; ``None`` where there is no such call."""
@@ -58,138 +149,14 @@ class QdrantSnapshot:
                 self.ids.append(name)
         return np.array([self._numbers[name] for name in ids], dtype=np.int64)
 
-    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Candidates]:
-        """Find the best ``k`` documents of each query with their scores."""
-        return [Candidates(hits.numbers, hits.scores) for hits in search(self, queries, k, field, how)]
-
-    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
-        """Score some documents of each query exactly: float64 for each."""
-        return [exact_scores(self, queries.one(i), numbers, field) for i, numbers in enumerate(candidates)]
-
     def _retrieve(self, ids: Sequence[str], payload: Any, vectors: Any = False) -> Iterator[Any]:
         for start in range(0, len(ids), PAGE):
             page = ids[start : start + PAGE]
             yield from self.call("retrieve", "reading points", ids=page, with_payload=payload, with_vectors=vectors)
 
-    def look_up(self, docnos: Sequence[str]) -> Numbers:
-        """Look up the number of each document: -1 for one that is not in the collection."""
-        ids = [point_id(docno) for docno in docnos]
-        found = self._retrieve(list(dict.fromkeys(ids)), [BUILD])
-        there = {str(point.id) for point in found if not self.meta.pending or point.payload[BUILD] != self.meta.pending}
-        numbers: Numbers = np.where([name in there for name in ids], self.numbered(ids), -1).astype(np.int64)
-        return numbers
-
-    def find(self, docnos: Sequence[str]) -> Numbers:
-        """Return the number of each document."""
-        numbers = self.look_up(docnos)
-        if (unknown := np.flatnonzero(numbers < 0)).size:
-            raise UnknownIdError(self.path, [docnos[place] for place in unknown.tolist()])
-        return numbers
-
-    def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """Return one text (``docno``, ``post_id`` …) of each point."""
-        wanted = dict.fromkeys(numbers.tolist())
-        missing = [self.ids[number] for number in wanted if number not in self._payloads]
-        for point in self._retrieve(missing, list(TEXTS[self.meta.layout])):
-            self._payloads[self._numbers[str(point.id)]] = point.payload
-        self._all_there(wanted, self._payloads)
-        return [str(self._payloads[number][name]) for number in numbers.tolist()]
-
-    def _hold(self, numbers: Numbers, field: Field) -> None:
-        """Read the vectors of some points, and drop those of all others."""
-        wanted = dict.fromkeys(numbers.tolist())
-        if field != self._held_field:
-            self._held, self._held_field = {}, field
-        if all(number in self._held for number in wanted):
-            return
-        self._held = {number: rows for number, rows in self._held.items() if number in wanted}
-        missing = [self.ids[number] for number in wanted if number not in self._held]
-        vector = VECTORS[self.meta.layout][field]
-        for point in self._retrieve(missing, list(TEXTS[self.meta.layout]), [vector]):
-            number = self._numbers[str(point.id)]
-            rows = np.asarray(point.vector[vector], dtype=np.float32)
-            self._held[number] = rows.reshape(-1, self.meta.dimensions)
-            self._payloads[number] = point.payload
-        self._all_there(wanted, self._held)
-
     def _all_there(self, wanted: dict[int, None], found: dict[int, Any]) -> None:
         if any(number not in found for number in wanted):
             raise QdrantError(self.path, "points vanished during the search; search again")
-
-    def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
-        """Return the number of rows of each point in one field: int64 ``[m]``."""
-        self._hold(numbers, field)
-        return np.array([len(self._held[number]) for number in numbers.tolist()], dtype=np.int64)
-
-    def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """Return the vectors of some points, end to end."""
-        self._hold(numbers, field)
-        parts = [self._held[number] for number in numbers.tolist()]
-        offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        return np.concatenate([np.empty((0, self.meta.dimensions), np.float32), *parts]), offsets
-
-    def entries(self) -> Iterator[Entry]:
-        """Yield every point, in the order of their ids, read a page at a time."""
-        names, vector = TEXTS[self.meta.layout], VECTORS[self.meta.layout]["all"]
-        place: Any = None
-        while True:
-            points, place = self.call(
-                "scroll",
-                "reading all points",
-                scroll_filter=self.visible(),
-                limit=PAGE,
-                offset=place,
-                with_payload=list(names),
-                with_vectors=[vector],
-            )
-            for point in points:
-                rows = np.asarray(point.vector[vector], dtype=np.float32).reshape(-1, self.meta.dimensions)
-                yield Entry(tuple(str(point.payload[name]) for name in names), rows)
-            if place is None:
-                return
-
-
-REQUESTED = 16
-"""Queries in one request."""
-
-
-class Listed(NamedTuple):
-    """One of Qdrant's lists: int64 numbers and float64 scores, best first."""
-
-    numbers: Numbers
-    scores: Any
-
-
-def search(
-    snapshot: QdrantSnapshot,
-    queries: QueryBatch,
-    k: int,
-    field: Field,
-    how: How,
-) -> list[Hits]:
-    """Find the best ``k`` documents of each query."""
-    if not snapshot.meta.dimensions:
-        return [NO_HITS] * len(queries)
-    asked = queries.last_rows() if field == "doc" else queries
-    ones = [asked.one(i) for i in range(len(asked))]
-    wanted = [_vectors(one, field) for one in ones]
-    hits: list[Hits | None] = [None] * len(ones)
-    limit = k + 16 if how.exact else k
-    left = list(range(len(ones)))
-    while left:
-        open_still = []
-        for start in range(0, len(left), REQUESTED):
-            some = left[start : start + REQUESTED]
-            answers = _ask(snapshot, [wanted[i] for i in some], limit, how)
-            for i, lists in zip(some, answers, strict=True):
-                if how.exact:
-                    hits[i] = _proven(snapshot, ones[i], lists, limit, k, field)
-                else:
-                    hits[i] = rank(snapshot, ones[i], _union(lists), k, field)
-                if hits[i] is None:
-                    open_still.append(i)
-        left, limit = open_still, limit * 2
-    return [found for found in hits if found is not None]
 
 
 def _vectors(query: QueryBatch, field: Field) -> list[tuple[Field, Any]]:
@@ -199,10 +166,8 @@ def _vectors(query: QueryBatch, field: Field) -> list[tuple[Field, Any]]:
     rows = query.rows.astype(np.float64)
     if query.weights is not None:
         if (query.weights < 0).any():
-            reason = (
-                "query_weights contains a negative weight, which scorer() and doc_vn() can search by, but not Qdrant"
-            )
-            raise QueryError(query.qids[0], reason)
+            reason = "query_weights contains a negative weight; scorer() and doc_vn() can search by it, but not Qdrant"
+            raise query_error(query.qids[0], reason)
         rows = (rows * query.weights[:, None])[query.weights > 0]
     lists: list[tuple[Field, Any]] = []
     if len(rows):
@@ -215,8 +180,8 @@ def _vectors(query: QueryBatch, field: Field) -> list[tuple[Field, Any]]:
 
 def _ask(
     snapshot: QdrantSnapshot, wanted: Sequence[Sequence[tuple[Field, Any]]], limit: int, how: How
-) -> list[list[Listed]]:
-    """Request the lists of some queries at once."""
+) -> list[list[Hits]]:
+    """Request the lists of some queries at once; Qdrant's scores have the error of a scan in float32."""
     connection = snapshot.collection.connection
     models, names = connection.models, VECTORS[snapshot.meta.layout]
     params = None  # local mode searches exactly, and warns of parameters
@@ -224,16 +189,9 @@ def _ask(
         whole = models.QuantizationSearchParams(ignore=True)
         exact = models.SearchParams(exact=True, quantization=whole)
         params = exact if how.exact else models.SearchParams(hnsw_ef=how.hnsw_ef, exact=False)
+    shared = {"limit": limit, "params": params, "filter": snapshot.visible(), "with_payload": False}
     requests = [
-        models.QueryRequest(
-            query=vector,
-            using=names[field],
-            limit=limit,
-            params=params,
-            filter=snapshot.visible(),
-            with_payload=False,
-            with_vector=False,
-        )
+        models.QueryRequest(query=vector, using=names[field], with_vector=False, **shared)
         for lists in wanted
         for field, vector in lists
     ]
@@ -241,28 +199,6 @@ def _ask(
     return [[_listed(snapshot, next(answers).points) for _ in lists] for lists in wanted]
 
 
-def _listed(snapshot: QdrantSnapshot, points: Sequence[Any]) -> Listed:
+def _listed(snapshot: QdrantSnapshot, points: Sequence[Any]) -> Hits:
     numbers = snapshot.numbered([str(point.id) for point in points])
-    return Listed(numbers, np.array([point.score for point in points], dtype=np.float64))
-
-
-def _union(lists: Sequence[Listed]) -> Numbers:
-    return np.unique(np.concatenate([of.numbers for of in lists]))
-
-
-def _proven(
-    snapshot: QdrantSnapshot, query: QueryBatch, lists: Sequence[Listed], limit: int, k: int, field: Field
-) -> Hits | None:
-    """Rank the best ``k`` documents; ``None`` where one outside the lists could be among them."""
-    whole = any(len(of.numbers) < limit for of in lists)  # a short list contains every document
-    error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
-    outside = -np.inf if whole else sum(float(of.scores[-1]) for of in lists) + error
-    candidates = _union(lists)
-    if len(lists) == 1 and len(lists[0].scores) > k:
-        floor = float(lists[0].scores[k - 1]) - 2 * error  # the k-th best scores at least this and the error more
-        if outside >= floor + error:
-            return None
-        candidates = lists[0].numbers[lists[0].scores >= floor]
-    hits = rank(snapshot, query, candidates, k, field)
-    proven = whole or (len(hits.scores) == k and np.float32(outside) < hits.scores[-1])  # scores are float32 numbers
-    return hits if proven else None
+    return Hits(numbers, np.array([point.score for point in points], dtype=np.float64))

@@ -2,9 +2,9 @@
 
 ``create`` and ``overwrite`` fill the collection that is not behind the alias, and then move the alias. ``append``
 stores its points under a number that readers filter out until the call is complete. A call that ends with an error
-removes its points, unless it has a :class:`~.journal.Journal`; then, and where the process was killed, they wait unseen
-for a call that continues it, or are dropped by one without a journal. One process may write a collection at a time:
-Qdrant has no lock for it.
+removes its points, unless it can be resumed; then, and where the process was killed, they wait unseen for a call that
+continues it, or are dropped by one that does not resume. One process may write a collection at a time: Qdrant has no
+lock for it, and no place for a job of the store, so a call's header is kept in the metadata of its collection.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr.index.arrays import Numbers
+from pyterrier_mathamr.index.backend import Numbers
 from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, QdrantError, check_model
 from pyterrier_mathamr.index.indexing import warn_of_repeated
 from pyterrier_mathamr.index.parts import TEXTS, Entry, check_values
@@ -35,42 +35,52 @@ from pyterrier_mathamr.store import (
 
 from .collection import BUILD, PRINT, SOURCE, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
 
+BATCH_NUMBERS = 1 << 18
+"""Numbers sent in one request: 8,192 rows of 32, about 5 MB as JSON. A server reads at most 32 MB."""
 
-class Journal:
-    """One call that can be continued.
+BATCH_POINTS = 512
+
+MOST_NUMBERS = (1 << 20) - 1
+"""The greatest number of values in the rows of one point that a server accepts: about 23 MB as JSON."""
+
+_UNIT = 1.0001
+"""The greatest length of unit rows; a longer one is recorded before it is stored."""
+
+
+def discard(collection: Collection) -> None:
+    """Remove the points of an interrupted call."""
+    present = collection.read()
+    collection.drop(collection.other_slot(present))
+    if present is not None and present.pending:
+        collection.remove(present.slot, present.pending)
+        collection.write(present.changed(pending=0, job=""))
+
+
+class Upload:
+    """One call that fills a collection beside the one that readers see, or adds to that one, hidden from them.
 
     Args:
         collection: the collection.
         mode: of the call.
-        fingerprint: what determines the vectors, beside the documents, as plain values.
-
-    Attributes:
-        left_out: the points of the documents that :meth:`pending` left out of the corpus.
+        fingerprint: what determines the vectors, beside the documents, as plain values: the call continues an
+            interrupted one of the same fingerprint, and can be continued itself. ``None`` for neither.
     """
 
-    def __init__(self, collection: Collection, mode: Mode, fingerprint: Mapping[str, Any]) -> None:
-        self.collection, self.mode = collection, mode
-        self.header: dict[str, Any] = json.loads(json.dumps({"mode": mode, **fingerprint}))
-        self.left_out: set[str] = set()
-        self._sources: dict[str, str] = {}
+    meta: CollectionMeta
 
-    def interrupted(self, present: CollectionMeta | None) -> CollectionMeta | None:
-        """Return the metadata of the interrupted call that this one continues; ``None`` where there is none."""
-        base = extended(present, self.mode)
-        found = base or self.collection.read(self.collection.other_slot(present))
-        stopped = found is not None and (
-            found.pending or (found.job and base is None)
-        )  # or complete, but for the alias
-        if found is None or not stopped or not found.dimensions:
-            return None
-        kept = json.loads(found.job)[0] if found.job else {}
-        if kept != self.header:
-            raise UnfinishedJobError(self.collection.address, differences(kept, self.header))
-        return found.changed(pending=found.pending or found.build)
+    def __init__(self, collection: Collection, mode: Mode, fingerprint: Mapping[str, Any] | None = None) -> None:
+        self.collection, self.mode = collection, mode
+        self._header = None if fingerprint is None else json.loads(json.dumps({"mode": mode, **fingerprint}))
+        self._base: CollectionMeta | None = None
+        self._resumed = False
+        self._sources: dict[str, str] = {}  # fingerprints of the documents of the corpus, until they are stored
+        self._left_out: set[str] = set()  # the points of the documents that `pending` left out
+        self._came: set[str] = set()  # about 150 bytes a document
+        self._again: list[str] = []
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
         """Leave out of a corpus the batches of which every document is stored."""
-        found, records = self.interrupted(self.collection.read()), iter(stream)
+        found, records = self._interrupted(self.collection.read()), iter(stream)
         while some := list(islice(records, batch_size)):
             names = [str(record["docno"]) for record in some]
             prints = {name: f"{row_fingerprint(of):016x}" for name, of in zip(names, some, strict=True)}
@@ -87,131 +97,85 @@ class Journal:
                 self._sources.update(prints)
                 yield from some
                 continue
-            if again := [name for of, name in ids.items() if of in self.left_out or names.count(name) > 1]:
+            if again := [name for of, name in ids.items() if of in self._left_out or names.count(name) > 1]:
                 raise DuplicateIdError(self.collection.address, again)
-            self.left_out.update(ids)
+            self._left_out.update(ids)
 
-    def source(self, docno: str) -> str:
-        """Return the fingerprint of a document of the corpus; an empty text where it is not known."""
-        return self._sources.pop(docno, "")
+    def _interrupted(self, present: CollectionMeta | None) -> CollectionMeta | None:
+        """Return the metadata of the interrupted call that this one continues; ``None`` where there is none."""
+        if self._header is None:
+            return None
+        base = self._extended(present)
+        found = base or self.collection.read(self.collection.other_slot(present))
+        if found is None or not found.dimensions:
+            return None
+        if not found.pending and (base is not None or not found.job):  # a new one may be complete, but for the alias
+            return None
+        kept = json.loads(found.job)[0] if found.job else {}
+        if kept != self._header:
+            raise UnfinishedJobError(self.collection.address, differences(kept, self._header))
+        return found.changed(pending=found.pending or found.build)
 
+    def _extended(self, present: CollectionMeta | None) -> CollectionMeta | None:
+        """Return the collection to add to; ``None`` where a new one is filled, as one without a width needs."""
+        return present if self.mode == "append" and present is not None and present.dimensions else None
 
-def extended(present: CollectionMeta | None, mode: Mode) -> CollectionMeta | None:
-    """Return the collection that a call adds to; ``None`` where it fills a new one, as one without a width needs."""
-    return present if mode == "append" and present is not None and present.dimensions else None
-
-
-BATCH_NUMBERS = 1 << 18
-"""Numbers sent in one request: 8,192 rows of 32, about 5 MB as JSON. A server reads at most 32 MB."""
-
-BATCH_POINTS = 512
-
-MOST_NUMBERS = (1 << 20) - 1
-"""The greatest number of values in the rows of one point that a server accepts: about 23 MB as JSON."""
-
-_UNIT = 1.0001
-"""The greatest length of unit rows; a longer one is recorded before it is stored."""
-
-
-def upload(
-    collection: Collection,
-    mode: Mode,
-    entries: Iterator[Entry],
-    options: CollectionOptions,
-    *,
-    model: str | None,
-    journal: Journal | None = None,
-) -> None:
-    """Build a collection, replace it or add to it; readers see the change in one step at the end, or not at all."""
-    present = collection.read()
-    if present is not None and mode == "create":
-        choice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another name"
-        raise WriteError(collection.address, f"the collection exists already. {choice}")
-    if mode == "append" and present is not None:
-        check_model(collection.address, present.model, model)
-        model = present.model or model
-    earlier = journal.interrupted(present) if journal else None
-    first = next(entries, None)
-    if first is None and mode == "append" and present is not None and earlier is None:
-        return
-    base = extended(present, mode)
-    if earlier is not None:
-        meta, model = earlier, _same_model(collection, json.loads(earlier.job)[1], model)
-    else:
-        width, slot = 0 if first is None else first.rows.shape[1], collection.other_slot(present)
-        meta = base or CollectionMeta(slot, collection.layout, width, None, _UNIT)
-        job = json.dumps([journal.header, model]) if journal else ""
-        meta = meta.changed(pending=meta.pending or meta.build + 1, job=job)
-    call = Upload(collection, meta, present, base, journal, model, resumed=earlier is not None)
-    call.prepare(options)
-    call.run(chain([] if first is None else [first], entries))
-
-
-def _same_model(collection: Collection, kept: str | None, model: str | None) -> str | None:
-    try:
-        check_model(collection.address, kept, model)
-    except ModelMismatchError as error:
-        raise UnfinishedJobError(collection.address, {"model": (kept, model)}) from error
-    return kept or model
-
-
-def discard(collection: Collection) -> None:
-    """Remove the points of an interrupted call."""
-    present = collection.read()
-    collection.drop(collection.other_slot(present))
-    if present is not None and present.pending:
-        collection.remove(present.slot, present.pending)
-        collection.write(present.changed(pending=0, job=""))
-
-
-class Upload:
-    """One upload: into a collection beside the one that readers see, or into that one, hidden from them."""
-
-    def __init__(
-        self,
-        collection: Collection,
-        meta: CollectionMeta,
-        present: CollectionMeta | None,
-        base: CollectionMeta | None,
-        journal: Journal | None,
-        model: str | None,
-        *,
-        resumed: bool,
-    ) -> None:
-        self.collection, self.meta, self.journal, self.resumed = collection, meta, journal, resumed
-        self.present, self.base, self.number, self.model = present, base, meta.pending, model
-        self._came: set[str] = set()  # about 150 bytes a document
-        self._again: list[str] = []
-
-    def prepare(self, options: CollectionOptions) -> None:
-        """Make the place for the points, without those of an interrupted call that is not continued."""
-        slot = self.meta.slot
-        if self.base is None and not self.resumed:
-            if self.collection.exists(slot):
-                self.collection.drop(slot)
-            self.collection.create(self.meta, options)
-        elif self.base is not None:
-            if self.base.pending and not self.resumed:
-                self.collection.remove(slot, self.number)
-            self.collection.write(self.meta)
-
-    def run(self, entries: Iterable[Entry]) -> None:
-        """Store all entries and make them visible."""
+    def run(self, entries: Iterator[Entry], options: CollectionOptions, model: str | None) -> None:
+        """Store all entries; readers see the change in one step at the end, or not at all."""
+        present = self.collection.read()
+        if present is not None and self.mode == "create":
+            choice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another name"
+            raise WriteError(self.collection.address, f"the collection exists already. {choice}")
+        if self.mode == "append" and present is not None:
+            check_model(self.collection.address, present.model, model)
+            model = present.model or model
+        earlier = self._interrupted(present)
+        first = next(entries, None)
+        if first is None and self.mode == "append" and present is not None and earlier is None:
+            return
+        self._base, self._resumed = self._extended(present), earlier is not None
+        if earlier is not None:
+            self.meta, model = earlier, self._same_model(json.loads(earlier.job)[1], model)
+        else:
+            width, slot = 0 if first is None else first.rows.shape[1], self.collection.other_slot(present)
+            meta = self._base or CollectionMeta(slot, self.collection.layout, width, None, _UNIT)
+            job = json.dumps([self._header, model]) if self._header is not None else ""
+            self.meta = meta.changed(pending=meta.pending or meta.build + 1, job=job)
+        self._prepare(options)
         try:
-            for batch in _batches(entries):
-                self.store(batch)
-            self.finish()
+            for batch in _batches(chain([] if first is None else [first], entries)):
+                self._store(batch)
+            self._finish(present, model)
         except BaseException as error:
-            if self.journal is None:
+            if self._header is None:
                 with suppress(MathAMRError):  # the error that ended the call is the one to raise
-                    self.take_back()
+                    self._take_back()
             elif isinstance(error, QdrantError) and error.status != 404:
                 reason = f"{error.reason}; run the indexer again with resume=True to continue"
                 raise QdrantError(error.address, reason, error.status) from error
             raise
         warn_of_repeated(self.collection.address, self._again)
 
-    def store(self, batch: Sequence[Entry]) -> None:
+    def _same_model(self, kept: str | None, model: str | None) -> str | None:
+        try:
+            check_model(self.collection.address, kept, model)
+        except ModelMismatchError as error:
+            raise UnfinishedJobError(self.collection.address, {"model": (kept, model)}) from error
+        return kept or model
+
+    def _prepare(self, options: CollectionOptions) -> None:
+        """Make the place for the points, without those of an interrupted call that is not continued."""
+        slot = self.meta.slot
+        if self._base is not None:
+            if self._base.pending and not self._resumed:
+                self.collection.remove(slot, self.meta.pending)
+            self.collection.write(self.meta)
+        elif not self._resumed:
+            if self.collection.exists(slot):
+                self.collection.drop(slot)
+            self.collection.create(self.meta, options)
+
+    def _store(self, batch: Sequence[Entry]) -> None:
         """Check a batch and send the points that are not stored yet."""
         for entry in batch:
             self._check(entry)
@@ -220,8 +184,7 @@ class Upload:
         if norm > self.meta.max_norm:
             self.meta = self.meta.changed(max_norm=norm)
             self.collection.write(self.meta)
-        new = self._new(batch)
-        if new:
+        if new := self._new(batch):
             models = self.collection.connection.models
             points = [models.PointStruct(**point) for point in new]
             slot = self.meta.slot
@@ -242,13 +205,13 @@ class Upload:
 
     def _new(self, batch: Sequence[Entry]) -> list[dict[str, Any]]:
         """Return the points of a batch that are to be sent: all that are not stored as they are."""
-        names, there = [point_id(entry.docno) for entry in batch], {}
-        if self.resumed or self.base is not None:
+        number, names, there = self.meta.pending, [point_id(entry.docno) for entry in batch], {}
+        if self._resumed or self._base is not None:
             there = self.collection.stored(self.meta.slot, names, BUILD, PRINT, SOURCE)
         new, again = [], []
         for entry, name in zip(batch, names, strict=True):
-            stored = there.get(name, {BUILD: self.number})
-            if name in self._came or stored[BUILD] != self.number:
+            stored = there.get(name, {BUILD: number})
+            if name in self._came or stored[BUILD] != number:
                 again.append(entry.docno)
                 continue
             self._came.add(name)
@@ -261,39 +224,39 @@ class Upload:
         return new
 
     def _point(self, name: str, entry: Entry) -> dict[str, Any]:
-        layout, source = self.meta.layout, self.journal.source(entry.docno) if self.journal else ""
+        layout, source = self.meta.layout, self._sources.pop(entry.docno, "")
         vector = {VECTORS[layout]["doc"]: entry.rows[-1].tolist()}
         if layout == "documents":
             vector[VECTORS[layout]["all"]] = entry.rows.tolist()
         known = json.dumps(entry.texts).encode() + entry.rows.tobytes()
-        about = {BUILD: self.number, PRINT: hashlib.blake2b(known, digest_size=8).hexdigest()}
+        about = {BUILD: self.meta.pending, PRINT: hashlib.blake2b(known, digest_size=8).hexdigest()}
         payload = {**dict(zip(TEXTS[layout], entry.texts, strict=True)), **about}
         return {"id": name, "vector": vector, "payload": {**payload, SOURCE: source} if source else payload}
 
-    def finish(self) -> None:
+    def _finish(self, present: CollectionMeta | None, model: str | None) -> None:
         """Make the stored points visible, in one step."""
-        there = self.collection.count(self.meta.slot, build=self.number)
-        known = len(self._came | self.journal.left_out if self.journal else self._came)
-        if self.resumed and there > known:
+        number = self.meta.pending
+        there, known = self.collection.count(self.meta.slot, build=number), len(self._came | self._left_out)
+        if self._resumed and there > known:
             raise UnfinishedJobError(self.collection.address, {"points": (there, known)})
         if there != known:
             reason = f"it contains {there} points of {known}; did another process write it? Run the indexer again"
             raise QdrantError(self.collection.address, reason)
-        self.meta = self.meta.changed(model=self.model, build=self.number, pending=0)
+        self.meta = self.meta.changed(model=model, build=number, pending=0)
         done = self.meta.changed(job="")
-        if self.base is not None:
+        if self._base is not None:
             self.collection.write(done)
             return
         self.collection.write(self.meta)  # with its job, which is continued if the alias cannot be moved
-        self.collection.swap(self.meta, self.present)
-        if self.journal is not None:
+        self.collection.swap(self.meta, present)
+        if self._header is not None:
             with suppress(MathAMRError):  # readers see the collection already
                 self.collection.write(done)
 
-    def take_back(self) -> None:
+    def _take_back(self) -> None:
         """Remove the stored points; a new collection with them, unless readers see it already."""
-        if self.base is not None:
-            self.collection.remove(self.meta.slot, self.number)
+        if self._base is not None:
+            self.collection.remove(self.meta.slot, self._base.pending or self._base.build + 1)
             self.collection.write(self.meta.changed(pending=0, job=""))
             return
         present = self.collection.read()

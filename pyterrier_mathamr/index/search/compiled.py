@@ -27,7 +27,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.index.arrays import Array, Codes, Numbers, Scores
+from pyterrier_mathamr.index.backend import Array, Codes, Numbers, Scores
 
 from .int8 import CodedQueries
 from .queries import QueryBatch

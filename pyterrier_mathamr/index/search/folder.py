@@ -25,15 +25,15 @@ import numpy as np
 
 from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr._common.running.resources import on_threads
-from pyterrier_mathamr.index.arrays import Candidates, ExactScores, Field, How, Numbers, Scores, Weights
+from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Scores, Weights
 from pyterrier_mathamr.index.parts import IndexMeta, Shard, VectorParts
 from pyterrier_mathamr.store import DamagedError, Kind
 from pyterrier_mathamr.store import Snapshot as StoredSnapshot
 
 from .compiled import Columns, CompiledScan, compiled
 from .int8 import CodedQueries, CodeScan, Memory, encode_queries, exactly, on_device, usable
-from .maxsim import blocks, float32_error, run_bounds, scan
-from .queries import QueryBatch, exact_scores, pieces
+from .maxsim import best_of, blocks, exact_scores, float32_error, run_bounds, scan
+from .queries import QueryBatch
 
 QUERY_ROWS = 160
 """Query rows scanned at once: with more the products leave the CPU's caches."""
@@ -47,7 +47,7 @@ CODES_PAY = 64
 """Documents for each result above which the scan of codes is faster."""
 
 
-class FolderSnapshot(StoredSnapshot, VectorParts):
+class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
     """All parts of an index; documents are numbered from 0 through all of them, deleted ones included.
 
     Args:
@@ -61,6 +61,8 @@ class FolderSnapshot(StoredSnapshot, VectorParts):
         DamagedError: a file is missing, truncated or was changed.
     """
 
+    path: Path
+
     def __init__(self, path: Path, kind: Kind) -> None:
         super().__init__(path, kind)
         self.meta = IndexMeta.read(self.manifest.details, path)
@@ -72,19 +74,21 @@ class FolderSnapshot(StoredSnapshot, VectorParts):
                     f"its rows are {rows.dtype}{list(rows.shape)}, not {self.meta.dtype}[r, {self.meta.dimensions}]",
                 )
 
-    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Candidates]:
-        """Select candidates: exactly by a scan of all documents, or by graphs of their vectors."""
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
+        """Find the best ``k`` documents of each query among candidates, which by exact search contain all of them."""
         if how.exact:
             found = exact_candidates(self, queries, k, field, how.device)
         elif field == "doc":
             found = document_candidates(self, queries, k, how.hnsw_ef)
         else:
             found = token_candidates(self, queries, how.hits, how.hnsw_ef)
-        return [Candidates(numbers) for numbers in found]
+        scores = self.score(queries, found, field)
+        return [best_of(self, numbers, own, k) for numbers, own in zip(found, scores, strict=True)]
 
-    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
+    def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query exactly: float64 for each."""
-        return [exact_scores(self, queries.one(i), numbers, field) for i, numbers in enumerate(candidates)]
+        each = zip(queries.each(), numbers, strict=True)
+        return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
 
 
 def exact_candidates(
@@ -101,10 +105,10 @@ def exact_candidates(
                 selected.append(_narrow(snapshot, group, best[0], k, on_threads))
             else:  # a thread takes a query, which needs fewer threads than if all took pieces of each
 
-                def narrowed(i: int, group: QueryBatch = group, best: list[_Best] = best) -> Numbers:
-                    return _narrow(snapshot, group.one(i), best[i], k, _one_by_one)
+                def narrowed(of: tuple[QueryBatch, _Best]) -> Numbers:
+                    return _narrow(snapshot, *of, k, _one_by_one)
 
-                selected += on_threads(narrowed, range(len(group)))
+                selected += on_threads(narrowed, zip(group.each(), best, strict=True))
         else:
             errors = float32_error(group, snapshot.max_norm, snapshot.meta.dimensions)
             for shard in snapshot.shards:
@@ -151,7 +155,7 @@ def _rescored(snapshot: FolderSnapshot, query: QueryBatch, numbers: Numbers, eac
         found: Scores = scan(*snapshot.rows(some), query)[0]
         return found
 
-    parts = each(score, pieces(snapshot, numbers, "all"))
+    parts = each(score, snapshot.pieces(numbers))
     return np.concatenate([np.empty(0, dtype=np.float32), *parts])
 
 

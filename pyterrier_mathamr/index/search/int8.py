@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_torch_thread
-from pyterrier_mathamr.index.arrays import Codes, Numbers, Rows, Scores, Weights
+from pyterrier_mathamr.index.backend import Codes, Numbers, Rows, Scores, Weights
 
 from .maxsim import BLOCK_ROWS, run_bounds
 from .queries import QueryBatch

@@ -1,22 +1,32 @@
-"""The exhaustive scan in float32: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc of all documents (eq. 3.4).
+"""S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc (eq. 3.4): of all documents in float32, and of a few exactly.
 
-The scan is approximate by a known error; it selects candidates, which are rescored exactly (:mod:`.ranking`).
-
-Documents of a part are ordered by number of rows, so a block of them is a few runs of one length ``n``; a run of ``D``
-documents is read in place as ``[D, n, d]``, multiplied with the ``T`` rows of all queries at once, and reduced::
+The scan of all documents has a known error; it finds the candidates whose exact scores decide the ranking. Documents of
+a part are ordered by number of rows, so a block of them is a few runs of one length ``n``; a run of ``D`` documents is
+read in place as ``[D, n, d]``, multiplied with the ``T`` rows of all queries at once, and reduced::
 
     [D * n, d] @ [d, T]  ->  [D, n, T]  --max over n-->  [D, T]  --sum over each query's rows-->  [D, queries]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from pyterrier_mathamr._common.running.resources import on_threads
-from pyterrier_mathamr.index.arrays import Numbers, Rows, Scores, StoredRows, Weights, widened
+from pyterrier_mathamr.index.backend import (
+    Array,
+    Backend,
+    ExactScores,
+    Field,
+    Hits,
+    Numbers,
+    Rows,
+    Scores,
+    StoredRows,
+    Weights,
+)
 
 from .queries import QueryBatch
 
@@ -145,3 +155,53 @@ def _sum_rows(best: Rows, queries: QueryBatch, own: Rows) -> Scores:
     if queries.document_weights is not None:
         sums = sums + own[:, queries.offsets[1:] - 1] * queries.document_weights.astype(np.float32)
     return sums
+
+
+_AT_ONCE = 1 << 15  # numbers below which torch computes on the calling thread
+
+
+def widened(rows: Array, out: Rows) -> Rows:
+    """Copy rows into memory of float32; of float16 by torch, four times as fast as by numpy."""
+    if rows.dtype == np.float32:
+        out[:] = rows
+        return out
+    import torch
+
+    step = max((_AT_ONCE - 1) // max(rows.shape[1], 1), 1)
+    parts = (torch.split(torch.from_numpy(of), step) for of in (out, rows))
+    for into, some in zip(*parts, strict=True):
+        into.copy_(some)
+    return out
+
+
+def exact_scores(backend: Backend, query: QueryBatch, pieces: Sequence[Numbers], field: Field = "all") -> ExactScores:
+    """Score documents against one query by ``model.exact_maxsim``; the vectors of each piece are read at once."""
+    from pyterrier_mathamr.model import exact_maxsim  # loads torch, which opening an index does not need
+
+    asked = query.last_rows() if field == "doc" else query
+    blend = None if asked.document_weights is None else float(asked.document_weights[0])
+    scores = [exact_maxsim(asked.rows, *backend.rows(some, field), asked.weights, blend) for some in pieces]
+    return np.concatenate([np.empty(0), *scores])
+
+
+def best_of(backend: Backend, numbers: Numbers, scores: ExactScores, k: int) -> Hits:
+    """Return the best ``k`` of some scored documents."""
+    best = best_places(scores, k, lambda places: backend.texts("docno", numbers[places]))
+    return Hits(numbers[best], scores[best])
+
+
+def best_places(scores: ExactScores, k: int, docnos: Callable[[Numbers], list[str]]) -> Numbers:
+    """Find the best ``k`` of some documents: score descending, then docno ascending; only tied docnos are read."""
+    places = np.arange(len(scores))
+    if len(scores) > k:
+        least = len(scores) - k
+        places = np.flatnonzero(scores >= np.partition(scores, least)[least])
+    ordered = places[np.argsort(-scores[places], kind="stable")]
+    equal = scores[ordered[1:]] == scores[ordered[:-1]]
+    if equal.any():
+        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        among = ordered[tied]
+        names = [docno.encode("utf-8", "surrogatepass") for docno in docnos(among)]
+        by_docno = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+        ordered[tied] = among[by_docno[np.argsort(-scores[among[by_docno]], kind="stable")]]
+    return ordered[:k]

@@ -16,13 +16,13 @@ from pyterrier_mathamr._common.feedback import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import COUNT, between
 from pyterrier_mathamr._common.running.processes import Processes
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster
-from pyterrier_mathamr.index.errors import MathAMRIndexError, PartsError
+from pyterrier_mathamr.index.errors import MathAMRIndexError, parts_error
 from pyterrier_mathamr.index.indexes import DocumentVectorIndex, MathAMRIndex, example_documents, example_folder
 from pyterrier_mathamr.index.parts import DType
 from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults
 
 from .folder import PARTS, join_parts, read_parts
-from .places import CHANGED, HerePlace, Place, Places, ProcessPlace
+from .places import CHANGED, ActorPlace, ClusterNodes, PartReaders, Place, Places, ProcessPlace
 from .snapshot import ShardedSnapshot
 
 
@@ -137,7 +137,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
 
         Raises:
             StoreError: a part is missing, damaged or something else.
-            PartsError: a part was changed since the manifest was written, or does not answer.
+            MathAMRIndexError: a part was changed since the manifest was written, or does not answer.
         """
         paths, identities = self._part_paths()
         with self._opening:
@@ -149,7 +149,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         snapshot = ShardedSnapshot(self.path, paths, places)
         known = zip(identities, snapshot.states, paths, strict=True)
         if changed := [path for identity, state, path in known if identity not in (None, state.identity)]:
-            raise PartsError(changed, CHANGED)
+            raise parts_error(changed, CHANGED)
         return snapshot
 
     def close(self) -> None:
@@ -224,12 +224,10 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         """Return where the parts are searched."""
         numbered = {number: path.absolute() for number, path in enumerate(paths)}
         if isinstance(self.executor, RayCluster):
-            from .places import ActorPlace, ClusterNodes
-
             nodes = ClusterNodes(self.executor)
             return [ActorPlace({number: path}, self.threads, nodes) for number, path in numbered.items()]
         places = len(paths) if self.executor is None else min(self.executor.slots, len(paths))
         if places == 1 and self.executor is not None:
-            return [HerePlace(numbered)]
+            return [PartReaders(numbered)]
         shares = [{number: numbered[number] for number in range(place, len(paths), places)} for place in range(places)]
         return [ProcessPlace(share, self.threads) for share in shares]

@@ -2,7 +2,7 @@
 
 ::
 
-    ask ──▶ a thread for each place ──▶ Place.call ──▶ Readers.answer      here, in a process, or in an actor
+    ask ──▶ a thread for each place ──▶ Place.call ──▶ PartReaders.call      here, in a process, or in an actor
                       ▲                     │ WorkerDiedError: started again, at most twice
                       │                     ▼
              time limit: every place that still works is stopped, and a named error raised
@@ -22,136 +22,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
+from typing import Any, Protocol
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.running.processes import limit_cores
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster, node_name, other_release
 from pyterrier_mathamr._common.running.worker import ONE_THREAD, Worker, WorkerDiedError
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.index.arrays import ExactScores, Field, How, Numbers
-from pyterrier_mathamr.index.errors import PartsError
+from pyterrier_mathamr.index.backend import Field, Hits, How
+from pyterrier_mathamr.index.errors import parts_error
 from pyterrier_mathamr.index.indexes import MathAMRIndex
-from pyterrier_mathamr.index.parts import DType
+from pyterrier_mathamr.index.parts import IndexMeta
 from pyterrier_mathamr.index.search.folder import FolderSnapshot
-from pyterrier_mathamr.index.search.queries import QueryBatch, rank
+from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.store import META, NotBuiltError
 
+Arguments = Mapping[int, tuple[Any, ...]]
+"""The arguments of a request to each part, by the part's number."""
 
-@dataclass(frozen=True, slots=True)
-class PartState:
-    """What one part says of itself.
-
-    Attributes:
-        identity: the checksum of its manifest.
-        numbers: of documents, deleted ones included: they are numbered from 0.
-        documents: those that are not deleted.
-        dimensions: the width of its rows; 0 while it has none.
-        model: the identity of the model of its vectors, where known.
-        dtype: how it stores rows.
-        max_norm: the length of its longest row, rounded up.
-        size: bytes of its files.
-    """
-
-    identity: str
-    numbers: int
-    documents: int
-    dimensions: int
-    model: str | None
-    dtype: DType
-    max_norm: float
-    size: int
-
-
-class Found(NamedTuple):
-    """The best documents of one query in one part: numbers, scores and docnos, best first, ties by docno."""
-
-    numbers: Numbers
-    scores: ExactScores
-    docnos: list[str]
-
-
-class PartReader:
-    """Answers the requests about one part. Each but :meth:`state` names the state that its numbers are of."""
-
-    def __init__(self, path: Path) -> None:
-        self._index = MathAMRIndex(path)
-
-    def answer(self, method: str, identity: str = "", *arguments: Any) -> Any:
-        """Call a method of this class, or else of the part's snapshot, if the part is as the caller knows it."""
-        snapshot = self._index.snapshot()
-        if method == "state":
-            return self.state(snapshot)
-        if snapshot.identity != identity:
-            raise PartsError([self._index.path], CHANGED)
-        if method in ("best", "in_order"):
-            return getattr(self, method)(snapshot, *arguments)
-        return getattr(snapshot, method)(*arguments)
-
-    def state(self, snapshot: FolderSnapshot) -> PartState:
-        """Describe the part as it is now."""
-        meta = snapshot.meta
-        size = sum(part.meta.size for part in snapshot.parts)
-        counts = int(snapshot.bases[-1]), len(snapshot)
-        return PartState(snapshot.identity, *counts, meta.dimensions, meta.model, meta.dtype, snapshot.max_norm, size)
-
-    def best(self, snapshot: FolderSnapshot, queries: QueryBatch, k: int, field: Field, how: How) -> list[Found]:
-        """Find the best ``k`` documents of each query."""
-        found = []
-        for i, candidates in enumerate(snapshot.select(queries, k, field, how)):
-            hits = rank(snapshot, queries.one(i), candidates.numbers, k, field)
-            found.append(Found(hits.numbers, hits.scores, snapshot.texts("docno", hits.numbers)))
-        return found
-
-    def in_order(self, snapshot: FolderSnapshot) -> Numbers:
-        """Return the documents that are not deleted, in the order of indexing."""
-        of_shards = zip(snapshot.shards, snapshot.bases.tolist(), strict=False)
-        return np.concatenate([np.empty(0, dtype=np.int64), *(shard.in_order() + base for shard, base in of_shards)])
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One question to the parts at one place.
-
-    Attributes:
-        method: of :class:`PartReader`.
-        arguments: by the number of the part.
-    """
-
-    method: str
-    arguments: Mapping[int, tuple[Any, ...]]
-
-
-class Readers:
-    """The parts at one place: of one process, or of one actor."""
-
-    def __init__(self, paths: Mapping[int, Path]) -> None:
-        self._paths = dict(paths)
-        self._readers = {number: PartReader(path) for number, path in paths.items()}
-
-    def answer(self, request: Request) -> dict[int, Any] | Exception:
-        """Answer for each part, or return the error of the first that has one."""
-        answers = {}
-        for number, arguments in request.arguments.items():
-            try:
-                answers[number] = self._readers[number].answer(request.method, *arguments)
-            except Exception as error:
-                return _portable(error, self._paths[number])
-        return answers
-
-
-def _portable(error: Exception, path: Path) -> Exception:
-    """Return the error that the caller sees in another process: this package's as they are, if they can go there."""
-    if not isinstance(error, MathAMRError):
-        return PartsError([path], f"{type(error).__name__}: {error!s:.500}")
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return PartsError([path], str(error))
-    return error
-
+Answers = dict[int, Any] | Exception
+"""The answers of the parts of one place, by number, or the error of the first that has one."""
 
 CHANGED = (
     "it was changed since the index in parts was opened or written. Search again; if that does not help, restore the "
@@ -167,32 +57,77 @@ TRIES = 3
 """How often a place is asked, started again before each further time."""
 
 
+@dataclass(frozen=True, slots=True)
+class PartState:
+    """What one part says about itself."""
+
+    identity: str  # the checksum of its manifest
+    numbers: int  # of documents, deleted ones included
+    documents: int  # those that are not deleted
+    meta: IndexMeta
+    size: int  # bytes of its files
+
+
 class Place(Protocol):
-    """Where some parts are searched: a process or an actor, started by the first request."""
+    """Where some parts are searched; started by the first request, and again by the next one after :meth:`stop`."""
 
     @property
     def paths(self) -> Mapping[int, Path]:
         """Its parts, by number."""
 
-    def call(self, request: Request) -> dict[int, Any] | Exception:
-        """Start what is not started, and wait for the answer."""
+    def call(self, method: str, arguments: Arguments) -> Answers:
+        """Answer a request, or raise ``WorkerDiedError``."""
 
     def stop(self) -> None:
-        """End it, whatever it does; the next request starts it again."""
+        """End it, whatever it does."""
 
 
-class HerePlace:
-    """Some parts in this process: a request has no time limit."""
+class PartReaders:
+    """Some parts in this process, without a time limit; in a process or an actor, this is what runs there."""
 
     def __init__(self, paths: Mapping[int, Path]) -> None:
-        self.paths, self._readers = dict(paths), Readers(paths)
+        self.paths = dict(paths)
+        self._indexes = {number: MathAMRIndex(path) for number, path in paths.items()}
 
-    def call(self, request: Request) -> dict[int, Any] | Exception:
-        """Answer a request."""
-        return self._readers.answer(request)
+    def call(self, method: str, arguments: Arguments) -> Answers:
+        """Answer for each part."""
+        answers = {}
+        for number, given in arguments.items():
+            try:
+                answers[number] = self._answer(self._indexes[number].snapshot(), method, *given)
+            except Exception as error:
+                return _portable(error, self.paths[number])
+        return answers
 
     def stop(self) -> None:
         """Nothing runs between requests."""
+
+    def _answer(self, snapshot: FolderSnapshot, method: str, identity: str = "", *arguments: Any) -> Any:
+        """Describe a part, or call a method of its snapshot if it is as the caller knows it."""
+        if method == "state":
+            size = sum(part.meta.size for part in snapshot.parts)
+            return PartState(snapshot.identity, int(snapshot.bases[-1]), len(snapshot), snapshot.meta, size)
+        if snapshot.identity != identity:
+            raise parts_error([snapshot.path], CHANGED)
+        return _best(snapshot, *arguments) if method == "best" else getattr(snapshot, method)(*arguments)
+
+
+def _best(
+    snapshot: FolderSnapshot, queries: QueryBatch, k: int, field: Field, how: How
+) -> list[tuple[Hits, list[str]]]:
+    """Find the best ``k`` documents of each query, with their docnos."""
+    return [(hits, snapshot.texts("docno", hits.numbers)) for hits in snapshot.select(queries, k, field, how)]
+
+
+def _portable(error: Exception, path: Path) -> Exception:
+    """Return the error that the caller sees in another process: this package's as they are, if they can go there."""
+    if not isinstance(error, MathAMRError):
+        return parts_error([path], f"{type(error).__name__}: {error!s:.500}")
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return parts_error([path], str(error))
+    return error
 
 
 class Places:
@@ -203,25 +138,24 @@ class Places:
         self._threads = ThreadPoolExecutor(max(1, len(self.places)), thread_name_prefix="parts")
         self._lock = threading.Lock()
 
-    def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+    def ask(self, method: str, arguments: Arguments) -> dict[int, Any]:
         """Ask some parts at once."""
         with self._lock:
             over = threading.Event()
-            asked: dict[Future[dict[int, Any] | Exception], Place] = {}
+            asked: dict[Future[Answers], Place] = {}
             for place in self.places:
                 if of_place := {number: arguments[number] for number in place.paths if number in arguments}:
-                    future = self._threads.submit(_answer, place, Request(method, of_place), over)
-                    asked[future] = place
+                    asked[self._threads.submit(_ask_again, place, method, of_place, over)] = place
             try:
                 _, late = wait(asked, self.seconds)
             except BaseException:
                 _end(asked, over)
                 raise
             if late:
-                places = [asked[future] for future in late]
-                _end({future: asked[future] for future in late}, over)
-                paths = [path for place in places for path in place.paths.values()]
-                raise PartsError(paths, f"no answer within {self.seconds:g} s. {_SLOW}")
+                hanging = {future: asked[future] for future in late}
+                _end(hanging, over)
+                paths = [path for place in hanging.values() for path in place.paths.values()]
+                raise parts_error(paths, f"no answer within {self.seconds:g} s. {_SLOW}")
             answers: dict[int, Any] = {}
             for future in asked:
                 answer = future.result()
@@ -241,20 +175,19 @@ class Places:
         self._threads.shutdown(wait=False)
 
 
-def _answer(place: Place, request: Request, over: threading.Event) -> dict[int, Any] | Exception:
+def _ask_again(place: Place, method: str, arguments: Arguments, over: threading.Event) -> Answers:
     """Ask one place, again where it died."""
     reason = ""
     for _ in range(TRIES):
         if over.is_set():
             break
         try:
-            return place.call(request)
+            return place.call(method, arguments)
         except WorkerDiedError as died:
             reason = str(died)
             place.stop()
-    return PartsError(
-        list(place.paths.values()), f"what searches this ended {TRIES} times during one request ({reason}). {_DIED}"
-    )
+    what = f"what searches this ended {TRIES} times during one request ({reason}). {_DIED}"
+    return parts_error(place.paths.values(), what)
 
 
 def _end(asked: Mapping[Future[Any], Place], over: threading.Event) -> None:
@@ -272,32 +205,30 @@ class ProcessPlace:
 
     def __init__(self, paths: Mapping[int, Path], threads: int) -> None:
         self.paths, self._threads = dict(paths), threads
-        self._worker = Worker(_answer_in_process, one_thread=True)
+        self._worker = Worker(_call_in_process, one_thread=True)
 
     @property
     def pid(self) -> int | None:
         """The process, where there is one."""
         return self._worker.pid
 
-    def call(self, request: Request) -> dict[int, Any] | Exception:
+    def call(self, method: str, arguments: Arguments) -> Answers:
         """Send a request to the process, and wait for its answer."""
-        return self._worker(tuple(self.paths.items()), self._threads, request)
+        return self._worker(tuple(self.paths.items()), self._threads, method, arguments)
 
     def stop(self) -> None:
         """Kill the process."""
         self._worker.stop()
 
 
-def _answer_in_process(
-    paths: tuple[tuple[int, Path], ...], threads: int, request: Request
-) -> dict[int, Any] | Exception:
+def _call_in_process(paths: tuple[tuple[int, Path], ...], threads: int, method: str, arguments: Arguments) -> Answers:
     limit_cores(threads)
-    return _readers(paths).answer(request)
+    return _readers(paths).call(method, arguments)
 
 
 @lru_cache(maxsize=1)
-def _readers(paths: tuple[tuple[int, Path], ...]) -> Readers:
-    return Readers(dict(paths))
+def _readers(paths: tuple[tuple[int, Path], ...]) -> PartReaders:
+    return PartReaders(dict(paths))
 
 
 _ASKED = 20.0
@@ -333,27 +264,34 @@ class ClusterNodes:
     def _where(self, path: Path) -> list[str]:
         """Return the nodes that have a part."""
         ray = self.ray
-        task = ray.remote(num_cpus=0, max_retries=0)(_there)
-        asked = {}
-        for node in ray.nodes():
-            if node["Alive"]:
-                asked[task.options(scheduling_strategy=on_node(node["NodeID"])).remote(str(path))] = node["NodeID"]
+        task = ray.remote(num_cpus=0, max_retries=0)(_is_index)
+        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        asked = {task.options(scheduling_strategy=_on_node(node)).remote(str(path)): node for node in nodes}
         there: list[str] = []
         waiting = list(asked)
         while waiting:
             ready, waiting = ray.wait(waiting, num_returns=1, timeout=_ASKED if there else None)
             if not ready:
                 break
-            try:
+            with suppress(ray.exceptions.RayError):  # a node that ended meanwhile
                 if ray.get(ready[0]):
                     there.append(asked[ready[0]])
-            except ray.exceptions.RayError:  # a node that ended meanwhile
-                continue
         return there
 
 
+def _is_index(path: str) -> bool:
+    return (Path(path) / META).is_file()
+
+
+def _on_node(node: str) -> Any:
+    """Return Ray's strategy for what runs on one node, and nowhere else."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node, soft=False)
+
+
 class ActorPlace:
-    """One part in an actor."""
+    """Some parts in an actor."""
 
     def __init__(self, paths: Mapping[int, Path], threads: int, nodes: ClusterNodes) -> None:
         self.paths, self._threads, self._nodes = dict(paths), threads, nodes
@@ -365,15 +303,15 @@ class ActorPlace:
         running = self._running
         return running[1] if running else None
 
-    def call(self, request: Request) -> dict[int, Any] | Exception:
+    def call(self, method: str, arguments: Arguments) -> Answers:
         """Send a request to the actor, and wait for its answer."""
         ray, running = self._nodes.ray, self._running or self._start()
         try:
-            waiting = [running[0].answer.remote(__version__, request)]
+            waiting = [running[0].call.remote(__version__, method, arguments)]
             while not ray.wait(waiting, timeout=_AGAIN)[0]:
                 if self._running is not running:
                     raise WorkerDiedError("it was stopped")
-            answer: dict[int, Any] | Exception = ray.get(waiting[0])
+            answer: Answers = ray.get(waiting[0])
         except ray.exceptions.RayError as error:
             raise WorkerDiedError(f"node {running[1][:6]}: {str(error).strip().partition(chr(10))[0]}") from error
         return answer
@@ -396,7 +334,7 @@ class ActorPlace:
             num_gpus=needs.pop("GPU", 0),
             memory=needs.pop("memory", None),
             resources=needs,
-            scheduling_strategy=on_node(node),
+            scheduling_strategy=_on_node(node),
             runtime_env={"env_vars": {name: os.environ.get(name, "1") for name in ONE_THREAD}},
             max_restarts=0,
         )
@@ -405,25 +343,14 @@ class ActorPlace:
 
 
 class Actor:
-    """What runs on the node: it answers requests about its parts."""
+    """What runs on a node."""
 
     def __init__(self, paths: Mapping[int, Path], threads: int) -> None:
         limit_cores(threads)
-        self._readers = Readers(paths)
+        self._readers = PartReaders(paths)
 
-    def answer(self, release: str, request: Request) -> dict[int, Any] | Exception:
+    def call(self, release: str, method: str, arguments: Arguments) -> Answers:
         """Answer a request; another release might number or score otherwise."""
         if release != __version__:
             return other_release(node_name(), release)
-        return self._readers.answer(request)
-
-
-def on_node(node: str) -> Any:
-    """Return Ray's strategy for what runs on one node, and nowhere else."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return NodeAffinitySchedulingStrategy(node, soft=False)
-
-
-def _there(path: str) -> bool:
-    return (Path(path) / META).is_file()
+        return self._readers.call(method, arguments)

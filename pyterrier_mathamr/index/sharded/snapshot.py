@@ -7,51 +7,60 @@ parts than in one index, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pyterrier_mathamr.index.arrays import Candidates, ExactScores, Field, How, Numbers, Rows
+from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Rows
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model
-from pyterrier_mathamr.index.parts import TEXTS, DType, Entry, IndexMeta
-from pyterrier_mathamr.index.search.queries import QueryBatch, best_places
-from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, ranges
+from pyterrier_mathamr.index.parts import DType, Entry, IndexMeta, read_entries
+from pyterrier_mathamr.index.search.maxsim import best_places
+from pyterrier_mathamr.index.search.queries import QueryBatch
+from pyterrier_mathamr.store import DuplicateIdError, ranges
 
-from .places import Found, PartState, Places
-
-_READ = 1024
+from .places import PartState, Places
 
 
-class ShardedSnapshot:
-    """A :class:`~..arrays.Backend` whose parts are elsewhere."""
+class ShardedSnapshot(Backend):
+    """A :class:`~..backend.Backend` whose parts are elsewhere."""
 
     def __init__(self, path: Path, paths: Sequence[Path], places: Places) -> None:
-        self.path, self.paths, self._places = path, tuple(paths), places
+        self.path, self._places = path, places
         states = places.ask("state", dict.fromkeys(range(len(paths)), ()))
         self.states: list[PartState] = [states[number] for number in range(len(paths))]
         self.bases: Numbers = np.cumsum([0, *(state.numbers for state in self.states)], dtype=np.int64)
-        self.meta = _meta(self.paths, self.states)
-        self.max_norm = max((state.max_norm for state in self.states), default=0.0)
+        self.meta = _meta(paths, self.states)
         self._docnos: dict[int, str] = {}  # of the documents that were found
 
     def __len__(self) -> int:
-        """The number of documents that are not deleted."""
         return sum(state.documents for state in self.states)
 
-    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Candidates]:
-        """Find the best ``k`` documents of each query with their scores: the best of each part, merged."""
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
+        """Find the best ``k`` documents of each query: the best of each part, merged."""
         found = self._ask_all("best", queries, k, field, how)
-        return [
-            self._merge({part: of_part[query] for part, of_part in found.items()}, k) for query in range(len(queries))
-        ]
+        of_queries = zip(*found.values(), strict=True)
+        return [self._merged(dict(zip(found, of_query, strict=True)), k) for of_query in of_queries]
 
-    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field) -> list[ExactScores]:
-        """Score some documents of each query, int64 numbers in any order: float64 for each."""
-        found = [np.empty(len(numbers)) for numbers in candidates]
-        split = [self._by_part(numbers) for numbers in candidates]
+    def _merged(self, found: dict[int, tuple[Hits, list[str]]], k: int) -> Hits:
+        """Merge the best of each part into the best of all, ties by docno."""
+        numbers = np.concatenate([hits.numbers + self.bases[part] for part, (hits, _) in found.items()])
+        scores = np.concatenate([hits.scores for hits, _ in found.values()])
+        docnos = [docno for _, of_part in found.values() for docno in of_part]
+        places = best_places(scores, k, lambda places: [docnos[place] for place in places.tolist()])
+        best = dict(zip(numbers[places].tolist(), [docnos[place] for place in places.tolist()], strict=True))
+        if len(set(best.values())) < len(best):
+            names = sorted(best.values())
+            raise DuplicateIdError(self.path, [one for one, other in pairwise(names) if one == other])
+        self._docnos |= best
+        return Hits(numbers[places], scores[places])
+
+    def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field) -> list[ExactScores]:
+        """Score some documents of each query, in any order: float64 for each."""
+        found = [np.empty(len(of)) for of in numbers]
+        split = [self._by_part(of) for of in numbers]
         arguments = {}
         for part, state in enumerate(self.states):
             own = [of[part][1] for of in split]
@@ -72,13 +81,6 @@ class ShardedSnapshot:
             numbers[there] = local[there] + self.bases[part]
         return numbers
 
-    def find(self, docnos: Sequence[str]) -> Numbers:
-        """Return the number of each document."""
-        numbers = self.look_up(docnos)
-        if (unknown := np.flatnonzero(numbers < 0)).size:
-            raise UnknownIdError(self.path, [docnos[place] for place in unknown.tolist()])
-        return numbers
-
     def texts(self, name: str, numbers: Numbers) -> list[str]:
         """Return one text (``docno`` or ``formula_ids``) of each document."""
         wanted = numbers.tolist()
@@ -89,15 +91,8 @@ class ShardedSnapshot:
             found[places] = texts
         return list(found)
 
-    def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
-        """Return the number of rows of each document in one field: int64 ``[m]``."""
-        found = np.empty(len(numbers), dtype=np.int64)
-        for places, lengths in self._of_parts("lengths", numbers, lambda local: (local, field)):
-            found[places] = lengths
-        return found
-
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """Return the vectors of some documents end to end, float32 ``[r, d]``, and their offsets, int64 ``[m + 1]``."""
+        """Return the vectors of some documents end to end, and their offsets."""
         parts = list(self._of_parts("rows", numbers, lambda local: (local, field)))
         lengths = np.zeros(len(numbers), dtype=np.int64)
         for places, (_, offsets) in parts:
@@ -109,16 +104,10 @@ class ShardedSnapshot:
         return gathered, ends
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every document in the order of indexing, part after part, read a few at a time."""
+        """Yield every document in the order of indexing, part after part."""
         orders = self._ask_all("in_order")
         for part, base in enumerate(self.bases[:-1].tolist()):
-            numbers = orders[part] + base
-            for start in range(0, len(numbers), _READ):
-                some = numbers[start : start + _READ]
-                rows, offsets = self.rows(some)
-                texts = zip(*(self.texts(name, some) for name in TEXTS["documents"]), strict=True)
-                for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
-                    yield Entry(of, rows[first:last])
+            yield from read_entries(self, "documents", orders[part] + base)
 
     def _ask_all(self, method: str, *arguments: Any) -> dict[int, Any]:
         """Ask every part the same."""
@@ -131,7 +120,9 @@ class ShardedSnapshot:
         places = [order[first:last] for first, last in pairwise(cuts)]
         return [(of, numbers[of] - base) for of, base in zip(places, self.bases[:-1], strict=True)]
 
-    def _of_parts(self, method: str, numbers: Numbers, arguments: Any) -> Iterator[tuple[Numbers, Any]]:
+    def _of_parts(
+        self, method: str, numbers: Numbers, arguments: Callable[[Numbers], tuple[Any, ...]]
+    ) -> Iterator[tuple[Numbers, Any]]:
         """Ask the parts of some documents about these; yield the places in ``numbers`` with each answer."""
         split = self._by_part(numbers)
         wanted = {
@@ -140,30 +131,15 @@ class ShardedSnapshot:
         for part, answer in self._places.ask(method, wanted).items():
             yield split[part][0], answer
 
-    def _merge(self, found: Mapping[int, Found], k: int) -> Candidates:
-        """Merge the best of each part into the best of all, ties by docno."""
-        numbers = np.concatenate(
-            [np.empty(0, np.int64), *(of.numbers + self.bases[part] for part, of in found.items())]
-        )
-        scores = np.concatenate([np.empty(0), *(of.scores for of in found.values())])
-        docnos = [docno for of in found.values() for docno in of.docnos]
-        places = best_places(scores, k, lambda places: [docnos[place] for place in places.tolist()])
-        best = dict(zip(numbers[places].tolist(), [docnos[place] for place in places.tolist()], strict=True))
-        if len(set(best.values())) < len(best):
-            names = sorted(best.values())
-            raise DuplicateIdError(self.path, [one for one, other in pairwise(names) if one == other])
-        self._docnos |= best
-        return Candidates(numbers[places], scores[places])
-
 
 def _meta(paths: Sequence[Path], states: Sequence[PartState]) -> IndexMeta:
     """Return what the parts say together; an empty one says nothing."""
-    widths = {state.dimensions: path for path, state in zip(paths, states, strict=True) if state.dimensions}
+    widths = {state.meta.dimensions: path for path, state in zip(paths, states, strict=True) if state.meta.dimensions}
     if len(widths) > 1:
         (one, path), (other, there) = list(widths.items())[:2]
         raise EmbeddingError(str(there), f"its rows have {other} dimensions, those of {path} {one}")
-    known = [(path, state.model) for path, state in zip(paths, states, strict=True) if state.model]
+    known = [(path, state.meta.model) for path, state in zip(paths, states, strict=True) if state.meta.model]
     for path, model in known[1:]:
         check_model(path, model, known[0][1])
-    dtype: DType = next((state.dtype for state in states if state.dimensions), "float32")
+    dtype: DType = next((state.meta.dtype for state in states if state.meta.dimensions), "float32")
     return IndexMeta(next(iter(widths), 0), known[0][1] if known else None, dtype)

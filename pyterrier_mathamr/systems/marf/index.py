@@ -17,14 +17,14 @@ from pyterrier_mathamr._common.feedback import counted, progress
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ranking_frame, without_query_rows
 from pyterrier_mathamr._common.parameters import COUNT, Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.index.arrays import ExactScores, Field, Numbers, Scores
+from pyterrier_mathamr.index.backend import NO_HITS, ExactScores, Field, Hits, Numbers, Scores
 from pyterrier_mathamr.index.errors import EmbeddingError
 from pyterrier_mathamr.index.indexes import IndexArtifact
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_docno, check_rows
 from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, stored_formula_ids
 from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
-from pyterrier_mathamr.index.search.maxsim import float32_error, scan
-from pyterrier_mathamr.index.search.queries import NO_HITS, Hits, QueryBatch, exact_scores, query_batch
+from pyterrier_mathamr.index.search.maxsim import exact_scores, float32_error, scan
+from pyterrier_mathamr.index.search.queries import QueryBatch, query_batch
 from pyterrier_mathamr.index.transformers import IndexTransformer, MaxSimScorer
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 from pyterrier_mathamr.systems.errors import SystemsError
@@ -114,7 +114,7 @@ class MaRFRetriever(_Explained, IndexTransformer):
         for group in progress(groups, self.label, "batches", verbose=self.verbose):
             hits |= zip(group.qids, self._find(snapshot, group), strict=True)
         found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
-        return ranking_frame(queries, [(of.numbers, of.scores) for of in found], docno=snapshot.docnos)
+        return ranking_frame(queries, found, docno=snapshot.docnos)
 
     def _find(self, snapshot: MaRFSnapshot, queries: QueryBatch) -> list[Hits]:
         """Find the best documents of each query: by a scan of known error, then by exact scores."""
@@ -126,12 +126,12 @@ class MaRFRetriever(_Explained, IndexTransformer):
         means = np.add.reduceat(scanned[:, views].astype(np.float64), offsets[:-1], axis=1) / counts
         errors = float32_error(queries, snapshot.max_norm, snapshot.meta.dimensions)
         numbers, found = views[offsets[:-1]], []
-        for i, of_query in enumerate(means):
+        for query, of_query, error in zip(queries.each(), means, errors, strict=True):
             kept = np.arange(len(numbers))
             if len(numbers) > self.num_results:
                 floor = np.partition(of_query, -self.num_results)[-self.num_results]
-                kept = np.flatnonzero(of_query >= floor - 2 * errors[i] - 1e-6 * abs(floor))
-            found.append(self._ranked(snapshot, queries.one(i), numbers[kept]))
+                kept = np.flatnonzero(of_query >= floor - 2 * error - 1e-6 * abs(floor))
+            found.append(self._ranked(snapshot, query, numbers[kept]))
         return found
 
     def _ranked(self, snapshot: MaRFSnapshot, query: QueryBatch, numbers: Numbers) -> Hits:
@@ -154,7 +154,7 @@ def _exact(snapshot: MaRFSnapshot, query: QueryBatch, views: Numbers) -> ExactSc
     """Score views exactly, read in the order of the file."""
     order = np.argsort(views)
     scores = np.empty(len(views))
-    scores[order] = exact_scores(snapshot, query, views[order])
+    scores[order] = exact_scores(snapshot, query, snapshot.pieces(views[order]))
     return scores
 
 
@@ -248,9 +248,9 @@ class MaRFSnapshot(FolderSnapshot):
         found = (stored_formula_ids(text, self.path) for text in self.texts("formula_ids", views))
         return [ids[0] if ids else "" for ids in found]
 
-    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
+    def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query by the mean over all of their views: float64 for each."""
-        return [document_scores(self, queries.one(i), numbers) for i, numbers in enumerate(candidates)]
+        return [document_scores(self, query, own) for query, own in zip(queries.each(), numbers, strict=True)]
 
     def _alive(self) -> Iterator[Numbers]:
         for part, base in zip(self.parts, self.bases.tolist(), strict=False):

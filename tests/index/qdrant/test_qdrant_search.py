@@ -9,9 +9,9 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import (
     CollectionOptions,
     MathAMRFormulaIndex,
+    MathAMRIndexError,
     ModelMismatchError,
     QdrantFormulaIndex,
-    QueryError,
     transformers,
 )
 from pyterrier_mathamr.index.qdrant import snapshot as qdrant_search
@@ -88,7 +88,7 @@ def test_scores_that_are_off_by_the_most_that_float32_can_be_change_nothing(
         found = honest(snapshot, points)
         scores = found.scores + rng.choice([-1, 1], len(found.scores)) * min(errors)
         order = np.argsort(-scores)
-        return qdrant_search.Listed(found.numbers[order], scores[order])
+        return qdrant_search.Hits(found.numbers[order], scores[order])
 
     monkeypatch.setattr(qdrant_search, "_listed", dishonest)
     for k in (1, 5, 6, 20):
@@ -116,9 +116,8 @@ def test_exact_and_approximate_search_are_asked_for_as_such(server, remote, post
 
 def test_a_negative_weight_of_a_row_is_refused_naming_the_query(remote, posts, topics):
     frame = topics([2, 2]).assign(query_weights=[[1.0, 0.0], [1.0, -0.1]])
-    with pytest.raises(QueryError, match="negative weight") as caught:
+    with pytest.raises(MathAMRIndexError, match=r"query 'q1': .* negative weight"):
         remote().index(posts).colbert()(frame)
-    assert caught.value.qid == "q1"
 
 
 def test_vectors_of_another_model_or_width_and_unknown_documents_are_refused(remote, posts, topics):
@@ -127,7 +126,7 @@ def test_vectors_of_another_model_or_width_and_unknown_documents_are_refused(rem
     with pytest.raises(ModelMismatchError, match=r"from model a.*from b"):
         index.colbert()(topics([2]).assign(query_model="b"))
     assert len(index.colbert()(topics([2]).assign(query_model="a")))
-    with pytest.raises(QueryError, match="4 dimensions"):
+    with pytest.raises(MathAMRIndexError, match="4 dimensions"):
         index.colbert()(topics([2], d=4))
     with pytest.raises(UnknownIdError, match="nowhere"):
         index.scorer()(topics([2]).assign(docno="nowhere"))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pyterrier_mathamr._common.running import resources
 from pyterrier_mathamr.index import MathAMRIndex, transformers
 from pyterrier_mathamr.index.search import maxsim
-from pyterrier_mathamr.index.search.queries import QueryBatch, best_places
+from pyterrier_mathamr.index.search.maxsim import best_places
+from pyterrier_mathamr.index.search.queries import QueryBatch
 
 SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=40)
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index_scans import score_codes, search_exact
+from index_scans import score_codes
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex, indexing
+from pyterrier_mathamr.index.backend import How
 from pyterrier_mathamr.index.search import folder, int8, maxsim
 from pyterrier_mathamr.index.search.queries import QueryBatch
 
@@ -70,7 +71,7 @@ def test_every_scan_finds_what_brute_force_finds(
         monkeypatch.setattr(folder, "compiled", lambda dimensions: None)
     monkeypatch.setattr(folder, "_codes_pay", lambda *of: by != "numpy")
     monkeypatch.setattr(folder, "_FEW", few)
-    monkeypatch.setattr("pyterrier_mathamr.index.search.queries._ROWS", 20)
+    monkeypatch.setattr("pyterrier_mathamr.index.parts._READ_ROWS", 20)
     part_rows(60, d=16)
     docs, frame = documents([1, 4, 2, 7, 3] * 12, d=16), topics([3, 1, 5], d=16)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
@@ -89,7 +90,7 @@ def test_near_ties_that_bytes_cannot_tell_apart_are_ranked_right(monkeypatch, tm
     ]
     query = np.array([[1.0, 0.0], [0.6, 0.8]], np.float32)
     index = MathAMRIndex(tmp_path / "x").index(docs)
-    hits = search_exact(index.snapshot(), QueryBatch(query, np.array([0, 2])), 10, "all")[0]
+    hits = index.snapshot().select(QueryBatch(query, np.array([0, 2])), 10, "all", How())[0]
     assert index.snapshot().texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:10]]
 
 
@@ -155,7 +156,7 @@ def test_a_scan_of_codes_kept_on_a_device_finds_what_brute_force_finds(
     snapshot = MathAMRIndex(tmp_path / "x").index(docs).snapshot()
     batch = QueryBatch(np.concatenate(list(frame["query_embs"])), np.array([0, 3, 4, 9]), None, np.zeros(3))
     for _ in range(2):  # the second time the codes are there already
-        found = search_exact(snapshot, batch, k, "all", "cpu")
+        found = snapshot.select(batch, k, "all", How(device="cpu"))
         for hits, query in zip(found, frame["query_embs"], strict=True):
             assert snapshot.texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:k]]
     kept = [shard.kept("cpu", list) for shard in snapshot.shards]
@@ -261,5 +262,5 @@ def test_what_is_settled_is_what_brute_force_finds_among_near_and_exact_ties(
     ]
     snapshot = MathAMRIndex(tmp_path_factory.mktemp("ties") / "x").index(docs).snapshot()
     query = np.array([[1.0, 0.0], [0.6, 0.8]], np.float32)
-    hits = search_exact(snapshot, QueryBatch(query, np.array([0, 2])), k, "all", "cpu")[0]
+    hits = snapshot.select(QueryBatch(query, np.array([0, 2])), k, "all", How(device="cpu"))[0]
     assert snapshot.texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:k]]

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from sharded_parts import asked, cut, drawn, index_here
 
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, MathAMRIndexError, PartsError, ShardedIndex
+from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, MathAMRIndexError, ShardedIndex
 from pyterrier_mathamr.store import (
     META,
     DamagedError,
@@ -60,7 +60,7 @@ def test_parts_merged_in_their_order_are_the_index_of_all_at_once(tmp_path: Path
 def test_a_part_that_was_changed_missing_or_damaged_is_named(folder: Path) -> None:
     part = MathAMRIndex(folder / "part-000001")
     part.delete([next(part.get_corpus_iter())["docno"]])
-    with pytest.raises(PartsError, match="part-000001"):
+    with pytest.raises(MathAMRIndexError, match="part-000001"):
         index_here(folder).colbert()(QUERIES)
     code, output = verified(folder)
     assert code == 1

@@ -8,7 +8,8 @@ import pandas as pd
 import torch  # noqa: F401 - once, not in each fork of the battery
 
 from pyterrier_mathamr import Processes
-from pyterrier_mathamr.index import ShardedIndex, filling
+from pyterrier_mathamr.index import ShardedIndex
+from pyterrier_mathamr.index.sharded.folder import filling
 
 NAME = "sharded-index"
 MODES = ("create", "overwrite")  # documents are added to a part and removed from it, which test_sharded_folder tries

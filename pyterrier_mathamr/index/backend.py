@@ -1,4 +1,4 @@
-"""The kinds of arrays in this room, and what searching requires of an index: a folder, parts elsewhere, a database."""
+"""What retrievers and the scorer require of an index, wherever it is: :class:`Backend`, and the kinds of arrays."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from pyterrier_mathamr.store import UnknownIdError
 
 if TYPE_CHECKING:
     from .search.queries import QueryBatch
@@ -40,12 +42,12 @@ Weights = npt.NDArray[np.float64]
 """Weights of query rows, or error bounds, float64."""
 
 Field = Literal["all", "doc"]
-"""Which vectors are read: all of a document, or its VIRTUAL_DOCUMENT alone (MathAMR+, section 3.5.1)."""
+"""Which vectors are read: all of a document, or only its VIRTUAL_DOCUMENT (MathAMR+, section 3.5.1)."""
 
 
 @dataclass(frozen=True)
 class How:
-    """How candidates are selected: exactly, on a GPU or not, or by HNSW graphs of the given effort."""
+    """How documents are selected: exactly, on a GPU or not, or by HNSW graphs of the given effort."""
 
     exact: bool = True
     hnsw_ef: int = 128
@@ -53,15 +55,18 @@ class How:
     device: str | None = None
 
 
-class Candidates(NamedTuple):
-    """Documents that may be among the best of one query, and their exact scores where they are known already."""
+class Hits(NamedTuple):
+    """The best documents of one query: numbers and exact scores, best first, ties by docno."""
 
     numbers: Numbers
-    scores: ExactScores | None = None
+    scores: ExactScores
+
+
+NO_HITS = Hits(np.empty(0, dtype=np.int64), np.empty(0))
 
 
 class IndexDescription(Protocol):
-    """What an index says of itself."""
+    """What an index says about itself."""
 
     @property
     def dimensions(self) -> int:
@@ -73,53 +78,36 @@ class IndexDescription(Protocol):
 
 
 class Backend(Protocol):
-    """The state of an index when it was opened, wherever it is. Documents have numbers, valid within it only."""
+    """The state of an index when it was opened. Documents have numbers, which are valid within it only.
 
-    @property
-    def path(self) -> Path | str:
-        """The folder, or the address of a database."""
+    There are three: a folder (:mod:`.search.folder`), parts elsewhere (:mod:`.sharded.snapshot`) and a Qdrant
+    collection (:mod:`.qdrant.snapshot`).
+    """
 
-    @property
-    def meta(self) -> IndexDescription:
-        """What the index says of itself."""
+    path: Path | str
+    meta: IndexDescription
 
     def __len__(self) -> int:
         """The number of documents (or formulas)."""
 
-    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Candidates]:
-        """Select documents among which the best ``k`` of each query are, provably if the selection is exact."""
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
+        """Find the best ``k`` documents of each query by the vectors of one field: all of them if ``how.exact``."""
 
-    def score(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field) -> list[ExactScores]:
+    def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field) -> list[ExactScores]:
         """Score some documents of each query exactly: float64 for each."""
 
     def look_up(self, docnos: Sequence[str]) -> Numbers:
         """Look up the number of each document: -1 for one that is not in the index."""
 
-    def find(self, docnos: Sequence[str]) -> Numbers:
-        """Return the number of each document; ``UnknownIdError`` names those that are not in the index."""
-
     def texts(self, name: str, numbers: Numbers) -> list[str]:
         """Return one text (``docno``, ``post_id`` …) of each document."""
-
-    def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
-        """Return the number of rows of each document in one field: int64 ``[m]``."""
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
         """Return the vectors of some documents end to end, float32 ``[r, d]``, and their offsets, int64 ``[m + 1]``."""
 
-
-_AT_ONCE = 1 << 15  # numbers below which torch computes on the calling thread
-
-
-def widened(rows: Array, out: Rows) -> Rows:
-    """Copy rows into memory of float32; of float16 by torch, four times as fast as by numpy."""
-    if rows.dtype == np.float32:
-        out[:] = rows
-        return out
-    import torch
-
-    step = max((_AT_ONCE - 1) // max(rows.shape[1], 1), 1)
-    parts = (torch.split(torch.from_numpy(of), step) for of in (out, rows))
-    for into, some in zip(*parts, strict=True):
-        into.copy_(some)
-    return out
+    def find(self, docnos: Sequence[str]) -> Numbers:
+        """Return the number of each document; ``UnknownIdError`` names those that are not in the index."""
+        numbers = self.look_up(docnos)
+        if (unknown := np.flatnonzero(numbers < 0)).size:
+            raise UnknownIdError(self.path, [docnos[place] for place in unknown.tolist()])
+        return numbers
