@@ -41,18 +41,50 @@ def topics() -> Callable[..., pd.DataFrame]:
     return make
 
 
+def ranked(
+    query: np.ndarray, docs: Sequence[dict[str, Any]], weights: Any = None, blend: float = 0.0
+) -> list[tuple[str, float]]:
+    """Rank documents by S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc, one product at a time; ties by docno."""
+    scores = []
+    for doc in docs:
+        products = [[float(np.dot(q.astype(float), row.astype(float))) for row in doc["doc_embs"]] for q in query]
+        best = [weight * max(of_row) for weight, of_row in zip(weights or [1.0] * len(query), products, strict=True)]
+        scores.append((doc["docno"], float(np.float32(sum(best) + blend * products[-1][-1]))))
+    return sorted(scores, key=lambda found: (-found[1], found[0]))
+
+
 @pytest.fixture(scope="session")
 def judge() -> Callable[..., list[tuple[str, float]]]:
-    """Ranks documents by S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ, one product at a time; ties by docno."""
-
-    def ranked(query: np.ndarray, docs: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
-        scores = []
-        for doc in docs:
-            products = [[float(np.dot(q.astype(float), row.astype(float))) for row in doc["doc_embs"]] for q in query]
-            scores.append((doc["docno"], float(np.float32(sum(max(of_row) for of_row in products)))))
-        return sorted(scores, key=lambda found: (-found[1], found[0]))
-
+    """Ranks documents by the plainest loop."""
     return ranked
+
+
+@pytest.fixture(scope="session")
+def assert_ranked() -> Callable[..., None]:
+    """Compares rankings of queries, weighted or not, with those of the plainest loop over documents."""
+
+    def compare(found: pd.DataFrame, frame: pd.DataFrame, docs: Sequence[dict[str, Any]], k: int) -> None:
+        for asked in frame.to_dict("records"):
+            weights = asked.get("query_weights")
+            own = None if weights is None else list(weights)
+            true = ranked(asked["query_embs"], docs, own, asked.get("query_document_weight", 0.0))[:k]
+            rows = found[found["qid"] == asked["qid"]]
+            assert rows["docno"].tolist() == [docno for docno, _ in true]
+            assert rows["score"].tolist() == pytest.approx([score for _, score in true], abs=2e-6)
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def weigh() -> Callable[..., pd.DataFrame]:
+    """Gives queries a random weight for each row, and the given weights of the documents' product."""
+
+    def make(frame: pd.DataFrame, blends: Sequence[float], seed: int = 3) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        weights = pd.Series([rng.uniform(-1, 3, len(rows)) for rows in frame["query_embs"]], dtype=object)
+        return frame.assign(query_weights=weights, query_document_weight=blends)
+
+    return make
 
 
 @pytest.fixture

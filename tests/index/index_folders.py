@@ -1,13 +1,16 @@
-"""What tests look at in the folder of an index."""
+"""What tests look at in an index."""
 
 from pathlib import Path
-
-from pyterrier_mathamr.index import MathAMRIndex
+from typing import Any
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def docnos(index: MathAMRIndex) -> list[str]:
+def docnos(index: Any) -> list[str]:
     return sorted(doc["docno"] for doc in index.get_corpus_iter())
+
+
+def docnos_of(posts: list[dict[str, Any]]) -> list[str]:
+    return sorted(post["docno"] for post in posts)

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -44,235 +45,141 @@ CHUNK = 64
 _AHEAD = 2048
 """Bytes that are asked for before they are needed; memory that is not there is not read."""
 
-_INTS, _FLOATS = f"<{LANES} x i32>", f"<{LANES} x float>"
+_POINTERS = ("codes", "offsets", "query", "bias", "starts", "slots", "factors", "scores", "best", "scratch")
+_NUMBERS = ("first", "last", "words", "groups", "queries", "stride")
 
 
-def source() -> str:
-    """Return the module, whose function ``scan`` has the arguments of :class:`~.compiled_scan.CompiledScan`."""
-    return "\n".join([_DECLARED, _tile(1), _tile(2), _SCAN])
+class _ScanSource:
+    """Builds the function ``scan`` of :data:`_POINTERS` and :data:`_NUMBERS`; an ``alloca`` becomes a register."""
 
+    def __init__(self) -> None:
+        from llvmlite import ir
 
-def _tile(groups: int) -> str:
-    """Return the function that multiplies a tile with one or two groups of query rows."""
-    lines = [
-        f"define internal void @tile{groups}(ptr %tile, i64 %left, i64 %words, ptr %query, ptr %bias, ptr %best, "
-        "ptr %own) alwaysinline {",
-        "entry:",
-        *_addresses(groups),
-        "  br label %loop",
-        "loop:",
-        *_products(groups),
-        "  br i1 %any, label %loop, label %done",
-        "done:",
-        *_maxima(groups),
-        "  ret void",
-        "}",
-    ]
-    return "\n".join(lines)
+        self.ir, self.module = ir, ir.Module("scan")
+        self.word, self.index, self.float = ir.IntType(32), ir.IntType(64), ir.FloatType()
+        self.ints, self.floats = ir.VectorType(self.word, LANES), ir.VectorType(self.float, LANES)
+        pointer = ir.PointerType()
+        self.umin = self._declared("llvm.umin.i64", self.index, self.index, self.index)
+        self.smax = self._declared(f"llvm.smax.v{LANES}i32", self.ints, self.ints, self.ints)
+        self.fetch = self._declared("llvm.prefetch.p0", ir.VoidType(), pointer, *3 * [self.word])
+        self.multiply = self._declared("llvm.x86.avx512.vpdpbusd.512", self.ints, *3 * [self.ints])
+        self.sum = self._declared(f"llvm.vector.reduce.fadd.v{LANES}f32", self.float, self.float, self.floats)
+        scan = self._declared("scan", ir.VoidType(), *[pointer] * len(_POINTERS), *[self.index] * len(_NUMBERS))
+        self.of = dict(zip((*_POINTERS, *_NUMBERS), scan.args, strict=True))
+        self.b = ir.IRBuilder(scan.append_basic_block())
+        self.sums = [[self.b.alloca(self.ints) for _ in range(2)] for _ in range(TILE)]
+        self.total = self.b.alloca(self.floats)
 
+    def _declared(self, name: str, result: Any, *arguments: Any) -> Any:
+        return self.ir.Function(self.module, self.ir.FunctionType(result, arguments), name)
 
-def _addresses(groups: int) -> Iterator[str]:
-    """Yield where the rows of a tile and the query rows begin, and what the sums begin with."""
-    yield "  %last = sub i64 %left, 1"
-    yield "  %width = shl i64 %words, 2"
-    for row in range(TILE):
-        yield f"  %number{row} = call i64 @llvm.umin.i64(i64 {row}, i64 %last)"
-        yield f"  %byte{row} = mul i64 %number{row}, %width"
-        yield f"  %row{row} = getelementptr i8, ptr %tile, i64 %byte{row}"
-    for group in range(groups):
-        yield f"  %word{group} = mul i64 %words, {group}"
-        yield f"  %query{group} = getelementptr {_INTS}, ptr %query, i64 %word{group}"
-        yield f"  %biases{group} = getelementptr {_INTS}, ptr %bias, i64 {group}"
-        yield f"  %bias{group} = load {_INTS}, ptr %biases{group}, align 4"
+    def _number(self, value: int) -> Any:
+        return self.ir.Constant(self.index, value)
 
+    def _at(self, base: Any, place: Any, kind: Any) -> Any:
+        """Return the address of one of several values in memory."""
+        return self.b.gep(base, [self._number(place) if isinstance(place, int) else place], source_etype=kind)
 
-def _products(groups: int) -> Iterator[str]:
-    """Yield the body of the loop over words of four bytes: each row's times each group's are added to their sum."""
-    sums = [(row, group) for row in range(TILE) for group in range(groups)]
-    yield "  %word = phi i64 [0, %entry], [%next, %loop]"
-    for row, group in sums:
-        yield f"  %sum{row}.{group} = phi {_INTS} [%bias{group}, %entry], [%more{row}.{group}, %loop]"
-    for group in range(groups):
-        yield f"  %asked{group} = getelementptr {_INTS}, ptr %query{group}, i64 %word"
-        yield f"  %bytes{group} = load {_INTS}, ptr %asked{group}, align 4"
-    for row in range(TILE):
-        yield f"  %code{row} = getelementptr i32, ptr %row{row}, i64 %word"
-        yield f"  %four{row} = load i32, ptr %code{row}, align 4"
-        yield f"  %one{row} = insertelement {_INTS} poison, i32 %four{row}, i64 0"
-        yield f"  %all{row} = shufflevector {_INTS} %one{row}, {_INTS} poison, {_INTS} zeroinitializer"
-    for row, group in sums:
-        yield (
-            f"  %more{row}.{group} = call {_INTS} @llvm.x86.avx512.vpdpbusd.512"
-            f"({_INTS} %sum{row}.{group}, {_INTS} %all{row}, {_INTS} %bytes{group})"
-        )
-    yield "  %next = add i64 %word, 1"
-    yield "  %any = icmp ult i64 %next, %words"
+    def _read(self, base: Any, place: Any, kind: Any, align: int = 4) -> Any:
+        return self.b.load(self._at(base, place, kind), typ=kind, align=align)
 
+    @contextmanager
+    def _loop(self, first: Any, last: Any, step: int = 1) -> Iterator[Any]:
+        """Repeat for numbers from ``first`` on while they are less than ``last``, at least once."""
+        b, before, body = self.b, self.b.block, self.b.append_basic_block()
+        b.branch(body)
+        b.position_at_end(body)
+        number = b.phi(self.index)
+        number.add_incoming(first, before)
+        yield number
+        following = b.add(number, self._number(step))
+        number.add_incoming(following, b.block)
+        after = b.append_basic_block()
+        b.cbranch(b.icmp_unsigned("<", following, last), body, after)
+        b.position_at_end(after)
 
-def _maxima(groups: int) -> Iterator[str]:
-    """Yield what keeps the greatest product of each query row, and that of the document's own row."""
-    for group in range(groups):
-        yield f"  %bests{group} = getelementptr {_INTS}, ptr %best, i64 {group}"
-        yield f"  %most0.{group} = load {_INTS}, ptr %bests{group}, align 4"
-        for row in range(TILE):
-            yield (
-                f"  %most{row + 1}.{group} = call {_INTS} @llvm.smax.v{LANES}i32"
-                f"({_INTS} %most{row}.{group}, {_INTS} %more{row}.{group})"
-            )
-        yield f"  store {_INTS} %most{TILE}.{group}, ptr %bests{group}, align 4"
-        yield f"  %owns{group} = getelementptr {_INTS}, ptr %own, i64 {group}"
-        yield f"  store {_INTS} %more{TILE - 1}.{group}, ptr %owns{group}, align 4"
+    def build(self) -> str:
+        """Return the module."""
+        b, of = self.b, self.of
+        of["own"] = self._at(of["best"], of["groups"], self.ints)
+        of["width"] = b.shl(of["words"], self._number(2))
+        with b.if_then(b.icmp_unsigned("<", of["first"], of["last"])), self._loop(of["first"], of["last"]) as document:
+            begin = self._read(of["offsets"], document, self.index, 8)
+            length = b.sub(self._read(of["offsets"], b.add(document, self._number(1)), self.index, 8), begin)
+            rows = self._at(of["codes"], b.mul(begin, of["width"]), self.ir.IntType(8))
+            with self._loop(self._number(0), of["groups"]) as group:
+                least = self.ir.Constant(self.ints, [-(2**31)] * LANES)
+                b.store(least, self._at(of["best"], group, self.ints), align=4)
+            with self._loop(self._number(0), length, CHUNK) as start:
+                some = b.call(self.umin, [b.sub(length, start), self._number(CHUNK)])
+                self._lift(self._at(rows, b.mul(start, of["width"]), self.ir.IntType(8)), b.mul(some, of["words"]))
+                self._multiply_groups(some)
+            with self._loop(self._number(0), of["queries"]) as query:
+                self._score(query, document)
+        b.ret_void()
+        return str(self.module)
 
+    def _lift(self, source: Any, size: Any) -> None:
+        """Copy words of codes to the scratch memory, with 128 added to each byte."""
+        b, scratch, whole = self.b, self.of["scratch"], self.b.and_(size, self._number(-LANES))
+        with b.if_then(b.icmp_unsigned(">", whole, self._number(0))), self._loop(self._number(0), whole, LANES) as word:
+            signed = self._at(source, word, self.word)
+            near = [self.ir.Constant(self.word, value) for value in (0, 3, 1)]
+            b.call(self.fetch, [self._at(signed, _AHEAD, self.ir.IntType(8)), *near])
+            lifted = b.xor(b.load(signed, typ=self.ints, align=1), self.ir.Constant(self.ints, [0x80808080] * LANES))
+            b.store(lifted, self._at(scratch, word, self.word), align=4)
+        with b.if_then(b.icmp_unsigned("<", whole, size)), self._loop(whole, size) as word:
+            lifted = b.xor(self._read(source, word, self.word, 1), self.ir.Constant(self.word, 0x80808080))
+            b.store(lifted, self._at(scratch, word, self.word), align=4)
 
-_DECLARED = f"""
-declare i64 @llvm.umin.i64(i64, i64)
-declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
-declare {_INTS} @llvm.smax.v{LANES}i32({_INTS}, {_INTS})
-declare {_INTS} @llvm.x86.avx512.vpdpbusd.512({_INTS}, {_INTS}, {_INTS})
-declare float @llvm.vector.reduce.fadd.v{LANES}f32(float, {_FLOATS})
-"""
+    def _multiply_groups(self, rows: Any) -> None:
+        """Multiply the rows in the scratch memory with two groups of query rows at a time, and with the last one."""
+        b, of = self.b, self.of
+        with self._loop(self._number(0), of["groups"], 2) as group:
+            two_left = b.icmp_unsigned(">=", b.sub(of["groups"], group), self._number(2))
+            with b.if_else(two_left) as branches:
+                for branch, groups in zip(branches, (2, 1), strict=True):
+                    with branch, self._loop(self._number(0), rows, TILE) as row:
+                        self._tile(row, b.sub(rows, row), group, groups)
 
-_SCAN = f"""
-define void @scan(ptr %codes, ptr %offsets, i64 %first, i64 %last, i64 %words, i64 %groups, ptr %query, ptr %bias,
-    i64 %queries, ptr %starts, ptr %slots, ptr %factors, ptr %scores, i64 %stride, ptr %best, ptr %scratch) {{
-entry:
-  %own = getelementptr {_INTS}, ptr %best, i64 %groups
-  %width = shl i64 %words, 2
-  %any = icmp ult i64 %first, %last
-  br i1 %any, label %document, label %end
+    def _tile(self, row: Any, left: Any, group: Any, groups: int) -> None:
+        """Multiply a tile with one or two groups of query rows, and keep the greatest products and the last row's."""
+        b, of, zeros = self.b, self.of, self.ir.Constant(self.ints, [0] * LANES)
+        tile = self._at(of["scratch"], b.mul(row, of["width"]), self.ir.IntType(8))
+        query = [self._at(of["query"], b.mul(b.add(group, self._number(i)), of["words"]), self.ints) for i in range(2)]
+        last, places = b.sub(left, self._number(1)), [b.add(group, self._number(i)) for i in range(groups)]
+        lines = [b.mul(b.call(self.umin, [self._number(i), last]), of["words"]) for i in range(TILE)]
+        for sums in self.sums:
+            for i in range(groups):
+                b.store(self._read(of["bias"], places[i], self.ints), sums[i])
+        with self._loop(self._number(0), of["words"]) as word:
+            asked = [self._read(query[i], word, self.ints) for i in range(groups)]
+            for line, sums in zip(lines, self.sums, strict=True):
+                four = self._read(tile, b.add(line, word), self.word)
+                one = b.insert_element(self.ir.Constant(self.ints, self.ir.Undefined), four, self._number(0))
+                for i in range(groups):
+                    codes = b.shuffle_vector(one, one, zeros)
+                    b.store(b.call(self.multiply, [b.load(sums[i], typ=self.ints), codes, asked[i]]), sums[i])
+        for i in range(groups):
+            most = self._read(of["best"], places[i], self.ints)
+            for sums in self.sums:
+                most = b.call(self.smax, [most, b.load(sums[i], typ=self.ints)])
+            b.store(most, self._at(of["best"], places[i], self.ints), align=4)
+            b.store(b.load(self.sums[-1][i], typ=self.ints), self._at(of["own"], places[i], self.ints), align=4)
 
-document:
-  %d = phi i64 [%first, %entry], [%d.next, %document.done]
-  %d.next = add i64 %d, 1
-  %begins = getelementptr i64, ptr %offsets, i64 %d
-  %ends = getelementptr i64, ptr %offsets, i64 %d.next
-  %begin = load i64, ptr %begins
-  %end.row = load i64, ptr %ends
-  %length = sub i64 %end.row, %begin
-  %begin.byte = mul i64 %begin, %width
-  %rows = getelementptr i8, ptr %codes, i64 %begin.byte
-  br label %clear
-clear:
-  %c = phi i64 [0, %document], [%c.next, %clear]
-  %cleared = getelementptr {_INTS}, ptr %best, i64 %c
-  store {_INTS} splat (i32 -2147483648), ptr %cleared, align 4
-  %c.next = add i64 %c, 1
-  %c.more = icmp ult i64 %c.next, %groups
-  br i1 %c.more, label %clear, label %chunk
-
-chunk:
-  %base = phi i64 [0, %clear], [%base.next, %chunk.done]
-  %left = sub i64 %length, %base
-  %some = call i64 @llvm.umin.i64(i64 %left, i64 {CHUNK})
-  %size = mul i64 %some, %words
-  %base.byte = mul i64 %base, %width
-  %source = getelementptr i8, ptr %rows, i64 %base.byte
-  %whole = and i64 %size, -{LANES}
-  %any.whole = icmp ugt i64 %whole, 0
-  br i1 %any.whole, label %copy, label %rest
-copy:
-  %i = phi i64 [0, %chunk], [%i.next, %copy]
-  %signed = getelementptr i32, ptr %source, i64 %i
-  %ahead = getelementptr i8, ptr %signed, i64 {_AHEAD}
-  call void @llvm.prefetch.p0(ptr %ahead, i32 0, i32 3, i32 1)
-  %bytes = load {_INTS}, ptr %signed, align 1
-  %lifted = xor {_INTS} %bytes, splat (i32 u0x80808080)
-  %unsigned = getelementptr i32, ptr %scratch, i64 %i
-  store {_INTS} %lifted, ptr %unsigned, align 4
-  %i.next = add i64 %i, {LANES}
-  %i.more = icmp ult i64 %i.next, %whole
-  br i1 %i.more, label %copy, label %rest
-rest:
-  %any.rest = icmp ult i64 %whole, %size
-  br i1 %any.rest, label %single, label %group
-single:
-  %j = phi i64 [%whole, %rest], [%j.next, %single]
-  %j.signed = getelementptr i32, ptr %source, i64 %j
-  %j.bytes = load i32, ptr %j.signed, align 1
-  %j.lifted = xor i32 %j.bytes, u0x80808080
-  %j.unsigned = getelementptr i32, ptr %scratch, i64 %j
-  store i32 %j.lifted, ptr %j.unsigned, align 4
-  %j.next = add i64 %j, 1
-  %j.more = icmp ult i64 %j.next, %size
-  br i1 %j.more, label %single, label %group
-
-group:
-  %g = phi i64 [0, %rest], [0, %single], [%g.next, %group.done]
-  %g.left = sub i64 %groups, %g
-  %g.word = mul i64 %g, %words
-  %g.query = getelementptr {_INTS}, ptr %query, i64 %g.word
-  %g.bias = getelementptr {_INTS}, ptr %bias, i64 %g
-  %g.best = getelementptr {_INTS}, ptr %best, i64 %g
-  %g.own = getelementptr {_INTS}, ptr %own, i64 %g
-  %two = icmp uge i64 %g.left, 2
-  br i1 %two, label %pair, label %alone
-pair:
-  %p = phi i64 [0, %group], [%p.next, %pair]
-  %p.left = sub i64 %some, %p
-  %p.byte = mul i64 %p, %width
-  %p.tile = getelementptr i8, ptr %scratch, i64 %p.byte
-  call void @tile2(ptr %p.tile, i64 %p.left, i64 %words, ptr %g.query, ptr %g.bias, ptr %g.best, ptr %g.own)
-  %p.next = add i64 %p, {TILE}
-  %p.more = icmp ult i64 %p.next, %some
-  br i1 %p.more, label %pair, label %group.done
-alone:
-  %a = phi i64 [0, %group], [%a.next, %alone]
-  %a.left = sub i64 %some, %a
-  %a.byte = mul i64 %a, %width
-  %a.tile = getelementptr i8, ptr %scratch, i64 %a.byte
-  call void @tile1(ptr %a.tile, i64 %a.left, i64 %words, ptr %g.query, ptr %g.bias, ptr %g.best, ptr %g.own)
-  %a.next = add i64 %a, {TILE}
-  %a.more = icmp ult i64 %a.next, %some
-  br i1 %a.more, label %alone, label %group.done
-group.done:
-  %taken = phi i64 [2, %pair], [1, %alone]
-  %g.next = add i64 %g, %taken
-  %g.more = icmp ult i64 %g.next, %groups
-  br i1 %g.more, label %group, label %chunk.done
-chunk.done:
-  %base.next = add i64 %base, {CHUNK}
-  %base.more = icmp ult i64 %base.next, %length
-  br i1 %base.more, label %chunk, label %score
-
-score:
-  %q = phi i64 [0, %chunk.done], [%q.next, %summed]
-  %q.next = add i64 %q, 1
-  %from = getelementptr i64, ptr %starts, i64 %q
-  %to = getelementptr i64, ptr %starts, i64 %q.next
-  %s.first = load i64, ptr %from
-  %s.end = load i64, ptr %to
-  br label %sum
-sum:
-  %s = phi i64 [%s.first, %score], [%s.next, %sum]
-  %total = phi {_FLOATS} [zeroinitializer, %score], [%total.next, %sum]
-  %slot.at = getelementptr i64, ptr %slots, i64 %s
-  %slot = load i64, ptr %slot.at
-  %found.at = getelementptr {_INTS}, ptr %best, i64 %slot
-  %found = load {_INTS}, ptr %found.at, align 4
-  %number = sitofp {_INTS} %found to {_FLOATS}
-  %factor.at = getelementptr {_FLOATS}, ptr %factors, i64 %s
-  %factor = load {_FLOATS}, ptr %factor.at, align 4
-  %weighted = fmul contract {_FLOATS} %number, %factor
-  %total.next = fadd contract {_FLOATS} %total, %weighted
-  %s.next = add i64 %s, 1
-  %s.more = icmp ult i64 %s.next, %s.end
-  br i1 %s.more, label %sum, label %summed
-summed:
-  %result = call reassoc float @llvm.vector.reduce.fadd.v{LANES}f32(float 0.0, {_FLOATS} %total.next)
-  %line = mul i64 %q, %stride
-  %place = add i64 %line, %d
-  %into = getelementptr float, ptr %scores, i64 %place
-  store float %result, ptr %into
-  %q.more = icmp ult i64 %q.next, %queries
-  br i1 %q.more, label %score, label %document.done
-document.done:
-  %d.more = icmp ult i64 %d.next, %last
-  br i1 %d.more, label %document, label %end
-
-end:
-  ret void
-}}
-"""
+    def _score(self, query: Any, document: Any) -> None:
+        """Sum the greatest products of one query times their factors."""
+        b, of = self.b, self.of
+        b.store(self.ir.Constant(self.floats, [0.0] * LANES), self.total)
+        ends = [self._read(of["starts"], b.add(query, self._number(i)), self.index, 8) for i in range(2)]
+        with self._loop(*ends) as place:
+            found = self._read(of["best"], self._read(of["slots"], place, self.index, 8), self.ints)
+            factors = self._read(of["factors"], place, self.floats)
+            product = b.fmul(b.sitofp(found, self.floats), factors, flags=["contract"])
+            b.store(b.fadd(b.load(self.total, typ=self.floats), product, flags=["contract"]), self.total)
+        total = b.load(self.total, typ=self.floats)
+        score = b.call(self.sum, [self.ir.Constant(self.float, 0.0), total], fastmath=["reassoc"])
+        b.store(score, self._at(of["scores"], b.add(b.mul(query, of["stride"]), document), self.float), align=4)
 
 
 Number = TypeVar("Number", np.int8, np.int32, np.float32)
@@ -283,11 +190,6 @@ _MOST = 1 << 12
 
 _LINE = 64
 _NEEDED = "avx512vnni"
-_ADDRESS, _NUMBER = ctypes.c_void_p, ctypes.c_int64
-_ARGUMENTS = (
-    *(_ADDRESS, _ADDRESS, _NUMBER, _NUMBER, _NUMBER, _NUMBER, _ADDRESS, _ADDRESS),
-    *(_NUMBER, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _ADDRESS),
-)
 
 
 @lru_cache(maxsize=16)
@@ -315,13 +217,14 @@ def _compile() -> Callable[..., None] | None:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2
     )
-    module = llvm.parse_assembly(source())
+    module = llvm.parse_assembly(_ScanSource().build())
     module.verify()
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes.getModulePassManager().run(module, passes)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    function = ctypes.CFUNCTYPE(None, *_ARGUMENTS)(engine.get_function_address("scan"))
+    arguments = [ctypes.c_void_p] * len(_POINTERS) + [ctypes.c_int64] * len(_NUMBERS)
+    function = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address("scan"))
     function.engine = engine  # type: ignore[attr-defined]  # the code goes with it
     return function
 
@@ -381,10 +284,9 @@ class CompiledScan:
         columns = self.columns
         best = _aligned(np.empty((2 * columns.groups, LANES), dtype=np.int32))
         scratch = _aligned(np.empty(CHUNK * self.words, dtype=np.int32))
-        asked = (self.words, columns.groups, _at(self.asked), _at(self.bias))
-        summed = (len(columns.starts) - 1, _at(columns.starts), _at(columns.slots), _at(self.factors))
-        documents = (_at(self.codes), _at(self.offsets), first, last)
-        self.function(*documents, *asked, *summed, _at(scores), scores.shape[1], _at(best), _at(scratch))
+        asked: tuple[Array, ...] = self.codes, self.offsets, self.asked, self.bias, columns.starts, columns.slots
+        numbers = (first, last, self.words, columns.groups, len(columns.starts) - 1, scores.shape[1])
+        self.function(*map(_at, (*asked, self.factors, scores, best, scratch)), *numbers)
 
 
 def _at(array: Array) -> int:

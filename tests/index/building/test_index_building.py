@@ -15,18 +15,9 @@ import pytest
 from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
+from pyterrier_mathamr import index as index_room
 from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError, indexing
-from pyterrier_mathamr.store import DuplicateIdError, NotBuiltError, OtherArtifactError, UnknownIdError, WriteError
-
-
-def test_making_the_object_touches_nothing(tmp_path):
-    index = MathAMRIndex(tmp_path / "x")
-    assert not index.built()
-    assert bool(index)
-    assert repr(index) == f"MathAMRIndex({str(tmp_path / 'x')!r})"
-    with pytest.raises(NotBuiltError):
-        len(index)
-    assert not list(tmp_path.iterdir())
+from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, WriteError
 
 
 def test_the_same_documents_make_the_same_bytes(tmp_path, documents):
@@ -51,7 +42,7 @@ def test_what_was_indexed_comes_back_bit_by_bit(tmp_path, documents):
 
 def test_create_refuses_what_stands_overwrite_replaces_it_and_append_adds_to_it(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
-    with pytest.raises(WriteError, match="already"):
+    with pytest.raises(WriteError):
         index.index(documents([1]))
     index.indexer("append").index(documents([1, 3], seed=5, name="e"))
     assert docnos(index) == ["d0", "d1", "e0", "e1"]
@@ -152,13 +143,6 @@ def test_duplicates_are_refused_by_name_in_a_stream_across_shards_and_across_app
     assert folder_bytes(tmp_path) == before
 
 
-def test_an_unknown_docno_is_named(tmp_path, documents):
-    index = MathAMRIndex(tmp_path / "x").index(documents([1, 1, 1]))
-    assert index.snapshot().find(["d2", "d0", "d1"]).tolist() == [2, 0, 1]
-    with pytest.raises(UnknownIdError, match="'d3'"):
-        index.snapshot().find(["d0", "d3"])
-
-
 @pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
 @pytest.mark.parametrize("empty", [[], pd.DataFrame(columns=["docno", "doc_embs"])])
 def test_a_stream_without_documents_builds_an_empty_index(tmp_path, documents, topics, mode, empty):
@@ -180,33 +164,6 @@ def test_a_stream_without_documents_builds_an_empty_index(tmp_path, documents, t
     assert len(index.colbert()(frame)) == 2
 
 
-def test_an_error_of_the_stream_goes_through_and_leaves_what_stood(tmp_path, documents):
-    def stream():
-        yield from documents([1, 2], name="e")
-        raise RuntimeError("the parser died")
-
-    index = MathAMRIndex(tmp_path / "x").index(documents([1]))
-    before = folder_bytes(tmp_path)
-    for mode in ("overwrite", "append"):
-        with pytest.raises(RuntimeError, match="the parser died"):
-            index.indexer(mode).index(stream())
-        assert folder_bytes(tmp_path) == before
-
-
-def test_something_else_is_never_replaced(tmp_path, documents):
-    (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "thesis.tex").write_text("mine")
-    for mode in ("create", "overwrite", "append"):
-        with pytest.raises(OtherArtifactError):
-            MathAMRIndex(tmp_path / "x").indexer(mode).index(documents([1]))
-    (tmp_path / "x" / "pt_meta.json").write_text('{"type": "dense_index", "format": "flex"}')
-    with pytest.raises(OtherArtifactError, match=r"dense_index\.flex"):
-        MathAMRIndex(tmp_path / "x").indexer("overwrite").index(documents([1]))
-    assert (tmp_path / "x" / "thesis.tex").read_text() == "mine"
-    (tmp_path / "empty").mkdir()
-    assert len(MathAMRIndex(tmp_path / "empty").index(documents([1]))) == 1
-
-
 def test_an_encoder_s_stream_is_indexed_through_a_pipeline(tmp_path, documents):
     vectors = {doc["docno"]: doc["doc_embs"] for doc in documents([2, 1, 3])}
     encode = pt.apply.doc_embs(lambda row: vectors[row["docno"]])
@@ -215,9 +172,13 @@ def test_an_encoder_s_stream_is_indexed_through_a_pipeline(tmp_path, documents):
     assert docnos(index) == sorted(vectors)
 
 
-def test_the_first_record_must_have_the_columns(tmp_path):
+def test_a_frame_is_indexed_and_the_first_record_must_have_the_columns(tmp_path, documents):
     with pytest.raises(pt.validate.InputValidationError, match="doc_embs"):
         MathAMRIndex(tmp_path / "x").index([{"docno": "d1", "text": "no vectors"}])
+    docs, index = documents([1, 3, 2]), MathAMRIndex(tmp_path / "x")
+    vectors = pd.Series([doc["doc_embs"] for doc in docs], dtype=object)
+    index.index(pd.DataFrame({"docno": [doc["docno"] for doc in docs], "doc_embs": vectors}))
+    assert folder_bytes(index.path) == folder_bytes(MathAMRIndex(tmp_path / "y").index(docs).path)
 
 
 def test_errors_survive_a_worker_process():
@@ -231,6 +192,12 @@ def test_errors_survive_a_worker_process():
         assert len(str(error)) < 300
 
 
+@pytest.mark.parametrize("name", ["PartsError", "QueryError"])
+def test_errors_of_the_last_release_are_the_room_s(name):
+    with pytest.warns(DeprecationWarning, match="MathAMRIndexError"):
+        assert getattr(index_room, name) is index_room.MathAMRIndexError
+
+
 def test_a_stream_ten_times_longer_takes_no_more_memory(part_rows, tmp_path):
     part_rows(1024, d=64)
     rows = np.eye(4, 64, dtype=np.float32)
@@ -242,8 +209,8 @@ def test_a_stream_ten_times_longer_takes_no_more_memory(part_rows, tmp_path):
         tracemalloc.stop()
         return found
 
-    peak(300)  # what is made once
-    assert peak(4000) < 1.5 * peak(400)  # the rows alone are 4 MB and 0.4 MB; each part's description stays
+    peak(100)  # what is made once
+    assert peak(3000) < 1.5 * peak(300)  # the rows alone are 3 MB and 0.3 MB; each part's description stays
 
 
 @pytest.mark.parametrize("d", [8, 64])
@@ -254,30 +221,6 @@ def test_parts_are_cut_by_the_bytes_of_their_rows_whatever_their_width(monkeypat
     *full, _ = [part["rows"].nbytes for part in index.snapshot().parts]
     assert len(full) == 300 * 40 * d // full[0]
     assert all(40_000 <= size < 40_000 + 40 * d for size in full)
-
-
-def test_many_appends_leave_few_parts(tmp_path, documents, topics):
-    docs, frame = documents([1, 3, 2] * 20), topics([3, 2])
-    index = MathAMRIndex(tmp_path / "x")
-    for doc in docs:
-        index.indexer("append").index([doc])
-    assert len(index.snapshot().parts) < 16
-    assert [doc["docno"] for doc in index.get_corpus_iter()] == [doc["docno"] for doc in docs]
-    pd.testing.assert_frame_equal(index.colbert()(frame), MathAMRIndex(tmp_path / "y").index(docs).colbert()(frame))
-
-
-@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
-def test_a_bad_document_of_a_long_name_is_named_in_short(tmp_path, documents, mode):
-    index = MathAMRIndex(tmp_path / "x")
-    if mode != "create":
-        index.index(documents([2, 1]))
-    before = folder_bytes(tmp_path)
-    bad = {"docno": "é𝔘" * 512, "doc_embs": np.full((100_000, 8), np.nan, np.float32)}
-    with pytest.raises(EmbeddingError, match="row 0 of its doc_embs contains NaN") as caught:
-        index.indexer(mode).index([*documents([3], name="e"), bad])
-    assert caught.value.docno == bad["docno"]
-    assert len(str(caught.value)) < 250
-    assert folder_bytes(tmp_path) == before
 
 
 def test_an_example_is_gone_when_python_ends(tmp_path):

@@ -33,18 +33,14 @@ def half(path: Path, docs, **options) -> MathAMRIndex:
 @pytest.mark.parametrize("codes_pay", [0, 10**9])  # by the scan over bytes, and by that over the rows
 @pytest.mark.parametrize("shard_rows", [7, 1 << 19])
 def test_every_strategy_finds_what_brute_force_finds_in_the_rounded_rows(
-    part_rows, monkeypatch, tmp_path, documents, topics, judge, codes_pay, shard_rows
+    part_rows, monkeypatch, tmp_path, documents, topics, assert_ranked, codes_pay, shard_rows
 ):
     monkeypatch.setattr(folder, "CODES_PAY", codes_pay)
     part_rows(shard_rows)
     docs, frame = documents([1, 3, 2, 5, 1, 4] * 5), topics([3, 1])
     index, stored = half(tmp_path / "x", docs), rounded(docs)
     for retriever in (index.colbert(num_results=9), index.doc_vn(30, num_results=9)):  # there are 30 documents
-        found = retriever(frame)
-        for qid, query in zip(frame["qid"], frame["query_embs"], strict=True):
-            best = [(doc, np.float32(score)) for doc, score in judge(query, stored)[:9]]
-            of_query = found[found["qid"] == qid]
-            assert list(zip(of_query["docno"], of_query["score"].astype(np.float32), strict=True)) == best
+        assert_ranked(retriever(frame), frame, stored, 9)
     plain = MathAMRIndex(tmp_path / "plain").index(stored)
     for strategy in ("single_vector", "doc_vn", "colbert"):
         for exact in (True, False):
@@ -116,18 +112,6 @@ def test_what_is_added_is_stored_as_the_index_stores_and_another_wish_is_refused
         index.indexer(dtype="int8")
 
 
-def test_deleting_and_compacting_keep_float16(tmp_path, documents):
-    docs = documents([2, 1, 3])
-    index = half(tmp_path / "x", docs[:2])
-    index.indexer("append").index(docs[2:])
-    index.delete(["d1"])
-    index.compact()
-    assert index.snapshot().meta.dtype == "float16"
-    whole = half(tmp_path / "y", [docs[0], docs[2]])
-    arrays = [next(data for path, data in folder_bytes(of.path).items() if "arrays" in path) for of in (index, whole)]
-    assert arrays[0] == arrays[1]
-
-
 def test_merging_keeps_the_dtype_converts_where_it_is_asked_to_and_refuses_to_choose(tmp_path, documents):
     one, two = half(tmp_path / "1", documents([2])), MathAMRIndex(tmp_path / "2").index(documents([3], name="e"))
     assert MathAMRIndex.merge(tmp_path / "3", one).snapshot().meta.dtype == "float16"
@@ -139,23 +123,6 @@ def test_merging_keeps_the_dtype_converts_where_it_is_asked_to_and_refuses_to_ch
     assert folder_bytes(both.path) == folder_bytes(half(tmp_path / "5", docs).path)
     wide = MathAMRIndex.merge(tmp_path / "6", one, dtype="float32")
     assert folder_bytes(wide.path) == folder_bytes(MathAMRIndex(tmp_path / "7").index(rounded(documents([2]))).path)
-
-
-def test_a_build_that_died_is_resumed_in_its_own_dtype_alone(part_rows, tmp_path, documents):
-    part_rows(4)
-    docs = documents([2, 3, 1, 4])
-
-    def dying():
-        yield from docs[:3]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        half(tmp_path / "x", dying(), resume=True)
-    assert MathAMRIndex(tmp_path / "x").unfinished() == 2
-    with pytest.raises(UnfinishedJobError, match="dtype: float16, not float32"):
-        MathAMRIndex(tmp_path / "x").indexer(resume=True).index(docs)
-    half(tmp_path / "x", docs, resume=True)
-    assert folder_bytes(tmp_path / "x") == folder_bytes(half(tmp_path / "whole", docs).path)
 
 
 def test_rows_that_come_again_are_compared_as_float16_rounds_them(part_rows, tmp_path, documents):

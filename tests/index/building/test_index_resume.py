@@ -1,10 +1,5 @@
 """Jobs that stop: what they had finished is taken up again, by position, and never another's."""
 
-import multiprocessing
-import os
-import signal
-import time
-
 import numpy as np
 import pandas as pd
 import pyterrier as pt
@@ -13,7 +8,7 @@ from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.index import EmbeddingError, MathAMRFormulaIndex, MathAMRIndex, indexing
+from pyterrier_mathamr.index import EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.index.indexing import DocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
 
@@ -54,7 +49,7 @@ def run(indexer: DocumentIndexer, docs, encoder: Encoder, batch_size: int = 10) 
 
 
 @pytest.mark.parametrize("kind", [MathAMRIndex, MathAMRFormulaIndex])
-@pytest.mark.parametrize(("stop_at", "rows"), [(1, 6), (4, 6), (6, 6), (3, 31), (6, 31), (4, 10_000)])
+@pytest.mark.parametrize(("stop_at", "rows"), [(1, 6), (6, 6), (3, 31), (4, 10_000)])
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 def test_a_resumed_job_makes_the_same_batches_and_the_same_bytes(part_rows, tmp_path, kind, stop_at, rows):
     part_rows(rows, d=2)
@@ -152,28 +147,23 @@ OTHERS = [
 ]
 
 
+@pytest.mark.parametrize("mode", ["create", "overwrite"])
 @pytest.mark.parametrize("other", OTHERS)
-def test_the_work_of_another_job_is_refused_or_discarded_and_never_taken(part_rows, tmp_path, other):
-    part_rows(6, d=2)
-    docs, index = corpus(40), MathAMRIndex(tmp_path / "x")
-    options = {"model": "a model", "sources": {"graphs": ("a", 1)}}
+def test_the_work_of_another_job_is_refused_or_discarded_and_never_taken(part_rows, tmp_path, mode, other):
+    part_rows(12, d=2)
+    docs, index = corpus(30), MathAMRIndex(tmp_path / "x")
+    options, encoder = {"model": "a model", "sources": {"graphs": ("a", 1)}}, Encoder(shift=1.0)
     with pytest.raises(KeyboardInterrupt):
-        run(index.indexer(resume=True, **options), docs, Encoder(stop_at=3))
-    encoder = Encoder(shift=1.0)
+        run(index.indexer(mode, resume=True, **options), docs, Encoder(stop_at=2))
     with pytest.raises(UnfinishedJobError, match=next(iter(other))):
-        run(index.indexer(resume=True, **{**options, **other}), docs, encoder)
+        run(index.indexer(mode, resume=True, **{**options, **other}), docs, encoder)
     assert not encoder.batches  # nothing was encoded in vain
-    kept = index.unfinished()
-    assert kept > 20
-    index.discard()
-    run(index.indexer(resume=True, **{**options, **other}), docs, encoder)
-    assert len(encoder.batches) == 4
-    with pytest.raises(KeyboardInterrupt):
-        run(index.indexer("overwrite", resume=True, **options), docs, Encoder(stop_at=3))
-    with pytest.raises(UnfinishedJobError, match=next(iter(other))):
-        run(index.indexer("overwrite", resume=True, **{**options, **other}), docs, encoder)
-    run(index.indexer("overwrite", **{**options, **other}), docs, encoder)
-    assert len(encoder.batches) == 8
+    assert index.unfinished() >= 15
+    resume = mode == "create"  # or else it discards the work itself
+    if resume:
+        index.discard()
+    run(index.indexer(mode, resume=resume, **{**options, **other}), docs, encoder)
+    assert len(encoder.batches) == 3
 
 
 def test_the_model_that_records_name_must_be_that_of_the_finished_work(part_rows, tmp_path):
@@ -198,15 +188,6 @@ def test_unfinished_documents_are_not_taken_for_formulas(part_rows, tmp_path):
         run(formulas.indexer(resume=True), corpus(40), Encoder(formulas=True))
 
 
-def test_without_resume_nothing_of_an_earlier_job_is_taken_over(part_rows, tmp_path, documents):
-    part_rows(1)
-    index = MathAMRIndex(tmp_path / "x")
-    with pytest.raises(DuplicateIdError):
-        index.indexer(resume=True).index([*documents([1, 1]), *documents([1])])
-    index.index(documents([1], name="e"))
-    assert docnos(index) == ["e0"]
-
-
 def test_a_formula_of_two_posts_keeps_its_first_place_over_a_stop(part_rows, tmp_path):
     part_rows(2, d=2)
     docs, index = corpus(50), MathAMRFormulaIndex(tmp_path / "x")
@@ -215,36 +196,6 @@ def test_a_formula_of_two_posts_keeps_its_first_place_over_a_stop(part_rows, tmp
     with pytest.warns(MathAMRWarning, match="f0"):
         run(index.indexer(resume=True), docs, Encoder(formulas=True))
     assert {row["docno"]: row["post_id"] for row in index.get_corpus_iter()}["f0"] == "d23"
-
-
-def endless(path: str, ready) -> None:
-    indexing.PART_BYTES = 4 * 10 * 2
-
-    def stream():
-        for i in range(10_000):
-            yield {"docno": f"d{i}", "doc_embs": np.array([[1.0, i]])}
-            if i == 25:
-                ready.set()
-                time.sleep(60)
-
-    MathAMRIndex(path).indexer(resume=True).index(stream())
-
-
-def test_a_killed_job_is_resumed_to_the_same_bytes(part_rows, tmp_path):
-    part_rows(10, d=2)
-    context = multiprocessing.get_context("fork")
-    ready = context.Event()
-    process = context.Process(target=endless, args=(str(tmp_path / "x"), ready))
-    process.start()
-    assert ready.wait(30)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    docs = [{"docno": f"d{i}", "doc_embs": np.array([[1.0, i]])} for i in range(37)]
-    index = MathAMRIndex(tmp_path / "x")
-    assert not index.built()
-    assert index.unfinished() == 20
-    index.indexer(resume=True).index(docs)
-    assert folder_bytes(index.path) == folder_bytes(MathAMRIndex(tmp_path / "y").index(docs).path)
 
 
 def test_a_reader_keeps_its_snapshot_and_sees_changes_when_it_looks_again(tmp_path, documents, topics):

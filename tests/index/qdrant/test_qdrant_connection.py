@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import qdrant_client
 
-import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.index import (
     QdrantError,
@@ -84,12 +83,6 @@ def test_a_key_is_in_no_repr_pickle_or_comparison(remote, server, posts):
     assert copy == remote() != remote(api_key=KEY).__class__("https://elsewhere", "some")
     assert hash(copy) == hash(index)
     assert eval(repr(index)) == index
-
-
-def test_errors_survive_a_worker_process():
-    for kind in (QdrantError, QdrantError):
-        error = pickle.loads(pickle.dumps(kind("https://a: collection b", "it broke")))
-        assert str(error).startswith("https://a: collection b: it broke")
     assert pickle.loads(pickle.dumps(QdrantError("a", "b", 422))).status == 422
 
 
@@ -181,19 +174,11 @@ def test_options_that_cannot_be_are_refused(options, match):
         QdrantIndex("https://qdrant.test", **options)
 
 
-def test_the_public_names_are_there_and_an_example_is_searched():
-    assert mathamr.QdrantIndex is QdrantIndex
-    assert mathamr.QdrantFormulaIndex is QdrantFormulaIndex
-    query = pd.DataFrame({"qid": ["q"]}).assign(query_embs=[np.ones((2, 4), np.float32)])
-    assert len(QdrantIndex.example()(query)) == 3
-
-
-@pytest.mark.parametrize("strategy", ["single_vector", "doc_vn", "colbert", "retriever"])
-def test_a_query_without_vectors_finds_nothing_and_topics_keep_their_columns(strategy):
+def test_a_query_without_vectors_finds_nothing_and_topics_keep_their_columns():
     index = QdrantIndex.example()
     frame = pd.DataFrame({"qid": ["a", "b"], "lang": ["en", "de"]})
     frame = frame.assign(query_embs=[np.empty((0, 4), np.float32), np.ones((2, 4), np.float32)])
-    retriever = getattr(index, strategy)(num_results=2)
+    retriever = index.colbert(num_results=2)
     found = retriever(frame)
     assert found[["qid", "lang", "rank"]].to_numpy().tolist() == [["b", "de", 0], ["b", "de", 1]]
     assert retriever(frame.iloc[:1]).empty

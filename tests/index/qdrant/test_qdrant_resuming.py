@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from index_folders import docnos, docnos_of
 
 from pyterrier_mathamr.index import EmbeddingError, QdrantFormulaIndex, QdrantIndex
 from pyterrier_mathamr.index.qdrant import upload
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
-from tests.index.qdrant.test_qdrant_server import docnos, names
 
 pytestmark = pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
 
@@ -39,7 +39,7 @@ def interrupted(remote, before, posts, mode, at=45, pending=True, **options) -> 
     indexer = index.indexer(mode, resume=True, **options)
     with pytest.raises(KeyboardInterrupt):
         indexer.index(indexer.pending(stream(), 5) if pending else stream())
-    assert (docnos(index) if before else index.built()) == (names(before) if before else False)
+    assert (docnos(index) if before else index.built()) == (docnos_of(before) if before else False)
     return remote()
 
 
@@ -59,7 +59,7 @@ def test_one_that_had_stored_all_goes_on_with_nothing(server, remote, posts, bef
     left = list(again.pending(posts, 5))
     again.index(left)
     assert (left, len(server.sent_ids())) == ([], sent)
-    assert docnos(index) == names([*posts, *kept(before, mode)])
+    assert docnos(index) == docnos_of([*posts, *kept(before, mode)])
     assert index.snapshot().meta.job == ""
 
 
@@ -70,19 +70,19 @@ def test_one_of_other_documents_does_not_take_over_what_is_stored(server, remote
         with pytest.raises(UnfinishedJobError, match="points: "):
             index.indexer(mode, resume=True).index(others[:count])
         if before:
-            assert docnos(index) == names(before)
+            assert docnos(index) == docnos_of(before)
         else:
             assert not index.built()
     index.discard()
     index.indexer(mode, resume=True).index(others)
-    assert docnos(index) == names([*others, *kept(before, mode)])
+    assert docnos(index) == docnos_of([*others, *kept(before, mode)])
 
 
 def test_one_without_resume_drops_what_is_stored(server, remote, posts, documents, before, mode):
     index = interrupted(remote, before, posts, mode)
     others = documents([2] * 12, seed=5, name="other")
     index.indexer(mode).index(others)
-    assert docnos(index) == names([*others, *kept(before, mode)])
+    assert docnos(index) == docnos_of([*others, *kept(before, mode)])
     assert sum(of.count() for of in server.collections.values()) == len(index)
 
 
@@ -115,7 +115,7 @@ def test_a_document_that_was_changed_is_refused_and_one_with_other_vectors_store
         list(index.indexer(mode, resume=True).pending([*with_text[:10], *with_text[:5]], 5))
     turned = {**posts[7], "doc_embs": -posts[7]["doc_embs"]}
     index.indexer(mode, resume=True).index([turned if post["docno"] == "d7" else post for post in posts])
-    assert docnos(index) == names([*posts, *kept(before, mode)])
+    assert docnos(index) == docnos_of([*posts, *kept(before, mode)])
     rows = next(row["doc_embs"] for row in index.get_corpus_iter() if row["docno"] == "d7")
     np.testing.assert_array_equal(rows, turned["doc_embs"])
 
@@ -128,7 +128,7 @@ def test_a_document_that_is_stored_without_its_source_is_sent_only_where_it_diff
     sent = len(server.sent_ids())
     index.indexer(mode, resume=True).index(posts)
     assert len(server.sent_ids()) - sent == len(posts) - 40
-    assert docnos(index) == names([*posts, *kept(before, mode)])
+    assert docnos(index) == docnos_of([*posts, *kept(before, mode)])
 
 
 def test_an_error_of_the_corpus_keeps_what_is_stored(server, remote, posts, before, mode):
@@ -139,7 +139,7 @@ def test_an_error_of_the_corpus_keeps_what_is_stored(server, remote, posts, befo
     indexer = index.indexer(mode, resume=True)
     indexer.index(indexer.pending(posts, 5))
     assert len(server.sent_ids()) - sent <= len(posts) - 40
-    assert docnos(index) == names([*posts, *kept(before, mode)])
+    assert docnos(index) == docnos_of([*posts, *kept(before, mode)])
 
 
 def test_formulas_of_an_interrupted_upload_are_not_sent_again(server, documents, mode):

@@ -1,0 +1,192 @@
+"""The scans of all documents: each is within the error that it states, and only one that is right is used."""
+
+import itertools
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index.search import compiled, folder, int8, maxsim
+from pyterrier_mathamr.index.search.queries import QueryBatch
+
+here = pytest.mark.skipif(
+    compiled.compiled(32) is None, reason="there is no llvmlite, or the processor lacks AVX-512 VNNI"
+)
+SCANS = ["float32", "int8 by torch", *(["int8 compiled"] if compiled.compiled(32) else [])]
+
+
+def asked(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> QueryBatch:
+    rows, ends = rng.standard_normal((sum(lengths), d)).astype(np.float32), np.cumsum([0, *lengths])
+    if not weighted:
+        return QueryBatch(rows, ends)
+    return QueryBatch(rows, ends, rng.uniform(-1, 2, len(rows)), rng.uniform(-20, 20, len(lengths)))
+
+
+def scanned(scan: str, rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores of one scan and the errors that it states."""
+    if scan == "float32":
+        longest = float(np.linalg.norm(rows, axis=1).max())
+        return maxsim.scan(rows, offsets, queries), maxsim.float32_error(queries, longest, rows.shape[1])
+    codes, scales, bounds = int8.encode_rows(rows)
+    coded = int8.encode_queries(queries, scales, bounds)
+    return by_codes(scan, codes, offsets, coded, queries), coded.errors
+
+
+def by_codes(scan: str, codes, offsets, coded, queries) -> np.ndarray:
+    scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
+    if scan == "int8 compiled":
+        function = compiled.compiled(codes.shape[1])
+        run = compiled.CompiledScan(function, codes, offsets, coded, compiled.Columns(queries))
+    else:
+        run = int8.CodeScan(torch.from_numpy(codes), offsets, coded, queries, int8.Memory())
+    run.fill(0, scores.shape[1], scores)
+    return scores
+
+
+def true_scores(rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> np.ndarray:
+    products = rows.astype(float) @ queries.rows.astype(float).T
+    best = np.array([products[a:b].max(axis=0) for a, b in itertools.pairwise(offsets)])
+    true = np.add.reduceat(best * (1.0 if queries.weights is None else queries.weights), queries.offsets[:-1], axis=1)
+    if queries.document_weights is not None:
+        true += products[offsets[1:] - 1][:, queries.offsets[1:] - 1] * queries.document_weights
+    return true.T
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    scan=st.sampled_from(SCANS),
+    lengths=st.lists(st.integers(1, 20), min_size=1, max_size=25),
+    queries=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    d=st.sampled_from((2, 3, 4, 8, 31, 32, 36, 100)),
+    scale=st.floats(-6, 6),
+    weighted=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_every_score_is_within_the_stated_error(scan, lengths, queries, d, scale, weighted, seed):
+    d = 4 * -(-d // 4) if scan == "int8 compiled" else d  # it takes whole words
+    rng = np.random.default_rng(seed)
+    rows = (rng.standard_normal((sum(lengths), d)) * rng.uniform(0.01, 3, d) * 10.0**scale).astype(np.float32)
+    offsets, batch = np.cumsum([0, *lengths]), asked(rng, queries, d, weighted)
+    found, errors = scanned(scan, rows, offsets, batch)
+    assert (np.abs(found - true_scores(rows, offsets, batch)) <= errors[:, None]).all()
+
+
+def test_the_errors_of_unit_rows_are_small_enough_to_select_by():
+    rows = np.random.default_rng(0).standard_normal((5000, 32)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    query = QueryBatch(rows[:13], np.array([0, 13]))
+    for scan, most in (("float32", 1e-3), ("int8 by torch", 13 * 0.02)):
+        found, errors = scanned(scan, rows, np.arange(0, 5001, 5), query)
+        assert 0 < np.abs(found - true_scores(rows, np.arange(0, 5001, 5), query)).max() < errors[0] < most
+
+
+def test_a_dimension_that_is_always_zero_is_no_trouble():
+    rows = np.array([[0.6, 0.0, 0.8], [0.0, 0.0, -1.0]], np.float32)
+    codes, scales, bounds = int8.encode_rows(rows)
+    assert codes.tolist() == [[127, 0, 102], [0, 0, -127]]
+    assert np.isfinite(scales).all()
+    assert bounds[0] < 1
+
+
+@here
+@pytest.mark.parametrize("chunk", [compiled.CHUNK, compiled.TILE])
+@pytest.mark.parametrize("around", [-1, 0, 1])
+def test_documents_of_a_tile_and_of_a_chunk_have_the_scores_that_torch_finds(chunk, around):
+    rng = np.random.default_rng(0)
+    offsets = np.cumsum([0, chunk + around, 1, 5 * chunk + around])
+    codes = rng.integers(-127, 128, (offsets[-1], 32)).astype(np.int8)
+    codes[offsets[1:] - 1] = np.array([[127], [-127], [127]])  # the greatest number, in the last row
+    of = QueryBatch(np.sign(rng.standard_normal((50, 32))).astype(np.float32), np.array([0, 16, 17, 50]))
+    coded = int8.encode_queries(of, np.ones(32, dtype=np.float32), np.ones(2))
+    one, other = (by_codes(scan, codes, offsets, coded, of) for scan in ("int8 compiled", "int8 by torch"))
+    assert one == pytest.approx(other, rel=1e-5)
+
+
+def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, offsets = rng.standard_normal((400, 8)).astype(np.float32), np.array([0, 1, 2, 5, 8, 11, 31, 51, 151, 400])
+    batch = QueryBatch(rows[:20] + 1, np.array([0, 3, 20]), None, np.array([0.5, -2.0]))
+    whole, _ = scanned("int8 by torch", rows, offsets, batch)
+    for made, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
+        monkeypatch.setattr(int8, "FEW_PRODUCTS", made)
+        monkeypatch.setattr(int8, "BEST", best)
+        assert scanned("int8 by torch", rows, offsets, batch)[0] == pytest.approx(whole, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("columns", [1, 13, 16, 32, 64, 160])
+@pytest.mark.parametrize("length", [1, 2, 3, 8, 17, 31])
+def test_the_greatest_products_are_found_in_every_way(columns, length):
+    made = np.random.default_rng(0).integers(-(2**20), 2**20, (5, length, columns), dtype=np.int32)
+    out = torch.empty((5, columns), dtype=torch.int32)
+    int8.greatest(torch.from_numpy(made), out, int8.Memory())
+    assert np.array_equal(out.numpy(), made.max(axis=1))
+    as_floats = made.astype(np.float32).reshape(5 * length, columns)
+    assert np.array_equal(maxsim._best(as_floats, np.arange(6) * length), made.max(axis=1))
+
+
+def test_only_a_product_of_torch_that_is_right_is_used(monkeypatch):
+    def absent(*operands, **memory):
+        raise NotImplementedError("no kernel for this CPU")
+
+    monkeypatch.setattr(torch, "_int_mm", absent)
+    assert int8.usable.__wrapped__(32) is False
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b, out: out.zero_())
+    assert int8.usable.__wrapped__(32) is False
+    codes = torch.randint(-127, 128, (40, 32), dtype=torch.int8)
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b: torch.zeros((a.shape[0], b.shape[1]), dtype=torch.int32))
+    product = int8.product_on.__wrapped__("cpu", 32)  # of a device
+    np.testing.assert_array_equal(product(codes, codes.T).numpy(), codes.numpy().astype(int) @ codes.numpy().T)
+
+
+@here
+def test_only_a_compiled_function_that_is_right_is_used(monkeypatch):
+    import llvmlite.binding
+
+    assert compiled.compiled.__wrapped__(30) is None  # not a number of whole words
+    with monkeypatch.context() as patch:
+        patch.setattr(llvmlite.binding, "get_host_cpu_features", lambda: {"avx2": True})
+        assert compiled._compile.__wrapped__() is None
+    monkeypatch.setattr(compiled, "_compile", lambda: lambda *of: None)
+    assert compiled.compiled.__wrapped__(32) is None
+
+
+def test_without_the_extra_torch_scans(monkeypatch, tmp_path, documents, topics, assert_ranked):
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    monkeypatch.setattr(compiled, "_compile", compiled._compile.__wrapped__)
+    monkeypatch.setattr(folder, "compiled", compiled.compiled.__wrapped__)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: True)
+    assert compiled.compiled.__wrapped__(32) is None
+    docs, frame = documents([2, 9, 3], d=32), topics([4], d=32)
+    assert_ranked(MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame), frame, docs, 3)
+
+
+def test_torch_s_threads_and_precision_are_left_as_they_were_and_do_not_touch_the_scan(
+    monkeypatch, tmp_path, documents, topics
+):
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: True)
+    index, frame = MathAMRIndex(tmp_path / "x").index(documents([2, 1, 9] * 30, d=32)), topics([5, 2], d=32)
+    true = index.colbert(num_results=9)(frame)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert index.colbert(num_results=9)(frame).equals(true)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(precision)
+    assert torch.get_num_threads() == threads
+
+
+def test_a_card_that_is_not_there_is_refused(monkeypatch, index):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert index.colbert(device="cuda:0") == index.colbert(device="cuda:0")
+    for device in ("cuda:1", "tpu", 0):
+        with pytest.raises(ConfigError, match="device"):
+            index.colbert(device=device)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(ConfigError, match="torch finds 0 CUDA devices"):
+        index.colbert(device="cuda")
