@@ -4,9 +4,12 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
+from waiting import until
 
 
 class TwoNodes:
@@ -32,6 +35,14 @@ class TwoNodes:
         """Kill all processes of the second node, as a power cut does."""
         self.cluster.remove_node(self._second, allow_graceful=False)
         self._second = None
+
+    @contextmanager
+    def killed_when(self, condition):
+        """Kill the second node during the block, once a condition holds."""
+        killing = threading.Thread(target=lambda: until(condition) and self.kill())
+        killing.start()
+        yield
+        killing.join()
 
 
 @pytest.fixture(scope="session")

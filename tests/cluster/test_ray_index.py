@@ -1,10 +1,7 @@
 """Vectors encoded on two nodes or in two processes: the bytes of one process, by both ways of writing parts."""
 
-import threading
-
 import pytest
 from folder_bytes import folder_bytes
-from waiting import until
 
 from pyterrier_mathamr import (
     GraphBuilder,
@@ -55,10 +52,8 @@ def test_planned_parts_have_the_bytes_of_one_process(cluster, graphs, small_part
 def test_a_node_that_dies_while_parts_are_written_leaves_no_part_twice(cluster, graphs, small_parts, tmp_path):
     one = built(graphs, tmp_path / "one", Processes(1))
     planned = job_folder(tmp_path / "ray") / "planned"
-    killed = threading.Thread(target=lambda: until(lambda: any(planned.glob("*"))) and cluster.kill())
-    killed.start()
-    assert built(graphs, tmp_path / "ray", RayCluster(cluster.address)) == one
-    killed.join()
+    with cluster.killed_when(lambda: any(planned.glob("*"))):
+        assert built(graphs, tmp_path / "ray", RayCluster(cluster.address)) == one
 
 
 def test_few_parts_are_written_by_the_driver_also_without_shared_storage(cluster, graphs, tmp_path, monkeypatch):

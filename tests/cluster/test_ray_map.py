@@ -8,6 +8,7 @@ from collections import Counter
 from functools import partial
 
 import pytest
+from hanging import hang_on
 from waiting import gone, until
 
 from pyterrier_mathamr import RayCluster
@@ -32,14 +33,9 @@ def refuse(number):
 
 
 def endless_on(node, folder, number):
-    """Leave a file; never end on one node, and on the other not before something has begun there."""
-    import ray
-
+    """Leave a file; never end on one node."""
     (folder / f"{number}-{os.getpid()}").touch()
-    if ray.get_runtime_context().get_node_id() == node:
-        (folder / "begun").touch()
-        time.sleep(600)
-    until((folder / "begun").exists)
+    hang_on(node, folder)
     return number
 
 
@@ -73,10 +69,8 @@ def test_an_error_of_the_work_is_raised_in_its_place(cluster):
 @pytest.mark.slow
 def test_a_node_that_dies_costs_only_its_work(cluster, tmp_path):
     work = partial(endless_on, cluster.second().node_id, tmp_path)
-    killed = threading.Thread(target=lambda: until((tmp_path / "begun").exists) and cluster.kill())
-    killed.start()
-    assert list(RayCluster(cluster.address).map(work, range(30))) == list(range(30))
-    killed.join()
+    with cluster.killed_when((tmp_path / "begun").exists):
+        assert list(RayCluster(cluster.address).map(work, range(30))) == list(range(30))
     attempts = Counter(file.name.partition("-")[0] for file in tmp_path.glob("*-*"))
     assert len(attempts) == 30
     assert sum(attempts.values()) == 31  # the node's item twice

@@ -1,12 +1,11 @@
 """Neural parsers on two nodes, of which fakes behave like theirs: each worker has one, on the GPU that it was given."""
 
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 from folder_bytes import folder_bytes
+from hanging import hang_on
 from waiting import gone, until
 
 from pyterrier_mathamr import GraphBuilder, GraphStore, Processes, RayCluster
@@ -22,20 +21,15 @@ FAILS = [*DOCUMENTS[:40], {"docno": "f", "text": "We Fail."}, *DOCUMENTS[40:]]
 
 
 class StopsOn(TransitionAmrParser):
-    """A parser that has parsed on one node and never returns there; elsewhere not before it has begun."""
+    """A parser that has parsed on one node and never returns there."""
 
     def __init__(self, python, node, folder):
         super().__init__(python, devices=["cuda:0", "cuda:1"], cache=folder / "parses")
         self.node, self.folder = node, folder
 
     def parse_units(self, units, unit="sentence"):
-        import ray
-
         parts = super().parse_units(units, unit)
-        if ray.get_runtime_context().get_node_id() == self.node:
-            (self.folder / "begun").touch()
-            time.sleep(600)
-        assert until((self.folder / "begun").exists)
+        hang_on(self.node, self.folder)
         return parts
 
 
@@ -64,10 +58,8 @@ def test_each_worker_has_a_parser_on_its_gpu_and_one_that_dies_costs_its_work_on
         one = built(tmp_path / "one.mathamr", parser, Processes(1))
     (tmp_path / "loaded").unlink()
     stopping = StopsOn(python, cluster.second().node_id, tmp_path)
-    killed = threading.Thread(target=lambda: until((tmp_path / "begun").exists) and cluster.kill())
-    killed.start()
-    assert built(tmp_path / "ray.mathamr", stopping, RayCluster(cluster.address)) == one
-    killed.join()
+    with cluster.killed_when((tmp_path / "begun").exists):
+        assert built(tmp_path / "ray.mathamr", stopping, RayCluster(cluster.address)) == one
     processes = loaded(tmp_path)
     assert 2 <= len(processes) <= 4  # one in each worker, which has many of the 12 batches
     assert {gpu for _, gpu in processes} == {"0"}

@@ -1,10 +1,10 @@
-"""Errors: fields, a message over them, and the way out of another process."""
+"""Errors: fields, a message over them, and the way out of another process; optional packages."""
 
 import pickle
 
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MissingExtraError, require
 
 
 class LostError(MathAMRError, KeyError):
@@ -30,30 +30,57 @@ class ForgottenError(LostError):
     advice = ""
 
 
-def test_a_message_is_made_of_fields_and_properties() -> None:
+def test_a_message_is_made_of_fields_and_properties_or_is_the_text_that_was_given() -> None:
     assert str(LostError("A{1}", ("store", "index"))) == "'A{1}' is not in store. Look in 2 places."
     assert str(ForgottenError("A1")) == "'A1' is not in here."
+    assert str(MathAMRError("nothing {was} found")) == "nothing {was} found"
 
 
-def test_fields_are_attributes_arguments_and_survive_pickling() -> None:
+def test_fields_are_attributes_and_arguments_and_survive_pickling() -> None:
     error = LostError(docno="A1", places=("store",))
     assert (error.docno, error.args) == ("A1", ("A1", ("store",)))
     again = pickle.loads(pickle.dumps(error))
-    assert type(again) is LostError
-    assert str(again) == str(error)
-
-
-def test_a_field_that_is_not_given_is_refused() -> None:
+    assert (type(again), str(again)) == (LostError, str(error))
+    with pytest.raises(KeyError):
+        raise again
     with pytest.raises(TypeError, match="allowed"):
         ConfigError("layers", -1)  # type: ignore[call-arg]
 
 
-def test_an_error_is_what_its_other_base_is_too() -> None:
-    with pytest.raises(KeyError):
-        raise ForgottenError("A1")
-    with pytest.raises(ImportError, match=r"pip install 'pyterrier-mathamr\[plots\]'"):
-        raise MissingExtraError("matplotlib", "plots")
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name, code):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(code)
+
+    return write
 
 
-def test_an_error_without_a_template_is_the_text_it_was_given() -> None:
-    assert str(MathAMRError("nothing {was} found")) == "nothing {was} found"
+def test_a_package_that_is_there_is_given_and_one_that_is_absent_is_named_with_its_extra(package):
+    package("optional_whole", "answer = 42")
+    assert require("optional_whole", "text").answer == 42
+    for module in ("optional_absent", "optional_absent.part"):
+        said = r"optional_absent is not installed; run: pip install 'pyterrier-mathamr\[text\]'"
+        with pytest.raises(MissingExtraError, match=said) as raised:
+            require(module, "text")
+        assert isinstance(raised.value, ImportError)
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "reason"),
+    [
+        ("lacks_another", "import optional_absent", "No module named 'optional_absent'"),
+        ("lacks_a_name", "from json import no_such", "cannot import name 'no_such'"),
+        ("fails", "raise RuntimeError('built for\\nanother torch')", "RuntimeError: built for"),
+        ("partial.part", "", "partial.part"),
+    ],
+)
+def test_a_package_that_is_there_and_fails_is_not_called_absent(package, module, code, reason):
+    package(module.partition(".")[0], code)
+    with pytest.raises(MissingExtraError, match="is installed but cannot be imported") as raised:
+        require(module, "text")
+    assert reason in str(raised.value)
+    assert raised.value.__cause__ is not None
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)

@@ -1,5 +1,6 @@
 """A transformer is the parameters it was made with; an artifact is its path."""
 
+import inspect
 import pickle
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +13,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import COUNT, ByParameters, Rule, at_least, one_of
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.sparse.bm25_search import BM25Retriever
 
 
 class Searcher(ByParameters):
@@ -151,8 +153,27 @@ def test_the_same_place_is_equal_by_a_relative_or_an_absolute_path(kind, tmp_pat
     assert here != kind(tmp_path)
     assert pickle.loads(pickle.dumps(here)) == here
     assert repr(kind("a")) == f"{kind.__name__}('a')"
+    assert [other for other in KINDS if kind("a") == other("a")] == [kind]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_another_kind_in_the_same_place_is_another(kind, tmp_path: Path):
-    assert [other for other in KINDS if kind(tmp_path) == other(tmp_path)] == [kind]
+def test_a_method_that_constructs_has_the_parameters_of_the_class_and_says_what_it_returns() -> None:
+    shown = inspect.signature(mathamr.BM25Index("x.bm25").retriever)
+    assert list(shown.parameters) == ["num_results", "k1", "b", "query_weights", "delta", "weighting", "verbose"]
+    assert shown.parameters["num_results"].default == 1000
+    assert shown.return_annotation is BM25Retriever
+    assert list(inspect.signature(mathamr.TangentIndex("x.tangent").indexer).parameters)[:3] == [
+        "mode",
+        "pairs",
+        "store",
+    ]
+
+
+def test_a_class_has_the_parameters_of_its_constructor_for_those_who_read_new_first() -> None:
+    for kind in (mathamr.GraphBuilder, mathamr.MathAMRIndex, mathamr.BM25Index, mathamr.QdrantIndex):
+        own = list(inspect.signature(kind.__init__).parameters)[1:]
+        assert list(kind.__signature__.parameters) == own  # type: ignore[attr-defined]
+        assert "args" not in own
+
+
+def test_an_instance_is_called_with_the_parameters_of_its_call() -> None:
+    assert list(inspect.signature(mathamr.MathAMRIndex("x.mathamr")).parameters) == ["inp"]

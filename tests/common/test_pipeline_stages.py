@@ -41,10 +41,6 @@ class Collecting(Indexer):
         return [f"{row['docno']} {row['text']}" for row in documents(iter)]  # type: ignore[arg-type]
 
 
-def stages() -> list[pt.Transformer]:
-    return [Loud(), pt.Transformer.identity(), Loud("?"), Collecting()]
-
-
 @pytest.mark.parametrize(
     "pipeline",
     [
@@ -62,7 +58,7 @@ def test_a_pipeline_indexes_a_frame_as_its_dictionaries(pipeline: pt.Compose) ->
 
 
 def test_a_pipeline_is_flat_and_equal_to_that_of_pyterrier() -> None:
-    one, two, three, four = stages()
+    one, two, three, four = Loud(), pt.Transformer.identity(), Loud("?"), Collecting()
     ours, theirs = one >> (two >> three) >> four, pt.Compose(one, two, three, four)
     assert (list(ours), repr(ours)) == (list(theirs), repr(theirs))
     assert ours == theirs == ours
@@ -73,15 +69,11 @@ def test_a_pipeline_is_flat_and_equal_to_that_of_pyterrier() -> None:
     assert isinstance(copied, Pipeline)
 
 
-def test_a_pipeline_is_compiled_to_a_stage_or_to_a_pipeline_that_indexes() -> None:
+def test_a_pipeline_is_compiled_and_takes_operators_as_any() -> None:
     assert (Loud() >> Loud("?")).compile() == Loud("!?")
     assert isinstance((Loud() >> Loud("?") >> Collecting()).compile(), Pipeline)
-
-
-def test_operators_work_on_a_pipeline_as_on_any() -> None:
     ranking = DOCUMENTS.assign(qid="1", score=[3.0, 2.0, 1.0], rank=[0, 1, 2])
-    pipeline = (Loud() >> Loud("?")) % 2
-    assert pipeline(ranking)["text"].tolist() == ["X!?", "Y!?"]
+    assert ((Loud() >> Loud("?")) % 2)(ranking)["text"].tolist() == ["X!?", "Y!?"]
     assert (Loud() * 2.0)(ranking)["score"].tolist() == [6.0, 4.0, 2.0]
 
 

@@ -1,4 +1,9 @@
-"""The modules in ``artifacts``, each of which says how one artifact is built and read."""
+"""The modules in ``artifacts``: how one artifact each is built, opened and read.
+
+``build(path, range, mode, seed)`` writes rows d0, d1, … in parts of two and resumes what died, ``open(path)`` is the
+artifact, and ``read(path)`` returns all that can be read of it. A module says which ``MODES`` it has, whether it
+``DELETES`` and ``COMPACTS``, and which actions it ``REPEATS`` without an error.
+"""
 
 import importlib.util
 import sys
@@ -8,7 +13,7 @@ from types import ModuleType
 ARTIFACTS = Path(__file__).resolve().with_name("artifacts")
 NAMES = sorted(path.stem for path in ARTIFACTS.glob("[a-z]*.py"))
 
-sys.path.append(str(ARTIFACTS))  # what several of them share begins with an underscore
+sys.path.append(str(ARTIFACTS))  # code that several of them share is in modules that begin with an underscore
 
 
 def load(name: str) -> ModuleType:

@@ -12,14 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.store import (
-    Cache,
-    FormatError,
-    NotBuiltError,
-    OtherArtifactError,
-    StoreError,
-    WriteError,
-)
+from pyterrier_mathamr.store import Cache, FormatError, NotBuiltError, OtherArtifactError, StoreError, WriteError
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -121,15 +114,13 @@ def test_another_format_is_refused_and_this_one_opens(cache: Cache) -> None:
         cache.get([key(1)])
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_full_disk_and_a_place_that_cannot_be_written_are_named_and_leave_what_was_there(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(WriteError, match="cannot be written"):
-        Cache(tmp_path / "file" / "cache").add(VALUES)
-    with pytest.raises(WriteError):
-        Cache(Path("/proc/cache")).add(VALUES)
-
-
-def test_a_full_disk_is_named_and_leaves_what_was_there(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in (tmp_path / "file" / "cache", Path("/proc/cache")):
+        with pytest.raises(WriteError, match="cannot be"):
+            Cache(path).add(VALUES)
     real = sqlite3.connect
 
     def small(*arguments: object, **options: object) -> sqlite3.Connection:

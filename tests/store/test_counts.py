@@ -34,9 +34,6 @@ def test_an_artifact_prints_what_it_holds(build, counts: str, tmp_path: Path) ->
     assert str(artifact).startswith(f"{begin}: {counts}")
     size = sum(file.stat().st_size for file in (tmp_path / "it" / "part-000000").iterdir())
     assert str(artifact).endswith(size_of(size))
-    shown: list[str] = []
-    artifact._repr_pretty_(type("Printer", (), {"text": staticmethod(shown.append)}), False)
-    assert shown == [str(artifact)]
 
 
 def test_what_is_not_built_says_so_instead_of_failing(tmp_path: Path) -> None:

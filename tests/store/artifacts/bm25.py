@@ -1,20 +1,18 @@
 """BM25: every document has a word of its own, one of three, and a formula."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.sparse import index as sparse
 
-NAME = "bm25"
+open = BM25Index
 PART = 2
 WORDS = ("series", "matrix", "boundary")
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Write documents in parts of two; those of a run that died are recognised."""
     sparse.PART_BYTES, sparse.BATCH = 1, PART
     documents = ({"docno": f"d{i}", "text": f"own{i} {WORDS[(i + seed) % 3]} $x^{seed}$"} for i in rows)
     BM25Index(path).indexer(mode, resume=True).index(documents)  # type: ignore[arg-type]
@@ -31,8 +29,3 @@ def read(path: Path) -> object:
         [list(postings.names), *(getattr(postings, name).tolist() for name in ("offsets", "documents", "counts"))],
         found[["docno", "score", "rank"]].round(5).to_numpy().tolist(),
     ]
-
-
-def open(path: Path) -> Any:
-    """The artifact."""
-    return BM25Index(path)

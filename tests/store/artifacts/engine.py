@@ -9,7 +9,7 @@ from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.model import MathAMR
 
-NAME = "engine"
+open = SearchEngine
 COMPACTS = False
 REPEATS = ("append", "delete")
 """What succeeds when it is run again, also where it was killed after the last step that counts."""
@@ -30,11 +30,6 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     else:
         options = {"model": "mathamr-plus-mini", "overwrite": mode == "overwrite", "verbose": False}
         SearchEngine.build(posts, path, **options)
-
-
-def open(path: Path) -> SearchEngine:
-    """The engine."""
-    return SearchEngine(path)
 
 
 def read(path: Path) -> object:

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.formula.store import build as store_build
 
-NAME = "formula-store"
+open = FormulaStore
 PART = 2
 MODES = ("create", "overwrite")  # its tables are its whole content, so nothing is added to it
 
@@ -24,10 +24,6 @@ def read(path: Path) -> object:
     with FormulaStore(path) as store:
         ids = [f"d{i}" for i in _IDS]
         return len(store), store.get_many(ids), store.visual_ids(ids)
-
-
-def open(path: Path) -> FormulaStore:
-    return FormulaStore(path)
 
 
 def _table(rows: range, seed: int, tag: str) -> Path:

@@ -1,18 +1,15 @@
 """Formula trees: every document has one formula, of its own id; some are the same expression."""
 
 from pathlib import Path
-from typing import Any
 
 import _formula_posts
 
 from pyterrier_mathamr.systems import FormulaTrees
 
-NAME = "formula_trees"
-PART = _formula_posts.PART
+open = FormulaTrees
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Write posts of one formula each."""
     _formula_posts.build(FormulaTrees(path), rows, mode, seed)
 
 
@@ -23,8 +20,3 @@ def read(path: Path) -> object:
     pairs = [trees.get(entry["docno"]) for entry in trees.get_corpus_iter()]
     packed = trees.snapshot().expressions.payload
     return [entries, sorted(map(str, pairs)), list(packed.slt.names), list(packed.opt.names)]
-
-
-def open(path: Path) -> Any:
-    """The artifact."""
-    return FormulaTrees(path)

@@ -1,19 +1,17 @@
-"""A small :class:`GraphStore` for the tests that all artifacts share."""
+"""A store of graphs."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 
-NAME = "graph-store"
+open = GraphStore
 PART = 2
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Store the graphs of documents d0 … of ``rows``; another seed gives the same ids other graphs."""
     graphs = (
         {"docno": f"d{i}", "graph": MathAMRGraph(decode_penman(f"(a / thing-{seed} :quant {i})"), (), f"d{i}")}
         for i in rows
@@ -22,7 +20,6 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
 
 
 def read(path: Path) -> object:
-    """Every graph by each way that leads to it."""
     store = GraphStore(path)
     ids = store.ids()
     joined = store.loader()(pd.DataFrame({"docno": ids}))
@@ -32,8 +29,3 @@ def read(path: Path) -> object:
         "joined": [graph.to_penman() for graph in joined["graph"]] if ids else [],
         "absent": "absent" in store,
     }
-
-
-def open(path: Path) -> Any:
-    """The artifact."""
-    return GraphStore(path)

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import _formula_posts
 import numpy as np
 
 from pyterrier_mathamr.formula import FormulaTree
-from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.systems import InOutIndex
-
-NAME = "in_out"
-PART = 2
-LATEX = ("x^2+1", "a+b", r"\frac{x}{y}", "x^2")
 
 
 @dataclass(frozen=True)
@@ -35,12 +31,7 @@ def _row(label: str) -> np.ndarray:
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Write posts in parts of two; those of a run that died are recognised."""
-    sparse.PART_BYTES, sparse.BATCH = 1, PART
-    spans = ((i, f'<span class="math-container" id="d{i}">{LATEX[(i + seed) % 4]}</span>') for i in rows)
-    posts = ({"docno": f"p{i}", "html": span} for i, span in spans)
-    visual_ids = {f"d{i}": f"v{seed}-{i % 4}" for i in range(12)}
-    open(path).indexer(mode, resume=True, visual_ids=visual_ids).index(posts)
+    _formula_posts.build(open(path), rows, mode, seed)
 
 
 def read(path: Path) -> object:

@@ -1,19 +1,16 @@
 """Tangent: every document has one formula, of its own id; some are the same expression."""
 
 from pathlib import Path
-from typing import Any
 
 import _formula_posts
 import pandas as pd
 
 from pyterrier_mathamr.sparse import TangentIndex
 
-NAME = "tangent"
-PART = _formula_posts.PART
+open = TangentIndex
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Write posts of one formula each."""
     _formula_posts.build(TangentIndex(path), rows, mode, seed)
 
 
@@ -28,8 +25,3 @@ def read(path: Path) -> object:
         [(list(of.names), of.documents.tolist(), of.counts.tolist()) for of in (pairs.slt, pairs.opt)],
         found[["docno", "post_id", "visual_id", "score", "rank"]].round(5).to_numpy().tolist(),
     ]
-
-
-def open(path: Path) -> Any:
-    """The artifact."""
-    return TangentIndex(path)

@@ -1,4 +1,4 @@
-"""A small :class:`TensorStore` for the tests that all artifacts share."""
+"""A store of the arrays of graphs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +10,11 @@ import numpy as np
 from pyterrier_mathamr.graph import GraphTensors, TensorStore
 from pyterrier_mathamr.graph.tensor_store import TENSORS
 
-NAME = "tensor-store"
+open = TensorStore
 PART = 2
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Store the arrays of graphs d0 … of ``rows``; another seed gives the same ids other arrays."""
     items = [(f"d{i}", _tensors(i + 1, seed)) for i in rows]
     with patch("pyterrier_mathamr.graph.tensor_store.TENSORS", replace(TENSORS, part_bytes=PART * 60)):
         TensorStore.build(path, items, mode=mode)  # type: ignore[arg-type]
@@ -34,7 +33,6 @@ def _tensors(number: int, seed: int) -> GraphTensors:
 
 
 def read(path: Path) -> object:
-    """Every array by each way that leads to it, as text."""
     store = TensorStore(path)
     return {
         "ids": store.ids,
@@ -45,8 +43,3 @@ def read(path: Path) -> object:
 
 def _shown(graph: GraphTensors) -> list[Any]:
     return [getattr(graph, name).tolist() for name in graph.__slots__ if getattr(graph, name) is not None]
-
-
-def open(path: Path) -> Any:
-    """The artifact."""
-    return TensorStore(path)

@@ -6,19 +6,17 @@ from typing import Any
 from pyterrier_mathamr.systems import ThreadStore
 from pyterrier_mathamr.systems.threads import thread_store
 
-NAME = "thread_store"
+open = ThreadStore
 PART = 2
 DELETES = False  # as its rows have no ids of the store's
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Store posts d0 … of ``rows``; another seed gives the same ids other votes and texts."""
     thread_store.STEP = PART
     ThreadStore(path).indexer(mode).index(_post(i, seed) for i in rows)  # type: ignore[arg-type]
 
 
 def read(path: Path) -> object:
-    """Every post by each way that leads to it."""
     with ThreadStore(path) as store:
         ids = [post.id for post in store]
         questions = [post.id for post in store if post.kind == "question"]
@@ -30,11 +28,6 @@ def read(path: Path) -> object:
             "best": store.best_answers(questions),
             "absent": "absent" in store,
         }
-
-
-def open(path: Path) -> Any:
-    """The artifact."""
-    return ThreadStore(path)
 
 
 def _post(i: int, seed: int) -> dict[str, Any]:

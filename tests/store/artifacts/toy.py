@@ -1,13 +1,11 @@
 """The smallest artifact: ragged rows of numbers by id."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pyterrier_mathamr.store import Content, Field, Kind, StoredArtifact, merge_ragged, row_fingerprint
 
-NAME = "toy"
 PART = 2
 
 
@@ -39,7 +37,6 @@ def content(ids: list[str], seed: int = 0) -> Content:
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Write documents in parts of two; those of a run that died are recognised."""
     ids = [f"d{i}" for i in rows]
     with Toy(path).job(mode, {"options": "none"}) as job:
         for name, row in zip(ids, job.rows_done(ids).tolist(), strict=True):
@@ -64,6 +61,4 @@ def read(path: Path) -> object:
     return [snapshot.manifest.details, list(found), found]
 
 
-def open(path: Path) -> Any:
-    """The artifact."""
-    return Toy(path)
+open = Toy

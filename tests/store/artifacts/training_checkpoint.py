@@ -6,8 +6,7 @@ import torch
 
 from pyterrier_mathamr.model.checkpoints import Checkpoint, TrainingState
 
-NAME = "training-checkpoint"
-PART = 12  # a state is one part, whatever its size
+open = Checkpoint
 MODES = ("create", "overwrite")  # each state replaces the previous one
 
 _RUN = {"pairs": "x"}
@@ -21,7 +20,3 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
 def read(path: Path) -> object:
     found = Checkpoint(path).read(_RUN)
     return found and {name: tensor.tolist() for name, tensor in found.model.items()}
-
-
-def open(path: Path) -> Checkpoint:
-    return Checkpoint(path)

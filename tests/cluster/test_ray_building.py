@@ -1,16 +1,18 @@
-"""Graphs built on two nodes: the bytes of one process, also where a node dies; another executor completes a job."""
+"""Graphs, formula stores and symbol pairs built on two nodes: the bytes of one process, also where a node dies."""
 
-import threading
-import time
 from pathlib import Path
 
 import pytest
 from folder_bytes import folder_bytes
-from waiting import until
+from hanging import hang_on
 
 from pyterrier_mathamr import GraphBuilder, GraphStore, Processes, RayCluster
 from pyterrier_mathamr.amr import DependencyAmrParser
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.formula.store import build as store_build
 from pyterrier_mathamr.graph import build_store
+from pyterrier_mathamr.sparse import TangentIndex
+from pyterrier_mathamr.sparse import index as sparse
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 
@@ -21,20 +23,14 @@ DOCUMENTS = [
 
 
 class EndlessOn(DependencyAmrParser):
-    """The embedded parser that never ends on one node, and on the other not before something has begun there."""
+    """The embedded parser that never ends on one node."""
 
     def __init__(self, node, folder):
         super().__init__()
         self.node, self.folder = node, folder
 
     def parse_units(self, units, unit="sentence"):
-        import ray
-
-        begun = self.folder / "begun"
-        if ray.get_runtime_context().get_node_id() == self.node:
-            begun.touch()
-            time.sleep(600)
-        assert until(begun.exists)
+        hang_on(self.node, self.folder)
         return super().parse_units(units, unit)
 
 
@@ -51,10 +47,8 @@ def test_a_cluster_writes_the_bytes_of_processes_also_where_a_node_dies(cluster,
     assert built(tmp_path / "ray.mathamr", RayCluster(cluster.address))[0] == one
 
     parser = EndlessOn(cluster.second().node_id, tmp_path)
-    killed = threading.Thread(target=lambda: until((tmp_path / "begun").exists) and cluster.kill())
-    killed.start()
-    assert built(tmp_path / "killed.mathamr", RayCluster(cluster.address), parser)[0] == one
-    killed.join()
+    with cluster.killed_when((tmp_path / "begun").exists):
+        assert built(tmp_path / "killed.mathamr", RayCluster(cluster.address), parser)[0] == one
 
 
 def stopping(documents):
@@ -71,3 +65,33 @@ def test_what_a_cluster_began_processes_complete_and_the_other_way_round(cluster
             built(path, first, documents=stopping(DOCUMENTS[:120]))
         assert 0 < GraphStore(path).unfinished() < len(DOCUMENTS)
         assert built(path, second)[0] == one
+
+
+ROWS = 200
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_build, "BATCH", 10)
+    for kind, tag in (("slt", "mi"), ("opt", "ci")):
+        rows = (f'{i}\t1\tanswer\t{i % 5}\t"<math><{tag}>x{i % 60}</{tag}></math>"\n' for i in range(ROWS))
+        (tmp_path / f"{kind}.tsv").write_text("id\tpost_id\ttype\tvisual_id\tformula\n" + "".join(rows))
+    return [tmp_path / "slt.tsv"], [tmp_path / "opt.tsv"]
+
+
+def test_a_cluster_writes_the_formula_store_of_one_process(cluster, tables, tmp_path):
+    for name, executor in (("one", Processes(1)), ("ray", RayCluster(cluster.address))):
+        assert len(FormulaStore.build(tmp_path / name, *tables, executor=executor)) == ROWS
+    assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "one")
+
+
+def test_a_cluster_takes_the_symbol_pairs_of_one_process(cluster, tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(sparse, "BATCH", 20)
+    store = FormulaStore.build(tmp_path / "trees", *tables)
+    posts = [
+        {"docno": f"d{i}", "html": f'<span class="math-container" id="{i}">x{i}</span> and $y^{{{i}}}$'}
+        for i in range(ROWS)
+    ]
+    for name, executor in (("one", None), ("ray", RayCluster(cluster.address))):
+        TangentIndex(tmp_path / name).indexer(store=store, executor=executor).index(posts)
+    assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "one")

@@ -1,0 +1,145 @@
+"""Threads, memory and the search for cycles: limits hold for a piece of work, and are gone after it."""
+
+import gc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from itertools import pairwise
+from threading import Barrier
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import ThreadpoolController
+
+from pyterrier_mathamr._common.running import processes, resources
+from pyterrier_mathamr._common.running.processes import runs_within
+from pyterrier_mathamr._common.running.resources import cycles_kept, on_threads, one_blas_thread, one_torch_thread
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.posts import post_from_text
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in ThreadpoolController().select(threading_layer="pthreads").info()]
+
+
+@contextmanager
+def no_search() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("limit", "state", "within"),
+    [
+        (one_blas_thread, blas_threads, lambda: [1] * len(blas_threads())),
+        (one_torch_thread, torch.get_num_threads, lambda: 1),
+        (cycles_kept, gc.isenabled, lambda: False),
+        (no_search, gc.isenabled, lambda: False),
+    ],
+)
+def test_a_limit_holds_within_also_when_nested_and_is_gone_after_it_also_after_an_error(
+    limit: Callable[[], AbstractContextManager[None]], state: Callable[[], Any], within: Callable[[], Any]
+) -> None:
+    before = state()
+    with limit():
+        with cycles_kept() if limit is no_search else limit():  # a process that looks for no cycles goes on so
+            pass
+        assert state() == within()
+    assert state() == before
+    with pytest.raises(ZeroDivisionError), limit():
+        raise ZeroDivisionError
+    assert state() == before
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_work_on_threads_comes_back_in_order_and_each_multiplies_by_itself(monkeypatch, cores):
+    monkeypatch.setattr(resources, "usable_cores", lambda: cores)
+    before = blas_threads()
+    done = on_threads(lambda item: (item, set(blas_threads()) <= {1}), range(20))
+    assert done == [(item, True) for item in range(20)]
+    assert blas_threads() == before
+    with pytest.raises(ZeroDivisionError):
+        on_threads(lambda item: 1 / item, [1, 0])
+    assert on_threads(str, []) == []
+
+
+def test_threads_that_are_limited_at_once_leave_the_limit_as_it_was():
+    before, together = blas_threads(), Barrier(2)
+
+    def enter_and_leave(first: bool) -> None:
+        if not first:
+            together.wait()  # the other is in
+        with one_blas_thread():
+            if first:
+                together.wait()
+            together.wait()  # both are in
+            assert set(blas_threads()) <= {1}
+            together.wait()
+            if not first:
+                together.wait()  # the other is out
+        if first:
+            together.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(enter_and_leave, [True, False]))
+    assert blas_threads() == before
+
+
+def test_graphs_are_encoded_on_one_thread_and_the_others_are_given_back(monkeypatch):
+    model, seen = MathAMR.from_pretrained("mathamr-plus-mini"), []
+    model.encoder("cpu").register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
+    graphs = GraphBuilder().build({"1": post_from_text("Prove $x^2 > 0$. Is it true?")})
+    usual = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        model.encode(graphs, device="cpu")
+        assert (set(seen), torch.get_num_threads()) == ({1}, 2)
+    finally:
+        torch.set_num_threads(usual)
+
+
+def test_a_process_with_a_limit_counts_on_so_many_cores_at_most(monkeypatch):
+    found = processes.usable_cores()
+    monkeypatch.setattr(processes, "_cores_left", None)
+    processes.limit_cores(found + 1)
+    assert processes.usable_cores() == found
+    processes.limit_cores(1)
+    assert processes.usable_cores() == 1
+
+
+def test_memory_is_returned_where_the_process_has_grown_by_a_quarter_since_the_first_batch(monkeypatch):
+    held, returned = iter([100, 120, 125, 126, 90, 112, 113]), []
+    monkeypatch.setattr(resources, "_malloc_trim", lambda: returned.append)
+    monkeypatch.setattr(resources, "resident", lambda: next(held))
+    of, counts = resources.Heap(), []
+    for _ in range(7):
+        of.after_batch()
+        counts.append(len(returned))
+    assert counts == [0, 0, 0, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("platform", ["darwin", resources.sys.platform])
+def test_without_glibc_nothing_is_done_and_on_this_system_a_heap_is_returned_or_left(monkeypatch, platform):
+    monkeypatch.setattr(resources.sys, "platform", platform)
+    of = resources.Heap()
+    for _ in range(3):
+        of.after_batch()
+    of.trim()
+
+
+@given(st.lists(st.integers(0, 20)), st.integers(1, 30))
+def test_runs_hold_all_in_order_and_end_only_where_the_next_does_not_fit(sizes: list[int], budget: int) -> None:
+    assert runs_within([2, 3, 1, 9, 4, 1], 5) == [range(0, 2), range(2, 3), range(3, 4), range(4, 6)]
+    runs = runs_within(sizes, budget)
+    assert [i for run in runs for i in run] == list(range(len(sizes)))
+    for run in runs:
+        assert len(run) == 1 or sum(sizes[i] for i in run) <= budget
+    for run, following in pairwise(runs):
+        assert sum(sizes[i] for i in run) + sizes[following.start] > budget
