@@ -12,7 +12,6 @@ from .encoder.rgcn import RelationalGraphConv as RelationalGraphConv
 from .errors import ModelError as ModelError
 from .errors import ModelFileError as ModelFileError
 from .errors import ModelNotFoundError as ModelNotFoundError
-from .errors import ShapeError as ShapeError
 from .errors import TrainingError as TrainingError
 from .errors import UnsafeModelError as UnsafeModelError
 from .in_out import train_in_out as train_in_out

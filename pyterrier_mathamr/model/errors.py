@@ -2,12 +2,11 @@
 
 ::
 
-    ModelError
-    ├── ShapeError            an array has another shape than it must have
+    ModelError                an array has another shape than it must have
     ├── ModelNotFoundError    no bundled model, folder or model on the hub has the name
     ├── ModelFileError        a model's folder lacks a file or holds a bad one
     │   └── UnsafeModelError  it asks for what could run code, or lies elsewhere; it is not loaded
-    └── TrainingError         training cannot start or go on
+    └── TrainingError         training cannot start or continue
 """
 
 from __future__ import annotations
@@ -19,15 +18,6 @@ from pyterrier_mathamr._common.errors import MathAMRError
 
 class ModelError(MathAMRError):
     """The base of the model room's errors."""
-
-
-class ShapeError(ModelError):
-    """An array has another shape than it must have."""
-
-    name: str
-    found: object
-    expected: str
-    template = "{name} has shape {found}; expected {expected}."
 
 
 class ModelNotFoundError(ModelError):
@@ -54,7 +44,4 @@ class UnsafeModelError(ModelFileError):
 
 
 class TrainingError(ModelError):
-    """Training cannot start or go on."""
-
-    problem: str
-    template = "{problem}"
+    """Training cannot start or continue."""

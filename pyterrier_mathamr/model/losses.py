@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .config import MathAMRConfig
 from .encoder.maxsim import maxsim_matrix
-from .errors import ShapeError
+from .errors import ModelError
 from .pairs import TrainingBatch
 from .score_weights import LearnedWeights
 
@@ -36,14 +36,14 @@ def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None
         A scalar.
 
     Raises:
-        ShapeError: fewer documents than queries, or ``allowed`` has another shape.
+        ModelError: fewer documents than queries, or ``allowed`` has another shape.
     """
     if scores.dim() != 2 or scores.size(0) > scores.size(1):
-        raise ShapeError("scores", tuple(scores.shape), "[B, m] with m >= B")
+        raise ModelError(f"scores has shape {tuple(scores.shape)}; expected [B, m] with m >= B.")
     blocked = torch.isneginf(scores)
     if allowed is not None:
         if allowed.shape != scores.shape:
-            raise ShapeError("allowed", tuple(allowed.shape), str(tuple(scores.shape)))
+            raise ModelError(f"allowed has shape {tuple(allowed.shape)}; expected {tuple(scores.shape)}.")
         diagonal = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
         blocked = blocked | ~(allowed | diagonal)
     # Divide before masking: the temperature's gradient multiplies scores, and infinity times zero is not a number.
@@ -61,6 +61,36 @@ def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:
     return scores / query_offsets.diff().clamp_min(1).unsqueeze(1)
 
 
+class Contrast(NamedTuple):
+    """The rows of B questions and of m documents, of which the first B are the questions' answers.
+
+    Attributes:
+        queries: float ``[q_total, d]``, the rows of the questions end to end.
+        query_offsets: int64 ``[B + 1]``.
+        rows: float ``[r, d]``, the rows of the documents end to end.
+        offsets: int64 ``[m + 1]``.
+        allowed: bool ``[B, m]``, see :func:`info_nce`.
+        kinds: int64 ``[q_total]``, the kind of each question's row, for a score with weights.
+    """
+
+    queries: Tensor
+    query_offsets: Tensor
+    rows: Tensor
+    offsets: Tensor
+    allowed: Tensor | None = None
+    kinds: Tensor | None = None
+
+    @classmethod
+    def of(cls, batch: TrainingBatch, rows: Tensor) -> Contrast:
+        """Divide the rows of all graphs of a batch."""
+        size, posts = len(batch.pairs), 2 * len(batch.pairs) + len(batch.others)
+        offsets = batch.graphs.offsets.to(rows.device)
+        middle, end = int(batch.graphs.offsets[size]), int(batch.graphs.offsets[posts])
+        allowed, kinds = batch.allowed.to(rows.device), batch.graphs.kinds[:middle].to(rows.device)
+        of_documents = offsets[size : posts + 1] - middle
+        return cls(rows[:middle], offsets[: size + 1], rows[middle:end], of_documents, allowed, kinds)
+
+
 class ContrastiveLoss(nn.Module):
     """L = β L_MaxSim + (1 - β) L_doc with a learnable temperature τ = exp(t) (MathAMR+, 3.8, 4.1, 4.2)."""
 
@@ -75,85 +105,31 @@ class ContrastiveLoss(nn.Module):
         """τ, a scalar above 0."""
         return self.log_temperature.exp()
 
-    def forward(
-        self,
-        queries: Tensor,
-        query_offsets: Tensor,
-        rows: Tensor,
-        offsets: Tensor,
-        allowed: Tensor | None = None,
-        kinds: Tensor | None = None,
-    ) -> Tensor:
-        """Compute the loss of a batch of B pairs."""
-        loss = rows.new_zeros(())
+    def forward(self, batch: Contrast) -> Tensor:
+        """Compute L; a part of weight 0 is left out."""
+        loss = batch.rows.new_zeros(())
         if self.beta > 0:
-            loss = loss + self.beta * self.maxsim_loss(queries, query_offsets, rows, offsets, allowed, kinds)
+            loss = loss + self.beta * self.maxsim(batch)
         if self.beta < 1:
-            loss = loss + (1 - self.beta) * self.document_loss(queries, query_offsets, rows, offsets, allowed)
+            loss = loss + (1 - self.beta) * self.document(batch)
         return loss
 
-    def maxsim_loss(
-        self,
-        queries: Tensor,
-        query_offsets: Tensor,
-        rows: Tensor,
-        offsets: Tensor,
-        allowed: Tensor | None = None,
-        kinds: Tensor | None = None,
-    ) -> Tensor:
-        """Compute L_MaxSim alone, with the ``document_blend`` of the configuration; see :meth:`forward`."""
-        scores = maxsim_matrix(
-            queries, query_offsets, rows, offsets, self.weights.of_rows(kinds, query_offsets)
-        )  # [B, B]
+    def maxsim(self, batch: Contrast) -> Tensor:
+        """Compute L_MaxSim, with the weights in the score that the configuration asks for."""
+        queries, query_offsets, rows, offsets, allowed, kinds = batch
+        weights = self.weights.of_rows(kinds, query_offsets)
+        scores = maxsim_matrix(queries, query_offsets, rows, offsets, weights)  # [B, m]
         if self.weights.blend is not None:
-            scores = scores + self.weights.blend * _document_scores(queries, query_offsets, rows, offsets)
+            scores = scores + self.weights.blend * _document_scores(batch)
         if self.normalise_scores:
             scores = normalise(scores, query_offsets)
         return info_nce(scores, self.temperature, allowed)
 
-    def document_loss(
-        self, queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor, allowed: Tensor | None = None
-    ) -> Tensor:
-        """Compute L_doc alone; see :meth:`forward`."""
-        return info_nce(_document_scores(queries, query_offsets, rows, offsets), self.temperature, allowed)
+    def document(self, batch: Contrast) -> Tensor:
+        """Compute L_doc, of the last row where a post has no document vector."""
+        return info_nce(_document_scores(batch), self.temperature, batch.allowed)
 
 
-def _document_scores(queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+def _document_scores(batch: Contrast) -> Tensor:
     """Multiply the last row of each question by that of each document: float32 ``[B, m]``."""
-    return queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T
-
-
-def batch_loss(loss: ContrastiveLoss, batch: TrainingBatch, rows: Tensor) -> Tensor:
-    """Compute the training loss of a batch."""
-    total: Tensor = loss(*_posts(batch, rows))
-    return total
-
-
-class ValidationLoss(NamedTuple):
-    """The mean loss of validation pairs.
-
-    Attributes:
-        loss: β L_MaxSim + (1 - β) L_doc.
-        maxsim: L_MaxSim, whatever its weight.
-        document: L_doc, likewise; that of the last row where a post has no document vector.
-    """
-
-    loss: float
-    maxsim: float
-    document: float
-
-
-def validation_loss(loss: ContrastiveLoss, batch: TrainingBatch, rows: Tensor) -> ValidationLoss:
-    """Compute the validation loss of a batch, of its posts alone; see :func:`batch_loss`."""
-    posts = _posts(batch, rows)
-    maxsim, document = loss.maxsim_loss(*posts).item(), loss.document_loss(*posts[:5]).item()
-    return ValidationLoss(loss.beta * maxsim + (1 - loss.beta) * document, maxsim, document)
-
-
-def _posts(batch: TrainingBatch, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Take the arguments of :meth:`ContrastiveLoss.forward` from the rows of a batch."""
-    size, posts = len(batch.pairs), 2 * len(batch.pairs) + len(batch.others)
-    offsets = batch.graphs.offsets.to(rows.device)
-    middle, end = int(batch.graphs.offsets[size]), int(batch.graphs.offsets[posts])
-    allowed, kinds = batch.allowed.to(rows.device), batch.graphs.kinds[:middle].to(rows.device)
-    return rows[:middle], offsets[: size + 1], rows[middle:end], offsets[size : posts + 1] - middle, allowed, kinds
+    return batch.queries[batch.query_offsets[1:] - 1] @ batch.rows[batch.offsets[1:] - 1].T

@@ -16,8 +16,11 @@ from pyterrier_mathamr.store import new_folder
 
 from .config import MathAMRConfig
 from .encoder.batching import Embeddings, choose_device, encode_in_batches
-from .networks import network, random_network, starting_weights, tensors_of, vocabulary_of
+from .features import tensors_of, vocabulary_of
+from .networks import network, random_network, starting_weights
 from .saving import (
+    CONFIG,
+    WEIGHTS,
     ModelManifest,
     SavedModel,
     check_new_folder,
@@ -26,8 +29,8 @@ from .saving import (
     model_faults,
     pack_weights,
     read_manifest,
-    read_network_weights,
     read_vocabulary,
+    read_weights,
     stored_dtype,
     write_model,
 )
@@ -108,7 +111,7 @@ class MathAMR(SavedModel):
         text = text or TextEncoder(config.text.text_model)
         encoder = random_network(config, vocabulary)
         if config.text.features != "lookup":
-            tensors = tensors_of(graphs, vocabulary, config, len(graphs), False, text)
+            tensors = tensors_of(graphs, vocabulary, config, text)
             encoder.load_state_dict(starting_weights(config, vocabulary, graphs, tensors, text), strict=False)
         return cls(config, vocabulary, encoder.state_dict(), text=text)
 
@@ -169,7 +172,9 @@ class MathAMR(SavedModel):
     def weights(self) -> dict[str, Tensor]:
         """Return the network's parameters and buffers by name, float32 on the CPU."""
         if self._weights is None:
-            self._weights = read_network_weights(*self._source(), self._build)
+            folder, manifest = self._source()
+            layers = self.config.layers
+            self._weights = read_weights(folder / WEIGHTS, manifest.weights, CONFIG, layers, self._build)
         return self._weights
 
     def encoder(self, device: str | None = None) -> nn.Module:
@@ -195,8 +200,8 @@ class MathAMR(SavedModel):
         Returns:
             For each graph float32 ``[n, d]``, rows of unit length: formulas, sentences, document.
         """
-        tensors = tensors_of(graphs, self.vocabulary, self.config, len(graphs), False, self.text)
-        return self.encode_tensors(tensors, device=device, verbose=verbose)
+        tensors = tensors_of(graphs, self.vocabulary, self.config, self.text)
+        return self.encode_tensors(list(tensors), device=device, verbose=verbose)
 
     def encode_tensors(
         self, graphs: Sequence[GraphTensors], *, device: str | None = None, verbose: bool = False

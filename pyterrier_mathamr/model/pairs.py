@@ -42,12 +42,12 @@ from torch import Tensor
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import listed
 from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, MathAMRGraph, TensorStore, Vocabulary, collate
+from pyterrier_mathamr.graph import MASK_ID, GraphBatch, MathAMRGraph, TensorStore, Vocabulary, collate
 
-from .config import MathAMRConfig
+from .config import MathAMRConfig, TrainingOptions
 from .errors import TrainingError
+from .features import tensors_of
 from .loop import ProcessGroup
-from .networks import stream_tensors
 from .text_encoder import TextEncoder
 
 Pair = tuple[str, str]
@@ -63,17 +63,7 @@ _NEGATIVES = 10_000_018
 
 
 def read_pairs(pairs: Pairs) -> tuple[Pair, ...]:
-    """Read pairs in any form that ``fit`` accepts.
-
-    Args:
-        pairs: pairs of ids, or a frame with the columns ``qid`` and ``docno``.
-
-    Returns:
-        Distinct pairs of ids as text, in order of first appearance.
-
-    Raises:
-        TrainingError: a frame lacks a column, or an item is no pair.
-    """
+    """Read pairs in any form that ``fit`` accepts: distinct pairs of ids as text, in order of first appearance."""
     if isinstance(pairs, pd.DataFrame):
         missing = {"qid", "docno"} - set(pairs.columns)
         if missing:
@@ -90,13 +80,7 @@ def read_pairs(pairs: Pairs) -> tuple[Pair, ...]:
 def split_pairs(pairs: Sequence[Pair], share: float, seed: int) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     """Split pairs into training and validation by question, so that no question is in both (MathAMR+, 3.4.5).
 
-    Args:
-        pairs: all pairs.
-        share: part of the questions for validation, 0 to below 1; at least one where there are two and it is not 0.
-        seed: of the shuffle.
-
-    Returns:
-        Training pairs and validation pairs, each in the order given.
+    At least one question is held out where there are two and ``share`` is not 0.
     """
     questions = sorted(
         {question for question, _ in pairs}, key=lambda name: hashlib.sha256(f"{seed}\t{name}".encode()).digest()
@@ -250,37 +234,12 @@ class TrainingData:
         return [(batch, []) for batch in batches_of(self.held, config.training.batch_size * processes)]
 
 
-def augment(
-    batch: GraphBatch, mask_id: int, *, node_mask: float, edge_dropout: float, generator: torch.Generator
-) -> GraphBatch:
-    """Mask nodes and drop edges at random."""
-    device = batch.nodes.device
-    drawn = torch.rand(batch.nodes.numel() + batch.edge_type.numel(), generator=generator).to(device)
-    for_nodes, for_edges = torch.split(drawn, [batch.nodes.numel(), batch.edge_type.numel()])
-    nodes = batch.nodes.masked_fill((for_nodes < node_mask) & ~batch.is_virtual, mask_id)
-    structural = batch.is_virtual[batch.edge_index].any(0)  # [e]
-    kept = structural | (for_edges >= edge_dropout)
-    return dataclasses.replace(
-        batch, nodes=nodes, edge_index=batch.edge_index[:, kept], edge_type=batch.edge_type[kept]
-    )
-
-
 class PairGraphs(Protocol):
     """Graphs by id: a ``GraphStore`` or a mapping."""
 
     def __getitem__(self, key: str, /) -> MathAMRGraph: ...
 
     def __contains__(self, key: object, /) -> bool: ...
-
-
-class Tensors(Protocol):
-    """The tensors of graphs by id: a ``TensorStore``."""
-
-    def __getitem__(self, key: str, /) -> GraphTensors: ...
-
-    def get_many(self, ids: Sequence[str], /) -> list[GraphTensors]:
-        """Read graphs in the order of ``ids``."""
-        ...
 
 
 def require_graphs(names: Iterable[str], graphs: PairGraphs) -> None:
@@ -313,14 +272,9 @@ def open_tensors(
         if store.built():
             store.verify()  # a wrong index would spoil training or crash a GPU
             return
-        made = stream_tensors(
-            (graphs[name] for name in names),
-            vocabulary,
-            config,
-            len(names),
-            verbose and group.rank == 0,
-            text,
-        )
+        found = (graphs[name] for name in names)
+        shown = verbose and group.rank == 0
+        made = tensors_of(found, vocabulary, config, text, total=len(names), verbose=shown)
         TensorStore.build(store.path, zip(names, made, strict=True))
 
     group.first(build)
@@ -348,34 +302,40 @@ class TrainingBatch:
     rows: list[int]
 
 
-class BatchMaker:
-    """Makes batches under a configuration."""
-
-    def __init__(
-        self,
-        config: MathAMRConfig,
-        tensors: Tensors,
-        answers: PairAnswers,
-        rank: int = 0,
-        processes: int = 1,
-    ) -> None:
-        self.config, self.tensors, self.answers = config, tensors, answers
-        self.rank, self.processes = rank, processes
-
-    def make(self, batch: PairBatch, noise: torch.Generator | None = None) -> TrainingBatch:
-        """Collate the graphs of a batch and divide the work."""
-        pairs, others = batch
-        names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
-        graphs, training = collate(self.tensors.get_many(names)), self.config.training
-        if noise is not None:
-            probabilities = {"node_mask": training.node_mask, "edge_dropout": training.edge_dropout}
-            graphs = augment(graphs, MASK_ID, **probabilities, generator=noise)
-        parts, rows = divide(graphs, training.node_budget, self.rank, self.processes)
-        return TrainingBatch(pairs, others, graphs, self.answers.allowed(pairs, others), parts, rows)
+def make_batch(
+    batch: PairBatch,
+    tensors: TensorStore,
+    answers: PairAnswers,
+    options: TrainingOptions,
+    noise: torch.Generator | None = None,
+    rank: int = 0,
+    processes: int = 1,
+) -> TrainingBatch:
+    """Collate the graphs of a batch and divide the work."""
+    pairs, others = batch
+    names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
+    graphs = collate(tensors.get_many(names))
+    if noise is not None:
+        graphs = augment(graphs, options, noise)
+    parts, rows = _divide(graphs, options.node_budget, rank, processes)
+    return TrainingBatch(pairs, others, graphs, answers.allowed(pairs, others), parts, rows)
 
 
-def divide(
-    graphs: GraphBatch, budget: int | None, rank: int = 0, processes: int = 1
+def augment(batch: GraphBatch, options: TrainingOptions, generator: torch.Generator) -> GraphBatch:
+    """Mask nodes and drop edges at random; never virtual nodes and their edges."""
+    device = batch.nodes.device
+    drawn = torch.rand(batch.nodes.numel() + batch.edge_type.numel(), generator=generator).to(device)
+    for_nodes, for_edges = torch.split(drawn, [batch.nodes.numel(), batch.edge_type.numel()])
+    nodes = batch.nodes.masked_fill((for_nodes < options.node_mask) & ~batch.is_virtual, MASK_ID)
+    structural = batch.is_virtual[batch.edge_index].any(0)  # [e]
+    kept = structural | (for_edges >= options.edge_dropout)
+    return dataclasses.replace(
+        batch, nodes=nodes, edge_index=batch.edge_index[:, kept], edge_type=batch.edge_type[kept]
+    )
+
+
+def _divide(
+    graphs: GraphBatch, budget: int | None, rank: int, processes: int
 ) -> tuple[tuple[GraphBatch, ...], list[int]]:
     """Divide graphs among processes, by nodes, and cut the share of this process into parts."""
     ends = graphs.node_offsets[1:]  # [m]

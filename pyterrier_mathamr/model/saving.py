@@ -51,21 +51,18 @@ def find_folder(name: str | Path) -> Path:
     """Find a model's folder by bundled name, path or name on the hub."""
     if str(name).startswith(HUB):
         return _from_hub(str(name).removeprefix(HUB))
+    return find_saved(name, CONFIG, ", or hf:organisation/name")
+
+
+def find_saved(name: str | Path, description: str, otherwise: str = "") -> Path:
+    """Find the folder of a model with such a description by path or bundled name."""
     for folder in (Path(name), BUNDLED / name):
-        if (folder / CONFIG).is_file():
+        if (folder / description).is_file():
             return folder
-    if advice := _REMOVED.get(str(name)):
-        raise ModelNotFoundError(str(name), advice)
-    bundled = ", ".join(bundled_models()) or "none is installed"
-    known = f"it is neither a folder with a {CONFIG} nor one of the bundled models ({bundled})"
-    raise ModelNotFoundError(
-        str(name), f"{known}. Give a bundled name, the path that save() wrote, or hf:organisation/name"
-    )
-
-
-def bundled_models() -> list[str]:
-    """List the models that come with the package."""
-    return sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
+    bundled = ", ".join(sorted(path.parent.name for path in BUNDLED.glob(f"*/{description}"))) or "none is installed"
+    known = f"it is neither a folder with a {description} nor one of the bundled models ({bundled})"
+    reason = f"{known}. Give a bundled name or the path that save() wrote{otherwise}"
+    raise ModelNotFoundError(str(name), _REMOVED.get(str(name), reason))
 
 
 def short_name(folder: Path) -> str:
@@ -102,10 +99,16 @@ def _from_hub(name: str) -> Path:
 T = TypeVar("T")
 
 
-def read_description(path: Path, version: int, name: str, read: Callable[[dict[str, Any]], T]) -> T:
-    """Read a description that :func:`~pyterrier_mathamr.store.signed` wrote."""
+def read_description(
+    path: Path,
+    version: int,
+    name: str,
+    read: Callable[[dict[str, Any]], T],
+    load: Callable[[Path], dict[str, Any]] = read_signed,
+) -> T:
+    """Read a description that :func:`~pyterrier_mathamr.store.signed` wrote, or another file by ``load``."""
     try:
-        content = read_signed(path)
+        content = load(path)
         if content["format"] != version:
             problem = f"model format {content['format']!r}, but this release reads {version}"
             raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
@@ -116,15 +119,53 @@ def read_description(path: Path, version: int, name: str, read: Callable[[dict[s
         raise ModelFileError(path, f"no {name} ({type(error).__name__}: {error})") from error
 
 
-def read_weights(path: Path, digest: str, description: str) -> dict[str, Tensor]:
-    """Read weights as float32."""
+def read_weights(
+    path: Path, digest: str, description: str, layers: int = 0, build: Callable[[], nn.Module] | None = None
+) -> dict[str, Tensor]:
+    """Read weights as float32; with ``build``, check that they are those of the network that it makes."""
     try:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
             raise ModelFileError(path, f"the weights are not those that {description} names")
-        return {name: tensor.float() for name, tensor in load_tensors(data).items()}
+        weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
     except (OSError, SafetensorError) as error:
         raise ModelFileError(path, f"it cannot be read ({error})") from error
+    if build is not None:
+        _check_weights(path, weights, description, layers, build)
+    return weights
+
+
+def _check_weights(
+    path: Path, weights: Mapping[str, Tensor], description: str, layers: int, build: Callable[[], nn.Module]
+) -> None:
+    """Compare names and shapes with a network on a device without memory, and refuse numbers that are not finite."""
+    wrong = other_shapes(path, description)
+    if layers > len(weights):  # each layer has weights, and building even empty ones takes time
+        raise wrong
+    try:
+        with torch.device("meta"), _Unfilled():
+            expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
+        raise wrong from error
+    for name in sorted({*weights, *expected}):
+        found = tuple(weights[name].shape) if name in weights else None
+        if found != expected.get(name):
+            raise ModelFileError(path, f"{wrong.problem}: {name!r} has shape {found}, not {expected.get(name)}")
+        if not bool(torch.isfinite(weights[name]).all()):
+            raise ModelFileError(path, f"{name!r} has values that are not finite numbers")
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves out normal noise, for which a device without memory would import torch's compiler: a second."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call a function of torch, or return the tensor that it would fill."""
+        given = kwargs or {}
+        if func is nn.init.normal_ or func is Tensor.normal_:
+            return args[0] if args else given["tensor"]
+        return func(*args, **given)
 
 
 def sums_of(folder: Path) -> dict[str, str]:
@@ -151,7 +192,6 @@ def other_shapes(path: Path, description: str) -> ModelFileError:
 
 
 FORMAT_VERSION = 1
-OLDEST_READABLE_VERSION = 1
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
 
 _JOINED = 2  # the format of models joined, of one earlier release
@@ -201,29 +241,21 @@ def stored_dtype(folder: Path | None) -> str:
 
 
 def read_manifest(folder: Path) -> ModelManifest:
-    """Read and check ``config.json``, and that the other files are there.
+    """Read and check ``config.json``, and that the other files are there."""
 
-    Raises:
-        ModelFileError: a file is missing, damaged or of a format that this release does not read.
-    """
-    path = folder / CONFIG
-    try:
+    def load(path: Path) -> dict[str, Any]:
         if path.stat().st_size > LARGEST_CONFIG:
             raise ValueError(f"{path.stat().st_size:,} bytes")
-        content = parse_json(path.read_bytes())
-        version = content["format"]
-        readable = range(OLDEST_READABLE_VERSION, FORMAT_VERSION + 1)
-        if version not in readable:
-            if version == _JOINED:
-                raise ModelFileError(path, "several models joined, which this release does not read", _INSTEAD)
-            problem = f"model format {version!r}, but this release reads {readable[0]} to {readable[-1]}"
-            raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
+        content: dict[str, Any] = parse_json(path.read_bytes())
+        if content["format"] == _JOINED:
+            raise ModelFileError(path, "several models joined, which this release does not read", _INSTEAD)
+        return content
+
+    def read(content: dict[str, Any]) -> ModelManifest:
         config = MathAMRConfig.from_dict(stored_options(dict(content["config"])))
-        found = ModelManifest(config, str(content["vocabulary"]), str(content["weights"]))
-    except ModelFileError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError) as error:
-        raise ModelFileError(path, f"no model description ({type(error).__name__}: {error})") from error
+        return ModelManifest(config, str(content["vocabulary"]), str(content["weights"]))
+
+    found = read_description(folder / CONFIG, FORMAT_VERSION, "model description", read, load)
     for name in (VOCABULARY, WEIGHTS):
         if not (folder / name).is_file():
             raise ModelFileError(folder / name, "the file is missing")
@@ -239,54 +271,6 @@ def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
     if vocabulary.hash != manifest.vocabulary:
         raise ModelFileError(folder / VOCABULARY, "the vocabulary is not the one the model was trained with")
     return vocabulary
-
-
-def read_network_weights(folder: Path, manifest: ModelManifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
-    """Read the weights as float32 and check names and shapes, before anything is allocated, and values."""
-    path = folder / WEIGHTS
-    data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != manifest.weights:
-        raise ModelFileError(path, f"the weights are not those that {CONFIG} names")
-    try:
-        _check_shapes(path, manifest.config.layers, build)
-        weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
-    except SafetensorError as error:
-        raise ModelFileError(path, f"no safetensors file ({error})") from error
-    for name, tensor in weights.items():
-        if not bool(torch.isfinite(tensor).all()):
-            raise ModelFileError(path, f"{name!r} has values that are not finite numbers")
-    return weights
-
-
-def _check_shapes(path: Path, layers: int, build: Callable[[], nn.Module]) -> None:
-    """Compare the header of the file with the network of the configuration, built on a device without memory."""
-    with safe_open(path, "pt") as file:
-        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no mapping
-    if layers > len(shapes):  # each layer has weights, and building even empty ones takes time
-        raise ModelFileError(path, f"{len(shapes)} tensors, but the configuration asks for {layers:,} layers")
-    try:
-        with torch.device("meta"), _Unfilled():
-            expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
-    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
-        problem = str(error).partition("\n")[0]
-        raise ModelFileError(path, f"the configuration asks for sizes that no weights have ({problem})") from error
-    for name in sorted(set(shapes) | set(expected)):
-        found, wanted = shapes.get(name), expected.get(name)
-        if found != wanted:
-            raise ModelFileError(path, f"{name!r} has shape {found}, but the configuration asks for {wanted}")
-
-
-class _Unfilled(TorchFunctionMode):
-    """Leaves out normal noise, for which a device without memory would import torch's compiler: a second."""
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Call a function of torch, or return the tensor that it would fill."""
-        given = kwargs or {}
-        if func is nn.init.normal_ or func is Tensor.normal_:
-            return args[0] if args else given["tensor"]
-        return func(*args, **given)
 
 
 def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, weights: bytes) -> None:

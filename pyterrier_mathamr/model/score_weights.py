@@ -35,7 +35,7 @@ from pyterrier_mathamr.graph import MathAMRGraph
 from .config import MathAMRConfig
 from .encoder.batching import Embeddings
 from .encoder.maxsim import best_matches
-from .errors import ShapeError, TrainingError
+from .errors import ModelError, TrainingError
 from .pairs import Pair, PairGraphs, Pairs, read_pairs, require_graphs
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class LearnedWeights(nn.Module):
         if weights is None and not self.means:
             return None
         if kinds is None:
-            raise ShapeError("kinds", None, "[q_total], the kind of each query row, which has a weight")
+            raise ModelError("no kinds of the query rows, which have weights: expected kinds of shape [q_total].")
         of_kinds = torch.ones(3, device=kinds.device) if weights is None else weights
         if not self.means:
             return of_kinds[kinds]

@@ -15,31 +15,30 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.frames import listed
-from pyterrier_mathamr.graph import GraphBatch, Vocabulary
+from pyterrier_mathamr.graph import GraphBatch, TensorStore, Vocabulary
 
-from .checkpoints import EpochRecord, RunFolder, TrainingState
+from .checkpoints import EpochRecord, RunFolder
 from .config import MathAMRConfig
+from .features import vocabulary_of
 from .loop import Prefetch, ProcessGroup, TrainingLoop, Validation, local_device
-from .losses import ContrastiveLoss, ValidationLoss, batch_loss, validation_loss
+from .losses import Contrast, ContrastiveLoss
 from .mathamr import MathAMR
-from .networks import random_network, starting_weights, vocabulary_of
+from .networks import random_network, starting_weights
 from .pairs import (
-    BatchMaker,
     PairBatch,
     PairGraphs,
     Pairs,
-    Tensors,
     TrainingBatch,
     TrainingData,
     generator_of,
+    make_batch,
     open_tensors,
     require_graphs,
 )
@@ -116,17 +115,35 @@ class Trainer:
             option lacks its data. UnfinishedJobError: the folder holds another run. WriteError: another process
             trains there. DamagedError: the training state was changed. WriteError: the folder cannot be written.
         """
-        data = TrainingData.read(self.config, pairs, validation, first, negatives, never)
+        config, data = self.config, TrainingData.read(self.config, pairs, validation, first, negatives, never)
         require_graphs(data.posts(), graphs)
-        text = self.text or TextEncoder(self.config.text.text_model, device=str(self.device), verbose=verbose)
+        text = self.text or TextEncoder(config.text.text_model, device=str(self.device), verbose=verbose)
+        names = data.trained()  # validation posts remain unseen by the vocabulary and the starting weights
         with ProcessGroup(self.device) as group, RunFolder(checkpoint, group) as folder:
-            vocabulary = start.vocabulary if start else group.first(lambda: self._vocabulary(graphs, data.trained()))
-            state = folder.begin(self._identity(vocabulary, data, start, group.size), fresh=fresh)
-            tensors = functools.partial(
-                open_tensors, folder.path, group, data.posts(), graphs, vocabulary, self.config, text, verbose
+            vocabulary = (
+                start.vocabulary
+                if start
+                else group.first(lambda: vocabulary_of((graphs[name] for name in names), config))
             )
-            weights = None if state else self._weights(start, group, graphs, tensors, vocabulary, data.trained(), text)
-            training = PairTraining(self.config, vocabulary, data, group, weights)
+            run = {
+                **config.choices(),
+                "vocabulary": vocabulary.hash,
+                "pairs": data.digest,
+                "number of processes": group.size,
+                "starting model": start.identity if start else "",
+            }
+            state = folder.begin(run, fresh=fresh)
+            tensors = functools.partial(
+                open_tensors, folder.path, group, data.posts(), graphs, vocabulary, config, text, verbose
+            )
+            weights = start.weights() if start and state is None else None
+            if state is None and start is None and config.text.features != "lookup":
+                made = tensors() if config.text.features == "text" or config.text.word_residual else None
+                arrays = () if made is None else (made[name] for name in names)
+                trained = (graphs[name] for name in names)
+                begun = group.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))
+                weights = {**random_network(config, vocabulary).state_dict(), **begun}
+            training = PairTraining(config, vocabulary, data, group, weights)
             loop = training.loop(verbose)
             try:
                 if state is None or not loop.finished(state.history):
@@ -135,49 +152,9 @@ class Trainer:
             finally:
                 self.history = loop.history
             folder.draw(state.history)
-        return self._model(state, vocabulary)
-
-    def _vocabulary(self, graphs: PairGraphs, names: Sequence[str]) -> Vocabulary:
-        """Count the labels of the training graphs, each post once; validation posts remain unseen."""
-        return vocabulary_of((graphs[name] for name in names), self.config)
-
-    def _identity(
-        self, vocabulary: Vocabulary, data: TrainingData, start: MathAMR | None, processes: int
-    ) -> dict[str, Any]:
-        """Identify the run, so that no other run resumes from its checkpoint."""
-        return {
-            **self.config.choices(),
-            "vocabulary": vocabulary.hash,
-            "pairs": data.digest,
-            "number of processes": processes,
-            "starting model": start.identity if start else "",
-        }
-
-    def _weights(
-        self,
-        start: MathAMR | None,
-        group: ProcessGroup,
-        graphs: PairGraphs,
-        tensors: Callable[[], Tensors],
-        vocabulary: Vocabulary,
-        names: Sequence[str],
-        text: TextEncoder,
-    ) -> dict[str, Tensor] | None:
-        """Return the weights of ``start``, or compute those that a text encoder provides, from training posts."""
-        config = self.config
-        if start or config.text.features == "lookup":
-            return start.weights() if start else None
-        made = tensors() if config.text.features == "text" or config.text.word_residual else None
-        arrays = () if made is None else (made[name] for name in names)
-        trained = (graphs[name] for name in names)
-        begun = group.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))
-        return {**random_network(config, vocabulary).state_dict(), **begun}
-
-    def _model(self, state: TrainingState, vocabulary: Vocabulary) -> MathAMR:
-        """Build the model of the best epoch."""
         prefix = "encoder."
-        weights = {name.removeprefix(prefix): tensor for name, tensor in state.best.items() if name.startswith(prefix)}
-        return MathAMR(trained_config(self.config, state.best), vocabulary, weights, text=self.text)
+        best = {name.removeprefix(prefix): tensor for name, tensor in state.best.items() if name.startswith(prefix)}
+        return MathAMR(trained_config(config, state.best), vocabulary, best, text=self.text)
 
 
 class PairTraining:
@@ -198,9 +175,9 @@ class PairTraining:
         self.encoder, self.loss = encoder.to(self.device), ContrastiveLoss(config).to(self.device)
         self.network = nn.ModuleDict({"encoder": self.encoder, "loss": self.loss})
 
-    def read(self, tensors: Tensors) -> None:
+    def read(self, tensors: TensorStore) -> None:
         """Take the tensors of all posts."""
-        self.maker = BatchMaker(self.config, tensors, self.data.answers, self.group.rank, self.group.size)
+        self.tensors = tensors
 
     def loop(self, verbose: bool = False) -> TrainingLoop[PairBatch, TrainingBatch]:
         """Make the training loop (MathAMR+, section 3.4.5)."""
@@ -214,11 +191,11 @@ class PairTraining:
             lambda epoch: self.data.batches(self.config, epoch, size),
             self.gradients,
             epochs=options.epochs,
-            make=lambda item, epoch, number: self.maker.make(item, generator_of(options.seed, epoch, number)),
+            make=lambda item, epoch, number: self._make(item, generator_of(options.seed, epoch, number)),
             size=lambda batch: len(batch.pairs),
             rate=self._rate,
             clip=options.clip,
-            validate=self._measure,
+            validate=self._validate,
             patience=options.patience,
             describe=lambda batch: f"its pairs (question, answer): {listed(batch.pairs)}",
             group=self.group,
@@ -231,7 +208,7 @@ class PairTraining:
         with torch.set_grad_enabled(whole):
             own = [self._encode(part) for part in batch.parts]
         rows = self._gather([part.detach() for part in own], batch).requires_grad_()
-        loss = batch_loss(self.loss, batch, rows)
+        loss = self.loss(Contrast.of(batch, rows))
         value = loss.item()
         if not math.isfinite(value):
             return value
@@ -245,21 +222,28 @@ class PairTraining:
         self.group.sum_gradients(self.network.parameters())
         return value
 
-    def validate(self) -> ValidationLoss:
-        """Measure the mean loss of the validation pairs, without noise."""
-        batches, losses = self.data.validation_batches(self.config, self.group.size), []
-        for batch in Prefetch(self.maker.make, batches):
-            rows = self._gather([self._encode(part) for part in batch.parts], batch)
-            losses.append(validation_loss(self.loss, batch, rows))
+    def held_losses(self) -> tuple[float, float, float]:
+        """Measure the mean loss of the validation pairs, without noise: the whole, and both parts unweighted."""
+        batches, losses, beta = self.data.validation_batches(self.config, self.group.size), [], self.loss.beta
+        for batch in Prefetch(self._make, batches):
+            contrast = Contrast.of(batch, self._gather([self._encode(part) for part in batch.parts], batch))
+            maxsim, document = self.loss.maxsim(contrast).item(), self.loss.document(contrast).item()
+            losses.append((beta * maxsim + (1 - beta) * document, maxsim, document))
         sizes = [len(pairs) for pairs, _ in batches]
-        means = (sum(map(operator.mul, part, sizes)) / sum(sizes) for part in zip(*losses, strict=True))
-        return ValidationLoss(*means)
+        whole, maxsim, document = (
+            sum(map(operator.mul, part, sizes)) / sum(sizes) for part in zip(*losses, strict=True)
+        )
+        return whole, maxsim, document
 
-    def _measure(self, mean: float) -> Validation:
+    def _validate(self, mean: float) -> Validation:
         """Validate; without validation pairs, the training loss decides."""
-        found = self.validate() if len(self.data.held) > 1 else ValidationLoss(mean, mean, mean)
-        deciding: float = getattr(found, self.config.training.stop_by)
-        return Validation(found.loss, deciding, found.maxsim, found.document, self.loss.temperature.item())
+        whole, maxsim, document = self.held_losses() if len(self.data.held) > 1 else (mean, mean, mean)
+        deciding = {"loss": whole, "maxsim": maxsim, "document": document}[self.config.training.stop_by]
+        return Validation(whole, deciding, maxsim, document, self.loss.temperature.item())
+
+    def _make(self, batch: PairBatch, noise: torch.Generator | None = None) -> TrainingBatch:
+        options, group = self.config.training, self.group
+        return make_batch(batch, self.tensors, self.data.answers, options, noise, group.rank, group.size)
 
     def _rate(self, epoch: int, number: int, batches: int) -> float:
         """Return the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``."""

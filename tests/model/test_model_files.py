@@ -256,7 +256,7 @@ def test_a_damaged_description_is_refused(folder, change) -> None:
 def test_an_unknown_format_names_the_formats_that_can_be_read(folder) -> None:
     content = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**content, "format": 99}))
-    with pytest.raises(ModelFileError, match=r"99.*reads 1 to 1.*Install") as caught:
+    with pytest.raises(ModelFileError, match=r"99.*reads 1.*Install") as caught:
         MathAMR.from_pretrained(folder)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.running.resources import one_blas_thread
-from pyterrier_mathamr.model.errors import ShapeError
+from pyterrier_mathamr.model.errors import ModelError
 
 _PRODUCTS = 1 << 16
 """Products in float64 from which their greatest are found: half a megabyte, which stays in a cache."""
@@ -54,7 +54,7 @@ def exact_maxsim(
         float64 ``[m]``, each a float32 number; minus infinity for a document without rows, 0 for a query without rows.
 
     Raises:
-        ShapeError: the widths differ, or the offsets do not span ``rows``.
+        ModelError: the widths differ, or the offsets do not span ``rows``.
     """
     check_ragged(query, rows, offsets)
     filled = offsets[1:] > offsets[:-1]
@@ -108,7 +108,7 @@ def maxsim_matrix(
         float32 ``[b, m]``; minus infinity for a document without rows, 0 for a query without rows.
 
     Raises:
-        ShapeError: the widths differ, or offsets do not span their rows.
+        ModelError: the widths differ, or offsets do not span their rows.
     """
     check_ragged(rows, queries, query_offsets)
     best = best_matches(queries, rows, offsets)  # [q_total, m]
@@ -131,12 +131,12 @@ def check_ragged(other: _Array, rows: _Array, offsets: _Array) -> None:
     """Refuse ragged rows that do not fit together."""
     for name, matrix in (("query", other), ("rows", rows)):
         if matrix.ndim != 2:
-            raise ShapeError(name, tuple(matrix.shape), "[rows, d]")
+            raise ModelError(f"{name} has shape {tuple(matrix.shape)}; expected [rows, d].")
     if other.shape[1] != rows.shape[1]:
-        raise ShapeError("rows", tuple(rows.shape), f"[r, {other.shape[1]}], as wide as the query")
+        raise ModelError(f"rows has shape {tuple(rows.shape)}; expected [r, {other.shape[1]}], as wide as the query.")
     spans = offsets.ndim == 1 and len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == len(rows)
     if not spans or bool((offsets[1:] < offsets[:-1]).any()):
-        raise ShapeError("offsets", tuple(offsets.shape), f"[m + 1], ascending from 0 to {len(rows)}")
+        raise ModelError(f"offsets has shape {tuple(offsets.shape)}; expected [m + 1], from 0 up to {len(rows)}.")
 
 
 class _BestMatch(torch.autograd.Function):

@@ -22,7 +22,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model.errors import ShapeError
+from pyterrier_mathamr.model.errors import ModelError
 
 _BITS = 63  # of an integer that is not negative
 
@@ -125,9 +125,10 @@ class RelationPlan:
     ) -> RelationPlan:
         """Sort the edges of a batch; O(e log e), no gradient."""
         if edge_index.dim() != 2 or edge_index.size(0) != 2:
-            raise ShapeError("edge_index", tuple(edge_index.shape), "[2, e]")
+            raise ModelError(f"edge_index has shape {tuple(edge_index.shape)}; expected [2, e].")
         if edge_type.shape != edge_index.shape[1:]:
-            raise ShapeError("edge_type", tuple(edge_type.shape), f"[{edge_index.size(1)}], one relation for each edge")
+            expected = f"[{edge_index.size(1)}], one relation for each edge"
+            raise ModelError(f"edge_type has shape {tuple(edge_type.shape)}; expected {expected}.")
         results = num_nodes
         if targets is not None:
             results = targets.numel()
@@ -292,10 +293,10 @@ class RelationalGraphConv(nn.Module):
             float ``[N, out]``, or ``[t, out]``.
 
         Raises:
-            ShapeError: ``x`` is not ``[N, in]``, or the edges are of another shape.
+            ModelError: ``x`` is not ``[N, in]``, or the edges are of another shape.
         """
         if x.dim() != 2 or x.size(1) != self.in_channels:
-            raise ShapeError("x", tuple(x.shape), f"[N, {self.in_channels}]")
+            raise ModelError(f"x has shape {tuple(x.shape)}; expected [N, {self.in_channels}].")
         if plan is None:
             plan = RelationPlan.build(edge_index, edge_type, x.size(0), x.dtype, targets)
         added = None if attributes is None else attributes.index_select(0, plan.relations)  # [k, in]

@@ -10,12 +10,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +29,12 @@ from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
-from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.loop import train_and_save
 from pyterrier_mathamr.model.saving import (
-    BUNDLED,
     WEIGHTS,
     SavedModel,
     check_new_folder,
-    other_shapes,
+    find_saved,
     pack_weights,
     read_description,
     read_weights,
@@ -47,67 +46,6 @@ from .training import FormulaTraining
 
 FORMAT_VERSION = 1
 DESCRIPTION = "in_out.json"
-
-Loaded = tuple[InOutOptions, dict[Packed, NodeLabels], dict[str, Tensor]]
-
-
-def _find(name: str | Path) -> Path:
-    """Find a model's folder by path or bundled name."""
-    for folder in (Path(name), BUNDLED / name):
-        if (folder / DESCRIPTION).is_file():
-            return folder
-    bundled = ", ".join(sorted(path.parent.name for path in BUNDLED.glob(f"*/{DESCRIPTION}"))) or "none is installed"
-    known = f"it is neither a folder with a {DESCRIPTION} nor one of the bundled models ({bundled})"
-    raise ModelNotFoundError(str(name), f"{known}. Give a bundled name or the path that save() wrote")
-
-
-def _write(
-    path: Path, options: InOutOptions, labels: Mapping[Packed, NodeLabels], weights: Mapping[str, Tensor], dtype: str
-) -> None:
-    """Write a model to a new folder, atomically."""
-    packed = pack_weights(weights, dtype)
-    content = {
-        "format": FORMAT_VERSION,
-        "options": dataclasses.asdict(options),
-        "labels": {kind: list(those.names) for kind, those in labels.items()},
-        "weights": hashlib.sha256(packed).hexdigest(),
-    }
-    with new_folder(path) as folder:
-        (folder / WEIGHTS).write_bytes(packed)
-        (folder / DESCRIPTION).write_bytes(signed(content))
-
-
-def _read_model(folder: Path) -> Loaded:
-    """Read a model and check every byte."""
-    description = read_description(folder / DESCRIPTION, FORMAT_VERSION, "In+Out model", _read)
-    weights = read_weights(folder / WEIGHTS, description.weights, DESCRIPTION)
-    if description.options.layers > len(weights):  # each layer has weights, and building even empty ones takes time
-        raise other_shapes(folder / WEIGHTS, DESCRIPTION)
-    try:
-        with torch.device("meta"):
-            made = encoders(description.options, {kind: len(those) for kind, those in description.labels.items()})
-    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
-        raise other_shapes(folder / WEIGHTS, DESCRIPTION) from error
-    if {name: tensor.shape for name, tensor in weights.items()} != {
-        name: tensor.shape for name, tensor in made.state_dict().items()
-    }:
-        raise other_shapes(folder / WEIGHTS, DESCRIPTION)
-    return description.options, description.labels, weights
-
-
-class _Description(NamedTuple):
-    """What ``in_out.json`` says; ``weights`` is a digest."""
-
-    options: InOutOptions
-    labels: dict[Packed, NodeLabels]
-    weights: str
-
-
-def _read(content: dict[str, Any]) -> _Description:
-    options = InOutOptions.from_dict(content["options"])
-    labels = {kind: NodeLabels(content["labels"][kind]) for kind in kinds_of(options.condition)}
-    return _Description(options, labels, str(content["weights"]))
-
 
 Vectors = npt.NDArray[np.float32]
 _NODE_BUDGET = 16_384
@@ -174,8 +112,16 @@ class InOut(SavedModel):
         Raises:
             ModelNotFoundError: there is no such model. ModelFileError: a file is missing or damaged.
         """
-        folder = _find(name_or_path)
-        model = cls(*_read_model(folder))
+        folder = find_saved(name_or_path, DESCRIPTION)
+
+        def read(content: dict[str, Any]) -> InOut:
+            options = InOutOptions.from_dict(content["options"])
+            labels = {kind: NodeLabels(content["labels"][kind]) for kind in kinds_of(options.condition)}
+            sizes = {kind: len(those) for kind, those in labels.items()}
+            digest, build = str(content["weights"]), functools.partial(encoders, options, sizes)
+            return cls(options, labels, read_weights(folder / WEIGHTS, digest, DESCRIPTION, options.layers, build))
+
+        model = read_description(folder / DESCRIPTION, FORMAT_VERSION, "In+Out model", read)
         model._folder = folder
         return model
 
@@ -189,7 +135,16 @@ class InOut(SavedModel):
         Raises:
             ConfigError: the folder exists, or another dtype. WriteError: it cannot be written.
         """
-        _write(check_new_folder(path), self.options, self._labels, self._weights(), dtype)
+        packed = pack_weights(self._weights(), dtype)
+        content = {
+            "format": FORMAT_VERSION,
+            "options": dataclasses.asdict(self.options),
+            "labels": {kind: list(those.names) for kind, those in self._labels.items()},
+            "weights": hashlib.sha256(packed).hexdigest(),
+        }
+        with new_folder(check_new_folder(path)) as folder:
+            (folder / WEIGHTS).write_bytes(packed)
+            (folder / DESCRIPTION).write_bytes(signed(content))
 
     def fit(
         self,

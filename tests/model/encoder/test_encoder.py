@@ -13,7 +13,7 @@ from pyterrier_mathamr.graph import GraphTensors, collate, graph_tensors
 from pyterrier_mathamr.model import Encoder, MathAMRConfig
 from pyterrier_mathamr.model import encoder as encoder_room
 from pyterrier_mathamr.model.encoder.encoder import ProjectionHead
-from pyterrier_mathamr.model.networks import tensors_of
+from pyterrier_mathamr.model.features import tensors_of
 
 
 def make(config, vocabulary, **options) -> Encoder:
@@ -45,7 +45,7 @@ def gelu(x):
 def test_the_encoder_equals_equations_3_1_and_3_3_with_pytorch_geometric_s_layer(small, graphs, vocabulary) -> None:
     config = small.replace(edge_attributes=False, layers=3)
     encoder = make(config, vocabulary)
-    batch = collate(tensors_of(list(graphs.values())[:5], vocabulary, config, 5, False))
+    batch = collate(list(tensors_of(list(graphs.values())[:5], vocabulary, config)))
     h = encoder.initial(batch)
     for layer in encoder.layers:
         judge = FastRGCNConv(16, 16, len(vocabulary.relations), 4)
@@ -72,7 +72,7 @@ def test_batch_company_and_the_order_of_nodes_do_not_change_a_post(
 ) -> None:
     config = small.replace(virtual_nodes=virtual_nodes, initialisation=initialisation, learned=learned)
     encoder = make(config, vocabulary)
-    made = tensors_of(list(graphs.values())[:8], vocabulary, config, 8, False)
+    made = list(tensors_of(list(graphs.values())[:8], vocabulary, config))
     with torch.no_grad():
         together = encoder(collate(made))
         alone = torch.cat([encoder(collate([graph])) for graph in made])
@@ -83,14 +83,14 @@ def test_batch_company_and_the_order_of_nodes_do_not_change_a_post(
 
 def test_every_row_has_unit_length_and_every_parameter_a_gradient(small, graphs, vocabulary) -> None:
     encoder = make(small, vocabulary)
-    rows = encoder(collate(tensors_of(list(graphs.values()), vocabulary, small, len(graphs), False)))
+    rows = encoder(collate(list(tensors_of(list(graphs.values()), vocabulary, small))))
     torch.testing.assert_close(rows.norm(dim=1), torch.ones(len(rows)))
     (rows * torch.linspace(-1, 1, rows.numel()).view_as(rows)).sum().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in encoder.parameters())
 
 
 def test_edge_attributes_change_the_encoding_and_can_be_left_out(small, graphs, vocabulary) -> None:
-    batch = collate(tensors_of(list(graphs.values())[:2], vocabulary, small, 2, False))
+    batch = collate(list(tensors_of(list(graphs.values())[:2], vocabulary, small)))
     with_table, without = make(small, vocabulary), make(small.replace(edge_attributes=False), vocabulary)
     without.load_state_dict({k: v for k, v in with_table.state_dict().items() if k != "attributes"})
     assert not torch.allclose(with_table(batch), without(batch))
@@ -111,7 +111,7 @@ def test_any_convolution_of_pytorch_geometric_can_take_the_layer_s_place(small, 
     ours = make(config, vocabulary)
     plugged = make(config, vocabulary, convolution=lambda a, b, r: FastRGCNConv(a, b, r, config.bases))
     plugged.load_state_dict(ours.state_dict())
-    batch = collate(tensors_of(list(graphs.values())[:3], vocabulary, config, 3, False))
+    batch = collate(list(tensors_of(list(graphs.values())[:3], vocabulary, config)))
     torch.testing.assert_close(plugged(batch), ours(batch), atol=1e-5, rtol=0)
 
 

@@ -4,18 +4,19 @@ import pytest
 import torch
 
 from pyterrier_mathamr.graph import MASK_ID, collate
-from pyterrier_mathamr.model.networks import tensors_of
+from pyterrier_mathamr.model import TrainingOptions
+from pyterrier_mathamr.model.features import tensors_of
 from pyterrier_mathamr.model.pairs import augment
 
 
 @pytest.fixture
 def batch(graphs, vocabulary, small):
-    return collate(tensors_of(list(graphs.values()), vocabulary, small, len(graphs), False))
+    return collate(list(tensors_of(list(graphs.values()), vocabulary, small)))
 
 
 def noisy(batch, node_mask=0.5, edge_dropout=0.5, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    return augment(batch, MASK_ID, node_mask=node_mask, edge_dropout=edge_dropout, generator=generator)
+    return augment(batch, TrainingOptions(node_mask=node_mask, edge_dropout=edge_dropout), generator)
 
 
 def edges_of(batch) -> set[tuple[int, int, int]]:

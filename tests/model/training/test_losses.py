@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from pyterrier_mathamr.model import MathAMRConfig, ShapeError, info_nce, maxsim, normalise
-from pyterrier_mathamr.model.losses import ContrastiveLoss
+from pyterrier_mathamr.model import MathAMRConfig, ModelError, info_nce, maxsim, normalise
+from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss
 
 
 def plain_info_nce(scores, tau, allowed=None) -> float:
@@ -68,7 +68,7 @@ def test_the_objective_is_the_blend_of_equation_4_2(beta, normalised) -> None:
     queries, rows = (torch.nn.functional.normalize(torch.randn(n, 4, generator=chance), dim=1) for n in (6, 9))
     query_offsets, offsets = torch.tensor([0, 2, 3, 6]), torch.tensor([0, 4, 6, 9])
     config = MathAMRConfig(beta=beta, normalise_scores=normalised, temperature=0.2)
-    found = ContrastiveLoss(config)(queries, query_offsets, rows, offsets)
+    found = ContrastiveLoss(config)(Contrast(queries, query_offsets, rows, offsets))
     parts = [queries[:2], queries[2:3], queries[3:]]
     table = [(maxsim(q, rows, offsets) / (len(q) if normalised else 1)).tolist() for q in parts]
     documents = [[(q[-1] @ rows[last]).item() for last in (3, 5, 8)] for q in parts]
@@ -77,8 +77,8 @@ def test_the_objective_is_the_blend_of_equation_4_2(beta, normalised) -> None:
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ShapeError, match="scores"):
+    with pytest.raises(ModelError, match="scores"):
         info_nce(torch.ones(3, 2), 1.0)
-    with pytest.raises(ShapeError, match="allowed"):
+    with pytest.raises(ModelError, match="allowed"):
         info_nce(torch.ones(2, 2), 1.0, torch.ones(2, 3, dtype=torch.bool))
     assert info_nce(torch.ones(2, 3), 1.0).item() == pytest.approx(math.log(3), rel=1e-5)

@@ -14,7 +14,6 @@ from pyterrier_mathamr.model import (
     TrainingError,
 )
 from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.model.losses import ValidationLoss
 from pyterrier_mathamr.model.networks import random_network
 from pyterrier_mathamr.model.trainer import PairTraining
 
@@ -58,7 +57,7 @@ def test_the_weights_are_those_of_the_epoch_with_the_lowest_validation_loss(
     small, pairs, graphs, monkeypatch, curve
 ) -> None:
     recorded, values = weights_after_each_epoch(monkeypatch), iter(curve)
-    monkeypatch.setattr(PairTraining, "validate", lambda *_: ValidationLoss(*[next(values)] * 3))
+    monkeypatch.setattr(PairTraining, "held_losses", lambda _: [next(values)] * 3)
     model, trainer = fit(small.replace(epochs=4, patience=4), pairs, graphs)
     assert [record.validation_loss for record in trainer.history] == curve
     best = curve.index(min(curve))
@@ -67,7 +66,7 @@ def test_the_weights_are_those_of_the_epoch_with_the_lowest_validation_loss(
 
 def test_the_best_epoch_is_also_found_where_a_run_resumes_after_it(small, pairs, graphs, tmp_path, monkeypatch) -> None:
     recorded, values = weights_after_each_epoch(monkeypatch), iter([2.0, 1.0, 3.0, 4.0])
-    monkeypatch.setattr(PairTraining, "validate", lambda *_: ValidationLoss(*[next(values)] * 3))
+    monkeypatch.setattr(PairTraining, "held_losses", lambda _: [next(values)] * 3)
     real = TrainingLoop._step
 
     def dying(self, epoch, number, *rest):
@@ -180,7 +179,7 @@ def test_training_stops_when_the_validation_loss_has_not_fallen_for_patience_epo
     small, pairs, graphs, monkeypatch
 ) -> None:
     curve = iter([3.0, 2.0, 2.5, 2.0, 1.0])
-    monkeypatch.setattr(PairTraining, "validate", lambda *_: ValidationLoss(*[next(curve)] * 3))
+    monkeypatch.setattr(PairTraining, "held_losses", lambda _: [next(curve)] * 3)
     _, trainer = fit(small.replace(epochs=9, patience=2), pairs, graphs)
     assert [record.validation_loss for record in trainer.history] == [3.0, 2.0, 2.5, 2.0]
 
@@ -188,7 +187,7 @@ def test_training_stops_when_the_validation_loss_has_not_fallen_for_patience_epo
 @pytest.mark.parametrize(("stop_by", "epochs"), [("loss", 4), ("maxsim", 5), ("document", 2)])
 def test_the_configured_part_of_the_validation_loss_stops(small, pairs, graphs, monkeypatch, stop_by, epochs) -> None:
     curve = iter([(5.0, 5.0, 1.0), (4.0, 4.0, 2.0), (3.0, 3.5, 2.0), (3.0, 3.0, 2.0), (3.0, 3.0, 0.5)])
-    monkeypatch.setattr(PairTraining, "validate", lambda *_: ValidationLoss(*next(curve)))
+    monkeypatch.setattr(PairTraining, "held_losses", lambda _: next(curve))
     _, trainer = fit(small.replace(epochs=5, patience=1, stop_by=stop_by), pairs, graphs)
     assert len(trainer.history) == epochs
 

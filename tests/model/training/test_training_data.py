@@ -9,8 +9,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import collate, graph_tensors
 from pyterrier_mathamr.model import MathAMR, Trainer, TrainingError
 from pyterrier_mathamr.model.loop import TrainingLoop
-from pyterrier_mathamr.model.losses import ContrastiveLoss, batch_loss
-from pyterrier_mathamr.model.pairs import BatchMaker, HardNegatives, PairAnswers, TrainingData, columns_of
+from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss
+from pyterrier_mathamr.model.pairs import HardNegatives, PairAnswers, TrainingData, columns_of, make_batch
 from pyterrier_mathamr.model.trainer import PairTraining
 from pyterrier_mathamr.store import UnfinishedJobError
 
@@ -86,12 +86,11 @@ def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(smal
     names = ["q0", "q1", "a0", "a1", "a5", "a8"]
     tensors = Arrays({name: graph_tensors(graphs[name], vocabulary) for name in names})
     answers = PairAnswers([("q0", "a0"), ("q1", "a1")], never={"q0": ["a8"]})
-    maker = BatchMaker(config, tensors, answers)
-    batch = maker.make(([("q0", "a0"), ("q1", "a1")], ["a5", "a8"]))
+    batch = make_batch(([("q0", "a0"), ("q1", "a1")], ["a5", "a8"]), tensors, answers, config.training)
     assert len(batch.graphs) == 6
     assert batch.graphs.nodes.tolist() == collate([tensors[name] for name in names]).nodes.tolist()
     rows = unit_rows(len(batch.graphs.virtual)).requires_grad_()
-    loss = batch_loss(ContrastiveLoss(config), batch, rows)
+    loss = ContrastiveLoss(config)(Contrast.of(batch, rows))
     posts = [rows[a:b] for a, b in zip(batch.graphs.offsets[:-1], batch.graphs.offsets[1:], strict=True)]
     maxsim = [[sum((q @ post.T).max().item() for q in posts[i]) / len(posts[i]) for post in posts[2:]] for i in (0, 1)]
     documents = [[(posts[i][-1] @ post[-1]).item() for post in posts[2:]] for i in (0, 1)]

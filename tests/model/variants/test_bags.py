@@ -10,7 +10,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import MASK_ID, collate, graph_tensors
 from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
-from pyterrier_mathamr.model.networks import COMMON, WordBags, bag_blocks, bags_of, network, tensors_of, weighted_labels
+from pyterrier_mathamr.model.features import tensors_of
+from pyterrier_mathamr.model.networks import COMMON, WordBags, bags_of, network, weighted_labels
 
 
 class Letters:
@@ -54,7 +55,7 @@ def test_an_untrained_model_of_bags_is_the_projected_sum(graphs, config, text):
     model = MathAMR.untrained(config, some, text=text)
     weights = model.weights()
     assert set(weights) == {"initial.labels.weight", "bags.project.weight"}
-    (post,) = tensors_of(some[:1], model.vocabulary, config, 1, False)
+    (post,) = tensors_of(some[:1], model.vocabulary, config)
     rows = slow_bags(post, weights["initial.labels.weight"].double().numpy()) @ weights["bags.project.weight"].numpy().T
     assert model.encode(some[:1])[0] == pytest.approx(rows / np.linalg.norm(rows, axis=1, keepdims=True), abs=1e-5)
 
@@ -85,8 +86,9 @@ def test_the_directions_that_all_bags_share_are_left_out(graphs, config, text):
     weights = MathAMR.untrained(config, some, text=text).weights()
     project, labels = weights["bags.project.weight"], weights["initial.labels.weight"]
     assert project @ project.T == pytest.approx(torch.eye(config.projection), abs=1e-5)
-    posts = tensors_of(some, MathAMR.untrained(config, some, text=text).vocabulary, config, len(some), False)
-    rows, kinds = (torch.cat(parts) for parts in zip(*bag_blocks(labels, posts), strict=True))
+    posts = list(tensors_of(some, MathAMR.untrained(config, some, text=text).vocabulary, config))
+    batch = collate(posts)
+    rows, kinds = torch.nn.functional.normalize(bags_of(labels, batch), dim=1), batch.kinds
     balanced = torch.cat([rows[kinds == kind] / (kinds == kind).sum().sqrt() for kind in range(3)])
     shared = torch.linalg.svd(balanced.double()).Vh[:COMMON].float()
     assert (project @ shared.T).abs().max() < 1e-3

@@ -8,9 +8,10 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, collate, detach_formulas, graph_tensors
 from pyterrier_mathamr.graph.mathamr import attach_formulas
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ShapeError, TextEncoder, Trainer
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelError, TextEncoder, Trainer
+from pyterrier_mathamr.model.features import tensors_of
 from pyterrier_mathamr.model.in_out import InOut
-from pyterrier_mathamr.model.networks import network, tensors_of
+from pyterrier_mathamr.model.networks import network
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 def test_a_formula_has_the_mean_of_its_nodes_in_both_graphs_and_other_rows_nothing(graphs, vocabulary, config):
     graph = graphs["q0"]
-    (post,) = tensors_of([graph], vocabulary, config, 1, False)
+    (post,) = tensors_of([graph], vocabulary, config)
     model, expected = InOut.from_pretrained("in-out-mini"), []
     for pair in detach_formulas(graph.amr, graph.n_formulas)[1]:
         layout, operators = (
@@ -56,7 +57,7 @@ def test_a_formula_without_trees_and_a_post_without_formulas_have_zeros(vocabula
     amr = MathAMRGraph.from_penman("(p / prime :ARG1 (f / FORMULA_0) :ARG2 (g / FORMULA_1))").amr
     pairs = [trees_from_latex("x+1")._replace(slt=tree, opt=None), trees_from_latex("")]
     half = MathAMRGraph(attach_formulas(amr, pairs), ("1", "2"))
-    first, second = tensors_of([plain, half], vocabulary, config, 2, False)
+    first, second = tensors_of([plain, half], vocabulary, config)
     assert not first.features.any()
     lengths = np.linalg.norm(second.features.astype(float), axis=1)
     assert lengths == pytest.approx([1, 0, 0, 0], abs=1e-3)
@@ -69,7 +70,7 @@ def test_an_untrained_formula_is_the_sum_of_its_bag_and_its_vector(graphs, confi
     plain = MathAMR.untrained(config.replace(formula_vectors="none"), some, text=text)
     project = model.weights()["formulas.project"].numpy()
     assert project @ project.T == pytest.approx(np.eye(len(project)), abs=1e-5)
-    (post,) = tensors_of(some[:1], model.vocabulary, config, 1, False)
+    (post,) = tensors_of(some[:1], model.vocabulary, config)
     formulas = post.kinds == VirtualKind.FORMULA
     rows, bags = model.encode(some[:1])[0], plain.encode(some[:1])[0]
     assert rows[~formulas] == pytest.approx(bags[~formulas], abs=1e-6)
@@ -93,7 +94,7 @@ def test_training_leaves_the_vectors_alone_and_a_file_keeps_them(graphs, pairs, 
 
 def test_graphs_without_the_vectors_are_refused(graphs, vocabulary, config):
     encoder = network(config, len(vocabulary.nodes), len(vocabulary.relations))
-    with pytest.raises(ShapeError, match="encode graphs with"):
+    with pytest.raises(ModelError, match="encode graphs with"):
         encoder(collate([graph_tensors(graph, vocabulary) for graph in graphs.values()]))
 
 

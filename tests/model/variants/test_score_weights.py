@@ -16,7 +16,7 @@ from pyterrier_mathamr.model import (
     Encoder,
     MathAMR,
     MathAMRConfig,
-    ShapeError,
+    ModelError,
     Trainer,
     exact_maxsim,
     info_nce,
@@ -24,7 +24,7 @@ from pyterrier_mathamr.model import (
     maxsim_matrix,
 )
 from pyterrier_mathamr.model.encoder.maxsim import best_matches
-from pyterrier_mathamr.model.losses import ContrastiveLoss
+from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss
 from pyterrier_mathamr.model.score_weights import ScoreWeights
 
 WEIGHTS = ScoreWeights(formula=0.5, sentence=2.0, document=3.0, blend=4.0)
@@ -84,7 +84,7 @@ def test_the_loss_scores_with_weights_and_blend_and_learns_them() -> None:
     rows, offsets = ragged([3, 2], seed=8)
     kinds = torch.tensor([1, 2, 0, 1, 2])
     config = MathAMRConfig(kind_weights=(0.5, 2.0, 3.0), document_blend=4.0, temperature=0.5)
-    found = ContrastiveLoss(config)(queries, query_offsets, rows, offsets, None, kinds)
+    found = ContrastiveLoss(config)(Contrast(queries, query_offsets, rows, offsets, None, kinds))
     of_rows = torch.tensor(config.score.kind_weights)[kinds].tolist()
     table = [
         [plain(queries[a:b], of_rows[a:b], 4.0, part) / int(b - a) for part in (rows[:3], rows[3:])]
@@ -92,11 +92,11 @@ def test_the_loss_scores_with_weights_and_blend_and_learns_them() -> None:
     ]
     assert found.item() == pytest.approx(info_nce(torch.tensor(table), 0.5).item(), abs=1e-5)
     learning = ContrastiveLoss(config.replace(kind_weights="learned", document_blend="learned"))
-    learning(queries, query_offsets, rows, offsets, None, kinds).backward()
+    learning(Contrast(queries, query_offsets, rows, offsets, None, kinds)).backward()
     assert learning.weights.log_kinds.grad.abs().min() > 0
     assert learning.weights.log_blend.grad.abs() > 0
-    with pytest.raises(ShapeError, match="kinds"):
-        learning(queries, query_offsets, rows, offsets)
+    with pytest.raises(ModelError, match="kinds"):
+        learning(Contrast(queries, query_offsets, rows, offsets))
 
 
 def test_without_weights_the_loss_has_nothing_more_to_learn() -> None:
@@ -145,7 +145,7 @@ def test_with_means_a_row_counts_by_its_share_of_the_rows_of_its_kind(weights) -
     rows, offsets = ragged([3, 2], seed=8)
     kinds = torch.tensor([1, 2, 0, 0, 0, 2])
     config = MathAMRConfig(kind_weights=weights, kind_means=True, normalise_scores=False, temperature=0.5)
-    found = ContrastiveLoss(config)(queries, query_offsets, rows, offsets, None, kinds)
+    found = ContrastiveLoss(config)(Contrast(queries, query_offsets, rows, offsets, None, kinds))
     formula, sentence, document = weights if isinstance(weights, tuple) else (1.0, 1.0, 1.0)
     of_rows = [[sentence, document], [*[formula / 3] * 3, document]]
     table = [

@@ -17,15 +17,15 @@ from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.model import (
     MathAMR,
     MathAMRConfig,
-    ShapeError,
+    ModelError,
     TextEncoder,
     Trainer,
 )
+from pyterrier_mathamr.model.features import tensors_of
 from pyterrier_mathamr.model.networks import (
     moments,
     principal_directions,
     random_network,
-    tensors_of,
     words_of,
 )
 from pyterrier_mathamr.model.pairs import split_pairs
@@ -95,7 +95,7 @@ def test_the_graph_gets_its_share_by_training(posts, config, text):
     graphs = list(posts.values())[:6]
     vocabulary = Vocabulary.build(graphs)
     encoder = random_network(config, vocabulary)
-    batch = collate(tensors_of(graphs, vocabulary, config, len(graphs), False, text))
+    batch = collate(list(tensors_of(graphs, vocabulary, config, text)))
     encoder(batch)[:, 0].sum().backward()
     assert encoder.text.share.grad.abs().min() > 0
     before = encoder(batch).detach()
@@ -146,10 +146,8 @@ def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config,
     model = MathAMR.untrained(config, list(posts.values()), text=text)
     with pytest.raises(GraphError, match=r"graph 'q0'.* GraphBuilder"):
         model.encode([graphs["q0"]])
-    plain = tensors_of(
-        [posts["q0"]], model.vocabulary, config.replace(features="lookup", text_context="windows"), 1, False
-    )
-    with pytest.raises(ShapeError, match=r"MathAMR\.encode"):
+    plain = list(tensors_of([posts["q0"]], model.vocabulary, config.replace(features="lookup", text_context="windows")))
+    with pytest.raises(ModelError, match=r"MathAMR\.encode"):
         model.encode_tensors(plain)
 
 

@@ -13,8 +13,8 @@ from text_encoders import WIDTH, Contextual, Words
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, Segments, segments_of
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
+from pyterrier_mathamr.model.features import PostSegments, window_features
 from pyterrier_mathamr.model.saving import ModelManifest, read_manifest
-from pyterrier_mathamr.model.text_rows import PostSegments, window_features
 
 DATA = Path(__file__).parent.parent.parent / "data"
 CONFIG = MathAMRConfig(features="text", layers=0, text_dimension=WIDTH, projection=WIDTH)
@@ -39,7 +39,7 @@ def kinds_of(graph):
 
 def encoded(encoder, *graphs, **options):
     posts = [PostSegments.of(graph, kinds_of(graph)) for graph in graphs]
-    return window_features(posts, CONFIG, TextEncoder(encoder, precision="float32", **options))
+    return window_features(posts, WIDTH, TextEncoder(encoder, precision="float32", **options))
 
 
 def unit(row):

@@ -1,0 +1,279 @@
+"""The arrays of graphs, with the vectors of rows that come from pretrained encoders; not in the paper.
+
+Text: each row encoded by itself, or a post in windows (late chunking)::
+
+    formula    x = unit(e(LaTeX))
+    sentence   x = unit(e(sentence) + e(its passage))          with ``text_context="passages"``; "alone": e(sentence)
+    document   x = unit(e(whole text) + unit(Σ e(passage)))    likewise: an encoder reads the beginning of a long text
+
+With ``text_context="windows"`` one pass of the encoder gives the vectors of all rows that it reads::
+
+    sentences ──pieces──▶ | window: as many whole sentences as the encoder reads | window | …
+                                             │ one pass each: a state for each piece
+    sentence   x = unit(Σ states of its pieces)
+    formula    x = unit(Σ states of its pieces)       where it first stands
+    document   x = unit(Σ unit(mean of a window's states))
+
+Each piece is read once, with the sentences around it. A sentence that is longer than a window is cut.
+
+Formulas, with ``formula_vectors``: the vectors of In+Out::
+
+    x = unit([mean of the layout graph's node vectors, mean of the operator graph's])     each mean of unit length
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.running.processes import runs_within
+from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.graph import (
+    GraphTensors,
+    MathAMRGraph,
+    Passages,
+    Segments,
+    VirtualKind,
+    Vocabulary,
+    detach_formulas,
+    graph_tensors,
+    passages_of,
+    row_texts,
+    segments_of,
+)
+
+from .config import MathAMRConfig
+from .encoder.batching import batches_by_size
+from .in_out import InOut
+from .text_encoder import TextEncoder, TokenNetwork, unit_rows
+
+Features = npt.NDArray[np.float16]
+"""float16 ``[rows, width]`` of one post."""
+
+FORMULA_WIDTH = 200
+"""Of x: both graphs of a bundled In+Out model."""
+
+_AT_ONCE = 2048  # posts whose rows are encoded together, each distinct text or formula once
+_TOKENS = 8192  # pieces of a batch of windows
+
+
+def tensors_of(
+    graphs: Iterable[MathAMRGraph],
+    vocabulary: Vocabulary,
+    config: MathAMRConfig,
+    text: TextEncoder | None = None,
+    *,
+    total: int | None = None,
+    verbose: bool = False,
+) -> Iterator[GraphTensors]:
+    """Compute the arrays of graphs, with the features of a model that reads text or the vectors of formulas."""
+    virtual = {"virtual_nodes": config.virtual_nodes, "auxiliary": config.auxiliary}
+    shown = progress(graphs, "graph tensors", "graphs", verbose=verbose, total=total)
+    made = ((graph, graph_tensors(graph, vocabulary, formulas=config.formulas, **virtual)) for graph in shown)
+    reader = _reader(config, text)
+    if reader is None:
+        yield from (tensors for _, tensors in made)
+        return
+    collect, encode = reader
+    posts = ((tensors, collect(graph, tensors.kinds.tolist())) for graph, tensors in made)  # lets go of the graphs
+    while block := list(islice(posts, _AT_ONCE)):
+        for (tensors, _), features in zip(block, encode([post for _, post in block]), strict=True):
+            yield replace(tensors, features=features)
+
+
+def vocabulary_of(graphs: Iterable[MathAMRGraph], config: MathAMRConfig) -> Vocabulary:
+    """Number the labels and relations of training graphs, as many as the configuration asks for."""
+    options = config.vocabulary
+    return Vocabulary.build(
+        graphs,
+        size=options.vocabulary_size,
+        min_number_count=options.min_number_count,
+        min_role_count=options.min_role_count,
+    )
+
+
+Collect = Callable[[MathAMRGraph, list[int]], Any]
+Encode = Callable[[Sequence[Any]], Sequence[Features]]
+
+
+def _reader(config: MathAMRConfig, text: TextEncoder | None) -> tuple[Collect, Encode] | None:
+    """Return how the features of a post's rows are read from its graph, and how those of many posts are encoded."""
+    options = config.text
+    if options.features == "text":
+        encoder = text or TextEncoder(options.text_model)
+        if options.text_context == "windows":
+            return PostSegments.of, lambda posts: window_features(posts, options.text_dimension, encoder)
+        passages = options.text_context == "passages"
+        return (
+            lambda graph, kinds: PostTexts(kinds, row_texts(graph, kinds), passages_of(graph) if passages else None),
+            lambda posts: text_features(posts, options.text_dimension, encoder),
+        )
+    if options.formula_vectors != "none":
+        return (
+            lambda graph, kinds: (len(kinds), detach_formulas(graph.amr, graph.n_formulas)[1]),
+            lambda posts: formula_features(posts, options.formula_vectors),
+        )
+    return None
+
+
+class PostTexts(NamedTuple):
+    """The kind and the text of each row of a post, and its passages where the model has them."""
+
+    kinds: list[int]
+    own: list[str]
+    passages: Passages | None
+
+
+def text_features(posts: Sequence[PostTexts], width: int, text: TextEncoder) -> list[Features]:
+    """Encode the texts of posts, each distinct one once."""
+    encoded = text.encode([line for post in posts for line in post.own])
+    if len(encoded) and encoded.shape[1] != width:
+        raise ConfigError("text_dimension", width, f"{encoded.shape[1]} with {text!r}")
+    texts = [post.passages.texts if post.passages else () for post in posts]
+    around = text.encode([line for of_post in texts for line in of_post]).astype(np.float32)
+    rows = np.split(encoded.reshape(-1, width), np.cumsum([len(post.own) for post in posts])[:-1])
+    passages = np.split(around.reshape(-1, width), np.cumsum([len(of_post) for of_post in texts])[:-1])
+    found = []
+    for post, own, vectors in zip(posts, rows, passages, strict=True):
+        if post.passages:  # sentences get the vector of their passage, the document the direction of all of them
+            sums, kinds = own.astype(np.float32), np.asarray(post.kinds)
+            sentences = np.flatnonzero(kinds == VirtualKind.SENTENCE)
+            sums[sentences] += vectors[list(post.passages.of_sentence[: len(sentences)])]
+            sums[kinds == VirtualKind.DOCUMENT] += unit_rows(vectors.sum(axis=0, keepdims=True))
+            own = unit_rows(sums).astype(np.float16)
+        found.append(own)
+    return found
+
+
+class PostSegments(NamedTuple):
+    """The kind of each row of a post, and where its sentences and formulas stand in its texts."""
+
+    kinds: list[int]
+    segments: Segments
+
+    @classmethod
+    def of(cls, graph: MathAMRGraph, kinds: list[int]) -> PostSegments:
+        """Collect the segments of a graph."""
+        return cls(kinds, segments_of(graph))
+
+
+class _Window(NamedTuple):
+    """A window of pieces.
+
+    Attributes:
+        ids: of the pieces.
+        rows: ``(row, first, end)``: pieces ``first`` to ``end`` belong to a row, numbered over all posts.
+        document: the row of the post, numbered likewise.
+    """
+
+    ids: list[int]
+    rows: list[tuple[int, int, int]]
+    document: int
+
+
+def window_features(posts: Sequence[PostSegments], width: int, text: TextEncoder) -> list[Features]:
+    """Encode posts in windows; a post that the encoder's cache knows is not encoded again."""
+    keys = [repr(tuple(post)) for post in posts]
+    distinct = dict(zip(keys, posts, strict=True))
+    found = text.kept(
+        "#windows", list(distinct), _AT_ONCE, lambda missing: _encode([distinct[key] for key in missing], text)
+    )
+    return [found[key].reshape(-1, width) for key in keys]
+
+
+def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
+    """Encode posts, each float16 ``[rows, d_text]``."""
+    network = text.tokens
+    offsets = np.cumsum([0, *(len(post.kinds) + 1 for post in posts)])  # the last row of each is its document
+    windows = list(_windows(posts, offsets.tolist(), network))
+    sums = torch.zeros(int(offsets[-1]), network.width)
+    batches = batches_by_size([len(window.ids) for window in windows], _TOKENS)
+    for members in progress(batches, "encoding texts", "batches", verbose=text.verbose):
+        states = network.states([windows[i].ids for i in members])
+        for i, own in zip(members, states, strict=True):
+            _add(sums, windows[i], own, network.before)
+    found = []
+    for post, rows in zip(posts, np.split(sums.numpy(), offsets[1:-1]), strict=True):
+        own = unit_rows(rows)
+        own[~own.any(axis=1)] = own[-1]  # a sentence without a piece, or a formula that was cut away, is the document
+        own[:-1][np.asarray(post.kinds, np.int64) == VirtualKind.DOCUMENT] = own[-1]
+        found.append(own[:-1].astype(np.float16))
+    return found
+
+
+def _windows(posts: Sequence[PostSegments], offsets: Sequence[int], network: TokenNetwork) -> Iterator[_Window]:
+    """Cut posts into windows of whole segments; one that is longer than a window is cut, too."""
+    pieces = iter(network.pieces([line for post in posts for line in post.segments.texts]))
+    for i, post in enumerate(posts):
+        own = [next(pieces) for _ in post.segments.texts]
+        lengths = [len(one.ids) for one in own]
+        starts = np.cumsum([0, *lengths]).tolist()
+        spans = []  # the pieces of each row, counted over the whole post
+        formulas, sentences = iter(post.segments.of_formula), iter(post.segments.of_sentence)
+        for row, kind in enumerate(post.kinds, offsets[i]):
+            if kind == VirtualKind.FORMULA:
+                place = next(formulas)
+                low, high = own[place.segment].between(place.start, place.end)
+                spans.append((row, starts[place.segment] + low, starts[place.segment] + high))
+            elif kind == VirtualKind.SENTENCE:
+                segment = next(sentences)
+                spans.append((row, starts[segment], starts[segment + 1]))
+        ids = [piece for one in own for piece in one.ids]
+        for run in runs_within(lengths, network.room):
+            start, stop = starts[run[0]], starts[run[-1] + 1]
+            for first in range(start, max(stop, start + 1), network.room):  # an empty post has one window
+                end = min(first + network.room, stop)
+                rows = [
+                    (row, max(low, first) - first, min(high, end) - first)
+                    for row, low, high in spans
+                    if low < end and high > first
+                ]
+                yield _Window(ids[first:end], rows, offsets[i + 1] - 1)
+
+
+def _add(sums: Tensor, window: _Window, states: Tensor, before: int) -> None:
+    """Add the states of a window to the rows that they belong to."""
+    mean = states.mean(0)
+    sums[window.document] += mean / mean.norm().clamp_min(torch.finfo(mean.dtype).tiny)
+    if window.rows:
+        until = torch.cat([torch.zeros(1, states.size(1)), states[before:].cumsum(0)])
+        rows, low, high = (torch.tensor(part) for part in zip(*window.rows, strict=True))
+        sums.index_add_(0, rows, until[high] - until[low])
+
+
+def formula_features(posts: Sequence[tuple[int, Sequence[FormulaPair]]], name: str) -> list[Features]:
+    """Encode the formulas of posts, the first of their rows, each distinct one once; other rows are zeros."""
+    model = _in_out(name)
+    numbers: dict[FormulaPair, int] = {}
+    for _, formulas in posts:
+        for pair in formulas:
+            numbers.setdefault(pair, len(numbers))
+    halves = []
+    for kind in model.kinds:
+        means = np.zeros((len(numbers), model.options.width), np.float32)
+        for row, nodes in enumerate(model.encode([getattr(pair, kind) for pair in numbers], kind, distinct=False)):
+            if len(nodes):
+                means[row] = nodes.mean(axis=0)
+        halves.append(unit_rows(means))
+    vectors = unit_rows(np.concatenate(halves, axis=1))
+    found = []
+    for rows, formulas in posts:
+        features = np.zeros((rows, FORMULA_WIDTH), np.float16)
+        features[: len(formulas)] = vectors[[numbers[pair] for pair in formulas]]
+        found.append(features)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _in_out(name: str) -> InOut:
+    return InOut.from_pretrained(name)
