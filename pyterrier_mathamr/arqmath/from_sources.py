@@ -13,7 +13,8 @@ from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, JoinedGraphs, build_store
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, train_and_save
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
+from pyterrier_mathamr.model.loop import train_and_save
 
 from .collection import ARQMathCollection
 from .sources import (

@@ -31,7 +31,7 @@ from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, get_parser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.graph.parallel import Built, begun_store, processes_for
 from pyterrier_mathamr.graph.store import graph_of, unpack
-from pyterrier_mathamr.model import MathAMR, vectors_by
+from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, document_post
 from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
 from pyterrier_mathamr.store import Mode, StoredArtifact
@@ -105,7 +105,7 @@ def _encode(
 ) -> None:
     """Encode the graphs of posts and index their vectors."""
     indexer = indexes.vectors.indexer(
-        mode, model=vectors_by(model), resume=True, sources=sources, verbose=verbose, total=len(posts)
+        mode, model=model.vectors_by, resume=True, sources=sources, verbose=verbose, total=len(posts)
     )
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)
     (model.doc_encoder() >> indexer).index(_graphs_of(indexes.graphs, (record["docno"] for record in pending)))
@@ -182,7 +182,7 @@ def build_in_one_pass(
 ) -> None:
     """Make the indexes of all posts; a build that is stopped is completed by one index after the other."""
     posts = Records(indexes.posts, list(indexes.posts.snapshot()))
-    indexer = indexes.vectors.indexer("create", model=vectors_by(model), resume=True, sources=sources)
+    indexer = indexes.vectors.indexer("create", model=model.vectors_by, resume=True, sources=sources)
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)
     with (
         closing(_graphs(indexes, posts, parser, sources, executor)) as graphs,

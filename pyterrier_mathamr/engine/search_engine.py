@@ -21,7 +21,7 @@ from pyterrier_mathamr._common.feedback import told_once
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
-from pyterrier_mathamr.model import MathAMR, vectors_by
+from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.model.saving import lasting_name
 from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts
 from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signature, writer_lock
@@ -126,7 +126,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         engine = cls(path)
         name = lasting_name(model if model is not None else default_model())
         encoder = MathAMR.from_pretrained(name)
-        options = EngineOptions(name, vectors_by(encoder), parser, bare_formulas)
+        options = EngineOptions(name, encoder.vectors_by, parser, bare_formulas)
         read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
         documents = _some(distinct_formulas(read, lambda ids: [False] * len(ids)))
         with writer_lock(engine.path.absolute()), readers(documents, parser, workers) as (documents, executor):

@@ -87,11 +87,9 @@ def index_in_parts(
     verbose: bool = False,
 ) -> ShardedIndex:
     """Encode the graphs of some documents and index their vectors in parts, one after the other."""
-    from pyterrier_mathamr.model import vectors_by
-
     COUNT.check("parts", parts)
     between(1, len(docnos)).check("parts", parts)
-    made_from = {**(sources or {}), "graphs": artifact_identity(graphs.path), "model": vectors_by(model)}
+    made_from = {**(sources or {}), "graphs": artifact_identity(graphs.path), "model": model.vectors_by}
     batch = max(_BATCH, model.doc_encoder().batch_size)
     step = batch if len(docnos) >= batch * parts else 1
     cuts = [round(len(docnos) * part / parts / step) * step for part in range(parts)] + [len(docnos)]
@@ -117,11 +115,9 @@ def index_documents(
     **options: Any,
 ) -> Index:
     """Encode the graphs of some documents and index their vectors."""
-    from pyterrier_mathamr.model import vectors_by
-
     sources = {**(sources or {}), "graphs": artifact_identity(graphs.path)}
     options |= {"verbose": verbose, "total": len(docnos) if isinstance(docnos, Sized) else None}
-    indexer = index.indexer(mode, model=vectors_by(model), resume=True, sources=sources, **options)
+    indexer = index.indexer(mode, model=model.vectors_by, resume=True, sources=sources, **options)
     index_on(executor or Processes(1), indexer, list(docnos), graphs, model)
     return index
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -77,9 +77,15 @@ def tensors_of(
     verbose: bool = False,
 ) -> Iterator[GraphTensors]:
     """Compute the arrays of graphs, with the features of a model that reads text or the vectors of formulas."""
-    virtual = {"virtual_nodes": config.virtual_nodes, "auxiliary": config.auxiliary}
+    arrays = partial(
+        graph_tensors,
+        vocabulary=vocabulary,
+        formulas=config.formulas,
+        virtual_nodes=config.virtual_nodes,
+        auxiliary=config.auxiliary,
+    )
     shown = progress(graphs, "graph tensors", "graphs", verbose=verbose, total=total)
-    made = ((graph, graph_tensors(graph, vocabulary, formulas=config.formulas, **virtual)) for graph in shown)
+    made = ((graph, arrays(graph)) for graph in shown)
     reader = _reader(config, text)
     if reader is None:
         yield from (tensors for _, tensors in made)
@@ -199,16 +205,16 @@ def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
     sums = torch.zeros(int(offsets[-1]), network.width)
     batches = batches_by_size([len(window.ids) for window in windows], _TOKENS)
     for members in progress(batches, "encoding texts", "batches", verbose=text.verbose):
-        states = network.states([windows[i].ids for i in members])
-        for i, own in zip(members, states, strict=True):
-            _add(sums, windows[i], own, network.before)
-    found = []
+        found = network.states([windows[i].ids for i in members])
+        for i, states in zip(members, found, strict=True):
+            _add(sums, windows[i], states, network.before)
+    features = []
     for post, rows in zip(posts, np.split(sums.numpy(), offsets[1:-1]), strict=True):
         own = unit_rows(rows)
         own[~own.any(axis=1)] = own[-1]  # a sentence without a piece, or a formula that was cut away, is the document
         own[:-1][np.asarray(post.kinds, np.int64) == VirtualKind.DOCUMENT] = own[-1]
-        found.append(own[:-1].astype(np.float16))
-    return found
+        features.append(own[:-1].astype(np.float16))
+    return features
 
 
 def _windows(posts: Sequence[PostSegments], offsets: Sequence[int], network: TokenNetwork) -> Iterator[_Window]:

@@ -160,6 +160,20 @@ class MathAMR(SavedModel):
             self._manifest = ModelManifest(self.config, self.vocabulary.hash, digest)
         return self._manifest.identity
 
+    @cached_property
+    def vectors_by(self) -> str:
+        """The identity of the model's vectors, such as ``mathamr-plus-mini@0123456789abcdef``.
+
+        Before the ``@`` is the name of the model's folder or of its place on the hub, or ``unsaved``; after it is the
+        beginning of a hash of configuration, vocabulary and weights. A saved copy of a model has the same hash, and so
+        has one with other score weights, which do not change vectors.
+        """
+        whole = self.identity
+        plain = self.config.replace(kind_weights="none", document_blend="none", kind_means=False)
+        if self._manifest is not None and plain != self.config:
+            whole = ModelManifest(plain, self._manifest.vocabulary, self._manifest.weights).identity
+        return f"{folder_name(self._folder)}@{whole[:16]}"
+
     @property
     def score_weights(self) -> ScoreWeights | None:
         """The weights of query rows and document vectors in a score; ``None`` for plain MaxSim."""
@@ -240,15 +254,6 @@ class MathAMR(SavedModel):
 
         return GraphRows(self, device, verbose)
 
-    @cached_property
-    def _vectors_by(self) -> str:
-        """What :func:`vectors_by` returns; made once, since each query asks for it."""
-        whole = self.identity
-        plain = self.config.replace(kind_weights="none", document_blend="none", kind_means=False)
-        if self._manifest is not None and plain != self.config:
-            whole = ModelManifest(plain, self._manifest.vocabulary, self._manifest.weights).identity
-        return f"{folder_name(self._folder)}@{whole[:16]}"
-
     def _build(self) -> nn.Module:
         return network(self.config, len(self.vocabulary.nodes), len(self.vocabulary.relations))
 
@@ -261,13 +266,3 @@ class MathAMR(SavedModel):
         """Leave out what can be rebuilt; a model opened from a folder is opened again."""
         kept = {**self.__dict__, "_encoders": {}}
         return kept if self._folder is None else {**kept, "_vocabulary": None, "_weights": None}
-
-
-def vectors_by(model: MathAMR) -> str:
-    """Return the identity of a model's vectors, such as ``mathamr-plus-mini@0123456789abcdef``.
-
-    Before the ``@`` is the name of the model's folder or of its place on the hub, or ``unsaved``; after it is the
-    beginning of a hash of configuration, vocabulary and weights. A saved copy of a model has the same hash, and so has
-    one with other score weights, which do not change vectors.
-    """
-    return model._vectors_by

@@ -208,7 +208,7 @@ class PairTraining:
         with torch.set_grad_enabled(whole):
             own = [self._encode(part) for part in batch.parts]
         rows = self._gather([part.detach() for part in own], batch).requires_grad_()
-        loss = self.loss(Contrast.of(batch, rows))
+        loss: Tensor = self.loss(Contrast.of(batch, rows))
         value = loss.item()
         if not math.isfinite(value):
             return value

@@ -38,7 +38,7 @@ from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.batching import Embeddings
 from .encoder.maxsim import exact_maxsim
-from .mathamr import MathAMR, vectors_by
+from .mathamr import MathAMR
 
 Columns = dict[str, Sequence[object] | str | float]
 """Column to its values: one for each row of a frame, or the same for all."""
@@ -289,7 +289,7 @@ class GraphRows(PostRows):
         qids = frame["qid"].tolist()
         rows = [vectors[qid] for qid in qids]
         found: Columns = {"query_embs": rows, "query_formula_ids": [self._formula_ids(graphs[qid]) for qid in qids]}
-        found["query_model"] = vectors_by(self._model)
+        found["query_model"] = self._model.vectors_by
         if self._weights is not None:
             sized = zip(qids, rows, strict=True)
             found["query_weights"] = [self._row_weights(graphs[qid], len(own)) for qid, own in sized]
@@ -305,7 +305,7 @@ class GraphRows(PostRows):
         return {
             "doc_embs": [vectors[name] for name in names],
             "formula_ids": ids,
-            "doc_model": vectors_by(self._model),
+            "doc_model": self._model.vectors_by,
         }
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:

@@ -21,13 +21,12 @@ from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.frames import distinct_queries, is_missing
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
-from pyterrier_mathamr.model import DocEncoder, PostRows, QueryEncoder, TextScorer
 from pyterrier_mathamr.model.config import Options, rules
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.saving import HUB, SavedModel
 from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
-from pyterrier_mathamr.model.transformers import Side
+from pyterrier_mathamr.model.transformers import DocEncoder, PostRows, QueryEncoder, Side, TextScorer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
 from pyterrier_mathamr.sparse.index import document_or_empty, query_or_empty
 

@@ -13,13 +13,13 @@ import torch
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.model import (
-    Encoder,
     MathAMR,
     ModelError,
     ModelFileError,
     ModelNotFoundError,
     saving,
 )
+from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.saving import model_faults
 from pyterrier_mathamr.store import WriteError
 

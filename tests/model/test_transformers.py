@@ -13,8 +13,9 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError, with_objects
 from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, maxsim, vectors_by
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, maxsim
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
+from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.score_weights import ScoreWeights
 
 
@@ -249,20 +250,20 @@ def test_a_model_without_formulas_gives_no_formula_ids(vocabulary, graphs) -> No
 def test_vectors_say_who_made_them(model, graphs, tmp_path) -> None:
     model.save(tmp_path / "small")
     saved = MathAMR.from_pretrained(tmp_path / "small")
-    name, digits = vectors_by(model).split("@")
+    name, digits = model.vectors_by.split("@")
     assert (name, len(digits)) == ("unsaved", 16)
-    assert vectors_by(saved) == f"small@{digits}"
+    assert saved.vectors_by == f"small@{digits}"
     weighted = model.with_score_weights(ScoreWeights(blend=0.5))
     assert weighted.identity != model.identity
-    assert vectors_by(weighted) == vectors_by(model)
+    assert weighted.vectors_by == model.vectors_by
     frame = ranking(graphs, [("q0", "a0"), ("q0", "a1")])
     result = model.doc_encoder()(weighted.query_encoder()(frame))
     assert set(result["doc_model"]) == set(result["query_model"]) == {f"unsaved@{digits}"}
     other = {**model.weights(), "head.outer.bias": model.weights()["head.outer.bias"] + 1}
-    assert not vectors_by(MathAMR(model.config, model.vocabulary, other)).endswith(digits)
+    assert not MathAMR(model.config, model.vocabulary, other).vectors_by.endswith(digits)
     in_cache = tmp_path / "hub" / "models--maths--amr" / "snapshots" / "4f1e"
     model.save(in_cache)
-    assert vectors_by(MathAMR.from_pretrained(in_cache)) == f"maths/amr@{digits}"
+    assert MathAMR.from_pretrained(in_cache).vectors_by == f"maths/amr@{digits}"
 
 
 def example_model() -> MathAMR:

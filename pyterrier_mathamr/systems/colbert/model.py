@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model import RunFolder
+from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.encoder.batching import choose_device
 from pyterrier_mathamr.model.saving import check_new_folder
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars

@@ -30,8 +30,11 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.parameters import FRACTION, between
-from pyterrier_mathamr.model import RunFolder, TrainingError, TrainingLoop, info_nce, maxsim, maxsim_matrix
+from pyterrier_mathamr.model import TrainingError, maxsim, maxsim_matrix
+from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, Natural
+from pyterrier_mathamr.model.loop import TrainingLoop
+from pyterrier_mathamr.model.losses import info_nce
 from pyterrier_mathamr.model.pairs import (
     HardNegatives,
     Pair,

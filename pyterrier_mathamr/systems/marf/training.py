@@ -28,9 +28,12 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import Rule, between
-from pyterrier_mathamr.model import RunFolder, TrainingError, TrainingLoop, info_nce, maxsim_matrix, normalise
+from pyterrier_mathamr.model import TrainingError, maxsim_matrix
+from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, Natural
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
+from pyterrier_mathamr.model.loop import TrainingLoop
+from pyterrier_mathamr.model.losses import info_nce, normalise
 from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems.language_models import SavedOptions, mixed

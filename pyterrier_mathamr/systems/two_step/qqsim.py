@@ -17,10 +17,9 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import distinct_queries
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow
-from pyterrier_mathamr.model import DocEncoder, PostRows, QueryEncoder
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.transformers import Columns, Side
+from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side
 
 from .networks import (
     TOKENS,

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
-from pyterrier_mathamr.model import ModelFileError, ModelNotFoundError, TrainingError, Validation
+from pyterrier_mathamr.model import ModelFileError, ModelNotFoundError, TrainingError
 from pyterrier_mathamr.model.in_out.graphs import PAIRINGS, Condition
+from pyterrier_mathamr.model.loop import Validation
 from pyterrier_mathamr.store import UnfinishedJobError
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from pyterrier_mathamr.model import MathAMRConfig, ModelError, info_nce, maxsim, normalise
-from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss
+from pyterrier_mathamr.model import MathAMRConfig, ModelError, maxsim
+from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss, info_nce, normalise
 
 
 def plain_info_nce(scores, tau, allowed=None) -> float:

@@ -8,7 +8,8 @@ import torch
 
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.graph import VirtualKind, graph_tensors
-from pyterrier_mathamr.model import Encoder, MathAMR, TrainingError, fit_score_weights
+from pyterrier_mathamr.model import MathAMR, TrainingError, fit_score_weights
+from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.score_weights import kind_sums, row_kinds
 
 

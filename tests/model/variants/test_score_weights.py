@@ -13,18 +13,17 @@ import torch.nn.functional as F  # noqa: N812
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import (
-    Encoder,
     MathAMR,
     MathAMRConfig,
     ModelError,
     Trainer,
     exact_maxsim,
-    info_nce,
     maxsim,
     maxsim_matrix,
 )
+from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.encoder.maxsim import best_matches
-from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss
+from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss, info_nce
 from pyterrier_mathamr.model.score_weights import ScoreWeights
 
 WEIGHTS = ScoreWeights(formula=0.5, sentence=2.0, document=3.0, blend=4.0)
