@@ -32,7 +32,7 @@ from pyterrier_mathamr.formula import (
     slt_from_latex,
     slt_from_mathml,
 )
-from pyterrier_mathamr.formula.display.rendering import formula_html
+from pyterrier_mathamr.formula.display.typesetting import formula_html
 from pyterrier_mathamr.posts import DocumentError, markdown, plain_text, post_from_any, post_from_html, read_posts
 
 SECONDS = 90

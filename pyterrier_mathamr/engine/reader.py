@@ -20,7 +20,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import COUNT
 from pyterrier_mathamr.explain import Explanation
-from pyterrier_mathamr.formula.display.rendering import text_of
+from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, MathPost, in_latex, post_from_any, post_from_html

@@ -14,7 +14,7 @@ from html import escape
 from operator import itemgetter
 from typing import NamedTuple
 
-from pyterrier_mathamr.formula.display.rendering import formula_span, needs_space
+from pyterrier_mathamr.formula.display.typesetting import formula_span, needs_space
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from pyterrier_mathamr.sparse.tokens import TokenOptions, formula_tokens, word_tokens
 

@@ -21,7 +21,7 @@ from html import escape
 from typing import NamedTuple
 
 from pyterrier_mathamr._common.drawing import columns, shortened
-from pyterrier_mathamr.formula.display.rendering import formula_html
+from pyterrier_mathamr.formula.display.typesetting import formula_html
 from pyterrier_mathamr.posts import PLACEHOLDER
 
 from .explanation import Explanation, Part, Reading

@@ -35,8 +35,8 @@ from pyterrier_mathamr._common.drawing import (
     text_on,
     text_width,
 )
-from pyterrier_mathamr.formula.display.formula_drawing import draw_formula as draw_formula
-from pyterrier_mathamr.formula.display.paragraphs import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
+from pyterrier_mathamr.formula.display.drawing import draw_formula as draw_formula
+from pyterrier_mathamr.formula.display.typesetting import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.drawing import draw_graph as draw_graph
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, placeholder

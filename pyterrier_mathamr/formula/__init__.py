@@ -2,11 +2,11 @@
 
 ::
 
-    Presentation MathML ──mathml, slt ──▶ SLT ┐                      store/    FormulaStore: official trees by id,
-    Content MathML      ──mathml, opt ──▶ OPT ├─▶ tree: FormulaTree            from the official tables
-    LaTeX ──latex, tex/──▶ both trees         ┘                      display/  formulas and trees for people
+    Presentation MathML ──mathml, slt ──▶ SLT ┐                      formula_store  official trees by id,
+    Content MathML      ──mathml, opt ──▶ OPT ├─▶ tree: FormulaTree                 from the official `tables`
+    LaTeX ──latex, tex/──▶ both trees         ┘                      display/       formulas and trees for people
 
-    packed_trees: many trees in a few arrays      options: corrections of the reference's form
+    packed_trees: many trees in a few arrays
 """
 
 import lazy_loader

@@ -1,5 +1,4 @@
-from .errors import FormulaError as FormulaError
-from .errors import FormulaTableError as FormulaTableError
+from .formula_store import FormulaStore as FormulaStore
 from .latex import opt_from_latex as opt_from_latex
 from .latex import slt_from_latex as slt_from_latex
 from .latex import tell_unknown_commands as tell_unknown_commands
@@ -8,10 +7,10 @@ from .latex import trees_of_posts as trees_of_posts
 from .opt import RELATIONS as RELATIONS
 from .opt import opt_from_mathml as opt_from_mathml
 from .slt import slt_from_mathml as slt_from_mathml
-from .store.formula_store import FormulaStore as FormulaStore
-from .store.tables import FormulaRow as FormulaRow
-from .store.tables import read_formula_table as read_formula_table
+from .tables import FormulaRow as FormulaRow
+from .tables import read_formula_table as read_formula_table
 from .tex.converter import one_text as one_text
 from .tex.source import definitions as definitions
+from .tree import FormulaError as FormulaError
 from .tree import FormulaPair as FormulaPair
 from .tree import FormulaTree as FormulaTree

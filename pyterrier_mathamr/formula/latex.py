@@ -1,8 +1,7 @@
 r"""LaTeX → both trees.
 
 ``math-core`` (in Rust, 200,000 formulas a second) writes Presentation MathML; :mod:`.tex` reads it as symbols, matches
-fences, and builds the operator tree with an operator-precedence grammar. LaTeX that ``math-core`` refuses is repaired,
-or given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
+fences, and builds the operator tree with an operator-precedence grammar.
 """
 
 from __future__ import annotations
@@ -10,26 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-import math_core
 from lxml import etree
 
-from pyterrier_mathamr._common.errors import MissingExtraError, require
 from pyterrier_mathamr._common.feedback import tell
-from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
-from pyterrier_mathamr.posts import latex_of_unicode
 
 from . import mathml
-from .errors import FormulaError
-from .opt import share_operands
+from .opt import Applications, Chains, Lines, check_options, share_operands
 from .opt import tree_of as opt_tree
-from .options import Applications, Chains, Lines, check
 from .slt import tree_of as slt_tree
 from .tex.atoms import Atom
-from .tex.converter import repair, to_mathml
-from .tex.corrections import LineRules, rules
-from .tex.elements import row
-from .tex.source import definitions_used, prepare
-from .tree import FormulaPair, FormulaTree
+from .tex.converter import presentation
+from .tex.elements import LineRules, row, rules
+from .tex.source import definitions_used
+from .tree import FormulaError, FormulaPair, FormulaTree
 
 
 def slt_from_latex(latex: str, *, macros: str = "", lines: Lines = "reference") -> FormulaTree:
@@ -48,7 +40,7 @@ def slt_from_latex(latex: str, *, macros: str = "", lines: Lines = "reference") 
         FormulaError: no converter accepts the formula; it points to the position.
         ConfigError: an option has no such value.
     """
-    check(lines=lines)
+    check_options(lines=lines)
     root, repaired, _ = _read(latex, macros)
     atom, partial = _atom(root, rules(False, "first" if lines == "reference" else "layout"), latex, repaired)
     return slt_tree(atom.symbol, latex, partial=partial)
@@ -80,7 +72,7 @@ def opt_from_latex(
     Raises:
         FormulaError, ConfigError: as in :func:`slt_from_latex`.
     """
-    check(chains=chains, applications=applications, lines=lines)
+    check_options(chains=chains, applications=applications, lines=lines)
     root, repaired, _ = _read(latex, macros)
     kind: LineRules = "first" if lines == "reference" else "operators"
     atom, partial = _atom(root, rules(applications == "function", kind), latex, repaired)
@@ -110,7 +102,7 @@ def trees_from_latex(
     Raises:
         ConfigError: an option has no such value.
     """
-    check(chains=chains, applications=applications, lines=lines)
+    check_options(chains=chains, applications=applications, lines=lines)
     functions = applications == "function"
     try:
         root, repaired, has_tables = _read(latex, macros)
@@ -163,7 +155,7 @@ def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> For
 
 def _read(latex: str, macros: str) -> tuple[etree._Element, bool, bool]:
     """Read a formula as Presentation MathML; tell whether part of it is a guess, and whether it may have tables."""
-    source, repaired = _presentation(definitions_used(latex, macros) + latex if macros else latex, latex)
+    source, repaired = presentation(definitions_used(latex, macros) + latex if macros else latex, latex)
     return mathml.parse(source), repaired or "merror" in source, "mtable" in source or "mtd" in source
 
 
@@ -175,45 +167,3 @@ def _atom(
     if atom is None:
         raise FormulaError("the formula is empty", latex)
     return atom, repaired or not known
-
-
-def _presentation(text: str, latex: str) -> tuple[str, bool]:
-    """Convert LaTeX to Presentation MathML; tell whether it had to be repaired."""
-    if not text.strip():
-        raise FormulaError("the formula is empty", latex)
-    text = prepare(latex_of_unicode(mathml.NOT_XML.sub(" ", text)))
-    try:
-        return to_mathml(text), False
-    except math_core.LatexError as error:
-        first = error
-    try:
-        return to_mathml(repair(text)), True
-    except math_core.LatexError:
-        pass
-    source = _fallback(text)
-    if source is None:
-        place, _, message = str(first).partition(": ")
-        raise FormulaError(message or str(first), text, int(place) if place.isdecimal() else 0) from first
-    return source, True
-
-
-def _fallback(text: str) -> str | None:
-    """Convert with ``latex2mathml``; ``None`` when it is not installed or refuses the formula as well."""
-    try:
-        require("latex2mathml.converter", "latex")
-        return _other_converter(text)
-    except (MissingExtraError, OverLimitError):
-        return None
-
-
-def other_mathml(text: str) -> str | None:
-    """Convert with ``latex2mathml``; ``None`` when it refuses the formula."""
-    converter = require("latex2mathml.converter", "latex")
-    try:
-        source: str = converter.convert(text)
-    except Exception:  # it has no base class of errors and leaks those of its parsing
-        return None
-    return source
-
-
-_other_converter = Worker(other_mathml, seconds=1.0, memory=MEMORY)

@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from lxml import etree
 
-from .errors import FormulaError
+from .tree import FormulaError
 
 S = TypeVar("S")
 

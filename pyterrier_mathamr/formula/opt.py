@@ -23,14 +23,37 @@ import string
 import unicodedata
 from collections import deque
 from itertools import pairwise
+from typing import Literal, get_args
 
 from lxml import etree
 
+from pyterrier_mathamr._common.parameters import one_of
+
 from . import mathml
-from .errors import FormulaError
 from .mathml import clean
-from .options import Applications, Chains, check
-from .tree import Edge, FormulaTree
+from .tree import Edge, FormulaError, FormulaTree
+
+Chains = Literal["reference", "shared"]
+"""How the middle operand of a chain of relations is read."""
+
+Applications = Literal["reference", "function"]
+"""How a letter that usually names a function is read before parentheses."""
+
+Lines = Literal["reference", "all"]
+"""How much of a derivation in lines is read: its first cell, or all of it."""
+
+_OPTIONS = {
+    "chains": one_of(*get_args(Chains)),
+    "applications": one_of(*get_args(Applications)),
+    "lines": one_of(*get_args(Lines)),
+}  # "reference" is the form of LaTeXML and Tangent-S, which the published graphs have
+
+
+def check_options(**options: str) -> None:
+    """Refuse an option that has none of its values."""
+    for option, value in options.items():
+        _OPTIONS[option].check(option, value)
+
 
 _POSITIONS = string.digits + string.ascii_uppercase
 
@@ -368,7 +391,7 @@ def _wildcard(element: etree._Element, _: Nodes) -> Node:
 
 
 def _symbol(element: etree._Element, _: Nodes) -> Node:
-    """``csymbol``: by its dictionary; see :data:`.names.SYMBOLS`."""
+    """``csymbol``: by its dictionary; see `SYMBOLS`."""
     content = clean(element.text).lower()
     dictionary = element.get("cd", "")
     if dictionary == "unknown":
@@ -456,7 +479,7 @@ def opt_from_mathml(
         chains: the middle operand of ``a<b<c`` belongs to the first relation only (``"reference"``, as in the official
             files of 2022) or to both (``"shared"``).
         applications: ``f(x)`` is a product (``"reference"``, as in LaTeXML), or the function ``f`` of ``x``
-            (``"function"``) where parentheses are certain or likely; see :func:`~.applications.apply_functions`.
+            (``"function"``) where parentheses are certain or likely; see :func:`apply_functions`.
 
     Returns:
         The tree; ``partial`` when an element was unknown.
@@ -465,7 +488,7 @@ def opt_from_mathml(
         FormulaError: there is no MathML in it.
         ConfigError: an option has no such value.
     """
-    check(chains=chains, applications=applications)
+    check_options(chains=chains, applications=applications)
     node, known = mathml.fold(mathml.parse(source), _RULES, _unknown)
     if node is None:
         raise FormulaError("the MathML is empty", source)

@@ -17,9 +17,8 @@ import itertools
 from lxml import etree
 
 from . import mathml
-from .errors import FormulaError
 from .mathml import clean
-from .tree import Edge, FormulaTree
+from .tree import Edge, FormulaError, FormulaTree
 
 _ORDER = "aocnbudew"
 _RANK = {label: rank for rank, label in enumerate(_ORDER)}

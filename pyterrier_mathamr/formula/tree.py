@@ -16,6 +16,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from pyterrier_mathamr._common.errors import MathAMRError
+
 from .display.trees import drawing, indented
 
 TreeKind = Literal["slt", "opt", ""]
@@ -28,6 +30,35 @@ SymbolPair = tuple[str, str, str, str]
 """Ancestor label, descendant label, path between them, place of the ancestor."""
 
 _SLT_LABELS = frozenset("aocnbudew")
+_SHOWN = 60  # characters of the source of an error on each side of the caret
+_ONE_LINE = str.maketrans("\t\n\r", "   ")
+
+
+class FormulaError(MathAMRError):
+    """A formula has no tree, or a table of formulas cannot be read.
+
+    Attributes:
+        message: what is wrong; that of a table names file and line.
+        source: the LaTeX or MathML that was read; empty for a table.
+        position: the character of the source to which the message points.
+        tried: false for a formula that was not converted since others of its text took too long: elsewhere it may be.
+    """
+
+    message: str
+    source: str = ""
+    position: int = 0
+    tried: bool = True
+    template = "{message}{place}"
+
+    @property
+    def place(self) -> str:
+        """The source around the position, on one line, with a caret below its character."""
+        if not self.source:
+            return ""
+        shown = self.source[max(self.position - _SHOWN, 0) : self.position + _SHOWN].translate(
+            {9: " ", 10: " ", 13: " "}
+        )
+        return f" (character {self.position})\n  {shown}\n  {' ' * min(self.position, _SHOWN)}^"
 
 
 @dataclass(frozen=True, slots=True)

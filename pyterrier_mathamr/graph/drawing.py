@@ -39,10 +39,9 @@ from pyterrier_mathamr._common.drawing import (
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrGraph
-from pyterrier_mathamr.formula.display.boxes import HEAD, PAD, Box, formula_box, paint_box
-from pyterrier_mathamr.formula.display.key import key_of, paint_key
-from pyterrier_mathamr.formula.display.paragraphs import Paragraph, paint_paragraph, paragraph
+from pyterrier_mathamr.formula.display.drawing import HEAD, PAD, Box, formula_box, key_of, paint_box, paint_key
 from pyterrier_mathamr.formula.display.trees import symbol_node
+from pyterrier_mathamr.formula.display.typesetting import Paragraph, paint_paragraph, paragraph
 
 from .mathamr import MathAMRGraph
 from .structure import NodeKind, layout_of

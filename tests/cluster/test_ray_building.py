@@ -9,7 +9,7 @@ from hanging import hang_on
 from pyterrier_mathamr import GraphBuilder, GraphStore, Processes, RayCluster
 from pyterrier_mathamr.amr import DependencyAmrParser
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.formula.store import build as store_build
+from pyterrier_mathamr.formula import formula_store as store_build
 from pyterrier_mathamr.graph import build_store
 from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.sparse import index as sparse

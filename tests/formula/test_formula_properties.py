@@ -12,7 +12,7 @@ from pyterrier_mathamr.formula import (
     slt_from_latex,
     slt_from_mathml,
 )
-from pyterrier_mathamr.formula.store.build import decode, encode, tree_number
+from pyterrier_mathamr.formula.formula_store import decode, encode, tree_number
 
 CONVERTERS = [slt_from_mathml, opt_from_mathml, slt_from_latex, opt_from_latex]
 PIECES = r"""a b x y 1 2 + - = < , ; : ! | ( ) [ ] ' _ ^ & # % ~ $ \{ \} { } \\ \left( \right) \frac \sqrt \sum \int

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.formula import FormulaStore, FormulaTableError, opt_from_mathml, slt_from_mathml
-from pyterrier_mathamr.formula.store import build as store_build
+from pyterrier_mathamr.formula import FormulaError, FormulaStore, opt_from_mathml, slt_from_mathml
+from pyterrier_mathamr.formula import formula_store as store_build
 from pyterrier_mathamr.store import (
     DamagedError,
     FormatError,
@@ -166,7 +166,7 @@ def test_one_process_builds_at_a_time(store, tables):
 
 
 def test_a_table_that_is_missing_is_named(tmp_path, tables):
-    with pytest.raises(FormulaTableError, match=r"none\.tsv"):
+    with pytest.raises(FormulaError, match=r"none\.tsv"):
         FormulaStore.build(tmp_path / "s", [tmp_path / "none.tsv"], tables[1:])
 
 
@@ -282,7 +282,7 @@ def test_a_tree_that_was_changed_or_lost_is_named_by_its_formula(store):
 KILLED_BUILD = """
 import sys, time
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.formula.store import build as store_build
+from pyterrier_mathamr.formula import formula_store as store_build
 
 store_build._STEP = 2
 add_step, steps = store_build._add_step, int(sys.argv[1])

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.formula import FormulaRow, FormulaTableError, read_formula_table
+from pyterrier_mathamr.formula import FormulaError, FormulaRow, read_formula_table
 
 V3 = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\r\n"
 
@@ -44,7 +44,7 @@ def test_a_row_of_another_width_is_skipped_with_file_and_line(tmp_path):
 def test_a_file_without_the_header_is_refused(tmp_path, text):
     path = tmp_path / "1.tsv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(FormulaTableError, match=r"1\.tsv:1: not a formula table"):
+    with pytest.raises(FormulaError, match=r"1\.tsv:1: not a formula table"):
         list(read_formula_table(path))
 
 
@@ -52,5 +52,5 @@ def test_a_gzip_file_that_breaks_off_names_the_line(tmp_path):
     path = tmp_path / "1.tsv.gz"
     whole = gzip.compress((V3 + "7\t70\t700\tanswer\t\t1\t2\t\tx\r\n" * 1000).encode(), compresslevel=0)
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FormulaTableError, match=r"1\.tsv\.gz:\d+"):
+    with pytest.raises(FormulaError, match=r"1\.tsv\.gz:\d+"):
         list(read_formula_table(path))

@@ -6,7 +6,7 @@ from folder_bytes import folder_bytes
 from pyterrier_mathamr import Processes
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.formula.store import build as store_build
+from pyterrier_mathamr.formula import formula_store as store_build
 
 HEAD = "id\tpost_id\ttype\tvisual_id\tformula\n"
 ROWS = 90

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 
 from pyterrier_mathamr.formula import FormulaStore, opt_from_mathml, slt_from_mathml
-from pyterrier_mathamr.formula.store import build as store_build
-from pyterrier_mathamr.formula.store.build import encode, tree_number
+from pyterrier_mathamr.formula import formula_store as store_build
+from pyterrier_mathamr.formula.formula_store import encode, tree_number
 from pyterrier_mathamr.store import DamagedError, UnfinishedJobError
 
 HEAD = "id\tpost_id\ttype\tvisual_id\tformula\n"
@@ -123,7 +123,7 @@ def test_sorting_that_breaks_off_goes_on_where_it_was(tmp_path, monkeypatch, tab
 KILLED = """
 import os, signal, sys
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.formula.store import build as store_build
+from pyterrier_mathamr.formula import formula_store as store_build
 
 store_build._STEP = 20
 where, path, slt, opt = sys.argv[1:]

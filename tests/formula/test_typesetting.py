@@ -5,8 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pyterrier_mathamr._common.drawing import Canvas, Outlines
-from pyterrier_mathamr.formula.display.paragraphs import paragraph
-from pyterrier_mathamr.formula.display.typesetting import typeset
+from pyterrier_mathamr.formula.display.typesetting import paragraph, typeset
 
 
 def drawn(latex: str, room: float = 1_000.0) -> Outlines:

@@ -32,7 +32,7 @@ from pyterrier_mathamr.engine.snippets import (
     piece_of,
 )
 from pyterrier_mathamr.explain import Explanation, draw_graph, explain_score
-from pyterrier_mathamr.formula.display.rendering import formula_span, inline_html
+from pyterrier_mathamr.formula.display.typesetting import formula_span, inline_html
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text, post_from_any, post_from_html
 
 from .workers import SYSTEMS

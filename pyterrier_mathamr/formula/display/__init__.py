@@ -2,8 +2,7 @@
 
 ::
 
-    rendering    text of posts as HTML, its formulas as MathML;  labels: what those of trees mean
-    typesetting  formulas as outlines for pictures;  paragraphs: sentences with these in place
-    trees        a tree as text, or as SVG for notebooks
-    boxes, key   a formula with its two trees, and what their colors mean;  formula_drawing: both as a picture
+    trees        labels in words; a tree as text, or as SVG for notebooks
+    typesetting  formulas and texts as HTML, and as lines of outlines for pictures
+    drawing      a formula with its two trees, and the key of a drawing
 """

@@ -1,17 +1,111 @@
-"""Formulas as outlines: ``ziamath`` draws MathML in STIX Two Math, so a picture looks the same in every viewer."""
+r"""Formulas and texts with formulas for people: as HTML, and as lines of outlines for pictures.
+
+::
+
+    LaTeX ──formula_html──▶ MathML ──typeset──▶ outlines     ``ziamath`` draws in STIX Two Math, alike in every viewer
+
+    number ␣ is ␣ of ␣ the ␣ form ␣ [n = 3x+r] .     pieces are words and formulas, with a blank before them or not
+    └─────────────── width ────────────────────┘
+
+What a person wrote is never passed on as HTML: only the text and the LaTeX of a ``MathPost`` are, escaped and
+converted, so a page can insert the result.
+"""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from html import escape
+from typing import NamedTuple
 
-from pyterrier_mathamr._common.drawing import Outlines
+from lxml import etree
+
+from pyterrier_mathamr._common.drawing import FONT_SIZE, Canvas, Outlines, Paint, shortened, text_on, text_width
 from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
+from pyterrier_mathamr.formula import FormulaError
+from pyterrier_mathamr.formula.mathml import NOT_XML
+from pyterrier_mathamr.formula.tex.converter import to_mathml
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text
 
-from .rendering import formula_html
+_DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")
+_NUMBERED = re.compile(r"\\(begin|end)\{(align|gather|equation|multline|alignat|eqnarray|flalign)\}")
+_ALIGNED = re.compile(r"text-align:\s*(left|right|center)")
+_COLOR = re.compile(r"(?<![a-z-])color:\s*(#[0-9A-Fa-f]{3,8}|[a-z]+)")
+_LONGEST_SHOWN = 5_000
 
-_LONGEST = 400  # characters of LaTeX; more take long, and too much space
+
+def formula_html(latex: str, *, display: bool = False) -> str:
+    """Render a formula as MathML, without style attributes, which a strict content security policy refuses."""
+    try:
+        return _formula_html(latex, display)
+    except FormulaError:  # not tried here, and not remembered
+        return _as_code(latex)
+
+
+def _as_code(latex: str) -> str:
+    return f'<code class="tex">{escape(NOT_XML.sub(" ", latex))}</code>'
+
+
+@lru_cache(maxsize=4096)
+def _formula_html(latex: str, display: bool) -> str:
+    import math_core
+
+    latex = NOT_XML.sub(" ", latex)
+    try:
+        if len(latex) > _LONGEST_SHOWN:
+            raise FormulaError("the formula is too long to be shown", latex)
+        source = _NUMBERED.sub(r"\\\1{\2*}", latex_of_unicode(latex))
+        root = etree.fromstring(to_mathml(source).encode())
+    except (FormulaError, math_core.LatexError, etree.XMLSyntaxError) as error:
+        if isinstance(error, FormulaError) and not error.tried:
+            raise
+        return _as_code(latex)
+    for node in root.iter():
+        style = str(node.attrib.pop("style", ""))
+        if (aligned := _ALIGNED.search(style)) is not None:
+            node.set("class", f"align-{aligned[1]}")
+        if (color := _COLOR.search(style)) is not None:
+            node.set("mathcolor", color[1])
+        for name in ("href", "actiontype", "src", "{http://www.w3.org/1999/xlink}href"):
+            node.attrib.pop(name, "")
+    root.set("display", "block" if display else "inline")
+    root.set("alttext", latex)
+    written: str = etree.tostring(root, encoding="unicode")
+    return written
+
+
+def inline_html(text: str, post: MathPost, *, mark: Callable[[int], str] | None = None) -> str:
+    """Render text with placeholders of a post's formulas, without paragraphs."""
+    pieces, at = [], 0
+    for match in PLACEHOLDER.finditer(text):
+        number = int(match[1])
+        latex = post.formulas[number].latex
+        alone = match[0] == text.strip() and needs_space(latex)
+        pieces.append(escape(text[at : match.start()]))
+        pieces.append(formula_span(latex, mark(number) if mark else "", display=alone))
+        at = match.end()
+    return "".join([*pieces, escape(text[at:])])
+
+
+def needs_space(latex: str) -> bool:
+    """Tell whether a formula has limits, fractions or lines, which a block of its own shows in full size."""
+    return bool(_DISPLAY.search(latex))
+
+
+def formula_span(latex: str, kind: str = "", *, display: bool = False) -> str:
+    """Render a formula in a span of class ``formula`` that knows its LaTeX."""
+    classes = f"formula {kind}".strip()
+    return f'<span class="{classes}" data-latex="{escape(latex)}">{formula_html(latex, display=display)}</span>'
+
+
+def text_of(post: MathPost) -> str:
+    """Write a post as one line of text with ``$latex$``."""
+    return plain_text(post).replace("\n", " ")
+
+
+_LONGEST_SET = 400  # characters of LaTeX; more take long, and too much space
 _DEEPEST = 6  # stretched levels, a fifth of a second
 _FENCES = frozenset("()[]{}|‖⟨⟩⌈⌉⌊⌋")
 _SMALLEST = 0.7  # of the size, in which a wide formula is still legible
@@ -33,7 +127,7 @@ def typeset(latex: str, size: int, room: float) -> Outlines | None:
 
 @lru_cache(maxsize=4096)
 def _outlines(latex: str, size: int) -> Outlines | None:
-    mathml = formula_html(latex) if len(latex) <= _LONGEST else ""
+    mathml = formula_html(latex) if len(latex) <= _LONGEST_SET else ""
     if not mathml.startswith("<math") or _stretched_levels(mathml) > _DEEPEST:
         return None
     try:
@@ -124,3 +218,181 @@ def _shape(element: ET.Element) -> str:
 def _name(reference: str) -> str:
     """Name an outline by its font and number, so that pictures in one page may share it."""
     return "g-" + re.sub(r"\W", "_", reference.removeprefix("#"))
+
+
+_HANGING = frozenset({",", ".", ";", ":", "?", "!", ")", ").", "),"})
+_LEADING, _SLACK = 5.0, 2.0  # between lines; around a marked formula
+_BLANK = text_width(" ")
+_HANGS = 1.4 * _BLANK  # punctuation after a formula may leave the line, not the formula
+_FORMULA_SIZE = FONT_SIZE + 3  # STIX Two Math is small beside a monospaced font
+
+
+class Piece(NamedTuple):
+    """A word or a formula.
+
+    Attributes:
+        text: the word; the LaTeX of a formula.
+        drawn: the formula, ``None`` for a word or where it is shown as LaTeX.
+        formula: its number, -1 for a word.
+        spaced: whether there is a blank before it.
+        ground: the color of a badge behind a word.
+    """
+
+    text: str
+    drawn: Outlines | None
+    formula: int
+    spaced: bool
+    ground: str = ""
+
+    @property
+    def width(self) -> float:
+        """In pixels."""
+        return text_width(self.text) if self.drawn is None else self.drawn.width
+
+
+class Line(NamedTuple):
+    """Pieces with the left end of each, and how far they reach above and below the base line."""
+
+    pieces: list[tuple[float, Piece]]
+    ascent: float
+    descent: float
+
+
+class Paragraph(NamedTuple):
+    """The lines of a text.
+
+    Attributes:
+        lines: from top to bottom.
+        width: of the longest.
+        height: of all.
+    """
+
+    lines: list[Line]
+    width: float
+    height: float
+
+    @property
+    def first(self) -> float:
+        """From the top to the base line of the first line."""
+        return self.lines[0].ascent
+
+
+class Badge(NamedTuple):
+    """A short text on a color, which is written before a formula."""
+
+    text: str
+    color: str
+
+
+def paragraph(
+    text: str,
+    latex: Sequence[str],
+    width: float,
+    *,
+    lines: int = 50,
+    badges: Mapping[int, Sequence[Badge]] | None = None,
+) -> Paragraph:
+    """Break a text into lines."""
+    rows: list[list[tuple[float, Piece]]] = [[]]
+    x = 0.0
+    for piece in _pieces(text, latex, width, badges or {}):
+        gap = _BLANK if piece.spaced and rows[-1] else 0.0
+        hangs = not piece.spaced and piece.text in _HANGING
+        if rows[-1] and x + gap + piece.width > width + (_HANGS if hangs else 0.0):
+            if len(rows) == lines:
+                _end(rows[-1], width)
+                break
+            rows.append([])
+            x, gap = 0.0, 0.0
+        rows[-1].append((x + gap, piece))
+        x += gap + piece.width
+    found = [_line(row) for row in rows]
+    widest = max((at + piece.width for row in rows for at, piece in row), default=0.0)
+    return Paragraph(found, widest, sum(line.ascent + line.descent + _LEADING for line in found))
+
+
+def paint_paragraph(
+    canvas: Canvas,
+    written: Paragraph,
+    x: float,
+    top: float,
+    color: str,
+    *,
+    strong: bool = False,
+    fills: Mapping[int, str] | None = None,
+) -> None:
+    """Write a paragraph whose left upper corner is at ``x``, ``top``."""
+    for line in written.lines:
+        base = top + line.ascent
+        for at, piece in line.pieces:
+            if fills and piece.formula in fills:
+                above, below = _reach(piece)
+                canvas.panel(
+                    x + at - 1, base - above - 1, piece.width + 2, above + below + 2, fills[piece.formula],
+                    fills[piece.formula], f"part formula-{piece.formula}", radius=3,
+                )  # fmt: skip
+            if piece.ground:
+                paint_badge(canvas, x + at, base, piece.text.strip(), piece.ground)
+            elif piece.drawn is not None:
+                canvas.outlines(x + at, base, piece.drawn, color)
+            else:
+                canvas.text(x + at, base, piece.text, color, strong=strong)
+        top = base + line.descent + _LEADING
+
+
+def paint_badge(canvas: Canvas, x: float, base: float, text: str, color: str) -> float:
+    """Paint a badge on a base line and return its width."""
+    wide = text_width(f" {text} ")
+    paint = Paint(color, color, text_on(color))
+    canvas.chip(x, base - 4, wide, text, paint, f"part {text}", marks="badge round strong")
+    return wide
+
+
+def _pieces(text: str, latex: Sequence[str], width: float, badges: Mapping[int, Sequence[Badge]]) -> list[Piece]:
+    """Split a text at blanks and around its formulas."""
+    pieces: list[Piece] = []
+    at = 0
+    for match in PLACEHOLDER.finditer(text):
+        number = int(match[1])
+        if number >= len(latex):
+            continue
+        pieces += _words(text[at : match.start()], width)
+        drawn = typeset(latex[number], _FORMULA_SIZE, width)
+        shown = latex[number] if drawn is not None else _fitting(latex[number], width)
+        spaced = text[: match.start()][-1:].isspace()
+        for badge in badges.get(number, ()):
+            pieces.append(Piece(f" {badge.text} ", None, -1, spaced, badge.color))
+            spaced = False
+        pieces.append(Piece(shown, drawn, number, spaced))
+        at = match.end()
+    return pieces + _words(text[at:], width)
+
+
+def _words(text: str, width: float) -> list[Piece]:
+    words = [_fitting(word, width) for word in text.split()]
+    return [Piece(word, None, -1, i > 0 or text[:1].isspace()) for i, word in enumerate(words)]
+
+
+def _fitting(text: str, width: float) -> str:
+    """Cut a text that is wider than a line."""
+    return shortened(text, max(2, int(width / text_width("m")))) if text_width(text) > width else text
+
+
+def _end(row: list[tuple[float, Piece]], width: float) -> None:
+    """End the last line with an ellipsis, in place of its last pieces where it is full."""
+    while row and row[-1][0] + row[-1][1].width + 2 * _BLANK > width:
+        row.pop()
+    x = row[-1][0] + row[-1][1].width if row else 0.0
+    row.append((x, Piece("…", None, -1, False)))
+
+
+def _line(row: Sequence[tuple[float, Piece]]) -> Line:
+    reaches = [_reach(piece) for _, piece in row]
+    return Line(list(row), max((r[0] for r in reaches), default=9.0), max((r[1] for r in reaches), default=3.0))
+
+
+def _reach(piece: Piece) -> tuple[float, float]:
+    """How far a piece reaches above and below the base line, at least as far as a word."""
+    if piece.drawn is None:
+        return 9.0, 3.0
+    return max(9.0, piece.drawn.ascent + _SLACK), max(3.0, piece.drawn.descent + _SLACK)

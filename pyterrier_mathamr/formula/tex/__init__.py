@@ -2,5 +2,5 @@
 
 ::
 
-    LaTeX ──source, converter──▶ MathML of math-core ──elements (corrections)──▶ atoms ──fences, grammar──▶ both trees
+    LaTeX ──source, converter──▶ MathML of math-core ──elements──▶ atoms ──grammar──▶ both trees
 """

@@ -1,4 +1,6 @@
-r"""LaTeX to MathML with ``math-core``, safely for any text, and the repair of LaTeX that it refuses.
+r"""LaTeX to MathML with ``math-core``, safely for any text.
+
+LaTeX that it refuses is repaired, or given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
 
 ::
 
@@ -21,8 +23,13 @@ from contextvars import ContextVar
 
 import math_core
 
+from pyterrier_mathamr._common.errors import MissingExtraError, require
 from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
-from pyterrier_mathamr.formula.errors import FormulaError
+from pyterrier_mathamr.formula import mathml
+from pyterrier_mathamr.formula.tree import FormulaError
+from pyterrier_mathamr.posts import latex_of_unicode
+
+from .source import prepare
 
 _STRUCTURE = re.compile(r"\\(?:left|right|begin|end|middle)\b|\\.|[{}&]|\$", re.DOTALL)
 _DANGLING = re.compile(r"(?:[\^_]|\\)\s*$")
@@ -101,10 +108,6 @@ _PATIENCE = 3  # formulas of one text that may take too long
 _OVER: ContextVar[list[str] | None] = ContextVar("formulas of a text that took too long", default=None)
 
 
-class NotTriedError(FormulaError):
-    """Other formulas of its text took too long, so it was not converted; elsewhere it may be."""
-
-
 @contextmanager
 def one_text() -> Iterator[None]:
     """Convert the formulas of one text, such as a post or a query, within: a few may take too long, not thousands."""
@@ -141,7 +144,8 @@ def to_mathml(latex: str) -> str:
         return _convert(latex)
     over_limit = _OVER.get()
     if over_limit is not None and len(over_limit) >= _PATIENCE:
-        raise NotTriedError(f"it is not converted, since {_PATIENCE} others of its text took too long", latex)
+        message = f"it is not converted, since {_PATIENCE} others of its text took too long"
+        raise FormulaError(message, latex, tried=False)
     try:
         written, error = _elsewhere(sized(latex) if many else latex)
     except OverLimitError as over:
@@ -208,3 +212,45 @@ def sized(latex: str) -> str:
 def _plain_fence(match: re.Match[str]) -> str:
     """Write a fence without the size that `sized` gave it."""
     return f'<mo stretchy="false"{match[1].replace(_STRETCHY, "")}>'
+
+
+def presentation(text: str, latex: str) -> tuple[str, bool]:
+    """Convert LaTeX to Presentation MathML; tell whether it had to be repaired."""
+    if not text.strip():
+        raise FormulaError("the formula is empty", latex)
+    text = prepare(latex_of_unicode(mathml.NOT_XML.sub(" ", text)))
+    try:
+        return to_mathml(text), False
+    except math_core.LatexError as error:
+        first = error
+    try:
+        return to_mathml(repair(text)), True
+    except math_core.LatexError:
+        pass
+    source = _fallback(text)
+    if source is None:
+        place, _, message = str(first).partition(": ")
+        raise FormulaError(message or str(first), text, int(place) if place.isdecimal() else 0) from first
+    return source, True
+
+
+def _fallback(text: str) -> str | None:
+    """Convert with ``latex2mathml``; ``None`` when it is not installed or refuses the formula as well."""
+    try:
+        require("latex2mathml.converter", "latex")
+        return _other_converter(text)
+    except (MissingExtraError, OverLimitError):
+        return None
+
+
+def other_mathml(text: str) -> str | None:
+    """Convert with ``latex2mathml``; ``None`` when it refuses the formula."""
+    converter = require("latex2mathml.converter", "latex")
+    try:
+        source: str = converter.convert(text)
+    except Exception:  # it has no base class of errors and leaks those of its parsing
+        return None
+    return source
+
+
+_other_converter = Worker(other_mathml, seconds=1.0, memory=MEMORY)

@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.formula.store import build as store_build
+from pyterrier_mathamr.formula import formula_store as store_build
 
 open = FormulaStore
 PART = 2

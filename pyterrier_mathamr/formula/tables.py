@@ -19,7 +19,8 @@ from typing import IO, NamedTuple, cast
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import count_lines
 from pyterrier_mathamr._common.types import FormulaId
-from pyterrier_mathamr.formula.errors import FormulaTableError
+
+from .tree import FormulaError
 
 _FORMULA_COLUMNS = ("formula", "latex", "slt", "opt")
 _POST_COLUMNS = ("post_id", "topic_id")
@@ -59,7 +60,7 @@ def _columns(path: Path, header: list[str]) -> tuple[int, ...]:
     formula = next((place[name] for name in _FORMULA_COLUMNS if name in place), None)
     if formula is None or "id" not in place:
         names = ", ".join(header) or "nothing"
-        raise FormulaTableError(path, 1, f"not a formula table: needs columns id and formula, has {names}")
+        raise FormulaError(f"{path}:1: not a formula table: needs columns id and formula, has {names}")
     none = len(header)
     post = next((place[name] for name in _POST_COLUMNS if name in place), none)
     others = (place.get(name, none) for name in ("thread_id", "type", "visual_id"))
@@ -76,7 +77,7 @@ def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
         The rows in order. A row with too few or too many columns is skipped with a warning that names file and line.
 
     Raises:
-        FormulaTableError: the header, the quoting or the compression is broken; names file and line.
+        FormulaError: the header, the quoting or the compression is broken; names file and line.
     """
     path = Path(path)
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))  # a limit of the process: raised, never lowered
@@ -93,4 +94,4 @@ def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
                     message = f"{path}:{reader.line_num}: {len(cells)} columns instead of {width}; row skipped"
                     warnings.warn(message, MathAMRWarning, stacklevel=2)
         except (csv.Error, EOFError, OSError) as error:
-            raise FormulaTableError(path, reader.line_num + 1, str(error)) from error
+            raise FormulaError(f"{path}:{reader.line_num + 1}: {error}") from error
