@@ -90,12 +90,7 @@ class EpochRecord:
 class EpochProgress:
     """The progress within an epoch.
 
-    Attributes:
-        batches: done.
-        pairs: in these batches.
-        loss: sum over these pairs.
-        seconds: wall-clock time.
-        waited: seconds of these spent waiting for the next batch.
+    The loss is a sum over the pairs; of the seconds, ``waited`` were spent waiting for the next batch.
     """
 
     batches: int = 0
@@ -109,14 +104,8 @@ class EpochProgress:
 class TrainingState:
     """Everything that the next batch depends on.
 
-    Attributes:
-        model: parameters and buffers by name.
-        optimizer: moments and step counts, ``exp_avg.<parameter>`` and so on.
-        best: parameters and buffers of the best epoch.
-        history: one record for each finished epoch.
-        unfinished: the progress within the next epoch.
-        random: states of torch's generators by device, where a run draws from them.
-        losses: the training loss before each step so far.
+    ``optimizer`` has moments and step counts, ``exp_avg.<parameter>`` and so on; ``random`` the states of torch's
+    generators by device, where a run draws from them; ``losses`` the training loss before each step so far.
     """
 
     model: dict[str, Tensor]
@@ -138,14 +127,8 @@ class Checkpoint(StoredArtifact):
         rebuild="train again with `--fresh` or Trainer.fit(..., fresh=True)",
     )
 
-    @classmethod
-    def of(cls, folder: Path) -> Checkpoint:
-        """The state in the folder of a run."""
-        return cls(folder / "state")
-
     @property
     def folder(self) -> Path:
-        """The folder of the run."""
         return self.path.parent
 
     def save(self, run: Mapping[str, Any], state: TrainingState) -> None:
@@ -169,7 +152,6 @@ class Checkpoint(StoredArtifact):
         _write_history(self.folder, state.history)
 
     def read(self, run: Mapping[str, Any]) -> TrainingState | None:
-        """Read the state."""
         try:
             found = self.snapshot()
         except NotBuiltError:
@@ -214,7 +196,7 @@ class RunFolder:
     """
 
     def __init__(self, checkpoint: str | Path | None, group: ProcessGroup | None = None) -> None:
-        self._checkpoint = None if checkpoint is None else Checkpoint.of(Path(checkpoint))
+        self._checkpoint = None if checkpoint is None else Checkpoint(Path(checkpoint) / "state")
         self._group, self._open, self._epochs = group, ExitStack(), 0
         self._writes = group is None or group.rank == 0
         self._run: Mapping[str, Any] = {}
@@ -237,17 +219,10 @@ class RunFolder:
         self._open.close()
 
     def begin(self, run: Mapping[str, Any], *, fresh: bool = False) -> TrainingState | None:
-        """Begin or resume a run.
+        """Begin or resume a run, and return where it resumes, if it does.
 
-        Args:
-            run: options, data and starting weights, so that no other run resumes from its state.
-            fresh: discard the state of a run that was interrupted.
-
-        Returns:
-            Where the run resumes, if it does.
-
-        Raises:
-            UnfinishedJobError: the folder holds another run. DamagedError: its state was changed.
+        ``run`` has the options, data and starting weights, so that no other run resumes from its state; ``fresh``
+        discards the state of a run that was interrupted.
         """
         self._run = dict(run)
         self.state = None if fresh or self._checkpoint is None else self._checkpoint.read(run)
@@ -255,7 +230,6 @@ class RunFolder:
         return self.state
 
     def save(self, state: TrainingState) -> None:
-        """Save the state, if there is a checkpoint."""
         if self._checkpoint is not None and self._writes:
             self._checkpoint.save(self._run, state)
             self._epochs = len(state.history)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -31,39 +30,30 @@ TextContext = Literal["windows", "alone", "passages"]
 FormulaVectors = Literal["none", "in-out-mini"]
 
 
-def _finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+def _real(allowed: str, holds: Callable[[float], bool]) -> Rule:
+    """Return the rule of a finite number, no bool."""
+
+    def check(value: Any) -> bool:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and abs(value) <= sys.float_info.max and holds(value)
+
+    return Rule(allowed, check)
 
 
-def _weight(value: Any) -> bool:
-    return _finite(value) and value >= 0
+_WEIGHT = _real("a number from 0", lambda value: value >= 0)
 
 
 def _weights(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 3 and all(map(_weight, value))
-
-
-def _real(low: float, high: float = math.inf, *, open_low: bool = False, open_high: bool = False) -> Rule:
-    left = f"above {low:g}" if open_low else f"from {low:g}"
-    right = "" if high == math.inf else (f" and below {high:g}" if open_high else f" to {high:g}")
-    return Rule(
-        f"a number {left}{right}",
-        lambda value: (
-            _finite(value)
-            and (value > low if open_low else value >= low)
-            and (value < high if open_high else value <= high)
-        ),
-    )
+    return isinstance(value, tuple) and len(value) == 3 and all(map(_WEIGHT.holds, value))
 
 
 Count = Annotated[int, COUNT]
 Natural = Annotated[int, at_least(0)]
 MaybeCount = Annotated[int | None, COUNT.or_none()]
 _Pairs = Annotated[int, at_least(2)]
-_Share = Annotated[float, _real(0, 1)]
-_PartialShare = Annotated[float, _real(0, 1, open_high=True)]
-_Positive = Annotated[float, _real(0, open_low=True)]
-_NotNegative = Annotated[float, _real(0)]
+_Share = Annotated[float, _real("a number from 0 to 1", lambda value: 0 <= value <= 1)]
+_PartialShare = Annotated[float, _real("a number from 0 and below 1", lambda value: 0 <= value < 1)]
+Positive = Annotated[float, _real("a number above 0", lambda value: value > 0)]
 _Name = Annotated[str, Rule("the name or path of a model", lambda value: isinstance(value, str) and bool(value))]
 KindWeights = Annotated[
     Literal["none", "learned"] | tuple[float, float, float],
@@ -74,7 +64,7 @@ KindWeights = Annotated[
 ]
 DocumentBlend = Annotated[
     Literal["none", "learned"] | float,
-    Rule("'none', 'learned' or a number from 0", lambda value: value in ("none", "learned") or _weight(value)),
+    Rule("'none', 'learned' or a number from 0", lambda value: value in ("none", "learned") or _WEIGHT.holds(value)),
 ]
 
 
@@ -97,17 +87,15 @@ _rules: dict[type, dict[str, Rule]] = {}
 def rules(cls: type) -> dict[str, Rule]:
     """Return the rule of each option of a class by name, in order; a group of options has none."""
     if cls not in _rules:
-        found = {name: _rule(hint) for name, hint in get_type_hints(cls, include_extras=True).items()}
-        _rules[cls] = {name: rule for name, rule in found.items() if rule}
+        _rules[cls] = {}
+        for name, hint in get_type_hints(cls, include_extras=True).items():
+            if hint is bool:
+                _rules[cls][name] = Rule("True or False", lambda value: isinstance(value, bool))
+            elif get_origin(hint) is Literal:
+                _rules[cls][name] = one_of(*get_args(hint))
+            elif own := [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Rule)]:
+                _rules[cls][name] = own[0]
     return _rules[cls]
-
-
-def _rule(hint: Any) -> Rule | None:
-    if hint is bool:
-        return Rule("True or False", lambda value: isinstance(value, bool))
-    if get_origin(hint) is Literal:
-        return one_of(*get_args(hint))
-    return next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Rule)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +188,7 @@ class TrainingOptions(Options):
 
     node_mask: _Share = 0.1
     edge_dropout: _PartialShare = 0.1
-    temperature: _Positive = 0.05
+    temperature: Positive = 0.05
     normalise_scores: bool = True
     beta: _Share = 1.0
     batch_size: _Pairs = 32
@@ -208,10 +196,10 @@ class TrainingOptions(Options):
     stop_by: StopBy = "loss"
     precision: Precision = "float32"
     epochs: Count = 7
-    learning_rate: _Positive = 1e-4
-    min_learning_rate: _NotNegative = 1e-5
-    weight_decay: _NotNegative = 1e-3
-    clip: _Positive = 1.0
+    learning_rate: Positive = 1e-4
+    min_learning_rate: Annotated[float, _WEIGHT] = 1e-5
+    weight_decay: Annotated[float, _WEIGHT] = 1e-3
+    clip: Positive = 1.0
     patience: Count = 3
     validation_share: _PartialShare = 0.1
     seed: Natural = 42
@@ -452,13 +440,7 @@ class MathAMRConfig(Options):
         Raises:
             ConfigError: the text is no JSON object, or an option is refused.
         """
-        try:
-            options = parse_json(text)
-        except ValueError as error:
-            raise ConfigError("configuration", text[:80], f"a JSON object ({error})") from error
-        if not isinstance(options, dict):
-            raise ConfigError("configuration", options, "a JSON object")
-        return cls.from_dict(options)
+        return cls.from_dict(_mapping(parse_json, text, "a JSON object"))
 
     @classmethod
     def from_yaml(cls, text: str) -> MathAMRConfig:
@@ -469,13 +451,7 @@ class MathAMRConfig(Options):
         """
         import yaml
 
-        try:
-            options = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
-            raise ConfigError("configuration", text[:80], f"a YAML mapping ({error})") from error
-        if not isinstance(options, dict):
-            raise ConfigError("configuration", options, "a YAML mapping")
-        return cls.from_dict(_numbers(options))
+        return cls.from_dict(_numbers(_mapping(yaml.safe_load, text, "a YAML mapping")))
 
     @classmethod
     def from_file(cls, path: str | Path) -> MathAMRConfig:
@@ -508,6 +484,16 @@ def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
     if unknown := sorted(set(options) - set(rules(cls))):
         raise ConfigError(f"options of {name}", unknown, ", ".join(rules(cls)))
     return cls(**options)
+
+
+def _mapping(parse: Callable[[str], Any], text: str, allowed: str) -> dict[str, Any]:
+    try:
+        options = parse(text)
+    except Exception as error:  # a YAMLError is no ValueError, and yaml is not imported for JSON
+        raise ConfigError("configuration", text[:80], f"{allowed} ({error})") from error
+    if not isinstance(options, dict):
+        raise ConfigError("configuration", options, allowed)
+    return options
 
 
 def _numbers(value: Any) -> Any:

@@ -169,22 +169,15 @@ class PostSegments(NamedTuple):
 
     @classmethod
     def of(cls, graph: MathAMRGraph, kinds: list[int]) -> PostSegments:
-        """Collect the segments of a graph."""
         return cls(kinds, segments_of(graph))
 
 
 class _Window(NamedTuple):
-    """A window of pieces.
-
-    Attributes:
-        ids: of the pieces.
-        rows: ``(row, first, end)``: pieces ``first`` to ``end`` belong to a row, numbered over all posts.
-        document: the row of the post, numbered likewise.
-    """
+    """A window of pieces; rows are numbered over all posts."""
 
     ids: list[int]
-    rows: list[tuple[int, int, int]]
-    document: int
+    rows: list[tuple[int, int, int]]  # (row, first, end): pieces first to end belong to a row
+    document: int  # the row of the post
 
 
 def window_features(posts: Sequence[PostSegments], width: int, text: TextEncoder) -> list[Features]:

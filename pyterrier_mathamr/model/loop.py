@@ -56,18 +56,10 @@ Batch = TypeVar("Batch")
 
 
 class Validation(NamedTuple):
-    """What is measured after an epoch, for its :class:`EpochRecord`.
-
-    Attributes:
-        loss: mean validation loss.
-        deciding: the number that stops training and chooses the epoch; lower is better.
-        maxsim: the part of MaxSim; NaN where there is none.
-        document: the part of document vectors; NaN where there is none.
-        temperature: of the loss; NaN where it has none.
-    """
+    """What is measured after an epoch, for its :class:`EpochRecord`; NaN for what a model does not have."""
 
     loss: float
-    deciding: float
+    deciding: float  # stops training and chooses the epoch; lower is better
     maxsim: float = math.nan
     document: float = math.nan
     temperature: float = math.nan
@@ -138,14 +130,9 @@ class TrainingLoop(Generic[Item, Batch]):
     def train(self, folder: RunFolder | None = None, save_every: float = math.inf) -> TrainingState:
         """Train until the last epoch, or until the deciding loss has not decreased for ``patience`` epochs.
 
-        The network ends in evaluation mode with the weights that are kept, also where training is interrupted.
-
-        Args:
-            folder: where the run began or resumes, see :meth:`RunFolder.begin`; the state is saved there.
-            save_every: seconds after which the state is also saved within an epoch.
-
-        Raises:
-            TrainingError: a loss is NaN or infinite.
+        The network ends in evaluation mode with the weights that are kept, also where training is interrupted. The
+        state is saved in ``folder``, where the run began or resumes, after each epoch and, within one, after
+        ``save_every`` seconds.
         """
         state, best = folder.state if folder else None, dict[str, Tensor]()
         with ExitStack() as stack:
@@ -178,7 +165,6 @@ class TrainingLoop(Generic[Item, Batch]):
         return state
 
     def finished(self, history: Sequence[EpochRecord]) -> bool:
-        """Tell whether training ends after these epochs."""
         losses = [record.deciding for record in history]
         if not losses or len(losses) >= self.epochs:
             return bool(losses)
@@ -188,11 +174,17 @@ class TrainingLoop(Generic[Item, Batch]):
         """Train on the rest of an epoch, and yield the progress after each batch."""
         items, make = self.batches(epoch), self.make
         rest = range(done.batches, len(items))
-        loader = None if make is None else Prefetch(lambda i: make(items[i], epoch, i + 1), rest)
-        batches = loader or [cast("Batch", items[i]) for i in rest]
-        before, start = done, time.perf_counter()
+        made = (
+            cast("Iterator[Batch]", (items[i] for i in rest))
+            if make is None
+            else prefetch(lambda i: make(items[i], epoch, i + 1), rest)
+        )
+        before, start, waited = done, time.perf_counter(), 0.0
         self.network.train(self.dropout)
-        for i, batch in zip(rest, progress(batches, self._title(epoch), "batches", verbose=self.verbose), strict=True):
+        for i in progress(rest, self._title(epoch), "batches", verbose=self.verbose):
+            asked = time.perf_counter()
+            batch = next(made)
+            waited += time.perf_counter() - asked
             if self.rate is not None:
                 for group in self.optimizer.param_groups:
                     group["lr"] = self.rate(epoch, i, len(items))
@@ -204,7 +196,7 @@ class TrainingLoop(Generic[Item, Batch]):
                 pairs=done.pairs + self.size(batch),
                 loss=done.loss + loss * self.size(batch),
                 seconds=before.seconds + time.perf_counter() - start,
-                waited=before.waited + (loader.waited if loader else 0.0),
+                waited=before.waited + waited,
             )
             self._heap.after_batch()
             yield done
@@ -230,7 +222,6 @@ class TrainingLoop(Generic[Item, Batch]):
         return value
 
     def _record(self, epoch: int, done: EpochProgress) -> EpochRecord:
-        """Validate an epoch and summarise it."""
         start, mean = time.perf_counter(), done.loss / max(done.pairs, 1)
         self.network.eval()
         with torch.no_grad():
@@ -286,48 +277,25 @@ class TrainingLoop(Generic[Item, Batch]):
             torch.cuda.set_rng_state(state.random["cuda"], self._device)
 
 
-class Prefetch(Generic[A, Batch]):
-    """Iterate over ``make(item)`` for each item in order, made ahead in one background thread.
-
-    Attributes:
-        waited: seconds that the consumer has waited for results.
-    """
-
-    def __init__(self, make: Callable[[A], Batch], items: Sequence[A], ahead: int = 2) -> None:
-        self._make, self._items, self._ahead = make, items, ahead
-        self.waited = 0.0
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Batch]:
-        worker, pending = ThreadPoolExecutor(1), deque[Future[Batch]]()
-        try:
-            for item in self._items:
-                pending.append(worker.submit(self._make, item))
-                if len(pending) > self._ahead:
-                    yield self._next(pending)
-            while pending:
-                yield self._next(pending)
-        finally:
-            worker.shutdown(cancel_futures=True)  # finishes no more than the item under way
-
-    def _next(self, pending: deque[Future[Batch]]) -> Batch:
-        start = time.perf_counter()
-        result = pending.popleft().result()
-        self.waited += time.perf_counter() - start
-        return result
+def prefetch(make: Callable[[A], Batch], items: Iterable[A], ahead: int = 2) -> Iterator[Batch]:
+    """Yield ``make(item)`` for each item in order, made ahead in one background thread."""
+    worker, pending = ThreadPoolExecutor(1), deque[Future[Batch]]()
+    try:
+        for item in items:
+            pending.append(worker.submit(make, item))
+            if len(pending) > ahead:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        worker.shutdown(cancel_futures=True)  # finishes no more than the item under way
 
 
 class ProcessGroup:
     """The processes that train together.
 
-    Args:
-        device: of this process; the backend is ``nccl`` on a GPU and ``gloo`` on a CPU.
-
-    Attributes:
-        rank: the number of this process.
-        size: how many there are.
+    The backend is ``nccl`` on a GPU and ``gloo`` on a CPU. ``rank`` is the number of this process, ``size`` how many
+    there are.
     """
 
     def __init__(self, device: torch.device) -> None:

@@ -52,12 +52,7 @@ def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None
 
 
 def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:
-    """Divide each query's scores by the number of its virtual nodes (MathAMR+, eq. 3.7).
-
-    Args:
-        scores: float ``[b, m]``.
-        query_offsets: int64 ``[b + 1]``.
-    """
+    """Divide each query's scores, ``[b, m]``, by the number of its virtual nodes (MathAMR+, eq. 3.7)."""
     return scores / query_offsets.diff().clamp_min(1).unsqueeze(1)
 
 

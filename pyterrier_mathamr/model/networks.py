@@ -94,7 +94,6 @@ class TextAlone(nn.Module):
         self.text = TextVectors(config)
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Encode a batch of graphs: float32 ``[r, d_p]``, unit rows."""
         rows: Tensor = self.text(batch)
         return rows
 
@@ -158,7 +157,6 @@ class BagsAlone(nn.Module):
         self.formulas = _formula_vectors(config)
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Encode a batch of graphs: float32 ``[r, d_p]``, unit rows."""
         rows: Tensor = self.bags(self.initial.labels.weight, batch)
         return rows if self.formulas is None else F.normalize(rows + self.formulas(batch), dim=1)
 
@@ -212,7 +210,6 @@ def weighted_labels(vectors: Tensor, tensors: Sequence[GraphTensors], seed: int)
 
 
 def network(config: MathAMRConfig, num_labels: int, num_relations: int) -> nn.Module:
-    """Build the network that a configuration asks for, with random weights."""
     text = config.text
     if text.features == "text":
         alone = text.text_residual and config.layers == 0

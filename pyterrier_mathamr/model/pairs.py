@@ -139,7 +139,6 @@ class HardNegatives:
         return list(dict.fromkeys(name for question in questions for name in self._of.get(question, ())))
 
     def draw(self, pairs: Sequence[Pair], count: int, generator: torch.Generator) -> dict[Pair, list[str]]:
-        """Draw some wrong answers for each pair."""
         drawn = {}
         for pair in pairs:
             found = self._of.get(pair[0], [])
@@ -243,7 +242,6 @@ class PairGraphs(Protocol):
 
 
 def require_graphs(names: Iterable[str], graphs: PairGraphs) -> None:
-    """Raise TrainingError if posts have no graph."""
     if missing := [name for name in names if name not in graphs]:
         posts = f"{len(missing)} post(s) of the pairs have no graph: {listed(missing)}"
         raise TrainingError(f"{posts}. Build their graphs first.")

@@ -86,7 +86,6 @@ def folder_name(folder: Path | None) -> str:
 
 
 def _from_hub(name: str) -> Path:
-    """Fetch the files of a model from the hub or its cache."""
     hub = require("huggingface_hub", "hub")
     try:
         return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
@@ -161,7 +160,6 @@ class _Unfilled(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Call a function of torch, or return the tensor that it would fill."""
         given = kwargs or {}
         if func is nn.init.normal_ or func is Tensor.normal_:
             return args[0] if args else given["tensor"]
@@ -203,17 +201,11 @@ LARGEST_CONFIG = 1 << 20
 
 @dataclass(frozen=True)
 class ModelManifest:
-    """The content of ``config.json``.
-
-    Attributes:
-        config: the model's options.
-        vocabulary: hash of the vocabulary.
-        weights: sha256 of the bytes of ``weights.safetensors``.
-    """
+    """The content of ``config.json``."""
 
     config: MathAMRConfig
-    vocabulary: str
-    weights: str
+    vocabulary: str  # its hash
+    weights: str  # sha256 of the bytes of weights.safetensors
 
     @property
     def identity(self) -> str:
@@ -263,7 +255,6 @@ def read_manifest(folder: Path) -> ModelManifest:
 
 
 def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
-    """Read the vocabulary and compare its hash."""
     try:
         vocabulary = Vocabulary.load(folder / VOCABULARY)
     except (GraphError, OSError) as error:
@@ -314,7 +305,6 @@ def model_faults(folder: Path) -> Iterator[MathAMRError]:
 
 
 def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
-    """Return an error that names the file."""
     if isinstance(error, ModelFileError):
         return error
     reason = error.reason if isinstance(error, StoreError) else str(error)

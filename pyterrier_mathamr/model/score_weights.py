@@ -68,12 +68,18 @@ class ScoreWeights:
         number = (0.0 if blend == "none" else 1.0) if isinstance(blend, str) else blend
         return cls(float(formula), float(sentence), float(document), float(number), config.score.kind_means)
 
-    def of_rows(self, rows: int, formulas: int, document: bool = True) -> npt.NDArray[np.float64]:
-        """Return the weight of each row of a query."""
-        last = min(rows, int(document))
-        counts = np.array([formulas, rows - formulas - last, last])
-        weights = np.repeat([self.formula, self.sentence, self.document], counts)
-        return weights / np.repeat(counts, counts) if self.means else weights
+    def of_rows(self, kinds: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return the weight of each row of a query, given the kinds of its rows."""
+        of = np.array(kinds, np.int64)
+        weights = np.array([self.formula, self.sentence, self.document])[of]
+        return weights / np.bincount(of)[of] if self.means else weights
+
+
+def row_kinds(config: MathAMRConfig, graph: MathAMRGraph, rows: int) -> list[int]:
+    """Determine the kind of each row of a query; a blank one has none."""
+    formulas = graph.n_formulas if config.formulas != "none" else 0
+    documents = min(rows, int(config.virtual_nodes != "none"))
+    return [0] * formulas + [1] * (rows - formulas - documents) + [2] * documents
 
 
 class LearnedWeights(nn.Module):
@@ -129,7 +135,6 @@ def trained_config(config: MathAMRConfig, state: Mapping[str, Tensor]) -> MathAM
 
 
 def with_weights(config: MathAMRConfig, weights: ScoreWeights) -> MathAMRConfig:
-    """Return the configuration with other weights."""
     kinds = tuple(map(_legible, (weights.formula, weights.sentence, weights.document)))
     return config.replace(kind_weights=kinds, document_blend=_legible(weights.blend) if weights.blend else "none")
 
@@ -193,7 +198,11 @@ def fit_score_weights(
     features = _features(model, [graphs[name] for name in own], [graphs[name] for name in answers], device, verbose)
     if not blend or model.config.virtual_nodes == "none":
         features = features[:, :, :3]
-    found = fit_listwise(list(zip(features, _right(own, answers), strict=True)))
+    place = {name: i for i, name in enumerate(answers)}
+    marks = np.zeros((len(own), len(answers)), dtype=bool)
+    for mark, right in zip(marks, own.values(), strict=True):
+        mark[[place[name] for name in right]] = True
+    found = fit_listwise(list(zip(features, marks, strict=True)))
     if not found.any():
         raise TrainingError("no kind of virtual node distinguishes right answers of these pairs from wrong ones.")
     return model.with_score_weights(ScoreWeights(*found.tolist()))
@@ -205,7 +214,7 @@ def _features(
     """Encode questions and answers and compute :func:`kind_sums`: float32 ``[b, m, 4]``, scaled as in training."""
     queries = model.encode(asked, device=device, verbose=verbose)
     documents = model.encode(answers, device=device, verbose=verbose)
-    kinds = [row_kinds(model, graph, len(query)) for graph, query in zip(asked, queries, strict=True)]
+    kinds = [row_kinds(model.config, graph, len(query)) for graph, query in zip(asked, queries, strict=True)]
     features = kind_sums(queries, kinds, documents, verbose)
     if model.config.score.kind_means:
         counts = np.array([[max(of.count(kind), 1) for kind in range(3)] for of in kinds], np.float32)
@@ -213,17 +222,6 @@ def _features(
     elif model.config.training.normalise_scores:
         features /= np.array([len(query) for query in queries], np.float32)[:, None, None]
     return features
-
-
-def _right(own: dict[str, list[str]], answers: list[str]) -> list[npt.NDArray[np.bool_]]:
-    """Mark the right answers of each question: bool ``[m]`` each."""
-    place = {name: i for i, name in enumerate(answers)}
-    marks = []
-    for right in own.values():
-        mark = np.zeros(len(answers), dtype=bool)
-        mark[[place[name] for name in right]] = True
-        marks.append(mark)
-    return marks
 
 
 def kind_sums(
@@ -248,13 +246,6 @@ def kind_sums(
         product: Tensor = of_part[torch.from_numpy(ends)] @ last.T
         sums[part, :, 3] = product.numpy()
     return sums
-
-
-def row_kinds(model: MathAMR, graph: MathAMRGraph, rows: int) -> list[int]:
-    """Determine the kind of each row of a query."""
-    formulas = graph.n_formulas if model.config.formulas != "none" else 0
-    documents = int(model.config.virtual_nodes != "none")
-    return [0] * formulas + [1] * (rows - formulas - documents) + [2] * documents
 
 
 def _sample(pairs: Sequence[Pair], limit: int, seed: int) -> dict[str, list[str]]:

@@ -12,21 +12,22 @@ import hashlib
 import re
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.store import Cache
 
@@ -243,17 +244,11 @@ class SentenceEncoder(Protocol):
 
 
 class Pieces(NamedTuple):
-    """The pieces of a text.
-
-    Attributes:
-        ids: of the pieces, without special tokens.
-        starts: the first character of each.
-        ends: the character after the last of each.
-    """
+    """The pieces of a text, without special tokens."""
 
     ids: list[int]
-    starts: list[int]
-    ends: list[int]
+    starts: list[int]  # the first character of each
+    ends: list[int]  # the character after the last of each
 
     def between(self, start: int, end: int) -> tuple[int, int]:
         """Return the first and the end piece that share a character with ``start`` to ``end``."""
@@ -304,7 +299,7 @@ class TokenNetwork:
         return [found[i, : len(own)] for i, own in enumerate(ids)]
 
 
-class TextEncoder:
+class TextEncoder(ByParameters):
     """Encode texts to unit vectors with a pretrained encoder (extra ``text``), loaded when the first text needs it.
 
     Args:
@@ -329,6 +324,8 @@ class TextEncoder:
         trainer = mathamr.Trainer(mathamr.MathAMRConfig(features="text"), text=text)
     """
 
+    checks: ClassVar[Mapping[str, Rule]] = {"precision": one_of("auto", "float32", "bfloat16")}
+
     def __init__(
         self,
         model: str | Path | SentenceEncoder = "all-MiniLM-L6-v2",
@@ -339,25 +336,10 @@ class TextEncoder:
         precision: Literal["auto", "float32", "bfloat16"] = "auto",
         verbose: bool = False,
     ) -> None:
-        if precision not in ("auto", "float32", "bfloat16"):
-            raise ConfigError("precision", precision, "'auto', 'float32' or 'bfloat16'")
         self.model = str(model) if isinstance(model, Path) else model
         self.cache, self.device, self.batch_size = cache, device, batch_size
         self.precision, self.verbose = precision, verbose
         self._recent: OrderedDict[bytes, Vector] = OrderedDict()
-
-    def __repr__(self) -> str:
-        return f"TextEncoder({self.model!r}, cache={self.cache!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TextEncoder) and self._parameters == other._parameters
-
-    def __hash__(self) -> int:
-        return hash(self._parameters[1:])
-
-    @property
-    def _parameters(self) -> tuple[object, ...]:
-        return (self.model, self.cache, self.device, self.batch_size, self.precision, self.verbose)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the network of a model that is given by name; it is loaded again."""
@@ -404,19 +386,10 @@ class TextEncoder:
     def kept(
         self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Vector]]
     ) -> dict[str, Vector]:
-        """Return what was computed for texts, and compute what is missing.
+        """Return the numbers of each of some distinct texts, flat, and compute those that are not known.
 
-        Args:
-            form: what is computed of a text, where it is not the vector of the whole text.
-            texts: distinct, in any order.
-            block: texts that are computed between two writes to the cache.
-            encode: returns float16 numbers for each of some texts.
-
-        Returns:
-            The numbers of each text, flat.
-
-        Raises:
-            StoreError: the file is no cache, is damaged, or cannot be written.
+        ``form`` says what is computed of a text, where it is not the vector of the whole text; ``block`` texts are
+        computed between two writes to the cache.
         """
         keys = {text: text_key(self.name + form, text) for text in texts}
         known = {key: self._recent[key] for key in keys.values() if key in self._recent}
@@ -431,16 +404,12 @@ class TextEncoder:
                 Cache(self.cache).add({key: rows.astype("<f2").tobytes() for key, rows in found.items()})
             known.update(found)
         if not form:
-            self._remember(known)
+            for key, vector in known.items():  # what was used last stays in memory
+                self._recent[key] = vector
+                self._recent.move_to_end(key)
+            while len(self._recent) > _RECENT:
+                self._recent.popitem(last=False)
         return {text: known[key].astype(np.float16, copy=False) for text, key in keys.items()}
-
-    def _remember(self, used: Mapping[bytes, Vector]) -> None:
-        """Keep what was used last in memory, at most :data:`_RECENT` vectors."""
-        for key, vector in used.items():
-            self._recent[key] = vector
-            self._recent.move_to_end(key)
-        while len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
 
     def word_vectors(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
         """Average the encoder's input embeddings of the pieces of each word or phrase, without its layers.
@@ -455,7 +424,9 @@ class TextEncoder:
             ConfigError: the encoder has no input embeddings.
         """
         tokenizer = getattr(self._loaded, "tokenizer", None)
-        table = next((found for found in map(_input_embeddings, _modules(self._loaded)) if found is not None), None)
+        parts: Iterable[Any] = self._loaded.modules() if isinstance(self._loaded, nn.Module) else ()
+        tables = (part.get_input_embeddings() for part in parts if hasattr(part, "get_input_embeddings"))
+        table = next((found for found in tables if found is not None), None)
         if tokenizer is None or table is None:
             raise ConfigError("word_vectors", "input", "'encoded' for an encoder without input embeddings")
         rows = table.weight.detach().float().cpu().numpy()
@@ -468,7 +439,6 @@ class TextEncoder:
 
     @property
     def _is_bfloat16(self) -> bool:
-        """Whether the network computes in bfloat16."""
         if self.precision == "auto":
             return has_bfloat16(choose_device(self.device))
         return self.precision == "bfloat16"
@@ -484,7 +454,6 @@ class TextEncoder:
 
     @cached_property
     def _loaded(self) -> Any:
-        """The network."""
         if not isinstance(self.model, str):
             return self.model
         loaded = load_network(self.model, choose_device(self.device))
@@ -501,14 +470,3 @@ def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: npt.NDArray[np.float32] = rows / np.maximum(length, np.finfo(np.float32).tiny)
     return unit
-
-
-def _modules(model: Any) -> Sequence[Any]:
-    """List the parts of a SentenceTransformer's pipeline and the networks in them."""
-    children = list(model.children()) if hasattr(model, "children") else []
-    return [part for child in children for part in (child, getattr(child, "auto_model", None)) if part is not None]
-
-
-def _input_embeddings(part: Any) -> Any:
-    get = getattr(part, "get_input_embeddings", None)
-    return get() if callable(get) else None

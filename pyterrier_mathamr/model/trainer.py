@@ -27,7 +27,7 @@ from pyterrier_mathamr.graph import GraphBatch, TensorStore, Vocabulary
 from .checkpoints import EpochRecord, RunFolder
 from .config import MathAMRConfig
 from .features import vocabulary_of
-from .loop import Prefetch, ProcessGroup, TrainingLoop, Validation, local_device
+from .loop import ProcessGroup, TrainingLoop, Validation, local_device, prefetch
 from .losses import Contrast, ContrastiveLoss
 from .mathamr import MathAMR
 from .networks import random_network, starting_weights
@@ -176,11 +176,9 @@ class PairTraining:
         self.network = nn.ModuleDict({"encoder": self.encoder, "loss": self.loss})
 
     def read(self, tensors: TensorStore) -> None:
-        """Take the tensors of all posts."""
         self.tensors = tensors
 
     def loop(self, verbose: bool = False) -> TrainingLoop[PairBatch, TrainingBatch]:
-        """Make the training loop (MathAMR+, section 3.4.5)."""
         options, size = self.config.training, self.group.size
         optimizer = torch.optim.AdamW(
             self.network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, fused=True
@@ -225,7 +223,7 @@ class PairTraining:
     def held_losses(self) -> tuple[float, float, float]:
         """Measure the mean loss of the validation pairs, without noise: the whole, and both parts unweighted."""
         batches, losses, beta = self.data.validation_batches(self.config, self.group.size), [], self.loss.beta
-        for batch in Prefetch(self._make, batches):
+        for batch in prefetch(self._make, batches):
             contrast = Contrast.of(batch, self._gather([self._encode(part) for part in batch.parts], batch))
             maxsim, document = self.loss.maxsim(contrast).item(), self.loss.document(contrast).item()
             losses.append((beta * maxsim + (1 - beta) * document, maxsim, document))
@@ -253,7 +251,6 @@ class PairTraining:
         return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
 
     def _encode(self, graphs: GraphBatch) -> Tensor:
-        """Encode graphs: float32 ``[r, d]``."""
         graphs = graphs.to(self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.training.precision == "bf16"):
             rows: Tensor = self.encoder(graphs)

@@ -39,6 +39,7 @@ from pyterrier_mathamr.graph import MathAMRGraph
 from .encoder.batching import Embeddings
 from .encoder.maxsim import exact_maxsim
 from .mathamr import MathAMR
+from .score_weights import row_kinds
 
 Columns = dict[str, Sequence[object] | str | float]
 """Column to its values: one for each row of a frame, or the same for all."""
@@ -120,11 +121,9 @@ class _PostTransformer(Leaf, Transformer):
 
     @property
     def posts(self) -> PostRows:
-        """How the model turns posts into rows."""
         return self.model.post_rows(device=self.device, verbose=self.verbose, **self.options)
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """Return what ``pt.schematic`` draws."""
         posts = self.posts
         return {"label": f"{posts.label} {self.role}", "help_url": posts.help_url}
 
@@ -255,7 +254,6 @@ class TextScorer(_PostTransformer):
 
 
 def _of_rows(columns: Columns, rows: npt.NDArray[np.int64]) -> dict[str, list[Any]]:
-    """Take the values of some rows."""
     return {
         name: [values] * len(rows) if isinstance(values, float | str) else [values[row] for row in rows.tolist()]
         for name, values in columns.items()
@@ -276,7 +274,6 @@ class GraphRows(PostRows):
         self.query_columns = ("query_embs", "query_formula_ids", "query_model", *weighing)
 
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-        """Refuse a frame without graphs."""
         if side == "ranking":
             pt.validate.result_frame(frame, extra_columns=["query_graph", "graph"], context=stage)
         else:
@@ -284,7 +281,6 @@ class GraphRows(PostRows):
             pt.validate.columns(frame, includes=needed, context=stage)
 
     def queries(self, frame: pd.DataFrame) -> Columns:
-        """Encode the graph of each query."""
         graphs, vectors = encoded_values(frame, "query_graph", self._encode_queries)
         qids = frame["qid"].tolist()
         rows = [vectors[qid] for qid in qids]
@@ -297,7 +293,6 @@ class GraphRows(PostRows):
         return found
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
-        """Encode the graph of each document."""
         frame = frame if "docno" in frame.columns else frame.assign(docno=range(len(frame)))
         graphs, vectors = encoded_values(frame, "graph", self._encode, "docno")
         names = frame["docno"].tolist()
@@ -309,7 +304,6 @@ class GraphRows(PostRows):
         }
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
-        """Say what each virtual node of the query contributes."""
         asked = read_asked(query, docno, "MathAMR scorer", ["query_graph", "graph"])
         graphs = asked.row["query_graph"], asked.row["graph"]
         rows, document = self._encode_queries([graphs[0]])[0], self._encode([graphs[1]])[0]
@@ -342,5 +336,4 @@ class GraphRows(PostRows):
         """Return the weight of each row of a query, float64 ``[q]``; ``None`` if the model has none."""
         if self._weights is None:
             return None
-        has_document = self._model.config.virtual_nodes != "none"
-        return self._weights.of_rows(rows, len(self._formula_ids(graph)), has_document)
+        return self._weights.of_rows(row_kinds(self._model.config, graph, rows))

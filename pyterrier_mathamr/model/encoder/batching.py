@@ -30,7 +30,6 @@ from pyterrier_mathamr.graph import GraphTensors, VirtualKind, collate
 
 
 def choose_device(name: str | None) -> torch.device:
-    """Return the device of a name."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -58,15 +57,10 @@ def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
 
 
 class GraphPiece(NamedTuple):
-    """A part of a graph.
-
-    Attributes:
-        graph: with the root and the document's node of the whole.
-        rows: int64 ``[n]``, the row of the whole that each of its rows is.
-    """
+    """A part of a graph, with the root and the document's node of the whole."""
 
     graph: GraphTensors
-    rows: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]  # [n], the row of the whole that each of its rows is
 
 
 def pieces_of(graph: GraphTensors, most: int) -> list[GraphPiece]:

@@ -57,7 +57,6 @@ class InitialState(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(config.hidden, config.hidden) for _ in range(maps))
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Look up labels and compute the first states of virtual nodes."""
         state = self.labels(batch.nodes)  # [N, d]
         own = batch.is_virtual[batch.virtual]
         rows, kind = batch.virtual[own], batch.kinds[own]
@@ -120,7 +119,6 @@ class RelationalLayer(nn.Module):
         attributes: Tensor | None,
         targets: Tensor | None = None,
     ) -> Tensor:
-        """Pass messages once."""
         x = self.norm(h)  # [N, d]
         if isinstance(self.conv, RelationalGraphConv):
             x = self.conv(x, batch.edge_index, batch.edge_type, attributes=attributes, plan=plan, targets=targets)

@@ -28,7 +28,7 @@ _BITS = 63  # of an integer that is not negative
 
 
 def in_order(keys: Tensor, bound: int) -> tuple[Tensor, Tensor]:
-    """Sort integers; the sort is stable."""
+    """Sort integers below a bound, and return their order; the sort is stable."""
     bits = keys.numel().bit_length()
     if keys.device.type != "cpu" or bound.bit_length() + bits > _BITS:
         numbers, order = torch.sort(keys, stable=True)
@@ -158,26 +158,17 @@ class RelationPlan:
 
 @dataclass(frozen=True)
 class _Edges:
-    """The edges of a batch in the order of their rows.
+    """The edges of a batch in the order of their rows."""
 
-    Attributes:
-        relations: int64 ``[k]``, those that occur.
-        sizes: int64 ``[k]``, the number of rows of each.
-        tiles: see :class:`RelationPlan`.
-        source, target, relation, row: int64 ``[e]``; relations are numbered from 0 to k.
-        first: bool ``[e]``, whether an edge is the first of its row.
-        late: bool ``[e]``, whether its row is its source; else the row is the mean for its target.
-    """
-
-    relations: Tensor
-    sizes: Tensor
-    tiles: Tensor | None
-    source: Tensor
+    relations: Tensor  # int64 [k], those that occur
+    sizes: Tensor  # int64 [k], the number of rows of each
+    tiles: Tensor | None  # see RelationPlan
+    source: Tensor  # int64 [e], as target, relation and row; relations are numbered from 0 to k
     target: Tensor
     relation: Tensor
     row: Tensor
-    first: Tensor
-    late: Tensor
+    first: Tensor  # bool [e], whether an edge is the first of its row
+    late: Tensor  # bool [e], whether its row is its source; else the row is the mean for its target
 
     @classmethod
     def by_row(cls, edge_index: Tensor, edge_type: Tensor, num_nodes: int, tile: int) -> _Edges:
@@ -261,7 +252,7 @@ class RelationalGraphConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew: Glorot-uniform over the last two axes, the bias zero."""
+        """Draw all parameters: Glorot-uniform over the last two axes, the bias zero."""
         for parameter in (self.weight, self.comp, self.root):
             if parameter is not None:
                 bound = math.sqrt(6.0 / (parameter.size(-2) + parameter.size(-1)))
@@ -334,7 +325,6 @@ class RelationalGraphConv(nn.Module):
         return {**self.__dict__, "_composed": None}
 
     def extra_repr(self) -> str:
-        """Show the sizes in ``repr``."""
         return f"{self.in_channels}, {self.out_channels}, num_relations={self.num_relations}, bases={self.num_bases}"
 
 

@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import Rule, at_least, one_of
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.model.config import Count, Natural, Options, rules
+from pyterrier_mathamr.model.config import Count, Natural, Options, Positive, rules
 from pyterrier_mathamr.model.encoder.rgcn import RelationalGraphConv, RelationPlan
 from pyterrier_mathamr.store import Rows, ranges
 
@@ -70,12 +70,9 @@ def kinds_of(condition: Condition) -> tuple[Packed, ...]:
     return tuple(kind for kind in ("slt", "opt") if kind in used)
 
 
-def _positive(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
-
-
-_Positive = Annotated[float, Rule("a number above 0", _positive)]
-_Share = Annotated[float, Rule("a number above 0 and below 1", lambda value: _positive(value) and value < 1)]
+_Share = Annotated[
+    float, Rule("a number above 0 and below 1", lambda value: isinstance(value, float) and 0 < value < 1)
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +102,10 @@ class InOutOptions(Options):
     layers: Natural = 2
     width: Count = 100
     least_count: Count = 2
-    temperature: _Positive = 0.1
+    temperature: Positive = 0.1
     positive_in_sum: bool = False
     batch_size: Annotated[int, at_least(2)] = 256
-    learning_rate: _Positive = 1e-3
+    learning_rate: Positive = 1e-3
     epochs: Count = 20
     patience: Count = 3
     held_out: _Share = 0.05
@@ -149,7 +146,6 @@ class NodeLabels:
         return cls(sorted(frequent | types | {_UNKNOWN}))
 
     def __len__(self) -> int:
-        """Return the number of vectors."""
         return len(self.names)
 
     def numbers(self, names: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -182,12 +178,10 @@ class FormulaGraphs:
     half: int
 
     def __len__(self) -> int:
-        """Return the number of graphs."""
         return len(self.offsets) - 1
 
     @classmethod
     def of_trees(cls, trees: PackedTrees, labels: NodeLabels) -> FormulaGraphs:
-        """Number labels and relations."""
         edges = _EDGES[trees.kind]
         found, places = np.unique(trees.edges, return_inverse=True)
         last = len(edges) - 1 if trees.kind == "opt" else 0
@@ -245,7 +239,6 @@ class Subexpressions:
         self._starts = np.searchsorted(self._internal, graphs.offsets)
 
     def draw(self, rows: Rows, generator: np.random.Generator) -> FormulaGraphs:
-        """Draw a sub-expression of each of some graphs."""
         choices = self._starts[rows + 1] - self._starts[rows]
         return self.without(rows, self._internal[self._starts[rows] + generator.integers(0, choices)])
 

@@ -249,7 +249,6 @@ class InOut(SavedModel):
 
 
 def _packed(formulas: TreeCollection | Iterable[FormulaPair]) -> dict[Packed, PackedTrees]:
-    """Pack both trees of formulas."""
     if isinstance(formulas, TreeCollection):
         return {kind: formulas.packed(kind) for kind in get_args(Packed)}
     pairs = list(formulas)
@@ -260,7 +259,6 @@ def _packed(formulas: TreeCollection | Iterable[FormulaPair]) -> dict[Packed, Pa
 
 
 def _distinct(rows: Vectors) -> Vectors:
-    """Keep the first of equal rows."""
     first: dict[bytes, int] = {}
     for number, row in enumerate(rows):
         first.setdefault(row.tobytes(), number)

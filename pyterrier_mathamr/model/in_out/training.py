@@ -32,15 +32,10 @@ from .graphs import PAIRINGS, TREE_OF, FormulaGraphs, GraphName, InOutOptions, P
 
 
 class Block(NamedTuple):
-    """The nodes of one graph of each of the N formulas of a batch.
+    """The nodes of one graph of each of the N formulas of a batch."""
 
-    Attributes:
-        rows: float32 ``[r, d]``, of unit length.
-        offsets: int64 ``[N + 1]``.
-    """
-
-    rows: Tensor
-    offsets: Tensor
+    rows: Tensor  # float32 [r, d], of unit length
+    offsets: Tensor  # int64 [N + 1]
 
 
 def contrast(
@@ -68,7 +63,6 @@ def contrast(
 
 
 def _joined(blocks: Sequence[Block]) -> Block:
-    """Lay blocks end to end."""
     offsets, base = [blocks[0].offsets[:1]], 0
     for block in blocks:
         offsets.append(block.offsets[1:] + base)
@@ -104,7 +98,6 @@ class FormulaTraining:
         return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
 
     def loop(self, verbose: bool) -> TrainingLoop[Rows, Rows]:
-        """Make the training loop."""
         options = self._options
         return TrainingLoop(
             self._network,
@@ -130,7 +123,6 @@ class FormulaTraining:
         return Validation(loss, loss, loss, math.nan, self._options.temperature)  # a formula has no vector of its own
 
     def _loss(self, rows: Rows, generator: np.random.Generator) -> torch.Tensor:
-        """Compute the loss of a batch of formulas."""
         pairings = PAIRINGS[self._options.condition]
         blocks: dict[GraphName, Block] = {}
         for name in sorted({name for pairing in pairings for name in pairing}):

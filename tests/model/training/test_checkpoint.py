@@ -40,11 +40,11 @@ def fit(config, pairs, graphs, folder, **options):
 
 
 def test_the_last_state_is_read_as_it_was_saved(tmp_path) -> None:
-    checkpoint = Checkpoint.of(tmp_path / "run")
+    checkpoint = Checkpoint(tmp_path / "run" / "state")
     assert checkpoint.read(RUN) is None
     for seed in (1, 2):
         checkpoint.save(RUN, state(seed))
-        found = Checkpoint.of(tmp_path / "run").read(RUN)
+        found = Checkpoint(tmp_path / "run" / "state").read(RUN)
         assert found.model["count"] == seed
         assert found.model["none"].shape == (0, 3)
         assert found.optimizer["step.encoder.w"].shape == ()
@@ -87,7 +87,7 @@ def test_one_run_at_a_time(small, pairs, graphs, tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("damage", ["changed", "truncated", "removed"])
 def test_a_state_that_was_changed_is_found_before_it_is_used(tmp_path, damage) -> None:
-    checkpoint = Checkpoint.of(tmp_path / "run")
+    checkpoint = Checkpoint(tmp_path / "run" / "state")
     checkpoint.save(RUN, state(1))
     (file,) = (tmp_path / "run/state").glob("part-*/state.safetensors")
     data = file.read_bytes()
@@ -96,13 +96,13 @@ def test_a_state_that_was_changed_is_found_before_it_is_used(tmp_path, damage) -
     else:
         file.write_bytes(data[:100] if damage == "truncated" else data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(DamagedError, match=r"state\.safetensors"):
-        Checkpoint.of(tmp_path / "run").read(RUN)
+        Checkpoint(tmp_path / "run" / "state").read(RUN)
     with pytest.raises(DamagedError, match=r"state\.safetensors"):
-        Checkpoint.of(tmp_path / "run").verify()
+        Checkpoint(tmp_path / "run" / "state").verify()
 
 
 def test_a_full_disk_is_named_and_leaves_the_previous_state(tmp_path, monkeypatch) -> None:
-    checkpoint, kept = Checkpoint.of(tmp_path / "run"), state(1)
+    checkpoint, kept = Checkpoint(tmp_path / "run" / "state"), state(1)
     checkpoint.save(RUN, kept)
 
     def full(_descriptor: int) -> None:
@@ -112,7 +112,7 @@ def test_a_full_disk_is_named_and_leaves_the_previous_state(tmp_path, monkeypatc
         patch.setattr("pyterrier_mathamr.store.files.sync_file", full)
         with pytest.raises(WriteError, match="No space left"):
             checkpoint.save(RUN, state(2))
-    assert same(Checkpoint.of(tmp_path / "run").read(RUN), kept)
+    assert same(Checkpoint(tmp_path / "run" / "state").read(RUN), kept)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["history.csv", "history.json", "state"]
 
 
@@ -121,5 +121,5 @@ def test_an_earlier_release_s_checkpoint_is_refused_and_this_one_s_opens(small, 
     with pytest.raises(FormatError, match=r"earlier release.*--fresh"):
         fit(small, pairs, graphs, tmp_path / "old")
     fit(small.replace(epochs=1), pairs, graphs, tmp_path / "old", fresh=True)
-    found = Checkpoint.of(DATA / "training-checkpoint-format-2").read({"pairs": "x"})
+    found = Checkpoint(DATA / "training-checkpoint-format-2" / "state").read({"pairs": "x"})
     assert (found.model["encoder.w"].tolist(), found.history) == ([1.0, 1.0], ())

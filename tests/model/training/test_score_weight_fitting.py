@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr.graph import VirtualKind, graph_tensors
+from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, graph_tensors
 from pyterrier_mathamr.model import MathAMR, TrainingError, fit_score_weights
 from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.score_weights import kind_sums, row_kinds
@@ -40,18 +40,19 @@ def test_kind_sums_are_the_loop_s(monkeypatch) -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"formulas": "none"}, {"virtual_nodes": "none"}, {"virtual_nodes": "global"}])
 def test_the_kinds_of_the_fit_are_those_of_the_graphs(model, graphs, changes) -> None:
-    of = MathAMR(model.config.replace(**changes), model.vocabulary, {})
-    chosen = {"formulas": of.config.formulas, "virtual_nodes": of.config.virtual_nodes}
+    config = model.config.replace(**changes)
+    chosen = {"formulas": config.formulas, "virtual_nodes": config.virtual_nodes}
     for graph in graphs.values():
         kinds = graph_tensors(graph, model.vocabulary, **chosen).kinds.tolist()
-        assert row_kinds(of, graph, len(kinds)) == kinds
+        assert row_kinds(config, graph, len(kinds)) == kinds
+    assert row_kinds(config, MathAMRGraph.from_penman("(e / empty)"), 0) == []  # a blank query
     assert (VirtualKind.FORMULA, VirtualKind.SENTENCE, VirtualKind.DOCUMENT) == (0, 1, 2)
 
 
 def groups_of(model, graphs, pairs):
     """The candidates of each question as the fit sees them, from vectors."""
     queries, documents = (model.encode([graphs[pair[side]] for pair in pairs]) for side in (0, 1))
-    kinds = [row_kinds(model, graphs[question], len(q)) for (question, _), q in zip(pairs, queries, strict=True)]
+    kinds = [row_kinds(model.config, graphs[question], len(q)) for (question, _), q in zip(pairs, queries, strict=True)]
     sizes = np.array([len(query) for query in queries])[:, None, None]
     right = np.eye(len(pairs), dtype=bool)
     return list(zip(kind_sums(queries, kinds, documents) / sizes, right, strict=True))

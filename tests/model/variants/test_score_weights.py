@@ -128,14 +128,12 @@ def test_weights_survive_json() -> None:
 
 
 def test_rows_are_weighted_by_what_they_are() -> None:
-    assert WEIGHTS.of_rows(5, 2).tolist() == [0.5, 0.5, 2.0, 2.0, 3.0]
-    assert WEIGHTS.of_rows(3, 1, document=False).tolist() == [0.5, 2.0, 2.0]
-    assert WEIGHTS.of_rows(1, 0).tolist() == [3.0]
-    assert replace(WEIGHTS, means=True).of_rows(6, 2).tolist() == [0.25, 0.25, *[2 / 3] * 3, 3.0]
-    assert replace(WEIGHTS, means=True).of_rows(0, 0).tolist() == []
+    assert WEIGHTS.of_rows([0, 0, 1, 1, 2]).tolist() == [0.5, 0.5, 2.0, 2.0, 3.0]
+    assert replace(WEIGHTS, means=True).of_rows([0, 0, 1, 1, 1, 2]).tolist() == [0.25, 0.25, *[2 / 3] * 3, 3.0]
+    assert [replace(WEIGHTS, means=means).of_rows([]).tolist() for means in (True, False)] == [[], []]
     means = ScoreWeights.of(MathAMRConfig(kind_means=True))
     assert means is not None
-    assert means.of_rows(4, 1).tolist() == [1.0, 0.5, 0.5, 1.0]
+    assert means.of_rows([0, 1, 1, 2]).tolist() == [1.0, 0.5, 0.5, 1.0]
 
 
 @pytest.mark.parametrize("weights", ["none", "learned", (0.5, 2.0, 3.0)])
