@@ -13,13 +13,12 @@ from pyterrier_mathamr.arqmath import TASK1_MEASURES, TASK2_MEASURES
 from pyterrier_mathamr.experiments.measuring import (
     FLOOR,
     KNOWN_ITEM_MEASURES,
-    SHORT_NAMES,
-    PairedTest,
+    TEST_COLUMNS,
     Rankings,
+    means_table,
     measure_by_topic,
     near_random,
-    near_random_remark,
-    paired_test,
+    paired_tests,
     random_floor,
 )
 from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifacts, TopicSet, distinct
@@ -82,53 +81,42 @@ class Results:
         self, keys: Sequence[Key], topics: Sequence[str], measures: Sequence[str], *, years: bool = False
     ) -> pd.DataFrame:
         """Average each measure over topics, with the standard deviation over the seeds."""
-        lines = []
-        for key in keys:
-            values = {measure: self.by_topic(key, topics, measure) for measure in measures}
-            line: dict[str, object] = {"condition": key[0], "system": key[1]}
-            if years and len(topics) > 1:
-                by_year = values[measures[0]].groupby(level="topics").mean().mean(axis=1)
-                line |= {f"{SHORT_NAMES[measures[0]]} {year}": float(by_year[year]) for year in topics}
-            for measure, own in values.items():
-                by_seed = own.mean(axis=0)
-                line[measure] = float(by_seed.mean())
-                line[f"{measure} std"] = float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
-            lines.append(line)
-        return pd.DataFrame(lines)
+        names = list(map(name_of, keys))
+        table = means_table(self.named(topics, measures), names, measures, years=topics if years else ())
+        table.insert(0, "condition", [condition for condition, _ in keys])
+        table.insert(1, "system", [system for _, system in keys])
+        return table.drop(columns="name")
 
     def tests(
         self, pairs: Sequence[tuple[Key, Key]], topics: Sequence[str], measures: Sequence[str], number: int
     ) -> pd.DataFrame:
         """Test systems against others on values averaged over the seeds, corrected for a number of tests."""
-        lines = []
-        for key, other in pairs:
-            for measure in measures:
-                ours, theirs = (self.mean_over_seeds(each, topics, measure) for each in (key, other))
-                test = paired_test(ours, theirs, number).columns()
-                lines.append((*key, " / ".join(part for part in other if part != REFERENCE), measure, *test.values()))
-        return pd.DataFrame(lines, columns=["condition", "system", "against", "measure", *PairedTest.NAMES])
+        values, named = self.named(topics, measures), [(name_of(key), name_of(other)) for key, other in pairs]
+        tables = [paired_tests(values, named, measure, number).assign(measure=measure) for measure in measures]
+        for table in tables:
+            table["condition"], table["system"] = [key[0] for key, _ in pairs], [key[1] for key, _ in pairs]
+        whole = pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)  # the measures of a pair together
+        return whole[["condition", "system", "against", "measure", *TEST_COLUMNS]]
 
     def near_random(
         self, keys: Sequence[Key], floor: Key, topics: Sequence[str], measure: str, advice: str
     ) -> tuple[str, ...]:
         """Point out the systems that are not significantly above a random order."""
-        chance = self._named(floor, topics, measure)
-        if chance.empty or not keys:
-            return ()
-        near = near_random(pd.concat([self._named(key, topics, measure) for key in dict.fromkeys(keys)]), chance)
-        return near_random_remark(near, float(chance["value"].mean()), measure, len(chance), advice)
+        values = self.named(topics, [measure]).groupby(["name", "qid"], sort=False)["value"].mean().reset_index()
+        chance = values[values["name"] == name_of(floor)]
+        own = [values[values["name"] == name] for name in dict.fromkeys(map(name_of, keys))]
+        return near_random(pd.concat(own), chance, measure, advice) if own and len(chance) else ()
 
-    def _named(self, key: Key, topics: Sequence[str], measure: str) -> pd.DataFrame:
-        """Return one system's values averaged over its seeds: ``name``, ``qid`` (with the year) and ``value``."""
-        mean = self.by_topic(key, topics, measure).mean(axis=1)
-        name = " / ".join(part for part in key if part != REFERENCE)
-        qids = [" ".join(index) for index in mean.index]
-        return pd.DataFrame({"name": name, "qid": qids, "value": mean.to_numpy()})
+    def named(self, topics: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
+        """Return values in the form of which all tables are made: the topics of several years, each with its year."""
+        found = self.values[self.values["topics"].isin(topics) & self.values["measure"].isin(measures)]
+        names = list(map(name_of, zip(found["condition"], found["system"], strict=True)))
+        return found.assign(name=names, qid=found["topics"] + " " + found["qid"])
 
 
-def rounded(tests: pd.DataFrame) -> pd.DataFrame:
-    """Round differences: a report writes the smallest numbers as those of p are written, ``< 0.0001``."""
-    return tests.assign(difference=tests["difference"].astype(float).round(4))
+def name_of(key: Key) -> str:
+    """Name a system in one text, with its condition if it has one."""
+    return " / ".join(part for part in key if part not in (REFERENCE, ""))
 
 
 def measured_formulas(rankings: Rankings, found: TopicSet) -> pd.DataFrame:

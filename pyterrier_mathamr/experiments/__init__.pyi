@@ -1,7 +1,12 @@
 from .beir import run_beir as run_beir
+from .measuring import DEFAULT_MEASURES as DEFAULT_MEASURES
 from .measuring import KNOWN_ITEM_MEASURES as KNOWN_ITEM_MEASURES
+from .measuring import Evaluation as Evaluation
+from .measuring import evaluate_runs as evaluate_runs
 from .measuring import measure as measure
 from .measuring import measure_by_topic as measure_by_topic
+from .measuring import read_judgements as read_judgements
+from .measuring import read_rankings as read_rankings
 from .measuring import run_systems as run_systems
 from .mteb_search import MTEBSearch as MTEBSearch
 from .negatives import mine_negatives as mine_negatives
@@ -9,11 +14,6 @@ from .report import Report as Report
 from .report import markdown_table as markdown_table
 from .report import published as published
 from .report import published_answers as published_answers
-from .run_files import DEFAULT_MEASURES as DEFAULT_MEASURES
-from .run_files import Evaluation as Evaluation
-from .run_files import evaluate_runs as evaluate_runs
-from .run_files import read_judgements as read_judgements
-from .run_files import read_rankings as read_rankings
 from .stages import ExperimentError as ExperimentError
 from .stages import SettingsChangedError as SettingsChangedError
 from .systems import AnswerParts as AnswerParts

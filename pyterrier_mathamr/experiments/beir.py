@@ -30,11 +30,10 @@ from .choosing import (
     chosen_systems,
     chosen_table,
     fused,
-    means_table,
     pooled_folds,
     tests_of,
 )
-from .measuring import measure_by_topic
+from .measuring import means_table, measure_by_topic
 from .report import Report
 from .stages import Stages, to_stderr
 from .systems import BM25, COLBERT
@@ -249,7 +248,7 @@ def beir_report(
     values = measure_by_topic(rankings, asked.topics, asked.kept(collection.qrels), MEASURES).fillna({"value": 0.0})
     names = [system.name for system in systems]
     tests = tests_of(values, systems, str(MEASURES[0]), BM25)
-    table = means_table(values, MEASURES, names)
+    table = means_table(values, names, list(map(str, MEASURES)))
     differ = tests[(tests["against"] == BM25) & tests["significant"].astype(bool)]["system"]
     return Report(
         title=f"Experiment on {collection.name}, a folder in BEIR's layout",

@@ -29,7 +29,7 @@ from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.sparse import BM25Index
 
-from .measuring import SHORT_NAMES, Missing, PairedTest, measure_by_topic, paired_test
+from .measuring import Missing, measure_by_topic, paired_tests, rounded
 from .systems import ALL, BM25, DEPTH, DOC_VN, FUSION, SCORER, SINGLE, TASK1, System, SystemSearch, Way
 from .workdir import TopicSet
 
@@ -378,40 +378,16 @@ def _columns(ranking: pd.DataFrame) -> pd.DataFrame:
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
-def means_table(
-    values: pd.DataFrame, measures: Sequence[Any], names: Sequence[str], years: bool = False
-) -> pd.DataFrame:
-    """Average over topics, with standard errors; with ``years``, also the first measure of each."""
-    lines = []
-    for name in names:
-        own = values[values["name"] == name]
-        line: dict[str, object] = {"name": name}
-        if years:
-            first = own[own["measure"] == str(measures[0])]
-            by_year = first.groupby(first["qid"].str.partition(" ")[0], sort=False)["value"].mean()
-            line |= {f"{SHORT_NAMES[str(measures[0])]} {year}": value for year, value in by_year.items()}
-        for measure in map(str, measures):
-            value = own.loc[own["measure"] == measure, "value"]
-            line[measure] = float(value.mean()) if len(value) else math.nan
-            line[f"{measure} error"] = float(value.std(ddof=1)) / math.sqrt(len(value)) if len(value) > 1 else math.nan
-        lines.append(line)
-    return pd.DataFrame(lines)
-
-
 def tests_of(values: pd.DataFrame, systems: Sequence[ChosenSystem], measure: str, baseline: str) -> pd.DataFrame:
     """Test each system against the baseline and against each of its parts, by one measure."""
-    wide = values[values["measure"] == measure].pivot(index="qid", columns="name", values="value")
+    measured = set(values["name"])
     pairs = [
         (system.name, other)
         for system in systems
         for other in dict.fromkeys((baseline, *system.against))
-        if system.name != other and {system.name, other} <= set(wide.columns)
+        if system.name != other and {system.name, other} <= measured
     ]
-    lines = []
-    for name, other in pairs:
-        test = paired_test(wide[name].to_numpy(), wide[other].to_numpy(), len(pairs)).columns()
-        lines.append({"system": name, "against": other, **test, "difference": round(test["difference"], 4)})
-    return pd.DataFrame(lines, columns=["system", "against", *PairedTest.NAMES])
+    return rounded(paired_tests(values, pairs, measure))
 
 
 def chosen_table(chosen: Sequence[pd.DataFrame]) -> pd.DataFrame:

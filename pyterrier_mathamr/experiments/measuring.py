@@ -1,4 +1,4 @@
-"""What rankings are worth: measures, paired tests, random orders, the weight of a fusion, and the time of a query.
+"""What rankings are worth: measures, paired tests, tables of both, random orders, and the time of a query.
 
 Where few documents are judged, the measures of any order are far above 0, so that a system that ranks no better than
 chance can look good. Every table has the row of a random order:
@@ -6,6 +6,9 @@ chance can look good. Every table has the row of a random order:
 * of the judged documents of each topic (:func:`random_floor`), the mean over 200 shuffles with a fixed seed. It ranks
   all of the judged, a system only those that it finds, so a system can be below it;
 * of all answers, for known items (:func:`random_known_items`), whose measures are exact expectations.
+
+All tables come from one form of values: ``name``, ``qid`` (of several years with the year in front, ``2020 A.1``),
+``measure``, ``value``, and ``seed`` where systems are trained with several.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any, ClassVar, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import ir_measures
 import numpy as np
@@ -27,20 +30,30 @@ from scipy import stats
 
 from pyterrier_mathamr._common.errors import MathAMRWarning, MissingExtraError
 from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr.arqmath import JUDGED, TASK1_MEASURES, ARQMathError, read_qrels, read_run, strictly
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.fusion import fit_fusion_weight, fuse_rankings
 
 Rankings = Mapping[str, pd.DataFrame]
+Missing = dict[str, MissingExtraError]
+"""By system, what is not installed."""
 
 KNOWN_ITEM_MEASURES: list[Any] = [RR @ 10, R @ 10]
 """Mean reciprocal rank of the first own answer, and the share of the own answers found, both in the first ten."""
-
 SHORT_NAMES = {**ARQMATH_NAMES, "RR@10": "MRR@10"}
 """The names in papers of the measures of all tasks."""
-
+DEFAULT_MEASURES: Mapping[str, Any] = {
+    **dict(zip(ARQMATH_NAMES.values(), TASK1_MEASURES, strict=True)),
+    "Judged@10": JUDGED,
+}
+"""The measures of Task 1 by their names in papers, and how many of the first ten are judged."""
 ALIASES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 """Columns of PyTerrier as ``ir_measures`` names them."""
+FEW_JUDGED = "So few answers are judged here that a difference of less than .02 nDCG' means nothing."
+TOO_FEW = (
+    "As the baseline is among them, the topics or judgments are too few to tell systems apart: take more years "
+    "(`--years`) or a larger part of the release."
+)
 
 
 def run_systems(
@@ -62,6 +75,9 @@ def run_systems(
         costs.append((name, 1000 * (time.perf_counter() - start) / max(1, len(topics))))
         rankings[name] = ranking[["qid", "docno", "score", "rank"]]
     return rankings, pd.DataFrame(costs, columns=["name", "ms per query"])
+
+
+# Measures ------------------------------------------------------------------------------------------------------------
 
 
 def measure(
@@ -131,12 +147,12 @@ def _experiment(
 def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> list[pd.DataFrame]:
     """Keep the rows that the measures read, a few of a thousand: ir_measures walks through all that it is given."""
     judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]])
-    judged_alone = all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures)
+    judged_only = all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures)
     cutoffs = [measure.params.get("cutoff") for measure in measures]
     kept = []
     for ranking in rankings.values():
         rows = ranking
-        if judged_alone:
+        if judged_only:
             rows = rows[pd.MultiIndex.from_frame(rows[["qid", "docno"]]).isin(judged)]
         elif all(cutoffs):
             scores = rows["score"].astype("float32").groupby(rows["qid"], sort=False)
@@ -147,67 +163,23 @@ def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> 
     return kept
 
 
-DRAWS = 200
-FLOOR = "random order of the judged"
-RANDOM_ANSWERS = "random order of all answers"
-RANDOM_FORMULAS = "random order of all formulas"
-_CUTOFF = 10
-
-
-def random_floor(qrels: pd.DataFrame, *, draws: int = DRAWS, seed: int = 42) -> pd.DataFrame:
-    """Measure random orders of each topic's judged documents."""
-    random = np.random.default_rng(seed)
-    judged = qrels.rename(columns=ALIASES)
-    values = []
-    for _ in range(draws):
-        run = judged[["query_id", "doc_id"]].assign(score=random.permutation(len(judged)).astype(float))
-        found = ir_measures.iter_calc(TASK1_MEASURES, judged, run)
-        values.append(pd.Series({(metric.query_id, str(metric.measure)): metric.value for metric in found}))
-    names = pd.MultiIndex.from_product([qrels["qid"].drop_duplicates(), map(str, TASK1_MEASURES)])
-    mean = pd.Series(sum(values) / draws, name="value").reindex(names)
-    table: pd.DataFrame = mean.rename_axis(["qid", "measure"]).reset_index()
-    return table
-
-
-def random_known_items(qrels: pd.DataFrame, documents: int) -> pd.DataFrame:
-    """Compute what a random order of all documents has on known items, in expectation."""
-    rows: list[tuple[str, str, float]] = []
-    depth = min(_CUTOFF, documents)
-    reciprocal, recall = map(str, KNOWN_ITEM_MEASURES)
-    for qid, right in qrels.groupby("qid", sort=False).size().items():
-        orders = math.comb(documents, right)
-        places = (math.comb(documents - i, right - 1) / orders / i for i in range(1, depth + 1))
-        rows += [(str(qid), reciprocal, sum(places)), (str(qid), recall, depth / documents)]
-    table: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "measure", "value"])
-    return table
-
+# Tests and tables ----------------------------------------------------------------------------------------------------
 
 ALPHA = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class PairedTest:
-    """The outcome of one test.
+class PairedTest(NamedTuple):
+    """The outcome of one test; ``t`` is NaN if the values of all topics are equal."""
 
-    Attributes:
-        difference: mean of the first minus mean of the second.
-        t: the statistic; NaN if the values of all topics are equal.
-        p: two-sided, not corrected.
-        corrected: ``p`` times the number of tests of the study, at most 1.
-        significant: ``corrected`` is below 0.05.
-    """
-
-    difference: float
+    difference: float  # mean of the first minus mean of the second
     t: float
-    p: float
-    corrected: float
+    p: float  # two-sided, not corrected
+    corrected: float  # p times the number of tests, at most 1
     significant: bool
 
-    NAMES: ClassVar[tuple[str, ...]] = ("difference", "t", "p", "p corrected", "significant")
 
-    def columns(self) -> dict[str, float | bool]:
-        """Return the values by their column names, in order."""
-        return dict(zip(self.NAMES, astuple(self), strict=True))
+TEST_COLUMNS = ("difference", "t", "p", "p corrected", "significant")
+"""The fields of :class:`PairedTest` in tables."""
 
 
 def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float64], tests: int) -> PairedTest:
@@ -222,16 +194,239 @@ def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float6
     return PairedTest(float(difference.mean()), float(t), float(p), corrected, corrected < ALPHA)
 
 
+def paired_tests(
+    values: pd.DataFrame, pairs: Sequence[tuple[str, str]], measure: str, number: int | None = None
+) -> pd.DataFrame:
+    """Test systems against others by one measure, corrected for a number of tests, by default those of this table.
+
+    The values of a topic are averaged over the seeds first, so that each topic enters a test once.
+    """
+    of_measure = values[values["measure"] == measure].fillna({"value": 0.0})
+    wide = of_measure.pivot_table(index="qid", columns="name", values="value")
+    rows = [
+        (name, other, *paired_test(wide[name].to_numpy(), wide[other].to_numpy(), number or len(pairs)))
+        for name, other in pairs
+    ]
+    return pd.DataFrame(rows, columns=["system", "against", *TEST_COLUMNS])
+
+
+def means_table(
+    values: pd.DataFrame, names: Sequence[str], measures: Sequence[str], *, years: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Average over topics: a row for each name, with the first measure of each of several years.
+
+    Spreads are ``error``, the standard error over topics; or ``std``, the deviation over the seeds, where there are
+    such.
+    """
+    seeds = "seed" in values.columns
+    spread = "std" if seeds else "error"
+    of_name = dict(list(values.groupby("name", sort=False)))
+    rows = []
+    for name in names:
+        own = of_name.get(name, values.iloc[:0])
+        row: dict[str, object] = {"name": name}
+        for year in years if len(years) > 1 else ():
+            of_year = own[(own["measure"] == measures[0]) & own["qid"].str.startswith(f"{year} ")]
+            by_seed = of_year.groupby("seed")["value"].mean() if seeds else of_year["value"]
+            row[f"{SHORT_NAMES[measures[0]]} {year}"] = float(by_seed.mean())
+        for measure in measures:
+            found = own[own["measure"] == measure]
+            means = found.pivot(index="qid", columns="seed", values="value").mean() if seeds else found["value"]
+            row[measure] = float(means.mean())
+            row[f"{measure} {spread}"] = _spread(means, seeds)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _spread(means: pd.Series[float], seeds: bool) -> float | None:
+    if len(means) < 2:
+        return None if seeds else math.nan
+    deviation = float(means.std(ddof=1))
+    return deviation if seeds else deviation / math.sqrt(len(means))
+
+
+def rounded(tests: pd.DataFrame) -> pd.DataFrame:
+    """Round differences: a report writes the smallest numbers as those of p are written, ``< 0.0001``."""
+    return tests.assign(difference=tests["difference"].astype(float).round(4))
+
+
+def with_missing(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    missing: Mapping[str, MissingExtraError],
+    column: str = "name",
+) -> pd.DataFrame:
+    """Add a row for each system that an extra is missing for, which says so."""
+    said = {name: f"{name}: needs the extra {error.extra}" for name, error in missing.items()}
+    rows = pd.concat([table, pd.DataFrame({column: list(said.values())})], ignore_index=True)
+    order = {said.get(name, name): place for place, name in enumerate(names)}
+    places = rows[column].map(order).fillna(len(order))
+    result: pd.DataFrame = rows.iloc[places.argsort(kind="stable")].reset_index(drop=True)
+    return result
+
+
+# Random orders -------------------------------------------------------------------------------------------------------
+
+DRAWS = 200
+FLOOR = "random order of the judged"
+RANDOM_ANSWERS = "random order of all answers"
+_CUTOFF = 10
+
+
+def random_floor(
+    qrels: pd.DataFrame, measures: list[Any] | None = None, *, draws: int = DRAWS, seed: int = 42
+) -> pd.DataFrame:
+    """Measure random orders of each topic's judged documents: ``qid``, ``measure``, ``value``."""
+    measures, random = measures or TASK1_MEASURES, np.random.default_rng(seed)
+    judged = qrels.rename(columns=ALIASES)
+    values = []
+    for _ in range(draws):
+        run = judged[["query_id", "doc_id"]].assign(score=random.permutation(len(judged)).astype(float))
+        found = ir_measures.iter_calc(measures, judged, run)
+        values.append(pd.Series({(metric.query_id, str(metric.measure)): metric.value for metric in found}))
+    names = pd.MultiIndex.from_product([qrels["qid"].drop_duplicates(), map(str, measures)])
+    mean = pd.Series(sum(values) / draws, name="value").reindex(names)
+    table: pd.DataFrame = mean.rename_axis(["qid", "measure"]).reset_index()
+    return table
+
+
+def random_known_items(qrels: pd.DataFrame, documents: int) -> pd.DataFrame:
+    """Compute the expected measures of a random order of all documents on known items."""
+    rows: list[tuple[str, str, float]] = []
+    depth = min(_CUTOFF, documents)
+    reciprocal, recall = map(str, KNOWN_ITEM_MEASURES)
+    for qid, right in qrels.groupby("qid", sort=False).size().items():
+        orders = math.comb(documents, right)
+        places = (math.comb(documents - i, right - 1) / orders / i for i in range(1, depth + 1))
+        rows += [(str(qid), reciprocal, sum(places)), (str(qid), recall, depth / documents)]
+    table: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "measure", "value"])
+    return table
+
+
+def near_random(
+    values: pd.DataFrame, floor: pd.DataFrame, measure: str, advice: str, baseline: str | None = None
+) -> tuple[str, ...]:
+    """Write a remark on the systems that are not significantly above a random order; none if all are.
+
+    Args:
+        values: ``name``, ``qid``, ``value`` of the measure.
+        floor: ``qid``, ``value`` of the random order.
+        measure: its name.
+        advice: what helps such systems.
+        baseline: a system that only more topics can help.
+    """
+    chance = floor.set_index("qid")["value"]
+    names = values["name"].drop_duplicates().tolist()
+    near: dict[str, str] = {}
+    for name in names:
+        own = values[values["name"] == name].set_index("qid")["value"]
+        qids = own.index.intersection(chance.index)
+        found = own[qids].fillna(0.0).to_numpy(dtype=np.float64)
+        test = paired_test(found, chance[qids].to_numpy(dtype=np.float64), len(names))
+        if not (test.significant and test.difference > 0):
+            near[name] = f"{name} {found.mean():.4f} (p = {test.corrected:.2f})"
+    if not near:
+        return ()
+    return (
+        f"**Not above a random order** ({SHORT_NAMES.get(measure, measure)} {chance.mean():.4f}): "
+        f"{'; '.join(near.values())}. These do not rank significantly better than chance (two-sided paired t-test over "
+        f"{len(chance)} topics, p < {ALPHA:g} after Bonferroni over the systems of the table). "
+        f"{TOO_FEW if baseline in near else advice}",
+    )
+
+
+# Comparisons of a task -----------------------------------------------------------------------------------------------
+
+
+class Comparison(NamedTuple):
+    """Systems measured beside a random order."""
+
+    table: pd.DataFrame  # as measure(), and the random order in the last row
+    by_topic: pd.DataFrame  # name, qid, measure, value
+    floor: pd.DataFrame  # qid, measure, value of the random order
+    topics: int  # tested ones
+    judgments: int
+
+    def remark(self, advice: str) -> tuple[str, ...]:
+        """Point out the systems near the random order by the first measure, if there are any."""
+        baseline, main = str(self.table["name"].iloc[0]), str(self.table.columns[1])
+        values, floor = (of[of["measure"] == main] for of in (self.by_topic, self.floor))
+        return near_random(values, floor, main, advice, baseline)
+
+
+def compare(
+    rankings: Rankings,
+    topics: pd.DataFrame,
+    qrels: pd.DataFrame,
+    floor: pd.DataFrame,
+    measures: list[Any] | None = None,
+    *,
+    floor_name: str = FLOOR,
+) -> Comparison:
+    """Measure rankings, test them against the first, and put the random order below them."""
+    measures = measures or TASK1_MEASURES
+    chance = floor.groupby("measure")["value"].mean()
+    row = pd.DataFrame([{"name": floor_name, **{str(one): chance.get(str(one), math.nan) for one in measures}}])
+    table = pd.concat([measure(rankings, topics, qrels, measures), row], ignore_index=True)
+    by_topic = measure_by_topic(rankings, topics, qrels, measures)
+    return Comparison(table, by_topic, floor, int(topics["qid"].isin(qrels["qid"]).sum()), len(qrels))
+
+
+class FoundTopics(NamedTuple):
+    """What was found for the topics of a year."""
+
+    rankings: dict[str, pd.DataFrame]
+    topics: pd.DataFrame  # qid
+    qrels: pd.DataFrame  # qid, docno, label
+    floor: pd.DataFrame  # qid, measure, value of the random order
+
+
+def pooled(found: Mapping[str, FoundTopics]) -> FoundTopics:
+    """Join the topics of several years, which have the same systems."""
+    first = next(iter(found.values()))
+    return FoundTopics(
+        {name: joined({year: one.rankings[name] for year, one in found.items()}) for name in first.rankings},
+        joined({year: one.topics for year, one in found.items()}),
+        joined({year: one.qrels for year, one in found.items()}),
+        joined({year: one.floor for year, one in found.items()}),
+    )
+
+
+def joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Join frames of several years, whose qids may be the same: each gets its year in front."""
+    return pd.concat([frame.assign(qid=f"{year} " + frame["qid"]) for year, frame in frames.items()])
+
+
+WEIGHTS = tuple(step / 20 for step in range(21))
+
+
+def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    """Measure the fusion of two rankings at each weight, for inspection; see :func:`fitted_weight` for the choice."""
+    rows = []
+    judged = qrels.rename(columns=ALIASES)
+    for weight in WEIGHTS:
+        run = fuse_rankings(left, right, weight, num_results=10).rename(columns=ALIASES)
+        rows.append((weight, ir_measures.calc_aggregate([RR @ 10], judged, run)[RR @ 10]))
+    table: pd.DataFrame = pd.DataFrame(rows, columns=["weight", "RR@10"])
+    return table
+
+
+def fitted_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
+    """Fit the weight of ``right`` in a fusion; 0.5, with a warning, if the questions do not determine one."""
+    try:
+        return fit_fusion_weight(left, right, qrels)
+    except NothingToFitError as error:
+        warnings.warn(f"the fusion weight is 0.5: {error}", MathAMRWarning, stacklevel=2)
+        return 0.5
+
+
+# Times ---------------------------------------------------------------------------------------------------------------
+
 TIMED_QUERIES = 50
 
 
 class TimedPipeline(NamedTuple):
-    """A pipeline in the two stages that are timed.
-
-    Attributes:
-        search: from topics, encoded if there is an encoder, to a ranking.
-        encode: from topics to encoded topics; ``None`` for a system that reads the text itself, such as BM25.
-    """
+    """A pipeline in the two stages that are timed; without an encoder, ``search`` reads the text itself, as BM25."""
 
     search: pt.Transformer
     encode: pt.Transformer | None = None
@@ -245,7 +440,7 @@ class TimedPipeline(NamedTuple):
 def time_queries(
     pipelines: Mapping[str, TimedPipeline], topics: pd.DataFrame, *, most: int = TIMED_QUERIES
 ) -> pd.DataFrame:
-    """Answer queries one at a time with each system."""
+    """Answer queries one at a time with each system; systems that share an encoder encode each query once."""
     queries = [topics.iloc[[row]] for row in range(min(most, len(topics)))]
     encoders = {id(way.encode): way.encode for way in pipelines.values() if way.encode is not None}
     encoded = {key: _timed(encoder, queries) for key, encoder in encoders.items()}
@@ -275,174 +470,96 @@ def _timed(transformer: pt.Transformer, queries: list[pd.DataFrame]) -> tuple[li
     return found, np.array(times, dtype=np.float64)
 
 
-Missing = dict[str, MissingExtraError]
-"""By system, what is not installed."""
+# Run files -----------------------------------------------------------------------------------------------------------
 
 
-def with_missing(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    missing: Mapping[str, MissingExtraError],
-    column: str = "name",
-) -> pd.DataFrame:
-    """Add a row for each system that an extra is missing for, which says so."""
-    said = {name: f"{name}: needs the extra {error.extra}" for name, error in missing.items()}
-    rows = pd.concat([table, pd.DataFrame({column: list(said.values())})], ignore_index=True)
-    order = {said.get(name, name): place for place, name in enumerate(names)}
-    places = rows[column].map(order).fillna(len(order))
-    result: pd.DataFrame = rows.iloc[places.argsort(kind="stable")].reset_index(drop=True)
-    return result
+class Evaluation(NamedTuple):
+    """The measures of several runs over the topics that are judged."""
+
+    means: pd.DataFrame  # a row for each run: name and a column for each measure
+    tests: pd.DataFrame  # of each run and measure against the baseline: name, measure, better, worse and the test
+    by_topic: pd.DataFrame  # name, qid, measure, value
+    topics: int  # judged ones
+    missing: dict[str, list[str]]  # by run, the judged topics that it does not have; each counts 0
 
 
-FEW_JUDGED = "So few answers are judged here that a difference of less than .02 nDCG' means nothing."
-WEIGHTS = tuple(step / 20 for step in range(21))
+def read_rankings(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
+    """Read run files by name; a line that cannot be read, or a file without a ranking, is an ``ARQMathError``."""
+    rankings = {name: strictly(lambda path=path: read_run(path)) for name, path in files.items()}  # type: ignore[misc]
+    for name, ranking in rankings.items():
+        if ranking.empty:
+            raise ARQMathError(f"{files[name]}: it holds no ranking")
+    return rankings
 
 
-def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
-    """Measure the fusion of two rankings at each weight, for inspection; see :func:`fitted_weight` for the choice."""
-    rows = []
-    judged = qrels.rename(columns=ALIASES)
-    for weight in WEIGHTS:
-        run = fuse_rankings(left, right, weight, num_results=10).rename(columns=ALIASES)
-        rows.append((weight, ir_measures.calc_aggregate([RR @ 10], judged, run)[RR @ 10]))
-    table: pd.DataFrame = pd.DataFrame(rows, columns=["weight", "RR@10"])
-    return table
+def read_judgements(path: Path) -> pd.DataFrame:
+    """Read a file of judgments: ``qid``, ``docno``, ``label``; no judgment is an ``ARQMathError``."""
+    rows = strictly(lambda: [(found.query_id, found.doc_id, found.relevance) for found in read_qrels(path)])
+    if not rows:
+        raise ARQMathError(f"{path}: it holds no judgment")
+    return pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 
-def fitted_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
-    """Fit the weight of ``right`` in a fusion; 0.5, with a warning, if the questions do not determine one."""
-    try:
-        return fit_fusion_weight(left, right, qrels)
-    except NothingToFitError as error:
-        warnings.warn(f"the fusion weight is 0.5: {error}", MathAMRWarning, stacklevel=2)
-        return 0.5
-
-
-TOO_FEW = (
-    "As the baseline is among them, the topics or judgments are too few to tell systems apart: take more years "
-    "(`--years`) or a larger part of the release."
-)
-
-
-class NearRandom(NamedTuple):
-    """A system that is not significantly above a random order.
-
-    Attributes:
-        name: of the system.
-        value: its mean.
-        p: of the test, corrected.
-    """
-
-    name: str
-    value: float
-    p: float
-
-
-class Comparison(NamedTuple):
-    """Systems measured beside a random order.
-
-    Attributes:
-        table: as :func:`measure`, and the random order in the last row.
-        by_topic: ``name``, ``qid``, ``measure``, ``value``.
-        near: the systems that are not significantly above the random order by the first measure.
-        floor: the mean of the random order by the first measure.
-        topics: how many were tested.
-        judgments: how many they have.
-    """
-
-    table: pd.DataFrame
-    by_topic: pd.DataFrame
-    near: tuple[NearRandom, ...]
-    floor: float
-    topics: int
-    judgments: int
-
-    def remark(self, advice: str) -> tuple[str, ...]:
-        """Point out the systems near the random order, if there are any."""
-        if self.table["name"].iloc[0] in {one.name for one in self.near}:
-            advice = TOO_FEW
-        return near_random_remark(self.near, self.floor, str(self.table.columns[1]), self.topics, advice)
-
-
-def compare(
+def evaluate_runs(
     rankings: Rankings,
-    topics: pd.DataFrame,
     qrels: pd.DataFrame,
-    floor: pd.DataFrame,
-    measures: list[Any] | None = None,
+    measures: Mapping[str, Any] = DEFAULT_MEASURES,
     *,
-    floor_name: str = FLOOR,
-) -> Comparison:
-    """Measure rankings, test them against the first and against a random order."""
-    measures = measures or TASK1_MEASURES
-    table = measure(rankings, topics, qrels, measures)
-    by_topic = measure_by_topic(rankings, topics, qrels, measures)
-    chance = floor.groupby("measure")["value"].mean()
-    row = pd.DataFrame([{"name": floor_name, **{str(one): chance.get(str(one), math.nan) for one in measures}}])
-    main = str(measures[0])
-    near = near_random(by_topic[by_topic["measure"] == main], floor[floor["measure"] == main])
-    counted = int(topics["qid"].isin(qrels["qid"]).sum())
-    return Comparison(
-        pd.concat([table, row], ignore_index=True), by_topic, near, float(row[main].iloc[0]), counted, len(qrels)
-    )
+    baseline: str | None = None,
+) -> Evaluation:
+    """Measure rankings over all topics that are judged, also those that a ranking does not have.
 
-
-def near_random(by_topic: pd.DataFrame, floor: pd.DataFrame) -> tuple[NearRandom, ...]:
-    """Find the systems that are not significantly above a random order."""
-    chance = floor.set_index("qid")["value"]
-    names = by_topic["name"].drop_duplicates().tolist()
-    near = []
-    for name in names:
-        own = by_topic[by_topic["name"] == name].set_index("qid")["value"]
-        qids = own.index.intersection(chance.index)
-        values = own[qids].fillna(0.0).to_numpy(dtype=np.float64)
-        outcome = paired_test(values, chance[qids].to_numpy(dtype=np.float64), len(names))
-        if not (outcome.significant and outcome.difference > 0):
-            near.append(NearRandom(str(name), float(values.mean()), outcome.corrected))
-    return tuple(near)
-
-
-def near_random_remark(
-    near: tuple[NearRandom, ...], floor: float, measure: str, topics: int, advice: str
-) -> tuple[str, ...]:
-    """Write a remark on the systems near a random order; none if there are none."""
-    if not near:
-        return ()
-    named = "; ".join(f"{one.name} {one.value:.4f} (p = {one.p:.2f})" for one in near)
-    return (
-        f"**Not above a random order** ({SHORT_NAMES.get(measure, measure)} {floor:.4f}): {named}. These do not rank "
-        f"significantly better than chance (two-sided paired t-test over {topics} topics, p < {ALPHA:g} after "
-        f"Bonferroni over the systems of the table). {advice}",
-    )
-
-
-class FoundTopics(NamedTuple):
-    """What was found for the topics of a year.
-
-    Attributes:
-        rankings: by system.
-        topics: ``qid``.
+    Args:
+        rankings: name to ``qid``, ``docno``, ``score``, ``rank``.
         qrels: ``qid``, ``docno``, ``label``.
-        floor: ``qid``, ``measure``, ``value`` of the random order.
+        measures: of ``ir_measures``, by the names that they are shown by.
+        baseline: the ranking that each other is tested against.
+
+    Raises:
+        ARQMathError: a ranking has no topic that is judged.
     """
+    judged = qrels["qid"].drop_duplicates()
+    missing = {name: judged[~judged.isin(ranking["qid"])].tolist() for name, ranking in rankings.items()}
+    for name, ranking in rankings.items():
+        if len(missing[name]) == len(judged):
+            found, asked = ranking["qid"].iloc[0], judged.iloc[0]
+            raise ARQMathError(f"{name}: none of its topics is judged; it has {found!r}, the judgments have {asked!r}")
+    _warn_of_judgments(rankings, qrels, measures)
+    chosen = list(measures.values())
+    by_topic = measure_by_topic(rankings, pd.DataFrame({"qid": judged}), qrels, chosen)
+    by_topic["measure"] = by_topic["measure"].map(dict(zip(map(str, chosen), measures, strict=True)))
+    names = list(dict.fromkeys([*([baseline] if baseline else []), *rankings]))
+    values = by_topic.fillna({"value": 0.0})
+    means = means_table(values, names, list(measures))[["name", *measures]]
+    tested = [name for name, each in measures.items() if str(each) != str(JUDGED)]
+    tests = _tests_of_runs(values, names, tested) if baseline else pd.DataFrame()
+    return Evaluation(means, tests, by_topic, len(judged), missing)
 
-    rankings: dict[str, pd.DataFrame]
-    topics: pd.DataFrame
-    qrels: pd.DataFrame
-    floor: pd.DataFrame
+
+def _tests_of_runs(values: pd.DataFrame, names: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
+    """Test each ranking against the first on each measure, corrected for the number of rankings."""
+    first, *others = names
+    tables = []
+    for each in measures:
+        wide = values[values["measure"] == each].pivot(index="qid", columns="name", values="value")
+        tests = paired_tests(values, [(name, first) for name in others], each).rename(columns={"system": "name"})
+        better = {"better": wide.gt(wide[first], axis=0).sum(), "worse": wide.lt(wide[first], axis=0).sum()}
+        tests = tests.assign(measure=each, **{how: counts[others].to_numpy() for how, counts in better.items()})
+        tables.append(tests[["name", "measure", "better", "worse", *TEST_COLUMNS]])
+    return pd.concat(tables).sort_index(kind="stable").reset_index(drop=True)  # the measures of each ranking together
 
 
-def pooled(found: Mapping[str, FoundTopics]) -> FoundTopics:
-    """Join the topics of several years, which have the same systems."""
-    first = next(iter(found.values()))
-    return FoundTopics(
-        {name: joined({year: one.rankings[name] for year, one in found.items()}) for name in first.rankings},
-        joined({year: one.topics for year, one in found.items()}),
-        joined({year: one.qrels for year, one in found.items()}),
-        joined({year: one.floor for year, one in found.items()}),
-    )
-
-
-def joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Join frames of several years, whose qids may be the same: each gets its year in front."""
-    return pd.concat([frame.assign(qid=f"{year} " + frame["qid"]) for year, frame in frames.items()])
+def _warn_of_judgments(rankings: Rankings, qrels: pd.DataFrame, measures: Mapping[str, Any]) -> None:
+    """Warn of rankings of another collection, and of measures that take grades as relevant that no document has."""
+    for name, ranking in rankings.items():
+        if not ranking["docno"].isin(qrels["docno"]).any():
+            found, judged = ranking["docno"].iloc[0], qrels["docno"].iloc[0]
+            text = f"{name}: none of its documents is judged; it has {found!r}, the judgments have {judged!r}"
+            warnings.warn(MathAMRWarning(text), stacklevel=3)
+    best = int(qrels["label"].max())
+    if zero := [name for name, measure in measures.items() if measure.params.get("rel", 1) > best]:
+        text = (
+            f"{', '.join(zero)} can only be 0: the best grade of these judgments is {best}, and grades of 2 or more "
+            "are relevant. For judgments without grades choose measures such as AP and P@10"
+        )
+        warnings.warn(MathAMRWarning(text), stacklevel=3)

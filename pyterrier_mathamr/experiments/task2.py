@@ -29,9 +29,10 @@ from .measuring import (
     TimedPipeline,
     compare,
     joined,
-    paired_test,
+    paired_tests,
     pooled,
     random_floor,
+    rounded,
     run_systems,
     time_queries,
     with_missing,
@@ -372,15 +373,14 @@ def _compare(searched: SearchedYears) -> list[Compared]:
 
 def _differences(compared: Sequence[Compared]) -> pd.DataFrame:
     """Test each system against the baseline over the topics of all years, by the first measure."""
-    rows = []
+    tables = []
     for year, kind, one in compared:
         if year == POOLED:
-            own = one.by_topic[one.by_topic["measure"] == str(TASK2_MEASURES[0])].fillna({"value": 0.0})
-            values = own.pivot(index="qid", columns="name", values="value")[own["name"].drop_duplicates()]
-            for name in values.columns[1:]:
-                test = paired_test(values[name].to_numpy(), values[TANGENT].to_numpy(), values.shape[1] - 1)
-                rows.append((kind, name, len(values), round(test.difference, 4), test.p, test.corrected))
-    return pd.DataFrame(rows, columns=["judged", "name", "topics", "difference", "p", "p corrected"])
+            pairs = [(name, TANGENT) for name in one.by_topic["name"].drop_duplicates() if name != TANGENT]
+            table = rounded(paired_tests(one.by_topic, pairs, str(TASK2_MEASURES[0])))
+            tables.append(table.assign(judged=kind, name=table["system"], topics=one.topics))
+    columns = ["judged", "name", "topics", "difference", "p", "p corrected"]
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
 
 
 def _weights(searched: SearchedYears) -> pd.DataFrame:

@@ -64,13 +64,14 @@ from pyterrier_mathamr.experiments.measuring import (
     Missing,
     measure_by_topic,
     random_known_items,
+    rounded,
     with_missing,
 )
 from pyterrier_mathamr.experiments.report import Report, published_answers
 from pyterrier_mathamr.experiments.systems import BM25, ONCE, AnswerParts, AnswerSystem
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
 from studies.study import Outcome, Setting, Study, all_systems, baselines, reference
-from studies.tables import JUDGED, KNOWN, MAIN, REFERENCE, VALUES, Key, Results, rounded
+from studies.tables import JUDGED, KNOWN, MAIN, REFERENCE, VALUES, Key, Results
 
 from .rows import COMMON_ROWS
 

@@ -20,6 +20,7 @@ from pyterrier_mathamr.experiments.measuring import (
     SHORT_NAMES,
     TimedPipeline,
     measure_by_topic,
+    rounded,
 )
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, write_atomically
@@ -29,7 +30,7 @@ from pyterrier_mathamr.model.in_out.graphs import PAIRINGS
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutIndex, InOutOptions
 from pyterrier_mathamr.systems.in_out import Combine
 from studies.study import Outcome, Setting, Study, condition
-from studies.tables import KNOWN, MAIN, VALUES, Key, Results, formula_references, measured_formulas, rounded
+from studies.tables import KNOWN, MAIN, VALUES, Key, Results, formula_references, measured_formulas
 
 from .indexes import formula_trees
 from .known_items import KNOWN_FORMULAS, draw_known_formulas, search_known_formulas

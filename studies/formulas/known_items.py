@@ -25,7 +25,6 @@ import pandas as pd
 from pyterrier_mathamr.arqmath import read_documents
 from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
-    RANDOM_FORMULAS,
     Comparison,
     TimedPipeline,
     compare,
@@ -151,6 +150,7 @@ def _number(text: str) -> int:
 KNOWN_FORMULAS = 500
 """Queries that are drawn."""
 KNOWN = "Known formulas"
+RANDOM_FORMULAS = "random order of all formulas"
 ALL = "all"
 _DRAWN = 4  # formulas looked at for each query: some are too small, or have LaTeX that is not wholly understood
 _AT_ONCE = 50  # queries searched together, which bounds the memory

@@ -11,7 +11,6 @@ import pandas as pd
 from pyterrier_mathamr.experiments.measuring import (
     FLOOR,
     RANDOM_ANSWERS,
-    PairedTest,
     paired_test,
     random_known_items,
 )
@@ -223,14 +222,9 @@ class _Tables:
 
     def against_bm25(self, topics: Sequence[str], measure: str) -> pd.DataFrame:
         """Test every system of every condition against BM25, corrected for the tests of this table only."""
-        bm25 = self.results.mean_over_seeds((REFERENCE, BM25), topics, measure)
-        lines = []
-        for condition, system in self.systems():
-            values = self.results.mean_over_seeds((condition, system), topics, measure)
-            outcome = paired_test(values, bm25, len(self.study.conditions) * (len(systems_of(self.study)) - 1))
-            lines.append({"condition": condition, "system": system, "measure": measure, **outcome.columns()})
-        table: pd.DataFrame = pd.DataFrame(lines, columns=["condition", "system", "measure", *PairedTest.NAMES])
-        return table
+        pairs = [(key, (REFERENCE, BM25)) for key in self.systems()]
+        number = len(self.study.conditions) * (len(systems_of(self.study)) - 1)
+        return self.results.tests(pairs, topics, [measure], number).drop(columns="against")
 
     def costs(self) -> pd.DataFrame:
         """Compute the mean cost of each condition over its seeds."""

@@ -16,8 +16,8 @@ from ir_measures import RR
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import graphs_from_sources, read_pair_file, read_training_pairs, train_on_pairs
 from pyterrier_mathamr.experiments.beir import EQUAL, TextArtifacts, TextCollection
-from pyterrier_mathamr.experiments.choosing import SHIPPED, Nested, choice, chosen_systems, means_table, tests_of
-from pyterrier_mathamr.experiments.measuring import measure_by_topic
+from pyterrier_mathamr.experiments.choosing import SHIPPED, Nested, choice, chosen_systems, tests_of
+from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic
 from pyterrier_mathamr.experiments.preparing import BUNDLED, choose_training
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
@@ -151,7 +151,7 @@ def _report(
     table = pd.DataFrame({"name": list(NAMES)})
     tests = []
     for name, own in values.items():
-        means = means_table(own, [MEASURE], NAMES)
+        means = means_table(own, NAMES, [str(MEASURE)])
         table[name], table[f"{name} error"] = means[str(MEASURE)], means[f"{MEASURE} error"]
         tests.append(tests_of(own, [choice(system, ()) for system in NAMES], str(MEASURE), SHIPPED).assign(file=name))
     who = f"the model {model}" if model else "a model trained on all other files"

@@ -17,14 +17,14 @@ from pyterrier_mathamr.experiments.choosing import (
     chosen_table,
     crossed_years,
     described,
-    means_table,
     pooled_folds,
     tests_of,
 )
 from pyterrier_mathamr.experiments.measuring import (
     FEW_JUDGED,
     KNOWN_ITEM_MEASURES,
-    PairedTest,
+    TEST_COLUMNS,
+    means_table,
     measure_by_topic,
     with_missing,
 )
@@ -122,8 +122,12 @@ def protocol_report(
     values, chosen = values | asked, [*chosen, own]
     tests, names = _tests_table(values, systems), [system.name for system in systems]
     tables = {
-        caption: _starred(means_table(values[caption], measures, names, years=caption == CROSSED), tests, caption)
-        for caption, measures in ((CROSSED, TASK1_MEASURES), (FOLDS, TASK1_MEASURES), (KNOWN, KNOWN_ITEM_MEASURES))
+        caption: _starred(means_table(values[caption], names, list(map(str, measures)), years=years), tests, caption)
+        for caption, measures, years in (
+            (CROSSED, TASK1_MEASURES, material.years),
+            (FOLDS, TASK1_MEASURES, ()),
+            (KNOWN, KNOWN_ITEM_MEASURES, ()),
+        )
     } | {LINKED: _linked(values, names)}
     able = {
         KNOWN: [system.name for system in systems if system.known],
@@ -186,7 +190,7 @@ def _linked(values: Mapping[str, pd.DataFrame], names: Sequence[str]) -> pd.Data
     """Put the figures of both kinds of links side by side."""
     measure = KNOWN_ITEM_MEASURES[0]
     tables = [
-        means_table(values[kind], [measure], names).rename(
+        means_table(values[kind], names, [str(measure)]).rename(
             columns={str(measure): f"{measure} of {kind}", f"{measure} error": f"{measure} of {kind} error"}
         )
         for kind in (DUPLICATES, ALL_LINKS)
@@ -206,7 +210,7 @@ def _tests_table(found: Mapping[str, pd.DataFrame], systems: Sequence[ChosenSyst
         tests_of(found[caption], systems, measure, baseline).assign(table=caption)
         for caption, (measure, baseline) in TESTED.items()
     ]
-    return pd.concat(tables, ignore_index=True)[["table", "system", "against", *PairedTest.NAMES]]
+    return pd.concat(tables, ignore_index=True)[["table", "system", "against", *TEST_COLUMNS]]
 
 
 def _starred(table: pd.DataFrame, tests: pd.DataFrame, caption: str) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
     compare,
     near_random,
-    near_random_remark,
     random_floor,
     random_known_items,
 )
@@ -51,7 +50,6 @@ def test_the_table_ends_with_the_random_order_and_names_what_is_near_it() -> Non
     found = compare({"good": ranking("relevant"), "chance": ranking("any")}, TOPICS, QRELS, floor)
     assert found.table["name"].tolist() == ["good", "chance", FLOOR]
     assert found.table[NDCG].iloc[2] == pytest.approx(floor[floor["measure"] == NDCG]["value"].mean())
-    assert [one.name for one in found.near] == ["chance"]
     (remark,) = found.remark("Train on more pairs.")
     assert "chance 0." in remark
     assert "good" not in remark
@@ -70,17 +68,13 @@ def test_a_system_below_the_random_order_is_near_it_and_one_without_a_result_has
     floor = pd.DataFrame({"qid": list("abcd"), "value": [0.5, 0.5, 0.6, 0.4]})
     below = pd.DataFrame({"name": "below", "qid": list("abcd"), "value": [0.1, 0.2, math.nan, 0.1]})
     above = pd.DataFrame({"name": "above", "qid": list("abcd"), "value": [0.9, 0.8, 0.9, 0.8]})
-    (near,) = near_random(pd.concat([below, above]), floor)
-    assert near.name == "below"
-    assert near.value == pytest.approx(0.1)
-    assert near.p < 0.05  # significantly below
+    (remark,) = near_random(pd.concat([below, above]), floor, NDCG, "Train.")
+    assert "(nDCG' 0.5000): below 0.1000 (p = 0.0" in remark  # significantly below
+    assert "above 0." not in remark
+    assert near_random(above, floor, NDCG, "Train.") == ()
 
 
 def test_a_gain_on_few_topics_is_not_yet_above_the_random_order() -> None:
     floor = pd.DataFrame({"qid": ["a", "b"], "value": [0.5, 0.5]})
     own = pd.DataFrame({"name": "x", "qid": ["a", "b"], "value": [0.6, 0.9]})
-    assert [one.name for one in near_random(own, floor)] == ["x"]
-
-
-def test_without_a_system_near_the_random_order_there_is_no_remark() -> None:
-    assert near_random_remark((), 0.5, NDCG, 10, "advice") == ()
+    assert "x 0.7500" in near_random(own, floor, NDCG, "Train.")[0]

@@ -9,7 +9,7 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
 from pyterrier_mathamr.experiments import ExperimentError, Report, System, run_arqmath
-from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS, TimedPipeline
+from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline
 from pyterrier_mathamr.experiments.task2 import FormulaParts
 from pyterrier_mathamr.experiments.workdir import TANGENT as BASELINE
 from pyterrier_mathamr.experiments.workdir import distinct, formula_topics, visual_judgments
@@ -91,7 +91,7 @@ def test_known_items_are_a_table_of_their_own(report: Report, workdir: Path, mon
     found = compare_formulas(SAMPLE, "sample", workdir, known_items=True, **options)
     table = found.tables["Known formulas"]
     assert table["queries"].unique().tolist() == ["all", "cut", "renamed"]
-    assert table["name"].unique().tolist() == [BASELINE, RANDOM_FORMULAS]
+    assert table["name"].unique().tolist() == [BASELINE, known_items.RANDOM_FORMULAS]
     assert table["RR@10"].between(0, 1).all()
     assert "Known formulas" in (workdir / "task-2" / "report.md").read_text()
     assert "Known formulas" not in report.tables

@@ -6,10 +6,11 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr.experiments.measuring import RANDOM_FORMULAS, TimedPipeline
+from pyterrier_mathamr.experiments.measuring import TimedPipeline
 from pyterrier_mathamr.experiments.workdir import Artifacts, distinct
 from pyterrier_mathamr.formula import trees_from_latex
 from studies.formulas.known_items import (
+    RANDOM_FORMULAS,
     alterations,
     compare_known_formulas,
     draw_known_formulas,
