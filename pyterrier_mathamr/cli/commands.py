@@ -64,7 +64,8 @@ def demo(quiet: bool) -> None:
 
     Needs no data and no network, and leaves nothing behind.
     """
-    from pyterrier_mathamr.experiments import markdown_table, run_demo
+    from pyterrier_mathamr.experiments import markdown_table
+    from pyterrier_mathamr.experiments.task1 import run_demo
 
     click.echo(markdown_table(run_demo(verbose=not quiet)))
     click.echo(

@@ -13,7 +13,7 @@ import click
 from .options import FILE, counted
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.experiments import Evaluation
+    from pyterrier_mathamr.experiments.measuring import Evaluation
 
 _NAMED = 5  # topics that a run does not have
 
@@ -40,7 +40,12 @@ def evaluate(
     mathamr evaluate mine.txt qrels.txt --baseline bm25.txt
     """
     from pyterrier_mathamr.arqmath import parse_measure
-    from pyterrier_mathamr.experiments import DEFAULT_MEASURES, evaluate_runs, read_judgements, read_rankings
+    from pyterrier_mathamr.experiments.measuring import (
+        DEFAULT_MEASURES,
+        evaluate_runs,
+        read_judgements,
+        read_rankings,
+    )
 
     chosen = {name: parse_measure(name) for name in measures} or DEFAULT_MEASURES
     files = _named([*([baseline] if baseline else []), *runs])

@@ -32,26 +32,11 @@ _LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.I)
 _QUERIES = ("query", "title", "question", "desc", "description")
 
 
-class TopicFileError(MathAMRError):
-    """A file of topics cannot be read."""
-
-    path: Path
-    line: int
-    reason: str
-    template = "{path}:{line}: {reason}."
-
-
 class TypedTopic(NamedTuple):
-    """A query of a file.
+    """A query of a file."""
 
-    Attributes:
-        qid: its id, without white space.
-        query: text or HTML with formulas between delimiters or in math containers.
-        line: where it is.
-    """
-
-    qid: str
-    query: str
+    qid: str  # without white space
+    query: str  # text or HTML with formulas between delimiters or in math containers
     line: int
 
 
@@ -59,8 +44,7 @@ def read_topic_file(path: Path) -> list[TypedTopic]:
     """Read a file of topics, plain or gzipped.
 
     Raises:
-        TopicFileError: a topic cannot be read, has no id or no text, or has the id of another; or there is none.
-        ARQMathError: likewise, in a file of ARQMath.
+        MathAMRError: a topic cannot be read, has no id or no text, or has the id of another; or there is none.
     """
     from pyterrier_mathamr.arqmath.dump import open_text
 
@@ -68,7 +52,7 @@ def read_topic_file(path: Path) -> list[TypedTopic]:
         with open_text(path) as file:
             text = file.read()
     except (OSError, EOFError) as error:
-        raise TopicFileError(path, 1, f"the file cannot be read ({error})") from error
+        raise _fault(path, 1, f"the file cannot be read ({error})") from error
     start = text.lstrip()
     if re.search(r"<Topics?\b", text) and start.startswith("<"):
         topics = _arqmath(path)
@@ -79,19 +63,23 @@ def read_topic_file(path: Path) -> list[TypedTopic]:
     return _checked(path, topics)
 
 
+def _fault(path: Path, line: int, reason: str) -> MathAMRError:
+    return MathAMRError(f"{path}:{line}: {reason}.")
+
+
 def _checked(path: Path, topics: list[TypedTopic]) -> list[TypedTopic]:
     """Refuse what no run could hold."""
     seen: dict[str, int] = {}
     for topic in topics:
         if not topic.qid or re.search(r"\s", topic.qid):
-            raise TopicFileError(path, topic.line, f"the topic's id {topic.qid!r} is not one word")
+            raise _fault(path, topic.line, f"the topic's id {topic.qid!r} is not one word")
         if not topic.query.strip():
-            raise TopicFileError(path, topic.line, f"topic {topic.qid} has no text; give one of {', '.join(_TEXTS)}")
+            raise _fault(path, topic.line, f"topic {topic.qid} has no text; give one of {', '.join(_TEXTS)}")
         if topic.qid in seen:
-            raise TopicFileError(path, topic.line, f"topic {topic.qid} is in line {seen[topic.qid]}, too")
+            raise _fault(path, topic.line, f"topic {topic.qid} is in line {seen[topic.qid]}, too")
         seen[topic.qid] = topic.line
     if not topics:
-        raise TopicFileError(
+        raise _fault(
             path,
             1,
             "no topic; give topics of ARQMath or TREC (<top>), JSON lines, or lines of an id, a tab and a query",
@@ -110,7 +98,7 @@ def _trec(path: Path, text: str) -> Iterator[TypedTopic]:
     for top in _TOP.finditer(text):
         line = text.count("\n", 0, top.start()) + 1
         if not top["end"]:
-            raise TopicFileError(path, line, "the topic does not end: </top> is missing")
+            raise _fault(path, line, "the topic does not end: </top> is missing")
         fields: dict[str, str] = {}
         pieces = _FIELD.split(top["fields"])
         for name, value in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -125,9 +113,9 @@ def _json(path: Path, text: str) -> Iterator[TypedTopic]:
         try:
             record = parse_json(line)
         except ValueError as error:
-            raise TopicFileError(path, number, f"no JSON ({error})") from error
+            raise _fault(path, number, f"no JSON ({error})") from error
         if not isinstance(record, dict):
-            raise TopicFileError(path, number, "no JSON object")
+            raise _fault(path, number, "no JSON object")
         qid = next((str(record[name]) for name in _IDS if record.get(name) is not None), "")
         given = {name: record[name] for name in _TEXTS if isinstance(record.get(name), str)}
         query = given.get("query") or given.get("text") or "\n\n".join(given.values())
@@ -138,7 +126,7 @@ def _table(path: Path, text: str) -> Iterator[TypedTopic]:
     for number, line in _lines(text):
         qid, tab, query = line.partition("\t")
         if not tab:
-            raise TopicFileError(path, number, f"no tab between an id and a query: {line[:60]!r}")
+            raise _fault(path, number, f"no tab between an id and a query: {line[:60]!r}")
         yield TypedTopic(qid.strip(), query.strip(), number)
 
 

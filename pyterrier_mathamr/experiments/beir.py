@@ -197,7 +197,7 @@ def run_beir(
     Raises:
         DocumentError: a file is missing, or a line of judgments cannot be read.
         ConfigError: there is no such split, or a name is that of no system.
-        SettingsChangedError: ``workdir`` belongs to another collection or model.
+        ExperimentError: ``workdir`` belongs to another collection or model.
     """
     chosen = chosen_systems(systems)
     dataset, encoder = BeirDataset(path), MathAMR.from_pretrained(model)

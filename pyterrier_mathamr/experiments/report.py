@@ -17,6 +17,8 @@ from typing import Any
 
 import pandas as pd
 
+from pyterrier_mathamr._common.errors import ConfigError
+
 from .measuring import SHORT_NAMES
 from .stages import StageRecord, write_atomically
 
@@ -306,19 +308,26 @@ class Publication:
 
 
 @cache
-def published() -> Publication:
-    """Read Tables 4.5 to 4.22 of the MathAMR+ paper, settings and results."""
-    return _publication(_content("mathamr-plus.json"))
+def published(paper: str = "yoon") -> Publication:
+    """Read the tables of a paper as they are printed.
 
+    Args:
+        paper: its first author: ``yoon`` has Tables 4.5 to 4.22 of MathAMR+, settings and results; ``zhong`` Approach
+            Zero, ColBERT, their fusion and extracted answers (Tables 2 to 7), ``mansouri`` the two-step search (Tables
+            5.2, 5.3, 5.5, 5.6), ``wang`` MaRF (Tables 1 to 6).
 
-@cache
-def published_answers() -> Mapping[str, Publication]:
-    """Read the results of other systems of Tasks 1 to 3, by the first author of the paper.
-
-    ``zhong`` has Approach Zero, ColBERT, their fusion and extracted answers (Tables 2 to 7), ``mansouri`` the two-step
-    search (Tables 5.2, 5.3, 5.5, 5.6), ``wang`` MaRF (Tables 1 to 6).
+    Raises:
+        ConfigError: another paper.
     """
-    return {name: _publication(found) for name, found in _content("answer-systems.json")["publications"].items()}
+    found = {"yoon": _content("mathamr-plus.json"), **_content("answer-systems.json")["publications"]}
+    if paper not in found:
+        raise ConfigError("paper", paper, f"one of {', '.join(found)}")
+    return _publication(found[paper])
+
+
+def published_answers() -> Mapping[str, Publication]:
+    """Read the papers on other answer systems; deprecated, see :func:`published`."""
+    return {paper: published(paper) for paper in ("zhong", "mansouri", "wang")}
 
 
 def _content(name: str) -> Any:

@@ -27,24 +27,17 @@ _SHOWN = 3
 
 
 class ExperimentError(MathAMRError):
-    """An experiment cannot be made of what was given."""
+    """An experiment cannot be made of what was given, or its folder holds one with other settings."""
 
 
-class SettingsChangedError(ExperimentError):
-    """An earlier run did a stage with other settings than this run."""
-
-    folder: Path
-    stage: str
-    before: Mapping[str, Any]
-    now: Mapping[str, Any]
-    template = "{folder}: stage {stage!r} was done with other settings: {changes}."
-    advice = "Use another folder for the new settings, or delete {folder} to start over."
-
-    @property
-    def changes(self) -> str:
-        """The settings that differ, each with its old and new value."""
-        pairs = {name: (self.before.get(name), self.now.get(name)) for name in sorted({*self.before, *self.now})}
-        return "; ".join(_change(name, before, now) for name, (before, now) in pairs.items() if before != now)
+def _settings_changed(folder: Path, stage: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> ExperimentError:
+    """Refuse a folder in which a stage was done with other settings, by those that differ."""
+    pairs = {name: (before.get(name), now.get(name)) for name in sorted({*before, *now})}
+    changes = "; ".join(_change(name, old, new) for name, (old, new) in pairs.items() if old != new)
+    return ExperimentError(
+        f"{folder}: stage {stage!r} was done with other settings: {changes}. Use another folder for the new settings, "
+        f"or delete {folder} to start over."
+    )
 
 
 def _change(name: str, before: Any, now: Any) -> str:
@@ -64,21 +57,13 @@ def _few(values: list[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """What one stage did and cost.
-
-    Attributes:
-        name: the stage.
-        seconds: wall time of the run that finished it.
-        peak_mib: peak memory of the process up to its end, in MiB.
-        resumed: an earlier run finished it.
-        settings: what its artifact depends on.
-    """
+    """What one stage did and cost."""
 
     name: str
-    seconds: float
-    peak_mib: float
-    resumed: bool
-    settings: Mapping[str, Any]
+    seconds: float  # of the run that finished it
+    peak_mib: float  # of the process up to its end
+    resumed: bool  # an earlier run finished it
+    settings: Mapping[str, Any]  # what its artifact depends on
 
 
 class Stages:
@@ -104,7 +89,7 @@ class Stages:
         file = self.workdir / "stages" / f"{name}.json"
         stored = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"settings": wanted}
         if update(stored["settings"]) != wanted:
-            raise SettingsChangedError(self.workdir, name, stored["settings"], wanted)
+            raise _settings_changed(self.workdir, name, stored["settings"], wanted)
         if "seconds" in stored and artifact.exists():
             self.records.append(StageRecord(**{**stored, "resumed": True}))
             self._tell(f"{name}: finished before ({stored['seconds']:.0f} s)")

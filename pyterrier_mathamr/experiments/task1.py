@@ -100,11 +100,11 @@ def run_arqmath(
         The report, which is written to ``workdir`` as ``report.json``, ``report.md`` and CSV files.
 
     Raises:
-        SettingsChangedError: ``workdir`` has a finished stage with other settings.
+        ExperimentError: ``workdir`` has a finished stage with other settings, or no topic of a year can be measured on
+            this collection.
         ConfigError: more than one of ``config``, ``model`` and ``preset`` is given, there is no year, or a name is
             that of no system.
         ARQMathError: a file of the release is missing or damaged; the message says which.
-        ExperimentError: no topic of a year can be measured on this collection.
     """
     made_by: dict[str, Any] = {"config": config, "model": model, "preset": preset, "changes": changes}
     if task == 2:

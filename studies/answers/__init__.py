@@ -67,7 +67,7 @@ from pyterrier_mathamr.experiments.measuring import (
     rounded,
     with_missing,
 )
-from pyterrier_mathamr.experiments.report import Report, published_answers
+from pyterrier_mathamr.experiments.report import Report, published
 from pyterrier_mathamr.experiments.systems import BM25, ONCE, AnswerParts, AnswerSystem
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
 from studies.study import Outcome, Setting, Study, all_systems, baselines, reference
@@ -180,7 +180,7 @@ def report(outcome: Outcome) -> Report:
 
 def published_of(study: Study) -> dict[str, pd.DataFrame]:
     """Return the published tables of a study's systems by their captions."""
-    found = [published_answers()[paper].captioned(numbers) for paper, numbers in study.published]
+    found = [published(paper).captioned(numbers) for paper, numbers in study.published]
     return {caption: table for tables in found for caption, table in tables.items()}
 
 

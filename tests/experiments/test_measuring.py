@@ -10,14 +10,14 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments import (
+from pyterrier_mathamr.experiments import markdown_table, measure
+from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
-    markdown_table,
-    measure,
+    fitted_weight,
+    fusion_weights,
     measure_by_topic,
     run_systems,
 )
-from pyterrier_mathamr.experiments.measuring import fitted_weight, fusion_weights
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 MAP, P10 = map(str, TASK1_MEASURES[1:3])

@@ -13,7 +13,6 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError, known
 from pyterrier_mathamr.experiments import (
     ExperimentError,
     Report,
-    SettingsChangedError,
     run_arqmath,
 )
 from pyterrier_mathamr.experiments.measuring import FLOOR
@@ -73,13 +72,13 @@ def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdi
 
 
 def test_another_configuration_needs_another_folder(report: Report, workdir: Path) -> None:
-    with pytest.raises(SettingsChangedError, match="layers': 1"):
+    with pytest.raises(ExperimentError, match="layers': 1"):
         run_arqmath(SAMPLE, "sample", workdir, config=TINY.replace(layers=2), verbose=False)
     file = workdir / "stages" / "train.json"
     record = json.loads(text := file.read_text())
     record["settings"]["config"]["aggregation"] = "attention"  # a removed option
     file.write_text(json.dumps(record))
-    with pytest.raises(SettingsChangedError, match="aggregation"):
+    with pytest.raises(ExperimentError, match="aggregation"):
         run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
     file.write_text(text)
 

@@ -13,9 +13,9 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import known_item_split
-from pyterrier_mathamr.experiments import AnswerParts, Report, System
+from pyterrier_mathamr.experiments import Report, System
 from pyterrier_mathamr.experiments.measuring import FEW_JUDGED, FLOOR, RANDOM_ANSWERS
-from pyterrier_mathamr.experiments.systems import BM25
+from pyterrier_mathamr.experiments.systems import BM25, AnswerParts
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from studies import answers
 from studies.answers import JUDGED_TOPICS, KNOWN_ITEMS, TESTS

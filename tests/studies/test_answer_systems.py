@@ -7,9 +7,9 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.experiments import AnswerParts, System, run_arqmath
+from pyterrier_mathamr.experiments import System, run_arqmath
 from pyterrier_mathamr.experiments.measuring import FEW_JUDGED, FLOOR, RANDOM_ANSWERS
-from pyterrier_mathamr.experiments.systems import BM25, FUSION, TASK1
+from pyterrier_mathamr.experiments.systems import BM25, FUSION, TASK1, AnswerParts
 from studies.answers import catalogue
 from studies.answers.catalogue import ANSWER_SYSTEMS, task1_systems
 from studies.tables import MAIN

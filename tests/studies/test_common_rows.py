@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr.experiments import AnswerParts
+from pyterrier_mathamr.experiments.systems import AnswerParts
 from pyterrier_mathamr.experiments.workdir import Artifacts
 from pyterrier_mathamr.index import MathAMRIndex
 from studies.answers.rows import SINGLE_ROW, TOKEN_ROW

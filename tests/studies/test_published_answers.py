@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyterrier_mathamr.experiments import published_answers
+from pyterrier_mathamr.experiments import published
 from pyterrier_mathamr.experiments.report import Figure
 from studies.answers import published_of
 from studies.registry import STUDIES
@@ -46,18 +46,18 @@ PAPERS = {
     ],
 )
 def test_figures_are_found_by_table_row_and_column(paper: str, table: str, row: str, column: str, value: float) -> None:
-    assert published_answers()[paper].tables[table].figure(row, column) == Figure(value)
+    assert published(paper).tables[table].figure(row, column) == Figure(value)
 
 
 def test_figures_that_a_paper_does_not_have_are_none() -> None:
-    assert published_answers()["wang"].tables["1"].figure("LLaMa-2 7B", "MAP'") is None
+    assert published("wang").tables["1"].figure("LLaMa-2 7B", "MAP'") is None
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_all_rows_are_those_of_the_paper(paper: str, shared_data: Path) -> None:
     text = (shared_data / "papers" / PAPERS[paper]).read_text(encoding="utf-8")
     text = re.sub(r"</?b>|\*", "", text)
-    for table in published_answers()[paper].tables.values():
+    for table in published(paper).tables.values():
         assert table.caption.partition(".")[0][:60] in text
         for name, cells in table.rows:
             assert len(cells) == len(table.columns)
@@ -83,7 +83,7 @@ def test_the_page_has_the_figures_of_task_1_as_they_are_printed() -> None:
     assert len(found) > 30
     for name, paper, *cells in found[1:]:
         for year, cell in zip(("2020", "2021", "2022"), cells, strict=True):
-            table = published_answers()[paper.lower()].tables[tables[paper].get(year, "")] if cell != "–" else None
+            table = published(paper.lower()).tables[tables[paper].get(year, "")] if cell != "–" else None
             if table is not None:
                 columns = [f"{measure} {year}" if table.number == "3" else measure for measure in MEASURES]
                 printed = [dict(table.rows)[name][table.columns.index(column)] for column in columns]

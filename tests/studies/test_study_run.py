@@ -9,7 +9,7 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import Report, SettingsChangedError
+from pyterrier_mathamr.experiments import ExperimentError, Report
 from pyterrier_mathamr.experiments import workdir as artifacts
 from pyterrier_mathamr.experiments.systems import Depth
 from pyterrier_mathamr.model import MathAMRConfig
@@ -200,7 +200,7 @@ def test_the_notes_name_the_options_that_differ_from_the_preset(report: Report) 
 
 def test_another_collection_needs_another_folder(report: Report, workdir: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(SAMPLE, tmp_path / "other"))
-    with pytest.raises(SettingsChangedError, match="collection"):
+    with pytest.raises(ExperimentError, match="collection"):
         run_study(STUDY, other, workdir, years=["sample"], preset="full", verbose=False)
 
 

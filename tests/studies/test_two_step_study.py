@@ -9,7 +9,7 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
-from pyterrier_mathamr.experiments import AnswerParts
+from pyterrier_mathamr.experiments.systems import AnswerParts
 from pyterrier_mathamr.experiments.workdir import Artifacts
 from studies.answers import two_step
 from studies.answers.two_step import RECIPES, judged_examples, recipe_of
