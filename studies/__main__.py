@@ -14,8 +14,6 @@ from pyterrier_mathamr.cli.options import (
     FOLDER,
     NEW,
     cluster_of,
-    config_of,
-    config_options,
     quiet_option,
     ray_options,
     values_of,
@@ -65,9 +63,8 @@ def _common(command: Any) -> Any:
 def _model(command: Any) -> Any:
     """Add the options of a single model."""
     for option in (
-        config_options,
-        click.option("--model", help="Name or folder of a trained model; one is trained otherwise."),
-        click.option("--preset", default="auto", show_default=True, help="How the model is trained."),
+        click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of its training."),
+        click.option("--model", help="Name or folder of a trained model, or the preset that one is trained by."),
         click.option("--systems", help="all, or names joined by commas (by ; where a name has one)."),
     ):
         command = option(command)
@@ -76,13 +73,10 @@ def _model(command: Any) -> Any:
 
 def _made_by(options: dict[str, Any]) -> dict[str, Any]:
     """Translate the options of a single model into arguments."""
-    file, changes = options.pop("file"), options.pop("changes")
     return {
         "systems": names_of(options.pop("systems")),
         "model": options.pop("model"),
-        "preset": options.pop("preset"),
-        "config": config_of(file, changes) if file else None,
-        "changes": None if file else values_of(changes),
+        "changes": values_of(options.pop("changes")),
         "verbose": not options.pop("quiet"),
     }
 

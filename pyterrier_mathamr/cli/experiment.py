@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from .options import NEW, config_of, config_options, quiet_option, values_of
+from .options import FILE, NEW, config_of, quiet_option, values_of
 
 _STUDIES = "`python -m studies {}` in a clone of the repository"
 _MOVED = {
@@ -39,21 +39,33 @@ def _moved_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(short_help="Run a whole experiment on a folder.")
 @click.argument("folder", type=NEW)
 @click.option("--year", "--years", "years", help="Whose topics and judgments: 2022, or several: 2020,2022.")
-@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
-@click.option("--model", help="Name or folder of a trained model; one is trained otherwise.")
-@click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
+@click.option(
+    "--task", type=click.IntRange(1, 3), default=1, show_default=True, help="1: answers; 2: formulas; 3: texts."
+)
 @click.option("--systems", help="Names as in the table, joined by commas (by ; where a name has one); by default all.")
 @click.option(
-    "--preset",
-    default="auto",
-    show_default=True,
-    help="How the model is trained: full (as in the paper), mini or labels (for few pairs), or bundled, which trains "
-    "nothing; auto chooses by the number of training pairs.",
+    "--model",
+    help="Name or folder of a trained model; or how one is trained: full (as in the paper), mini or labels (for few "
+    "pairs). By default the number of training pairs chooses; with few, nothing is trained.",
 )
-@config_options
+@click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the training.")
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
+@click.option("--config", "file", type=FILE, hidden=True)  # deprecated, as --preset: `mathamr train`, then --model
+@click.option("--preset", hidden=True)
 @quiet_option
 @_moved_options
-def experiment(folder: Path, workdir: Path, task: str, quiet: bool, **options: Any) -> None:
+def experiment(
+    folder: Path,
+    years: str | None,
+    task: Literal[1, 2, 3],
+    systems: str | None,
+    model: str | None,
+    changes: tuple[str, ...],
+    workdir: Path,
+    file: Path | None,
+    preset: str | None,
+    quiet: bool,
+) -> None:
     """Run a whole experiment on FOLDER, an ARQMath folder or one in BEIR's layout, from its posts to tables.
 
     In a clone of the repository, `python -m studies --list` names the studies behind the documented figures.
@@ -64,28 +76,19 @@ def experiment(folder: Path, workdir: Path, task: str, quiet: bool, **options: A
     if not folder.is_dir():
         study = f" A study is run by {_STUDIES.format(f'{folder} FOLDER')}." if "/" in str(folder) else ""
         raise click.UsageError(f"{folder} is no folder.{study}")
-    file, changes, years = options["file"], options["changes"], options["years"]
-    systems = names_of(options["systems"])
+    if sum(map(bool, (file, preset, model))) > 1:
+        raise click.UsageError("--config and --preset are deprecated: give --model alone.")
+    chosen: Any = config_of(file, changes) if file else preset or model
+    options: dict[str, Any] = {"systems": names_of(systems), "verbose": not quiet}
     if BeirFolder.found(folder):
-        if years or file or changes or task != "1" or options["preset"] != "auto":
+        if years or file or changes or preset or task != 1:
             raise click.UsageError(
                 "A folder in BEIR's layout takes --systems, --model and --workdir; nothing is trained."
             )
-        model = {"model": options["model"]} if options["model"] else {}
-        report = run_beir(folder, workdir, systems=systems, verbose=not quiet, **model)
+        report = run_beir(folder, workdir, **options, **({"model": model} if model else {}))
     else:
-        report = run_arqmath(
-            folder,
-            years or "2022",
-            workdir,
-            task=2 if task == "2" else 1,
-            config=config_of(file, changes) if file else None,
-            model=options["model"],
-            preset=options["preset"],
-            changes=None if file else values_of(changes),
-            systems=systems,
-            verbose=not quiet,
-        )
+        options["changes"] = None if file else values_of(changes)
+        report = run_arqmath(folder, years or "2022", workdir, task=task, model=chosen, **options)
     click.echo(report.to_markdown())
 
 

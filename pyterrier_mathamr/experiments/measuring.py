@@ -30,7 +30,15 @@ from scipy import stats
 
 from pyterrier_mathamr._common.errors import MathAMRWarning, MissingExtraError
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr.arqmath import JUDGED, TASK1_MEASURES, ARQMathError, read_qrels, read_run, strictly
+from pyterrier_mathamr.arqmath import (
+    JUDGED,
+    TASK1_MEASURES,
+    TASK3_MEASURES,
+    ARQMathError,
+    read_qrels,
+    read_run,
+    strictly,
+)
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
 from pyterrier_mathamr.fusion import fit_fusion_weight, fuse_rankings
 
@@ -40,7 +48,7 @@ Missing = dict[str, MissingExtraError]
 
 KNOWN_ITEM_MEASURES: list[Any] = [RR @ 10, R @ 10]
 """Mean reciprocal rank of the first own answer, and the share of the own answers found, both in the first ten."""
-SHORT_NAMES = {**ARQMATH_NAMES, "RR@10": "MRR@10"}
+SHORT_NAMES = {**ARQMATH_NAMES, "RR@10": "MRR@10", str(TASK3_MEASURES[1]): "P'@1"}
 """The names in papers of the measures of all tasks."""
 DEFAULT_MEASURES: Mapping[str, Any] = {
     **dict(zip(ARQMATH_NAMES.values(), TASK1_MEASURES, strict=True)),

@@ -42,19 +42,12 @@ BUNDLED = "mathamr-plus-mini"
 
 @dataclass(frozen=True, slots=True)
 class TrainingPreset:
-    """One way to make a model.
-
-    Attributes:
-        name: of the preset.
-        config: of the training, or ``None`` to use the bundled model.
-        fitted: fit the score weights to the validation questions after training.
-        what: the model in a few words.
-    """
+    """One way to make a model."""
 
     name: str
-    config: MathAMRConfig | None
-    fitted: bool
-    what: str
+    config: MathAMRConfig | None  # None: the bundled model is used
+    fitted: bool  # fit the score weights to the validation questions after training
+    what: str  # the model in a few words
 
 
 MEAN: Mapping[str, Any] = {"initialisation": "mean", "learned": "projection"}
@@ -107,12 +100,12 @@ def choose_training(preset: str, pairs: int, changes: Mapping[str, Any]) -> tupl
     """Choose how the model is made, and say why."""
     names = ("auto", *TRAINING_PRESETS)
     if preset not in names:
-        raise ConfigError("preset", preset, f"one of {', '.join(names)} for an experiment on a folder")
+        raise ConfigError("preset", preset, f"one of {', '.join(names)}")
     found = TRAINING_PRESETS[_by_pairs(pairs, bool(changes)) if preset == "auto" else preset]
     if found.config is None and changes:
         raise ConfigError("preset", preset, "one that trains a model, whose options --set changes")
     better = "; mini finds more and needs the extra text-offline" if found.name == "labels" else ""
-    why = f"chosen by that number{better}; --preset or --model choose another" if preset == "auto" else "given"
+    why = f"chosen by that number{better}; --model chooses another" if preset == "auto" else "given"
     return found, f"{pairs:,} training pairs: preset {found.name} ({found.what}), {why}"
 
 
@@ -127,23 +120,14 @@ def _by_pairs(pairs: int, train: bool) -> str:
 
 
 class Prepared(NamedTuple):
-    """What an experiment begins with.
+    """What an experiment begins with."""
 
-    Attributes:
-        own: the artifacts of the model and of the collection.
-        model: the encoder.
-        note: how the model was made, for the report.
-        who: the same in a few words, for each table.
-        advice: what helps a system that is near a random order.
-        choices: settings for the report.
-    """
-
-    own: ModelArtifacts
+    own: ModelArtifacts  # with those of the collection
     model: MathAMR
-    note: str
-    who: str
-    advice: str
-    choices: Mapping[str, Any]
+    note: str  # how the model was made, for the report
+    who: str  # the same in a few words, for each table
+    advice: str  # what helps a system that is near a random order
+    choices: Mapping[str, Any]  # settings for the report
 
     @property
     def shared(self) -> Artifacts:
@@ -169,47 +153,34 @@ def prepare(
     path: str | Path,
     workdir: str | Path,
     *,
-    config: MathAMRConfig | None = None,
-    model: str | None = None,
-    preset: str = "auto",
+    model: str | MathAMRConfig | None = None,
     changes: Mapping[str, Any] | None = None,
     verbose: bool,
 ) -> Prepared:
-    """Build the graphs, and train a model on the collection's training questions or open the given one."""
-    changes = changes or {}
-    _refuse_contradictions(config, model, preset, changes)
+    """Build the graphs, and open the given model or train one on the collection's training questions.
+
+    A model is trained by a configuration, or by a preset and its ``changes``; by default the number of pairs chooses.
+    """
+    given, changes = model or "auto", changes or {}
+    by_preset = given in ("auto", *TRAINING_PRESETS)
+    if changes and not by_preset:
+        raise ConfigError("changes", dict(changes), f"options where a preset trains the model, not with {given!r:.60}")
     say = to_stderr if verbose else None
     shared = Artifacts(path, Path(workdir), say=say, verbose=verbose)
     own = ModelArtifacts(shared, shared.stages, shared.origin, verbose)
-    if model is not None:
-        return _with_model(own, model, f"The model {model} was given; nothing was trained.", {})
-    fitted, line = False, ""
-    if config is None:
-        pairs = shared.training_pairs
-        chosen, line = choose_training(preset, pairs, changes)
-        if say is not None:
-            say(line)
-        choices = {"training pairs": pairs, "preset": chosen.name}
-        if chosen.config is None:
-            return _with_model(own, BUNDLED, f"{line}.", choices)
-        config, fitted = chosen.config.replace(**changes), chosen.fitted
-    else:
-        pairs = shared.training_pairs
-        line, choices = f"{pairs:,} training pairs: the configuration was given", {"training pairs": pairs}
-    return _trained(own, config, fitted, f"{line}.", choices)
-
-
-def _refuse_contradictions(
-    config: MathAMRConfig | None, model: str | None, preset: str, changes: Mapping[str, Any]
-) -> None:
-    """Refuse more than one way to get a model."""
-    if model is not None and (config is not None or changes):
-        given = "a configuration" if config is not None else dict(changes)
-        raise ConfigError("config", given, "either options (to train a model) or model= (to use one)")
-    if preset != "auto" and (model is not None or config is not None):
-        raise ConfigError("preset", preset, "'auto' where the model or its configuration is given")
-    if config is not None and changes:
-        raise ConfigError("changes", dict(changes), "options of the configuration that is given")
+    if isinstance(given, str) and not by_preset:
+        return _with_model(own, given, f"The model {given} was given; nothing was trained.", {})
+    pairs = shared.training_pairs
+    if isinstance(given, MathAMRConfig):
+        line = f"{pairs:,} training pairs: the configuration was given"
+        return _trained(own, given, False, f"{line}.", {"training pairs": pairs})
+    chosen, line = choose_training(given, pairs, changes)
+    if say is not None:
+        say(line)
+    choices = {"training pairs": pairs, "preset": chosen.name}
+    if chosen.config is None:
+        return _with_model(own, BUNDLED, f"{line}.", choices)
+    return _trained(own, chosen.config.replace(**changes), chosen.fitted, f"{line}.", choices)
 
 
 def _with_model(own: ModelArtifacts, model: str, note: str, choices: Mapping[str, Any]) -> Prepared:
@@ -234,7 +205,7 @@ def _trained(
     settings: dict[str, Any] = {"config": config.to_dict()}
     model = own.model({**settings, "fitted": True} if fitted else settings, train)
     number = own.shared.training_pairs
-    small = "" if choices.get("preset") in ("mini", "labels") else ", a preset for few pairs (`--preset mini`)"
+    small = "" if choices.get("preset") in ("mini", "labels") else ", a preset for few pairs (`--model mini`)"
     advice = (
         f"The model may have learned too little from {number:,} pairs: take a trained one (`--model {BUNDLED}`)"
         f"{small}, train on more pairs (`mathamr train`), or take more topics (`--years`)."

@@ -383,8 +383,12 @@ class AnswerParts:
 AnswerSystem = System[AnswerParts, pt.Transformer]
 
 
+def slug(name: str) -> str:
+    """Make a name of a file from any name, such as ``bm25-1000-scorer``."""
+    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+
 def _key_of(name: str, settings: Mapping[str, Any]) -> str:
     """Name a folder by what its content depends on, such as ``bm25-1f0c23ab``."""
-    slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
     text = json.dumps(settings, sort_keys=True)
-    return f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{slug(name)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,8 +1,9 @@
-"""Task 1, answers to questions: the ways to search with MathAMR+ beside BM25 and any other systems; and the demo."""
+"""Tasks 1 and 3, answers to questions: the ways to search with MathAMR+ beside BM25 and other systems; and the demo."""
 
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,11 +12,12 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.arqmath import TASK3_MEASURES, ARQMathCollection, write_answers
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig
 from pyterrier_mathamr.sparse import BM25Index
+from pyterrier_mathamr.systems import ExtractAnswer
 
 from .measuring import (
     FEW_JUDGED,
@@ -35,7 +37,8 @@ from .measuring import (
 )
 from .preparing import Prepared, prepare, years_of
 from .report import Report
-from .systems import ALL, BM25, COLBERT, FUSION, TASK1, AnswerParts, AnswerSystem, SystemSearch, search_systems
+from .stages import StageRecord
+from .systems import ALL, BM25, COLBERT, FUSION, TASK1, AnswerParts, AnswerSystem, SystemSearch, search_systems, slug
 from .task2 import OTHER_SYSTEMS, TIME, FormulaSystem, about_times, run_task2
 from .workdir import KNOWN_ITEM, require_years
 
@@ -69,13 +72,13 @@ def run_arqmath(
     year: int | str | Sequence[int | str],
     workdir: str | Path,
     *,
-    task: Literal[1, 2] = 1,
-    config: MathAMRConfig | None = None,
-    model: str | None = None,
-    preset: str = "auto",
+    task: Literal[1, 2, 3] = 1,
+    model: str | MathAMRConfig | None = None,
     changes: Mapping[str, Any] | None = None,
     systems: Sequence[str | AnswerSystem | FormulaSystem] | None = None,
     verbose: bool = True,
+    config: MathAMRConfig | None = None,
+    preset: str | None = None,
 ) -> Report:
     """Build everything from a local ARQMath folder, and compare MathAMR+ with a baseline and with any other systems.
 
@@ -86,37 +89,47 @@ def run_arqmath(
         year: 2020, 2021 or 2022 (or another year in the file names) of the topics and judgments; or several, as a list
             or joined by commas, which are also pooled.
         workdir: where artifacts, tables and ``report.md`` are kept.
-        task: 1, answers, beside BM25; or 2, formulas, beside a search by symbol pairs, whose report is in
-            ``workdir/task-2``.
-        config: of the model to train, instead of a preset.
-        model: name or folder of a trained model, to use it instead of training one.
-        preset: how the model is made; ``auto`` chooses by the number of training pairs, see :mod:`.preparing`.
+        task: 1, answers, beside BM25; 2, formulas, beside a search by symbol pairs; or 3, one answer to each topic, cut
+            from the answer that a system of Task 1 ranks first. The report of Task 2 is in ``workdir/task-2``, that of
+            Task 3 in ``workdir/task-3``, with a file of answers for each system and year that can be submitted.
+        model: name or folder of a trained model; or how one is trained: a configuration, or a preset (``full``,
+            ``mini``, ``labels`` or ``bundled``, see :mod:`.preparing`). By default the number of training pairs chooses
+            the preset.
         changes: options of the configuration that override those of the preset.
         systems: names as in the tables, ``all`` for all of them, and :class:`System` objects of your own; by default
             all names. The baseline, BM25 or Tangent, is always there.
         verbose: report each stage on stderr, with progress bars.
+        config: deprecated, as ``preset``: give ``model``.
+        preset: deprecated.
 
     Returns:
-        The report, which is written to ``workdir`` as ``report.json``, ``report.md`` and CSV files.
+        The report, which is written as ``report.json``, ``report.md`` and CSV files.
 
     Raises:
         ExperimentError: ``workdir`` has a finished stage with other settings, or no topic of a year can be measured on
             this collection.
-        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given, there is no year, or a name is
-            that of no system.
+        ConfigError: ``model`` trains nothing and ``changes`` are given, there is no year, or a name is that of no
+            system.
         ARQMathError: a file of the release is missing or damaged; the message says which.
     """
-    made_by: dict[str, Any] = {"config": config, "model": model, "preset": preset, "changes": changes}
+    for name, given in (("config", config), ("preset", preset)):
+        if given is not None:
+            warnings.warn(f"{name}= is now model= of run_arqmath.", DeprecationWarning, stacklevel=2)
+            if model is not None:
+                raise ConfigError(name, given, "one of model=, config= and preset=")
+            model = given
+    made_by: dict[str, Any] = {"model": model, "changes": changes, "verbose": verbose}
     if task == 2:
         of_formulas: Any = systems
-        return run_task2(path, year, workdir, systems=of_formulas, verbose=verbose, **made_by)
+        return run_task2(path, year, workdir, systems=of_formulas, **made_by)
     years, (ways, others) = years_of(year), _chosen(systems)
     require_years(ARQMathCollection(path), years)
-    made = prepare(path, workdir, verbose=verbose, **made_by)
-    timed = made.own.stages.timed
-    found = _AnswerSearch(made, ways, others, tuple(years))
+    made = prepare(path, workdir, **made_by)
+    found, timed = AnswerSearch(made, ways, others, tuple(years)), made.own.stages.timed
     with timed("fusion weight"):
         weights = found.fit()
+    if task == 3:
+        return task3_report(found).write(made.shared.workdir / "task-3")
     with timed("known items"):
         known_items = found.known_items()
     with timed(f"task 1, {', '.join(years)}"):
@@ -143,7 +156,10 @@ def _chosen(systems: Sequence[Any] | None) -> tuple[list[str], list[AnswerSystem
     return [name for name in TASK1 if name in chosen], others
 
 
-class _AnswerSearch:
+_Compared = dict[str, Comparison]
+
+
+class AnswerSearch:
     """Searches with the topics of Task 1 and with known items: the ways of MathAMR+, then the other systems."""
 
     def __init__(
@@ -166,22 +182,19 @@ class _AnswerSearch:
         questions = self.made.shared.questions("validation")
         return fusion_weights(*self.search.fit(questions), questions.qrels)
 
-    def topics(self) -> dict[str, Comparison]:
+    def topics(self) -> _Compared:
         """Compare the systems on the topics of all years together, if there are several, and of each."""
         shared, found = self.made.shared, dict[str, FoundTopics]()
         for year in self.years:
             topics, qrels, _ = shared.topics(year)
-            found[year] = FoundTopics(self._rankings(year), topics[["qid"]], qrels, shared.floor(year))
-        chosen = {f"Task 1, {year}": one for year, one in found.items()}
-        if len(found) > 1:
-            chosen = {f"Task 1, {' and '.join(found)} pooled": pooled(found), **chosen}
-        return {caption: compare(*one) for caption, one in chosen.items()}
+            found[year] = FoundTopics(self.rankings(year), topics[["qid"]], qrels, shared.floor(year))
+        return compared_years("Task 1", found)
 
     def known_items(self) -> Comparison:
         """Search with the test questions for their own answers."""
         topics, qrels, _ = self.made.shared.questions("test")
         floor = random_known_items(qrels, len(self.made.shared.bm25))
-        rankings = self._rankings(KNOWN_ITEM)
+        rankings = self.rankings(KNOWN_ITEM)
         return compare(rankings, topics, qrels, floor, KNOWN_ITEM_MEASURES, floor_name=RANDOM_ANSWERS)
 
     def times(self) -> pd.DataFrame:
@@ -189,7 +202,18 @@ class _AnswerSearch:
         shared, year = self.made.shared, self.years[0]
         return time_queries(self.search.pipelines(shared.topic_formulas(year)), shared.topics(year).topics)
 
-    def _rankings(self, of: str) -> dict[str, pd.DataFrame]:
+    def stages(self) -> tuple[StageRecord, ...]:
+        """List what each stage cost, the last time that it was needed."""
+        return tuple({record.name: record for record in reversed(self.made.shared.stages.records)}.values())[::-1]
+
+    def not_measured(self) -> list[str]:
+        """Say which systems are not measured, and why."""
+        said = [f"**Not measured**: {name}. {error}" for name, error in self.missing.items()]
+        if self.unfitted:
+            said.append(f"**Not measured**: {', '.join(self.unfitted)}. They are fitted on other years: give several.")
+        return said
+
+    def rankings(self, of: str) -> dict[str, pd.DataFrame]:
         """Rank with each system; with known items, with those that can."""
         parts = self.parts.at(of=of)
         found = self.search.rankings(self.search.encode(parts.found))
@@ -203,9 +227,17 @@ class _AnswerSearch:
         return found
 
 
+def compared_years(task: str, found: Mapping[str, FoundTopics], measures: list[Any] | None = None) -> _Compared:
+    """Compare systems on the topics of all years together, if there are several, and of each, by caption."""
+    chosen = {f"{task}, {year}": one for year, one in found.items()}
+    if len(found) > 1:
+        chosen = {f"{task}, {' and '.join(found)} pooled": pooled(found), **chosen}
+    return {caption: compare(*one, measures) for caption, one in chosen.items()}
+
+
 def _report(
-    found: _AnswerSearch,
-    compared: Mapping[str, Comparison],
+    found: AnswerSearch,
+    compared: _Compared,
     known_items: Comparison,
     speed: pd.DataFrame,
     weights: pd.DataFrame,
@@ -213,15 +245,12 @@ def _report(
     """Put everything that was measured into tables."""
     made, years, names = found.made, found.years, found.names
     shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
-    missing = [f"**Not measured**: {name}. {error}" for name, error in found.missing.items()]
-    if found.unfitted:
-        missing.append(f"**Not measured**: {', '.join(found.unfitted)}. They are fitted on other years: give several.")
     fitted = {WEIGHTS: weights} if len(weights) else {}
     return Report(
         title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
         settings=made.settings(years=list(years), answers=len(shared.bm25), topics=asked)
         | ({"fusion weight": found.search.weight} if fitted else {}),
-        stages=tuple({record.name: record for record in reversed(shared.stages.records)}.values())[::-1],
+        stages=found.stages(),
         tables={
             **{caption: with_missing(one.table, names, found.missing) for caption, one in compared.items()},
             KNOWN_ITEMS: with_missing(known_items.table, names, found.missing),
@@ -237,7 +266,7 @@ def _report(
             f"{found.search.weight:.2f}, was fitted to whole rankings.",
         },
         remarks={
-            **{caption: [*one.remark(made.advice), *missing] for caption, one in compared.items()},
+            **{caption: [*one.remark(made.advice), *found.not_measured()] for caption, one in compared.items()},
             KNOWN_ITEMS: known_items.remark(made.advice),
         },
         notes=(made.note, *NOTES, *(OTHERS if found.others else ())),
@@ -251,7 +280,7 @@ def _about(made: Prepared, one: Comparison) -> str:
         f"{one.topics} topics with a relevant answer among the {len(made.shared.bm25):,} answers of "
         f"{made.shared.collection.path.name}, {one.judgments:,} judgments of these ("
         f"{one.judgments / max(1, one.topics):.1f} a topic). Rankings of 1000 answers unless the name says otherwise. "
-        f"{made.who} {FEW_JUDGED} {_star(one, 'BM25')}"
+        f"{made.who} {FEW_JUDGED} {_star(one)}"
     )
 
 
@@ -261,16 +290,63 @@ def _about_known_items(made: Prepared, one: Comparison) -> str:
         return "This collection has no test questions with answers."
     return (
         f"{one.topics} questions of {made.shared.collection.path.name}, never trained on, look for their own answers "
-        f"among all {len(made.shared.bm25):,}. {made.who} {_star(one, 'BM25')}"
+        f"among all {len(made.shared.bm25):,}. {made.who} {_star(one)}"
     )
 
 
-def _star(one: Comparison, baseline: str) -> str:
+def _star(one: Comparison) -> str:
     """Say what a star in a table means."""
     systems = len(one.table) - 2  # without the baseline and the random order
     return (
-        f"A star: differs from {baseline} (two-sided paired t-test over the topics, p < 0.05 after Bonferroni over "
+        f"A star: differs from {BM25} (two-sided paired t-test over the topics, p < 0.05 after Bonferroni over "
         f"{systems} systems)."
+    )
+
+
+TASK3_NOTES = (
+    "The judgments of Task 3 are of the answers that were submitted, so new ones cannot be measured. AR' and P'@1 are "
+    "those of the answers of Task 1 that they are cut from, by the judgments of Task 1: the mean grade (0 to 3), and "
+    "the share of grade 2 or 3. A topic whose source is not judged scores 0.",
+    "An answer is the beginning of the first answer of a ranking, in whole sentences and formulas, at most 1,200 "
+    "characters, that the model scores highest against the question.",
+    "The random order takes a judged answer at random, the mean of 200 draws: it has only judged ones to choose from.",
+)
+EXTRACTED = "Extracted answers"
+
+
+def task3_report(found: AnswerSearch) -> Report:
+    """Cut an answer to each topic from the first answer of each system, write them, and measure their sources."""
+    made, shared = found.made, found.made.shared
+    folder = shared.workdir / "task-3"
+    folder.mkdir(parents=True, exist_ok=True)
+    scorer = GraphBuilder(side="both", verbose=False) >> made.model.text_scorer()
+    extract = found.parts.answer_texts() >> ExtractAnswer(scorer, verbose=shared.verbose)
+    sources, rows = dict[str, FoundTopics](), []
+    for year in found.years:
+        topics, qrels, _ = shared.topics(year)
+        of_year: dict[str, pd.DataFrame] = {}
+        with shared.stages.timed(f"task 3, {year}"):
+            for name, ranking in found.rankings(year).items():
+                answers = extract(ranking[ranking["rank"] == 0].merge(topics, on="qid"))
+                write_answers(answers, folder / f"{year}-{slug(name)}.tsv", name=slug(name))
+                of_year[name] = answers[["qid", "docno", "score"]].assign(rank=0)
+                judged = answers.merge(qrels, on=["qid", "docno"])
+                length = answers["qanswer"].str.len()
+                rows.append((year, name, len(answers), len(judged), float(length.mean()), int(length.max())))
+        sources[year] = FoundTopics(of_year, topics[["qid"]], qrels, random_floor(qrels, TASK3_MEASURES))
+    compared = compared_years("Task 3", sources, TASK3_MEASURES)
+    return Report(
+        title=f"Task 3 of ARQMath {', '.join(found.years)} on {shared.collection.path.name}",
+        settings=made.settings(years=list(found.years), answers=len(shared.bm25)),
+        stages=found.stages(),
+        tables={
+            **{caption: with_missing(one.table, found.names, found.missing) for caption, one in compared.items()},
+            EXTRACTED: pd.DataFrame(rows, columns=["year", "name", "answers", "judged", "characters", "longest"]),
+        },
+        about={caption: _about(made, one) for caption, one in compared.items()},
+        remarks={caption: [*one.remark(made.advice), *found.not_measured()] for caption, one in compared.items()},
+        notes=(made.note, *TASK3_NOTES, *(OTHERS if found.others else ())),
+        values={f"task-3-{one}-by-topic": compared[f"Task 3, {one}"].by_topic for one in found.years},
     )
 
 

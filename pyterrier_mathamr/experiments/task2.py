@@ -20,7 +20,7 @@ from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.fusion import ZScoreFusion, fit_fusion_weights, ranked, standard_scores
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRFormulaIndex
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig
 
 from .measuring import (
     Comparison,
@@ -277,12 +277,13 @@ def run_task2(
     more: Callable[[Report, SearchedYears], Report] = lambda report, _: report,
     notes: Sequence[str] = (),
     verbose: bool = True,
-    **made_by: Any,
+    model: str | MathAMRConfig | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> Report:
     """Index the formulas of a folder and compare systems on Task 2; see :func:`run_arqmath` with ``task=2``."""
     when, chosen = years_of(years), chosen_formulas(systems)
     require_years(ARQMathCollection(path), when, 2)
-    made = prepare(path, workdir, verbose=verbose, **made_by)
+    made = prepare(path, workdir, model=model, changes=changes, verbose=verbose)
     shared, index = made.shared, made.own.formulas(made.model)
     searched = SearchedYears([SearchedYear(FormulaParts(shared, made.model, index, year)) for year in when], weights)
     with shared.stages.timed(f"task 2, {', '.join(when)}"):

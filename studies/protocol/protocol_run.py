@@ -84,9 +84,7 @@ def run_protocol(
     years: int | str | Sequence[int | str] = YEARS,
     systems: Sequence[str] | None = None,
     seeds: Sequence[int] = SEEDS,
-    config: MathAMRConfig | None = None,
-    model: str | None = None,
-    preset: str = "auto",
+    model: str | MathAMRConfig | None = None,
     changes: Mapping[str, Any] | None = None,
     verbose: bool = True,
 ) -> Report:
@@ -97,7 +95,7 @@ def run_protocol(
     if len(when) < 2:
         crossed_years([f"{year} topic" for year in when])  # refuses a single year before anything is made
     require_years(ARQMathCollection(path), when)
-    made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
+    made = prepare(path, workdir, model=model, changes=changes, verbose=verbose)
     material = Material(made.shared, when)
     catalogue = Catalogue(made, material, tuple(seeds))
     made_systems = catalogue.systems(chosen)

@@ -2,16 +2,18 @@
 
 import shutil
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import preparing, run_arqmath
-from pyterrier_mathamr.experiments.preparing import TRAINING_PRESETS, choose_training, prepare, years_of
+from pyterrier_mathamr.experiments import preparing, run_arqmath, task1
+from pyterrier_mathamr.experiments.preparing import TRAINING_PRESETS, choose_training, years_of
 from pyterrier_mathamr.model import MathAMRConfig
 from studies.study import find_preset
 
+TINY = MathAMRConfig(layers=1)
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 
@@ -32,7 +34,6 @@ def test_the_number_of_pairs_chooses(pairs: int, words: bool, name: str, monkeyp
     assert found.name == name
     assert f"{pairs:,} training pairs" in line
     assert f"preset {name}" in line
-    assert "--preset" in line
     assert ("text-offline" in line) == (name == "labels")
 
 
@@ -69,17 +70,27 @@ def test_years_are_one_or_several_and_at_least_one() -> None:
     "options",
     [
         {"model": "mathamr-plus-mini", "config": MathAMRConfig()},
-        {"model": "mathamr-plus-mini", "changes": {"layers": 1}},
         {"model": "mathamr-plus-mini", "preset": "mini"},
-        {"config": MathAMRConfig(), "preset": "mini"},
-        {"config": MathAMRConfig(), "changes": {"layers": 1}},
+        {"model": "mathamr-plus-mini", "changes": {"layers": 1}},
+        {"model": MathAMRConfig(), "changes": {"layers": 1}},
     ],
 )
-def test_a_model_comes_from_one_place(options: dict[str, object], tmp_path: Path) -> None:
-    defaults: dict[str, object] = {"config": None, "model": None, "preset": "auto", "changes": None}
+@pytest.mark.parametrize("task", [1, 2])
+def test_a_model_comes_from_one_place(options: dict[str, Any], task: Literal[1, 2], tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        prepare(SAMPLE, tmp_path, **{**defaults, **options}, verbose=False)  # type: ignore[arg-type]
+        run_arqmath(SAMPLE, "sample", tmp_path, task=task, verbose=False, **options)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore:(config|preset)= is now model=:DeprecationWarning")
+def test_the_configuration_or_preset_was_an_argument_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(task1, "run_task2", lambda *_, **options: given.append(options["model"]))
+    for options in ({"config": TINY}, {"preset": "mini"}, {"model": "mini"}, {}):
+        run_arqmath(SAMPLE, "sample", tmp_path, task=2, **options)
+    assert given == [TINY, "mini", "mini", None]
 
 
 def test_few_pairs_use_the_bundled_model_and_several_years_are_pooled(

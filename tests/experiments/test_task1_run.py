@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError, known_item_split
 from pyterrier_mathamr.experiments import (
     ExperimentError,
@@ -32,7 +32,7 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(workdir: Path) -> Report:
-    return run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
+    return run_arqmath(SAMPLE, "sample", workdir, model=TINY, verbose=False)
 
 
 def test_the_table_has_all_systems(report: Report) -> None:
@@ -63,7 +63,7 @@ def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdi
     record = json.loads(file.read_text())
     record["settings"]["config"] |= {"aggregation": "mean", "sentence_dropout": 0.0}  # as an earlier release wrote it
     file.write_text(json.dumps(record))
-    again = run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
+    again = run_arqmath(SAMPLE, "sample", workdir, model=TINY, verbose=False)
     assert {stage.name for stage in again.stages if stage.resumed} == {
         *("formulas", "graphs", "train", "bm25", "index")
     }
@@ -73,13 +73,13 @@ def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdi
 
 def test_another_configuration_needs_another_folder(report: Report, workdir: Path) -> None:
     with pytest.raises(ExperimentError, match="layers': 1"):
-        run_arqmath(SAMPLE, "sample", workdir, config=TINY.replace(layers=2), verbose=False)
+        run_arqmath(SAMPLE, "sample", workdir, model=TINY.replace(layers=2), verbose=False)
     file = workdir / "stages" / "train.json"
     record = json.loads(text := file.read_text())
     record["settings"]["config"]["aggregation"] = "attention"  # a removed option
     file.write_text(json.dumps(record))
     with pytest.raises(ExperimentError, match="aggregation"):
-        run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
+        run_arqmath(SAMPLE, "sample", workdir, model=TINY, verbose=False)
     file.write_text(text)
 
 
@@ -112,12 +112,6 @@ def test_a_year_without_judgments_is_refused_before_anything_is_made(task: Liter
     with pytest.raises(MissingFileError, match="2022"):
         Artifacts(SAMPLE, tmp_path / "work").prepare(["sample", "2022"])
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-def test_a_model_and_a_configuration_contradict(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="config"):
-        run_arqmath(SAMPLE, "sample", tmp_path, config=TINY, model="mathamr-plus-mini", verbose=False)
-    assert not list(tmp_path.iterdir())
 
 
 def test_topics_are_those_with_a_relevant_answer_in_the_index() -> None:

@@ -14,7 +14,6 @@ from pyterrier_mathamr.experiments.task2 import FormulaParts
 from pyterrier_mathamr.experiments.workdir import TANGENT as BASELINE
 from pyterrier_mathamr.experiments.workdir import distinct, formula_topics, visual_judgments
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.posts import post_from_html
 from studies.formulas import known_items
 from studies.formulas.systems import DISTANCE, TANGENT_S, compare_formulas, task2_systems
@@ -95,11 +94,6 @@ def test_known_items_are_a_table_of_their_own(report: Report, workdir: Path, mon
     assert table["RR@10"].between(0, 1).all()
     assert "Known formulas" in (workdir / "task-2" / "report.md").read_text()
     assert "Known formulas" not in report.tables
-
-
-def test_a_model_is_used_or_trained_not_both(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="config"):
-        run_arqmath(SAMPLE, "sample", tmp_path, task=2, model="mathamr-plus-mini", config=MathAMRConfig())
 
 
 class VisualIds(FormulaStore):
