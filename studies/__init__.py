@@ -4,6 +4,7 @@
 
     study       a study as data: what is compared, with which seeds, against what
     registry    all studies by name; run_study: train, measure, report
+    artifacts   what only studies make in a work folder
     tables      what runs found: means, tests, remarks on random orders
 
     models/     ways to train MathAMR+: the paper's tables, ablations, best models; runs in processes or on a cluster

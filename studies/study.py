@@ -37,21 +37,16 @@ PairSources = Literal["all", "collection", "first"]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The data of a training run.
+    """The data of a training run."""
 
-    Attributes:
-        pairs: ``all``; those of the ``collection`` only; or those from outside in the ``first`` epochs
-            (``first_epochs``) and those of the collection in the others.
-        negatives: what mines hard negatives (``hard_negatives`` of them), or ``none``; ``model`` is a model that is
-            trained with the same configuration without hard negatives.
-        links: linked questions that are also trained on as pairs.
-        fitted: after training, fit the weights of the kinds of rows and of the document vector to the validation
-            questions.
-    """
-
+    # all; those of the collection only; or those from outside in the first epochs (first_epochs) and those of the
+    # collection in the others
     pairs: PairSources = "all"
+    # what mines hard negatives (hard_negatives of them), or none; model is a model that is trained with the same
+    # configuration without hard negatives
     negatives: Miner | Literal["none"] = "none"
-    links: LinkedQuestions = "none"
+    links: LinkedQuestions = "none"  # linked questions that are also trained on as pairs
+    # after training, fit the weights of the kinds of rows and of the document vector to the validation questions
     fitted: bool = False
 
     def choices(self) -> dict[str, Any]:
@@ -88,19 +83,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a study's table: a condition searched by one system.
-
-    Attributes:
-        condition: its name.
-        system: its name.
-        against: condition and system of the row that this one is tested against, or ``None``.
-        published: where the paper has the nDCG' of this row, or ``None``.
-    """
+    """One row of a study's table: a condition searched by one system."""
 
     condition: str
     system: str = COLBERT
-    against: Key | None = None
-    published: Cell | None = None
+    against: Key | None = None  # condition and system of the row that this one is tested against, or None
+    published: Cell | None = None  # where the paper has the nDCG' of this row, or None
 
     @property
     def key(self) -> Key:
@@ -110,45 +98,28 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """One table, or several of the same runs.
+    """One table, or several of the same runs."""
 
-    Attributes:
-        name: by which it is run, such as ``paper/4.6``.
-        title: one line.
-        kind: how it is measured: ``models`` of MathAMR+, systems that find ``answers``, models of ``formulas``.
-        conditions: ways to train, each with each seed.
-        rows: of the table; by default each condition by ColBERT-style search.
-        systems: of an answer study. Its common systems come first; one with the name of a common one takes its place.
-        seeds: of the full run.
-        published: where its tables were printed: publication and numbers.
-        notes: sentences to be read with its tables.
-        more: further tables by their captions, made from the outcome.
-        about: caption to what such a table is of.
-        settings: of models, the paper's: those of its experiments (Table 4.5) or of its benchmark run (4.18).
-        scales_depth: shorten rankings and candidates on a smaller collection, since the study is about them.
-        task2: also measure the vectors of single formulas on Task 2, since the study is about them.
-        against: of formula models, the condition that all others are tested against; ``None`` for Tangent.
-        combinations: of formula models, how the scores of both graphs are combined.
-        formulas: how many formulas are trained on at most; ``None`` for all.
-    """
-
-    name: str
+    name: str  # by which it is run, such as paper/4.6
     title: str
-    kind: Kind = "models"
-    conditions: tuple[Condition, ...] = ()
-    rows: tuple[Row, ...] = ()
+    kind: Kind = "models"  # how it is measured: models of MathAMR+, systems that find answers, models of formulas
+    conditions: tuple[Condition, ...] = ()  # ways to train, each with each seed
+    rows: tuple[Row, ...] = ()  # of the table; by default each condition by ColBERT-style search
+    # of an answer study. Its common systems come first; one with the name of a common one takes its place.
     systems: tuple[AnswerSystem, ...] = ()
-    seeds: tuple[int, ...] = (42, 43, 44)
-    published: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    notes: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (42, 43, 44)  # of the full run
+    published: tuple[tuple[str, tuple[str, ...]], ...] = ()  # where its tables were printed: publication and numbers
+    notes: tuple[str, ...] = ()  # sentences to be read with its tables
+    # further tables by their captions, made from the outcome
     more: Callable[[Outcome], Mapping[str, pd.DataFrame]] | None = None
-    about: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)  # caption to what such a table is of
+    # of models, the paper's: those of its experiments (Table 4.5) or of its benchmark run (4.18)
     settings: Settings = "experiments"
-    scales_depth: bool = False
-    task2: bool = False
-    against: str | None = None
-    combinations: tuple[Any, ...] = ()
-    formulas: int | None = None
+    scales_depth: bool = False  # shorten rankings and candidates on a smaller collection, since the study is about them
+    task2: bool = False  # also measure the vectors of single formulas on Task 2, since the study is about them
+    against: str | None = None  # of formula models, the condition that all others are tested against; None for Tangent
+    combinations: tuple[Any, ...] = ()  # of formula models, how the scores of both graphs are combined
+    formulas: int | None = None  # how many formulas are trained on at most; None for all
 
     def __post_init__(self) -> None:
         if not self.rows:
@@ -186,21 +157,13 @@ def baselines(system: AnswerSystem) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """The scale at which a study is run.
-
-    Attributes:
-        name: of the preset.
-        changes: options that differ from the study's settings.
-        seeds: instead of the study's, or ``None``.
-        scales_depth: shorten rankings and candidates with the collection in studies of search.
-        why: what differs from the paper, for the notes of the report.
-    """
+    """The scale at which a study is run."""
 
     name: str
-    changes: tuple[tuple[str, Any], ...]
-    seeds: tuple[int, ...] | None
-    scales_depth: bool
-    why: str
+    changes: tuple[tuple[str, Any], ...]  # options that differ from the study's settings
+    seeds: tuple[int, ...] | None  # instead of the study's, or None
+    scales_depth: bool  # shorten rankings and candidates with the collection in studies of search
+    why: str  # what differs from the paper, for the notes of the report
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -257,23 +220,14 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a study found.
-
-    Attributes:
-        setting: the run.
-        results: values by topic, of everything that was measured and of random orders.
-        systems: of an answer study, all in order, also those that could not be measured.
-        missing: systems that an extra is missing for.
-        failed: why runs failed, by condition and seed.
-        extra: what only its kind of study has for the report.
-    """
+    """What a study found."""
 
     setting: Setting
-    results: Results
-    systems: tuple[AnswerSystem, ...] = ()
-    missing: Missing = field(default_factory=dict)
-    failed: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    extra: Any = None
+    results: Results  # values by topic, of everything that was measured and of random orders
+    systems: tuple[AnswerSystem, ...] = ()  # of an answer study, all in order, also those that could not be measured
+    missing: Missing = field(default_factory=dict)  # systems that an extra is missing for
+    failed: Mapping[tuple[str, int], str] = field(default_factory=dict)  # why runs failed, by condition and seed
+    extra: Any = None  # what only its kind of study has for the report
 
     @property
     def parts(self) -> AnswerParts:

@@ -23,6 +23,8 @@ from pyterrier_mathamr.experiments.measuring import (
 )
 from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifacts, TopicSet, distinct
 
+from .artifacts import judged_formulas
+
 Key = tuple[str, str]
 """Condition and system."""
 REFERENCE = "–"
@@ -38,17 +40,11 @@ VALUES = ["condition", "seed", "system", "topics", "qid", "measure", "value"]
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Values of all runs of a study.
+    """Values of all runs of a study."""
 
-    Attributes:
-        values: ``condition``, ``seed``, ``system``, ``topics`` (a year, or ``known item``), ``qid``, ``measure``,
-            ``value``.
-        speed: ``condition``, ``seed``, ``system``, ``queries``, and :data:`TIMES`.
-        costs: ``condition``, ``seed``, ``run`` (the name of its folder), and what training and index cost.
-    """
-
-    values: pd.DataFrame
-    speed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    values: pd.DataFrame  # condition, seed, system, topics (a year, or known item), qid, measure, value
+    speed: pd.DataFrame = field(default_factory=pd.DataFrame)  # condition, seed, system, queries, and TIMES
+    # condition, seed, run (the name of its folder), and what training and index cost
     costs: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
@@ -129,7 +125,7 @@ def formula_references(shared: Artifacts, year: str) -> pd.DataFrame:
     """Measure Tangent and random orders of a year's formulas: ``system``, ``qid``, ``measure``, ``value``."""
 
     def compute() -> pd.DataFrame:
-        found = shared.formula_topics(year)
+        found = judged_formulas(shared, year)
         search = distinct(shared.tangent.retriever(FORMULA_DEPTH, store=shared.topic_formulas(year)))
         floor = random_floor(found.qrels).assign(system=FLOOR)
         return pd.concat([floor, measured_formulas({TANGENT: search(found.topics)}, found)])

@@ -22,7 +22,7 @@ from pyterrier_mathamr.store import file_fingerprint
 from .choosing import (
     SHIPPED,
     ChosenSystem,
-    Fitted,
+    Find,
     Fold,
     ModelSystems,
     Nested,
@@ -46,21 +46,13 @@ EQUAL = fused((SHIPPED, COLBERT), weights=(0.5, 0.5))
 
 @dataclass(frozen=True, eq=False)
 class TextCollection:
-    """Documents, queries and judgments.
-
-    Attributes:
-        name: in reports.
-        documents: reads them: ``docno``, ``text``, and ``title`` where there is one.
-        topics: ``qid`` and ``query``.
-        qrels: ``qid``, ``docno``, ``label``.
-        origin: what its content depends on, as plain values.
-    """
+    """Documents, queries and judgments."""
 
     name: str
-    documents: Callable[[], Iterable[dict[str, str]]]
-    topics: pd.DataFrame
-    qrels: pd.DataFrame
-    origin: Mapping[str, object]
+    documents: Callable[[], Iterable[dict[str, str]]]  # reads them: docno, text, and title where there is one
+    topics: pd.DataFrame  # qid and query
+    qrels: pd.DataFrame  # qid, docno, label
+    origin: Mapping[str, object]  # what its content depends on, as plain values
 
     @property
     def questions(self) -> Questions:
@@ -70,18 +62,11 @@ class TextCollection:
 
 @dataclass(frozen=True, eq=False)
 class TextArtifacts:
-    """The indexes of a collection, each made on first use.
-
-    Attributes:
-        collection: of texts.
-        model: the encoder.
-        stages: of the work folder, which belongs to this collection and model.
-        verbose: show progress bars.
-    """
+    """The indexes of a collection, each made on first use."""
 
     collection: TextCollection
     model: MathAMR
-    stages: Stages
+    stages: Stages  # of the work folder, which belongs to this collection and model
     verbose: bool = False
 
     @cached_property
@@ -127,24 +112,9 @@ class TextArtifacts:
 
     def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ChosenSystem]:
         """Make systems."""
-        own = ModelSystems(lambda: (self.model, self.index), lambda: self.bm25, lambda _: self.topics, self._fitted)
+        own = ModelSystems(lambda: (self.model, self.index), lambda: self.bm25, lambda _: self.topics, _others)
         made: list[ChosenSystem] = [fused(parts) if parts else own.system(name) for name, parts in chosen.items()]
         return [*made, EQUAL] if {SHIPPED, COLBERT} <= chosen.keys() else made
-
-    def _fitted(
-        self, find: Callable[[str], pd.DataFrame], chosen: Mapping[str, object] | None = None, *, keep: bool = True
-    ) -> Fitted:
-        """Make a system of its rankings; a query does not find itself."""
-        kept: list[pd.DataFrame] = []
-
-        def rank(questions: Questions) -> pd.DataFrame:
-            found = kept[0] if kept else find(ASKED)
-            found = found[found["qid"] != found["docno"]]
-            if keep and not kept:
-                kept.append(found)
-            return questions.kept(found)
-
-        return Fitted(chosen or {}, rank)
 
     def _build(self, store: GraphStore) -> GraphStore:
         sources = dict(self._origin)
@@ -155,6 +125,13 @@ class TextArtifacts:
     @property
     def _origin(self) -> dict[str, object]:
         return {**self.collection.origin, "version": __version__}
+
+
+def _others(find: Find, of: str) -> pd.DataFrame:
+    """Search; a query does not find itself."""
+    found = find(of)
+    others: pd.DataFrame = found[found["qid"] != found["docno"]]
+    return others
 
 
 MEASURES = [nDCG @ 10, RR @ 10, AP, R @ 100]

@@ -5,7 +5,7 @@
     Training ── System.make ──▶ Fitted ── rank(Questions) ──▶ ranking
     topics and judgments        what was chosen    other topics, without judgments
 
-    crossed_years, pooled_folds ──▶ Nested: fit on the training topics of each fold, rank its test topics
+    folds ──▶ Nested: fit on the training topics of each fold, rank its test topics
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from itertools import combinations, pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyterrier as pt
@@ -38,8 +38,6 @@ MAIN = TASK1_MEASURES[0]
 """nDCG', by which everything is chosen on ARQMath."""
 SHIPPED = "BM25 as shipped"
 """With the defaults of the package, which were chosen on validation questions that look for their own answers."""
-JUDGED = "judged topics"
-"""The topics of all years, each qid with its year in front: ``2020 A.1``."""
 K1 = (0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
 B = (0.0, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
 DEPTHS = (50, 100, 200, 500, 1000)
@@ -60,19 +58,6 @@ class Fold(NamedTuple):
     test: frozenset[str]
 
 
-def crossed_years(qids: Sequence[str]) -> list[Fold]:
-    """Leave each year out in turn."""
-    years = list(dict.fromkeys(map(_year, qids)))
-    if len(years) < 2:
-        raise ConfigError("years", years, "several, as everything is chosen on the others: --years 2020,2022")
-    folds = []
-    for year in years:
-        test = frozenset(qid for qid in qids if _year(qid) == year)
-        others = " and ".join(other for other in years if other != year)
-        folds.append(Fold(f"{others} → {year}", frozenset(qids) - test, test))
-    return folds
-
-
 def pooled_folds(qids: Sequence[str], number: int = 10) -> list[Fold]:
     """Split the topics of all years into folds of the same size, by a hash of the qid."""
     if len(qids) < 2:
@@ -83,10 +68,6 @@ def pooled_folds(qids: Sequence[str], number: int = 10) -> list[Fold]:
         test = frozenset(order[fold::count])
         folds.append(Fold(f"fold {fold + 1}", frozenset(qids) - test, test))
     return folds
-
-
-def _year(qid: str) -> str:
-    return qid.partition(" ")[0]
 
 
 # What is chosen ------------------------------------------------------------------------------------------------------
@@ -110,33 +91,23 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A system with everything chosen.
+    """A system with everything chosen."""
 
-    Attributes:
-        chosen: what was chosen, such as ``{"k1": 2.0, "b": 1.0}``; empty where there was nothing to choose.
-        rank: ranks at most 1000 documents for each question: ``qid``, ``docno``, ``score``, ``rank``. What it finds for
-            one question must not depend on the others that it is given.
-    """
-
+    # what was chosen, such as {"k1": 2.0, "b": 1.0}; empty where there was nothing to choose
     chosen: Mapping[str, object]
+    # ranks at most 1000 documents for each question: qid, docno, score, rank. What it finds for one question must not
+    # depend on the others that it is given.
     rank: Callable[[Questions], pd.DataFrame]
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The topics that everything is chosen on.
-
-    Attributes:
-        questions: the topics.
-        qrels: their judgments, and no others: ``qid``, ``docno``, ``label``.
-        part: another system of the report by its name, fitted on the same topics.
-        mean: the mean of a fitted system over these topics, of nDCG' on ARQMath.
-    """
+    """The topics that everything is chosen on."""
 
     questions: Questions
-    qrels: pd.DataFrame
-    part: Callable[[str], Fitted]
-    mean: Callable[[Fitted], float]
+    qrels: pd.DataFrame  # their judgments, and no others: qid, docno, label
+    part: Callable[[str], Fitted]  # another system of the report by its name, fitted on the same topics
+    mean: Callable[[Fitted], float]  # the mean of a fitted system over these topics, of nDCG' on ARQMath
 
     def best(self, candidates: Sequence[Fitted]) -> Fitted:
         """Choose the candidate with the highest mean, of equal ones the first."""
@@ -298,30 +269,19 @@ def described(chosen: Mapping[str, object]) -> str:
 # BM25 and the ways to search with one model --------------------------------------------------------------------------
 
 
-class Keep(Protocol):
-    """Makes a system of the rankings that a function finds for a set of questions."""
-
-    def __call__(
-        self, find: Callable[[str], pd.DataFrame], chosen: Mapping[str, object] | None = None, *, keep: bool = True
-    ) -> Fitted:
-        """Return it; with ``keep`` the rankings stay in memory."""
+Find = Callable[[str], pd.DataFrame]
+"""From the name of a set of questions to a ranking."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelSystems:
-    """BM25 and the ways to search with a model, each with what there is to choose.
+    """BM25 and the ways to search with a model, each with what there is to choose."""
 
-    Attributes:
-        indexes: the model and the vectors; made when the first system that needs them searches.
-        bm25: the terms.
-        found: the topics of a set of questions.
-        fitted: makes a system of its rankings.
-    """
-
+    # the model and the vectors; made when the first system that needs them searches
     indexes: Callable[[], tuple[MathAMR, MathAMRIndex]]
     bm25: Callable[[], BM25Index]
-    found: Callable[[str], TopicSet]
-    fitted: Keep
+    found: Callable[[str], TopicSet]  # the topics of a set of questions
+    find: Callable[[Find, str], pd.DataFrame]  # what a system finds for a set, such as that of each year joined
     _encoded: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)
     _rankings: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False)
 
@@ -332,14 +292,27 @@ class ModelSystems:
     def candidates(self, name: str) -> list[Fitted]:
         """List the settings of a system that there are to choose from."""
         if name == BM25:
-            find = self._by_words
             grid = [(k1, b) for k1 in K1 for b in B]
-            return [self.fitted(partial(find, k1, b), {"k1": k1, "b": b}, keep=False) for k1, b in grid]
+            return [self.fitted(partial(self._by_words, k1, b), {"k1": k1, "b": b}, keep=False) for k1, b in grid]
         if name == SHIPPED:
             return [self.fitted(partial(self._by_words, None, None))]
         if name in (DOC_VN, SCORER):  # exact scores of candidates, which do not depend on the others
             return [self.fitted(partial(self._first, TASK1[name], one), {"candidates": one}) for one in DEPTHS]
         return [self.fitted(partial(self._by_vectors, name))]
+
+    def fitted(self, find: Find, chosen: Mapping[str, object] | None = None, *, keep: bool = True) -> Fitted:
+        """Make a system of what a function finds for a set of questions; rankings that are kept stay in memory."""
+        found: dict[str, pd.DataFrame] = {}
+
+        def rank(questions: Questions) -> pd.DataFrame:
+            ranking = found.get(questions.of)
+            if ranking is None:
+                ranking = self.find(find, questions.of)
+                if keep:
+                    found[questions.of] = ranking
+            return questions.kept(ranking)
+
+        return Fitted(chosen or {}, rank)
 
     def _by_words(self, k1: float | None, b: float | None, of: str) -> pd.DataFrame:
         """Search by BM25."""

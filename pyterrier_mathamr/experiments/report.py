@@ -222,58 +222,25 @@ def _listed(values: Mapping[str, Any]) -> str:
 
 
 _FOLDER = "data/published"
-_NUMBER = re.compile(r"(-?[\d,]*\.?\d+(?:e-?\d+)?)(?: ± ([\d.]+))?(\*?)")
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One printed figure.
-
-    Attributes:
-        value: the number.
-        spread: the standard deviation printed with it, or ``None``.
-        starred: marked as significantly different from the baseline.
-    """
-
-    value: float
-    spread: float | None = None
-    starred: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Figure | None:
-        """Read ``0.494 ± 0.002`` or ``0.497*``; return ``None`` for anything else."""
-        match = _NUMBER.fullmatch(text)
-        if match is None:
-            return None
-        value, spread, star = match.groups()
-        return cls(float(value.replace(",", "")), float(spread) if spread else None, bool(star))
+_NUMBER = re.compile(r"(-?[\d,]*\.?\d+(?:e-?\d+)?)(?: ± [\d.]+)?\*?")
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """One table of the paper.
+    """One table of the paper."""
 
-    Attributes:
-        number: such as ``4.6``.
-        caption: as printed, without its notes.
-        view: ``best seed``, ``mean``, ``efficiency``, ``single run`` or ``settings``.
-        baseline: the row that the others were tested against, or ``None``.
-        of: what a row is.
-        columns: its columns.
-        rows: the row's name, and its cells as printed.
-    """
-
-    number: str
-    caption: str
-    view: str
-    baseline: str | None
-    of: str
+    number: str  # such as 4.6
+    caption: str  # as printed, without its notes
+    view: str  # best seed, mean, efficiency, single run or settings
+    baseline: str | None  # the row that the others were tested against, or None
+    of: str  # what a row is
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]  # the row's name, and its cells as printed
 
-    def figure(self, row: str, column: str) -> Figure | None:
-        """Read one cell; return ``None`` if it is not a number."""
-        return Figure.parse(dict(self.rows)[row][self.columns.index(column)])
+    def figure(self, row: str, column: str) -> float | None:
+        """Read one cell, without its spread and star; ``None`` if it is not a number."""
+        match = _NUMBER.fullmatch(dict(self.rows)[row][self.columns.index(column)])
+        return float(match[1].replace(",", "")) if match else None
 
     def frame(self) -> pd.DataFrame:
         """Return the cells as printed."""
@@ -284,16 +251,10 @@ class PublishedTable:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Where tables were published.
+    """Where tables were published."""
 
-    Attributes:
-        source: author, title, and where.
-        references: the publications behind the numbers in brackets.
-        tables: by number.
-    """
-
-    source: str
-    references: Mapping[str, str]
+    source: str  # author, title, and where
+    references: Mapping[str, str]  # the publications behind the numbers in brackets
     tables: Mapping[str, PublishedTable]
 
     def cited(self, table: PublishedTable) -> tuple[str, ...]:

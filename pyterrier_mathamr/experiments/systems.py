@@ -33,7 +33,7 @@ from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.fusion import ZScoreFusion, fuse_rankings
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
+from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import replace_file, writer_lock
 from pyterrier_mathamr.systems import ThreadStore
@@ -88,8 +88,6 @@ class System(Generic[Of, Made]):
 
 # The ways to search with one model -----------------------------------------------------------------------------------
 
-PAPER_ANSWERS = 33_771
-"""Answers in the index of the paper's experiments, which its numbers of candidates refer to."""
 HNSW_HITS = 128
 BM25 = "BM25"
 SINGLE = "single vector"
@@ -106,12 +104,6 @@ class Depth:
 
     results: int = DEPTH
     scale: float = 1.0
-
-    @classmethod
-    def scaled(cls, answers: int) -> Depth:
-        """Shorten rankings and candidates to the share of the collection that they are in the paper."""
-        scale = min(1.0, max(0.01, answers / PAPER_ANSWERS))
-        return cls(round(DEPTH * scale), scale)
 
     def candidates(self, number: int) -> int:
         """Scale a number of candidates."""
@@ -306,10 +298,6 @@ class AnswerParts:
     def topic_trees(self) -> FormulaStore:
         """Return the official trees of the topics' formulas."""
         return self.shared.formulas if self.known else self.shared.topic_formulas(self.of)
-
-    def text_encoder(self, config: MathAMRConfig) -> TextEncoder | None:
-        """Return the text encoder of a configuration; see :meth:`Artifacts.text_encoder`."""
-        return self.shared.text_encoder(config, cached=not self.live)
 
     @property
     def other_years(self) -> tuple[str, ...]:

@@ -60,22 +60,14 @@ TIME = "Time of a query"
 
 @dataclass(frozen=True)
 class FormulaParts:
-    """What a system is made of for the topics of a year.
-
-    Attributes:
-        shared: the artifacts of the collection.
-        model: encodes queries.
-        index: the vectors of formulas.
-        year: of the topics.
-        weights: of a system that is fitted; never on this year's judgments.
-        found: what was found to fit weights on, which several other years are fitted on.
-    """
+    """What a system is made of for the topics of a year."""
 
     shared: Artifacts
     model: MathAMR
     index: MathAMRFormulaIndex
     year: str
-    weights: Weights = field(default_factory=dict)
+    weights: Weights = field(default_factory=dict)  # of a system that is fitted; never on this year's judgments
+    # what was found to fit weights on, which several other years are fitted on
     found: dict[Callable[[FormulaParts], pt.Transformer], pd.DataFrame] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -169,13 +161,7 @@ class SearchedYear:
 
 
 class SearchedYears:
-    """What systems find for the topics of several years: each system, then the fusions.
-
-    Attributes:
-        years: each.
-        missing: systems that an extra is missing for.
-        weights: fitted on all years together, of the systems that have any.
-    """
+    """What systems find for the topics of several years: each system, then the fusions."""
 
     def __init__(self, years: Sequence[SearchedYear], given: Mapping[str, Weights]) -> None:
         self.years, self._given = years, given

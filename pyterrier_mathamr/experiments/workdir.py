@@ -40,7 +40,6 @@ from pyterrier_mathamr.arqmath import (
     Qrel,
     VisualIdDeduplication,
     complete_store,
-    graphs_from_sources,
     known_item_qrels,
     known_item_topics,
     read_documents,
@@ -53,7 +52,7 @@ from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, index_doc
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 from pyterrier_mathamr.posts import plain_text, post_from_html
 from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, TangentIndex
-from pyterrier_mathamr.store import StoredArtifact, writer_lock
+from pyterrier_mathamr.store import StoredArtifact
 
 from .measuring import random_floor
 from .stages import ExperimentError, Stages, write_atomically
@@ -80,18 +79,11 @@ def distinct(system: pt.Transformer) -> pt.Transformer:
 
 
 class TopicSet(NamedTuple):
-    """Topics, their judgments and their graphs.
+    """Topics, their judgments and their graphs."""
 
-    Attributes:
-        topics: ``qid``, ``query``, ``title``, ``body``; those of Task 2 have ``formula_id`` and ``latex``
-            instead of ``query``.
-        qrels: ``qid``, ``docno``, ``label``.
-        graphs: by qid.
-    """
-
-    topics: pd.DataFrame
-    qrels: pd.DataFrame
-    graphs: GraphStore
+    topics: pd.DataFrame  # qid, query, title, body; those of Task 2 have formula_id and latex instead of query
+    qrels: pd.DataFrame  # qid, docno, label
+    graphs: GraphStore  # by qid
 
 
 def require_years(collection: ARQMathCollection, years: Iterable[int | str], task: Literal[1, 2] = 1) -> None:
@@ -186,20 +178,6 @@ class Artifacts:
         self.stages, self.say, self.verbose = Stages(workdir, say), say, verbose
         self.origin = {"collection": str(self.collection.path.resolve()), "version": __version__}
 
-    def prepare(self, years: Sequence[str], task2: Callable[[str], object] | None = None) -> None:
-        """Make everything that runs share; one process at a time."""
-        require_years(self.collection, years)
-        if task2 is not None:
-            require_years(self.collection, years, 2)
-        with writer_lock(self.workdir / "materials", wait=True):
-            self.pair_graphs()
-            self.questions("validation")
-            self.questions("test")
-            for year in years:
-                self.floor(year)
-                if task2 is not None:
-                    task2(year)
-
     @cached_property
     def formulas(self) -> FormulaStore:
         """The official trees and visual ids of the collection's formulas."""
@@ -234,22 +212,6 @@ class Artifacts:
     def answer_documents(self) -> Iterator[dict[str, str]]:
         """Read the answers of the collection: ``docno``, ``html``."""
         return ({"docno": post.id, "html": post.body} for post in self.collection.answers())
-
-    def pair_graphs(self) -> list[GraphStore]:
-        """Return the graphs of each file of pairs."""
-        stores = []
-        for file in self.pairs:
-            name = file.name.partition(".")[0]
-            path = self.workdir / "pairs" / f"{name}.mathamr"
-            path.parent.mkdir(exist_ok=True)
-            self.stages.run(
-                f"pairs-{name}",
-                path,
-                {"file": str(file.resolve()), "bytes": file.stat().st_size},
-                lambda file=file, path=path: graphs_from_sources([file], path, verbose=self.verbose),  # type: ignore[misc]
-            )
-            stores.append(GraphStore(path))
-        return stores
 
     @cached_property
     def training_pairs(self) -> int:
@@ -296,14 +258,6 @@ class Artifacts:
         counted: Iterable[dict[str, Any]] = pt.utils.GeneratorLen(documents, count()) if self.verbose else documents
         return counted
 
-    def text_encoder(self, config: MathAMRConfig, *, cached: bool = True) -> TextEncoder | None:
-        """Return the text encoder of a configuration, with vectors that all runs share; ``None`` if it has none."""
-        if config.text.features == "lookup":
-            return None
-        cache = self.workdir / "texts.sqlite" if cached else None
-        shown = self.verbose and cached  # no bar where single queries are timed
-        return TextEncoder(config.text.text_model, cache=cache, precision="bfloat16", verbose=shown)
-
     def questions(self, split: Split) -> TopicSet:
         """Return the questions of a split, and their own answers as judgments."""
 
@@ -311,27 +265,15 @@ class Artifacts:
             topics = known_item_topics(self.collection.questions(), split)
             return topics, known_item_qrels(self.collection.pairs(), split)
 
-        return TopicSet(*self._kept(split, read), self.graphs)
+        return TopicSet(*self.kept(split, read), self.graphs)
 
     def topics(self, year: int | str) -> TopicSet:
         """Return the topics of a year that can be measured on this collection, and their judgments."""
-        kept = self._kept(str(year), lambda: judged_topics(self.collection, year, self.bm25))
-        return TopicSet(*kept, self._topic_graphs(str(year), year, kept[0]))
+        kept = self.kept(str(year), lambda: judged_topics(self.collection, year, self.bm25))
+        return TopicSet(*kept, self.graphs_of_topics(str(year), year, kept[0]))
 
-    def formula_topics(self, year: int | str) -> TopicSet:
-        """Return the formula topics of a year that can be measured on this collection, and their judgments."""
-
-        def read() -> tuple[pd.DataFrame, pd.DataFrame]:
-            judged = visual_judgments(self.collection, year, self.formulas, self.visual_ids)
-            qrels = judged.get("visual ids", next(iter(judged.values())))
-            topics = formula_topics(self.collection, year)
-            return topics[topics["qid"].isin(qrels["qid"])].reset_index(drop=True), qrels
-
-        topics, qrels = self._kept(f"{year}-formulas", read)
-        graphs = self._topic_graphs(f"{year}-formulas", year, topics)
-        return TopicSet(topics.assign(query_formula_id=topics["formula_id"]), qrels, graphs)
-
-    def _topic_graphs(self, name: str, year: int | str, topics: pd.DataFrame) -> GraphStore:
+    def graphs_of_topics(self, name: str, year: int | str, topics: pd.DataFrame) -> GraphStore:
+        """Return the graphs of topics of a year, made once: ``topics/<name>/graphs.mathamr``."""
         store = GraphStore(self._topics(name) / "graphs.mathamr")
         if not store.built():
             store.discard()
@@ -339,7 +281,7 @@ class Artifacts:
             (builder >> store.indexer()).index(topics.to_dict("records"))
         return store
 
-    def _kept(
+    def kept(
         self, name: str, read: Callable[[], tuple[pd.DataFrame, pd.DataFrame]]
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Read topics and judgments from the work folder; the first time, from the collection."""
@@ -371,18 +313,11 @@ class Artifacts:
 
 @dataclass(frozen=True, eq=False)
 class ModelArtifacts:
-    """A model and its indexes, in a folder with stages of its own.
-
-    Attributes:
-        shared: the collection's artifacts.
-        stages: of the folder.
-        origin: settings of all stages in addition to the model.
-        verbose: show progress bars.
-    """
+    """A model and its indexes, in a folder with stages of its own."""
 
     shared: Artifacts
     stages: Stages
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)  # settings of all stages in addition to the model
     verbose: bool = False
 
     def model(

@@ -70,6 +70,7 @@ from pyterrier_mathamr.experiments.measuring import (
 from pyterrier_mathamr.experiments.report import Report, published
 from pyterrier_mathamr.experiments.systems import BM25, ONCE, AnswerParts, AnswerSystem
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
+from studies.artifacts import prepare
 from studies.study import Outcome, Setting, Study, all_systems, baselines, reference
 from studies.tables import JUDGED, KNOWN, MAIN, REFERENCE, VALUES, Key, Results
 
@@ -97,7 +98,7 @@ def measure(setting: Setting) -> Outcome:
     systems = all_systems(setting.study, COMMON_ROWS)
     if len(years) == 1 and (fitted := [system.name for system in systems if system.fitted]):
         raise ConfigError("years", years, f"several, since rows are fitted on the others: {'; '.join(fitted)}")
-    shared.prepare(years)
+    prepare(shared, years)
     preset = setting.preset.name
     parts = AnswerParts(shared, years[0], years, preset=preset, changes=setting.changes, device=setting.device)
     missing: Missing = {}

@@ -36,21 +36,13 @@ SOURCES, OF_ALL = "Sources, of the judged answers of a topic", "Sources, of all 
 
 
 class Extract(NamedTuple):
-    """One way to answer Task 3.
+    """One way to answer Task 3."""
 
-    Attributes:
-        row: of the study, whose ranking the posts are taken from.
-        posts: see :class:`~pyterrier_mathamr.systems.ExtractAnswer`.
-        start: likewise.
-        scorer: :data:`COSINE` or :data:`COLBERT`.
-        judged: answers that are not judged for the topic are removed first, as for all measures with a prime.
-    """
-
-    row: AnswerSystem
-    posts: Posts = "original"
-    start: Start = "beginning"
-    scorer: str = COSINE
-    judged: bool = True
+    row: AnswerSystem  # of the study, whose ranking the posts are taken from
+    posts: Posts = "original"  # see ExtractAnswer
+    start: Start = "beginning"  # likewise
+    scorer: str = COSINE  # COSINE or COLBERT
+    judged: bool = True  # answers that are not judged for the topic are removed first, as for all measures with a prime
 
 
 def _with_bm25(row: AnswerSystem) -> AnswerSystem:

@@ -25,6 +25,7 @@ from pyterrier_mathamr.model.text_encoder import local_model, unit_rows
 from pyterrier_mathamr.posts import document_post, plain_text
 from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, TokenOptions
 from pyterrier_mathamr.systems import FormulaAnswers, StructuralSearch
+from studies.artifacts import text_encoder
 from studies.formulas.indexes import approach0, in_out
 
 MINI_LM = "all-MiniLM-L6-v2"
@@ -111,7 +112,7 @@ def text_model(parts: AnswerParts) -> MathAMR:
 
     def load() -> MathAMR:
         model = MathAMR.from_pretrained(TEXT_MODEL)
-        return MathAMR.from_pretrained(TEXT_MODEL, text=parts.text_encoder(model.config))
+        return MathAMR.from_pretrained(TEXT_MODEL, text=text_encoder(parts.shared, model.config, cached=not parts.live))
 
     return parts.once((TEXT_MODEL, parts.live), load)
 

@@ -44,27 +44,16 @@ from studies.answers.rows import BM25_ROW, SINGLE_ROW
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the models of the study are trained.
+    """How the models of the study are trained."""
 
-    Attributes:
-        questions: what QQSim starts from.
-        answers: what QASim starts from.
-        links: of QQSim on duplicate and related questions.
-        duplicates: of QQSim on duplicates alone, after that.
-        parts: of the models of bodies, and of linearised titles, after that.
-        pairs: of QASim on questions and their own answers, before judgments.
-        judgments: of QASim on judgments.
-        c: of the ranking SVM.
-    """
-
-    questions: str
-    answers: str
-    links: FitOptions
-    duplicates: FitOptions
-    parts: FitOptions
-    pairs: FitOptions
-    judgments: FitOptions
-    c: float = 0.01
+    questions: str  # what QQSim starts from
+    answers: str  # what QASim starts from
+    links: FitOptions  # of QQSim on duplicate and related questions
+    duplicates: FitOptions  # of QQSim on duplicates alone, after that
+    parts: FitOptions  # of the models of bodies, and of linearised titles, after that
+    pairs: FitOptions  # of QASim on questions and their own answers, before judgments
+    judgments: FitOptions  # of QASim on judgments
+    c: float = 0.01  # of the ranking SVM
 
 
 _MINI = FitOptions(epochs=1, batch_size=32, learning_rate=5e-5, layers=2)
@@ -123,18 +112,10 @@ class QuestionTexts(NamedTuple):
 
 
 class LinkedTexts(NamedTuple):
-    """Two linked questions.
+    """Two linked questions."""
 
-    Attributes:
-        kind: ``duplicate`` or ``related``.
-        held_out: a question of the validation part is among them: to choose by, not to train on.
-        names: of both questions.
-        left: the texts of one.
-        right: those of the other.
-    """
-
-    kind: str
-    held_out: bool
+    kind: str  # duplicate or related
+    held_out: bool  # a question of the validation part is among them: to choose by, not to train on
     names: tuple[str, str]
     left: QuestionTexts
     right: QuestionTexts

@@ -29,6 +29,7 @@ from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.model.in_out.graphs import PAIRINGS
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutIndex, InOutOptions
 from pyterrier_mathamr.systems.in_out import Combine
+from studies.artifacts import judged_formulas
 from studies.study import Outcome, Setting, Study, condition
 from studies.tables import KNOWN, MAIN, VALUES, Key, Results, formula_references, measured_formulas
 
@@ -153,18 +154,11 @@ def _table(results: Results, keys: list[Key], against: Mapping[Key, Key], years:
 
 @dataclass(frozen=True)
 class FormulaRun:
-    """A model to train and measure.
-
-    Attributes:
-        shared: the artifacts of the collection.
-        options: of the model.
-        study: which combinations are measured, and on how many formulas it is trained.
-        years: of the topics.
-    """
+    """A model to train and measure."""
 
     shared: Artifacts
     options: InOutOptions
-    study: Study
+    study: Study  # which combinations are measured, and on how many formulas it is trained
     years: tuple[str, ...]
 
     @property
@@ -206,7 +200,7 @@ class FormulaRun:
         combinations = {name: name for name in self.study.combinations} if len(model.kinds) > 1 else {ALONE: "max"}
         parts = []
         for year in self.years:
-            found, store = shared.formula_topics(year), shared.topic_formulas(year)
+            found, store = judged_formulas(shared, year), shared.topic_formulas(year)
             rankings = {
                 name: distinct(index.retriever(FORMULA_DEPTH, combine=combine, store=store))(found.topics)
                 for name, combine in combinations.items()

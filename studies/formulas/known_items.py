@@ -48,13 +48,7 @@ _OPERATORS = frozenset((*_SIGNS, *_RELATIONS, r"\cdot", r"\times", r"\pm"))
 
 
 class Altered(NamedTuple):
-    """An altered formula.
-
-    Attributes:
-        latex: of it.
-        how: it was altered.
-        trees: its own.
-    """
+    """An altered formula."""
 
     latex: str
     how: Alteration

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.systems import WAYS, Depth
+from pyterrier_mathamr.experiments.systems import DEPTH, WAYS, Depth
 from pyterrier_mathamr.model import MathAMRConfig
+from studies.artifacts import prepare
 from studies.study import Condition, Outcome, Setting
 from studies.tables import formula_references
 
 from .jobs import Job, read_results, run_jobs
 from .reporting import systems_of
+
+PAPER_ANSWERS = 33_771
+"""Answers in the index of the paper's experiments, which its numbers of candidates refer to."""
+
+
+def scaled_depth(answers: int) -> Depth:
+    """Shorten rankings and candidates to the share of the collection that they are in the paper."""
+    scale = min(1.0, max(0.01, answers / PAPER_ANSWERS))
+    return Depth(round(DEPTH * scale), scale)
 
 
 def config_of(setting: Setting, condition: Condition, seed: int) -> MathAMRConfig:
@@ -28,7 +38,7 @@ def jobs_of(setting: Setting) -> dict[tuple[str, int], Job]:
         raise ConfigError("pairs", [], f"at least one file of pairs, which {study.name} is about")
     depth = Depth()
     if study.scales_depth and setting.preset.scales_depth:
-        depth = Depth.scaled(sum(1 for _ in shared.collection.answers()))
+        depth = scaled_depth(sum(1 for _ in shared.collection.answers()))
     return {
         (one.name, seed): Job(
             collection=shared.collection.path,
@@ -51,6 +61,6 @@ def measure(setting: Setting) -> Outcome:
     """Train and measure each condition with each seed; finished runs are not repeated, killed runs continue."""
     jobs, shared = jobs_of(setting), setting.shared
     task2 = (lambda year: formula_references(shared, year)) if setting.study.task2 else None
-    shared.prepare(setting.years, task2)
+    prepare(shared, setting.years, task2)
     failed = run_jobs(jobs, setting.workers, setting.executor, setting.say, verbose=shared.verbose)
     return Outcome(setting, read_results(jobs), failed=failed, extra=jobs)

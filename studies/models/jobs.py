@@ -56,6 +56,7 @@ from pyterrier_mathamr.graph import JoinedGraphs
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, fit_score_weights
 from pyterrier_mathamr.store import writer_lock
+from studies.artifacts import judged_formulas, pair_graphs, text_encoder
 from studies.study import Recipe
 from studies.tables import TIMES, VALUES, Results, measured_formulas
 
@@ -70,31 +71,18 @@ def formula_label(year: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One training run and what is measured of it.
+    """One training run and what is measured of it."""
 
-    Attributes:
-        collection: a local ARQMath folder.
-        workdir: where all is kept.
-        config: of the training.
-        recipe: which pairs and negatives it is trained on.
-        pairs: files of pairs from outside the collection that are trained on.
-        years: of the topics.
-        ways: names of the ways to search.
-        depth: length of the rankings.
-        device: where to compute; ``None`` is the best available.
-        task2: Task 2 is measured, too.
-    """
-
-    collection: Path
-    workdir: Path
+    collection: Path  # a local ARQMath folder
+    workdir: Path  # where all is kept
     config: MathAMRConfig
-    recipe: Recipe
-    pairs: tuple[Path, ...]
+    recipe: Recipe  # which pairs and negatives it is trained on
+    pairs: tuple[Path, ...]  # files of pairs from outside the collection that are trained on
     years: tuple[str, ...]
-    ways: tuple[str, ...]
-    depth: Depth
-    device: str | None = None
-    task2: bool = False
+    ways: tuple[str, ...]  # names of the ways to search
+    depth: Depth  # length of the rankings
+    device: str | None = None  # where to compute; None is the best available
+    task2: bool = False  # Task 2 is measured, too
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -199,14 +187,14 @@ def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool
 def _model(job: Job, own: ModelArtifacts) -> MathAMR:
     """Train or open the model of a job."""
     settings = {**job.settings, "collection": str(own.shared.collection.path.resolve())}
-    text = own.shared.text_encoder(job.config)
+    text = text_encoder(own.shared, job.config)
     return own.model(settings, lambda checkpoint: _train(job, own, checkpoint), text)
 
 
 def _train(job: Job, own: ModelArtifacts, checkpoint: Path) -> MathAMR:
     """Train, and record the cost before the model is saved, so that no model lacks its cost."""
     shared, verbose = own.shared, own.verbose
-    graphs = JoinedGraphs([shared.graphs, *shared.pair_graphs()])
+    graphs = JoinedGraphs([shared.graphs, *pair_graphs(shared)])
     data = training_data(job, own)
     model = train_on_pairs(
         data.sources,
@@ -217,7 +205,7 @@ def _train(job: Job, own: ModelArtifacts, checkpoint: Path) -> MathAMR:
         negatives=data.negatives,
         never=data.never,
         device=job.device,
-        text=shared.text_encoder(job.config),
+        text=text_encoder(shared, job.config),
         verbose=verbose,
     )
     write_atomically(job.cost, json.dumps(_cost(model, checkpoint), indent=1) + "\n")
@@ -228,19 +216,12 @@ def _train(job: Job, own: ModelArtifacts, checkpoint: Path) -> MathAMR:
 
 
 class TrainingData(NamedTuple):
-    """What a job is trained on.
+    """What a job is trained on."""
 
-    Attributes:
-        sources: pairs for training and early stopping.
-        first: pairs of the first epochs.
-        negatives: hard negatives by question id, or ``None``.
-        never: documents by question id that are never its negatives, or ``None``.
-    """
-
-    sources: list[TrainingPairs]
-    first: list[TrainingPairs]
-    negatives: Mapping[str, Sequence[str]] | None = None
-    never: Mapping[str, Iterable[str]] | None = None
+    sources: list[TrainingPairs]  # pairs for training and early stopping
+    first: list[TrainingPairs]  # pairs of the first epochs
+    negatives: Mapping[str, Sequence[str]] | None = None  # hard negatives by question id, or None
+    never: Mapping[str, Iterable[str]] | None = None  # documents by question id that are never its negatives, or None
 
 
 def training_data(job: Job, own: ModelArtifacts) -> TrainingData:
@@ -305,7 +286,7 @@ def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex
 
 def _speed(job: Job, shared: Artifacts, search: SystemSearch) -> pd.DataFrame:
     """Time single queries from their text to their ranking; a text encoder computes every vector, without a cache."""
-    text = shared.text_encoder(job.config, cached=False)
+    text = text_encoder(shared, job.config, cached=False)
     plain = dataclasses.replace(search, model=MathAMR.from_pretrained(job.folder / "model", text=text))
     table = time_queries(plain.pipelines(shared.topic_formulas(job.years[0])), shared.topics(job.years[0]).topics)
     table.insert(2, "queries per second", 1000 / table.pop("ms per query"))
@@ -316,7 +297,7 @@ def measure_formulas(job: Job, own: ModelArtifacts, model: MathAMR) -> None:
     """Index the vectors of all formulas, search for those of the formula topics, and write the values by topic."""
     index, parts = own.formulas(model), []
     for year in job.years:
-        found = own.shared.formula_topics(year)
+        found = judged_formulas(own.shared, year)
         encode = found.graphs.loader(side="query") >> model.query_encoder(device=job.device)
         ranking = distinct(encode >> index.retriever(num_results=FORMULA_DEPTH))(found.topics)
         parts.append(measured_formulas({FORMULAS: ranking}, found).assign(topics=formula_label(year)))

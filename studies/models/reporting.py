@@ -17,6 +17,7 @@ from pyterrier_mathamr.experiments.measuring import (
 from pyterrier_mathamr.experiments.report import Report, published
 from pyterrier_mathamr.experiments.systems import BM25, EQUAL_FUSION, ONCE, TASK1, WAYS, Depth, label
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, TANGENT
+from studies.artifacts import judged_formulas
 from studies.study import Outcome, Row, Setting, Study
 from studies.tables import JUDGED, KNOWN, MAIN, REFERENCE, TIMES, Key, Results, formula_references
 
@@ -255,7 +256,7 @@ class _Tables:
             if (cell := row.published) is not None:
                 figure = published().tables[cell.table].figure(cell.row, cell.column)
                 mean = float(self.results.mean_over_seeds(row.key, self.years, MAIN).mean())
-                lines.append((*row.key, mean, figure.value if figure else float("nan")))
+                lines.append((*row.key, mean, float("nan") if figure is None else figure))
         table = pd.DataFrame(lines, columns=["condition", "system", "place here", "place in the paper"])
         for name in table.columns[2:]:
             table[name] = table[name].astype(float).rank(ascending=False, method="min").astype("Int64")
@@ -331,7 +332,7 @@ def _about(tables: _Tables, depth: Depth, measured: Mapping[str, pd.DataFrame]) 
             )
             said[caption] = f"{topics} topics with {judgments:,} judgments of {of}"
         if caption.startswith("Task 2"):
-            found = [shared.formula_topics(year) for year in years]
+            found = [judged_formulas(shared, year) for year in years]
             said[caption] = f"{sum(len(one.topics) for one in found)} formula topics of {of}"
     if tables.count and (tested := f"Task 1, {' and '.join(years)} pooled, mean over seeds") in said:
         said[tested] += f" A star: differs from the row's baseline, after Bonferroni over {tables.count} tests."

@@ -29,10 +29,11 @@ from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.arqmath import MissingFileError
 from pyterrier_mathamr.experiments.choosing import (
-    JUDGED,
     SHIPPED,
     ChosenSystem,
+    Find,
     Fitted,
+    Fold,
     ModelSystems,
     Questions,
     Training,
@@ -55,16 +56,26 @@ from studies.answers.rows import IN_OUT_ROW, MATHAMR_ROW, QUESTION_ROWS, STRUCTU
 from studies.answers.two_step import QQSIM, TANGENT
 
 DUPLICATES, ALL_LINKS = "duplicates", "all links"
+JUDGED = "judged topics"
+"""The topics of all years, each qid with its year in front: ``2020 A.1``."""
+
+
+def crossed_years(qids: Sequence[str]) -> list[Fold]:
+    """Leave each year out in turn."""
+    years = list(dict.fromkeys(qid.partition(" ")[0] for qid in qids))
+    if len(years) < 2:
+        raise ConfigError("years", years, "several, as everything is chosen on the others: --years 2020,2022")
+    folds = []
+    for year in years:
+        test = frozenset(qid for qid in qids if qid.partition(" ")[0] == year)
+        others = " and ".join(other for other in years if other != year)
+        folds.append(Fold(f"{others} → {year}", frozenset(qids) - test, test))
+    return folds
 
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Questions and judgments of a collection.
-
-    Attributes:
-        shared: the artifacts of the collection.
-        years: of the topics.
-    """
+    """Questions and judgments of a collection."""
 
     shared: Artifacts
     years: tuple[str, ...]
@@ -116,21 +127,9 @@ class Material:
         kept: pd.DataFrame = ranking[~pd.MultiIndex.from_frame(ranking[["qid", "docno"]]).isin(own)]
         return kept
 
-    def fitted(
-        self, find: Callable[[str], pd.DataFrame], chosen: Mapping[str, object] | None = None, *, keep: bool = True
-    ) -> Fitted:
-        """Make a system of rankings that are found by year, and for known items."""
-        kept: dict[str, pd.DataFrame] = {}
-
-        def rank(questions: Questions) -> pd.DataFrame:
-            found = kept.get(questions.of)
-            if found is None:
-                found = self._of_years(find) if questions.of == JUDGED else find(questions.of)
-                if keep:
-                    kept[questions.of] = found
-            return questions.kept(found)
-
-        return Fitted(chosen or {}, rank)
+    def find(self, find: Find, of: str) -> pd.DataFrame:
+        """Search with the topics of each year, or with known items."""
+        return self._of_years(find) if of == JUDGED else find(of)
 
     def _of_years(self, find: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
         return joined({year: find(year) for year in self.years}).reset_index(drop=True)
@@ -142,14 +141,10 @@ QUERIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a system.
+    """The cost of a system."""
 
-    Attributes:
-        ms: CPU milliseconds of a query, over all threads; opening files and loading models is not counted.
-        files: the bytes of each artifact that is searched, by its path: indexes and threads, not models.
-    """
-
-    ms: float = 0.0
+    ms: float = 0.0  # CPU milliseconds of a query, over all threads; opening files and loading models is not counted
+    # the bytes of each artifact that is searched, by its path: indexes and threads, not models
     files: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Cost) -> Cost:
@@ -276,17 +271,11 @@ def protocol_systems(names: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Makes systems of the artifacts of a work folder.
+    """Makes systems of the artifacts of a work folder."""
 
-    Attributes:
-        made: the model and the artifacts.
-        material: the questions.
-        seeds: of other systems that are trained; one of them is chosen.
-    """
-
-    made: Prepared
+    made: Prepared  # the model and the artifacts
     material: Material
-    seeds: tuple[int, ...]
+    seeds: tuple[int, ...]  # of other systems that are trained; one of them is chosen
 
     def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ChosenSystem]:
         """Make systems."""
@@ -363,7 +352,7 @@ class Catalogue:
         return choice(row.name, candidates, known=row.known, linked=row.linked)
 
     def _trained(self, row: AnswerSystem, seed: int, chosen: bool) -> Fitted:
-        return self.material.fitted(
+        return self._own.fitted(
             lambda of: self._parts.at(of=of, seed=seed).ranking(row), {"seed": seed} if chosen else {}
         )
 
@@ -375,7 +364,7 @@ class Catalogue:
             lambda: (made.model, made.own.answers(made.model)),
             lambda: shared.bm25,
             lambda of: self._parts.at(of=of).found,
-            self.material.fitted,
+            self.material.find,
         )
 
     @cached_property

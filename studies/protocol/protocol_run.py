@@ -15,7 +15,6 @@ from pyterrier_mathamr.experiments.choosing import (
     Fold,
     Nested,
     chosen_table,
-    crossed_years,
     described,
     pooled_folds,
     tests_of,
@@ -34,7 +33,7 @@ from pyterrier_mathamr.experiments.systems import BM25, COLBERT, FUSION
 from pyterrier_mathamr.experiments.workdir import require_years
 from pyterrier_mathamr.model import MathAMRConfig
 
-from .catalogue import ALL_LINKS, DUPLICATES, WEIGHED, Catalogue, Cost, Material, protocol_systems
+from .catalogue import ALL_LINKS, DUPLICATES, WEIGHED, Catalogue, Cost, Material, crossed_years, protocol_systems
 from .overview import (
     ABOUT,
     ABOUT_PARTS,

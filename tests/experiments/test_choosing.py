@@ -7,20 +7,19 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments.choosing import (
-    JUDGED,
     MOST,
     Fitted,
     Nested,
     Questions,
     Training,
     choice,
-    crossed_years,
     fused,
     pooled_folds,
     weight_grid,
 )
 from pyterrier_mathamr.experiments.systems import System
 from pyterrier_mathamr.fusion import fuse_rankings
+from studies.protocol.catalogue import JUDGED, crossed_years
 
 QIDS = [f"{year} A.{number}" for year in (2020, 2022) for number in range(1, 6)]
 QUESTIONS = Questions(JUDGED, pd.DataFrame({"qid": QIDS, "query": "x", "title": "", "body": ""}))

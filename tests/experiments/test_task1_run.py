@@ -19,6 +19,7 @@ from pyterrier_mathamr.experiments.measuring import FLOOR
 from pyterrier_mathamr.experiments.systems import BM25, FUSION
 from pyterrier_mathamr.experiments.workdir import Artifacts, judged_topics
 from pyterrier_mathamr.model import MathAMRConfig
+from studies.artifacts import prepare
 from studies.protocol.protocol_run import run_protocol
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
@@ -110,7 +111,7 @@ def test_a_year_without_judgments_is_refused_before_anything_is_made(task: Liter
     with pytest.raises(MissingFileError, match="2022"):
         run_protocol(SAMPLE, tmp_path / "work", years=["sample", "2022"], model="mathamr-plus-mini", verbose=False)
     with pytest.raises(MissingFileError, match="2022"):
-        Artifacts(SAMPLE, tmp_path / "work").prepare(["sample", "2022"])
+        prepare(Artifacts(SAMPLE, tmp_path / "work"), ["sample", "2022"])
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
