@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.experiments import ExperimentError, run_beir
+from pyterrier_mathamr.experiments import run_beir
 from pyterrier_mathamr.experiments.beir import CHOSEN, EQUAL, MEASURED, MOST, read_collection
 from pyterrier_mathamr.experiments.choosing import SHIPPED
 from pyterrier_mathamr.experiments.systems import BM25, COLBERT, FUSION, SINGLE
@@ -66,14 +66,6 @@ def test_a_query_does_not_find_itself(tmp_path: Path) -> None:
     folder = write_beir(tmp_path / "texts", DOCUMENTS, {"sum": "geometric primes", "b": "primes"}, {"test": rows})
     report = run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
     assert report.tables[MEASURED].set_index("name").loc[SHIPPED, "RR@10"] == 1
-
-
-def test_a_work_folder_belongs_to_one_collection(tmp_path: Path) -> None:
-    folder = write_beir(tmp_path / "texts", DOCUMENTS, QUERIES, {"test": RIGHT})
-    run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
-    other = write_beir(tmp_path / "other", {**DOCUMENTS, "more": "text"}, QUERIES, {"test": RIGHT})
-    with pytest.raises(ExperimentError):
-        run_beir(other, tmp_path / "work", systems=["BM25"], verbose=False)
 
 
 def test_systems_that_need_arqmath_are_refused(tmp_path: Path) -> None:

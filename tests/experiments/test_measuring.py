@@ -1,4 +1,7 @@
-from pathlib import Path
+"""Measures, random orders beside the systems of a table, and the time of a query."""
+
+import math
+import time
 from typing import Any
 
 import ir_measures
@@ -7,19 +10,24 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments import markdown_table, measure
 from pyterrier_mathamr.experiments.measuring import (
+    FLOOR,
     KNOWN_ITEM_MEASURES,
+    TimedPipeline,
+    compare,
     fitted_weight,
     fusion_weights,
     measure_by_topic,
+    near_random,
+    random_floor,
+    random_known_items,
     run_systems,
+    time_queries,
 )
 
-SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 MAP, P10 = map(str, TASK1_MEASURES[1:3])
 TOPICS = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["a", "b", "c"]})
 QRELS = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "y", "x"], "label": [3, 0, 2]})
@@ -56,12 +64,6 @@ def test_tables_come_in_one_order_whatever_the_hash_seed(monkeypatch: pytest.Mon
     assert markdown_table(table[["name", *reversed(names), *blocks]]) == markdown_table(table)
 
 
-def test_values_by_topic_average_to_the_table() -> None:
-    by_topic = measure_by_topic({"bad": BAD}, TOPICS, QRELS)
-    values = by_topic[by_topic.measure == MAP].set_index("qid").value
-    assert values.to_dict() == {"1": 0.5, "2": 0.0}
-
-
 @pytest.mark.parametrize("measures", [TASK1_MEASURES, KNOWN_ITEM_MEASURES, [*KNOWN_ITEM_MEASURES, TASK1_MEASURES[0]]])
 def test_rows_that_no_measure_reads_may_be_missing(measures: list[object]) -> None:
     chance = np.random.default_rng(7)
@@ -95,13 +97,6 @@ def test_each_system_searches_once_and_large_columns_are_dropped() -> None:
     assert costs.name.tolist() == ["good"]
 
 
-def test_known_items_measure_the_first_own_answer_and_the_share_of_own_answers() -> None:
-    qrels = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "z", "x"], "label": 1})
-    table = measure({"good": GOOD, "bad": BAD}, TOPICS, qrels, KNOWN_ITEM_MEASURES).set_index("name")
-    assert table["RR@10"].tolist() == [1.0, 0.25]
-    assert table["R@10"].tolist() == [0.75, 0.25]
-
-
 def test_each_weight_of_a_fusion_is_measured() -> None:
     qrels = QRELS[QRELS.label > 0]
     table = fusion_weights(BAD, GOOD, qrels)
@@ -125,3 +120,100 @@ def test_a_system_that_finds_nothing_or_nothing_judged_scores_0() -> None:
             values = measure_by_topic({"nothing": ranking}, topics, qrels, measures)
             assert values["qid"].value_counts().to_dict() == {"1": len(measures), "2": len(measures)}
             assert values["value"].tolist() == [0.0] * len(values)
+
+
+NDCG = str(TASK1_MEASURES[0])
+QIDS = [str(number) for number in range(12)]
+MANY = pd.DataFrame(
+    [(qid, f"d{d}", 3 if d < 2 else 0) for qid in QIDS for d in range(20)], columns=["qid", "docno", "label"]
+)
+
+
+def ranking(first: str, seed: int = 3) -> pd.DataFrame:
+    """Rank the judged documents at random, or the relevant ones first."""
+    scores = np.random.default_rng(seed).random(len(MANY)) + (MANY["label"] if first == "relevant" else 0)
+    found = MANY.assign(score=scores).sort_values(["qid", "score"], ascending=[True, False])
+    return found.assign(rank=found.groupby("qid").cumcount())[["qid", "docno", "score", "rank"]]
+
+
+@pytest.mark.parametrize(("right", "documents"), [(1, 30), (3, 30), (2, 5)])
+def test_known_items_of_a_random_order_are_the_exact_expectation(right: int, documents: int) -> None:
+    qrels = pd.DataFrame({"qid": "1", "docno": [f"d{d}" for d in range(right)], "label": 1})
+    exact = random_known_items(qrels, documents).set_index("measure")["value"]
+    random, reciprocal, recall = np.random.default_rng(1), [], []
+    for _ in range(20_000):
+        places = 1 + np.flatnonzero(random.permutation(documents) < right)
+        reciprocal.append(1 / places[0] if places[0] <= 10 else 0.0)
+        recall.append((places <= 10).sum() / right)
+    assert exact["RR@10"] == pytest.approx(np.mean(reciprocal), abs=0.01)
+    assert exact["R@10"] == pytest.approx(np.mean(recall), abs=0.01)
+    assert exact.index.tolist() == list(map(str, KNOWN_ITEM_MEASURES))
+
+
+def test_the_table_ends_with_the_random_order_and_names_what_is_near_it() -> None:
+    floor = random_floor(MANY)
+    found = compare({"good": ranking("relevant"), "chance": ranking("any")}, pd.DataFrame({"qid": QIDS}), MANY, floor)
+    assert found.table["name"].tolist() == ["good", "chance", FLOOR]
+    assert found.table[NDCG].iloc[2] == pytest.approx(floor[floor["measure"] == NDCG]["value"].mean())
+    (remark,) = found.remark("Train on more pairs.")
+    assert "chance 0." in remark
+    assert "good" not in remark
+    assert "12 topics" in remark
+    assert remark.endswith("Train on more pairs.")
+
+
+def test_topics_that_do_not_tell_the_baseline_from_a_random_order_are_too_few() -> None:
+    rankings = {"baseline": ranking("any"), "good": ranking("relevant")}
+    (remark,) = compare(rankings, pd.DataFrame({"qid": QIDS}), MANY, random_floor(MANY)).remark("Train on more pairs.")
+    assert "too few to tell systems apart" in remark
+    assert "Train" not in remark
+
+
+def test_a_system_below_the_random_order_is_near_it_and_one_without_a_result_has_zero() -> None:
+    floor = pd.DataFrame({"qid": list("abcd"), "value": [0.5, 0.5, 0.6, 0.4]})
+    below = pd.DataFrame({"name": "below", "qid": list("abcd"), "value": [0.1, 0.2, math.nan, 0.1]})
+    above = pd.DataFrame({"name": "above", "qid": list("abcd"), "value": [0.9, 0.8, 0.9, 0.8]})
+    (remark,) = near_random(pd.concat([below, above]), floor, NDCG, "Train.")
+    assert "(nDCG' 0.5000): below 0.1000 (p = 0.0" in remark  # significantly below
+    assert "above 0." not in remark
+    assert near_random(above, floor, NDCG, "Train.") == ()
+
+
+def test_a_gain_on_few_topics_is_not_yet_above_the_random_order() -> None:
+    floor = pd.DataFrame({"qid": ["a", "b"], "value": [0.5, 0.5]})
+    own = pd.DataFrame({"name": "x", "qid": ["a", "b"], "value": [0.6, 0.9]})
+    assert "x 0.7500" in near_random(own, floor, NDCG, "Train.")[0]
+
+
+class Counting(pt.Transformer):
+    """Counts its calls, and takes a moment."""
+
+    def __init__(self, column: str, milliseconds: float = 0) -> None:
+        self.column, self.milliseconds, self.calls = column, milliseconds, 0
+
+    def transform(self, topics: pd.DataFrame) -> pd.DataFrame:
+        self.calls += 1
+        time.sleep(self.milliseconds / 1000)
+        return topics.assign(**{self.column: 1})
+
+
+def test_a_query_takes_its_encoding_and_its_search() -> None:
+    encode, search = Counting("query_embs", 20), Counting("score")
+    table = time_queries({"plain": TimedPipeline(search), "dense": TimedPipeline(search, encode)}, TOPICS).set_index(
+        "name"
+    )
+    assert table["queries"].tolist() == [3, 3]
+    assert table.loc["plain", "encoding ms"] == 0
+    assert table.loc["dense", "encoding ms"] >= 20
+    sums = table["encoding ms"] + table["search ms"]
+    assert table["ms per query"].tolist() == pytest.approx(sums.tolist())
+    assert table.loc["dense", "p50 ms"] >= 20
+
+
+def test_systems_that_share_an_encoder_encode_each_query_once() -> None:
+    encode, searches = Counting("query_embs"), [Counting("score"), Counting("score")]
+    ways = {str(number): TimedPipeline(search, encode) for number, search in enumerate(searches)}
+    table = time_queries(ways, TOPICS, most=2)
+    assert encode.calls == 3  # the first query once more, so that files are open
+    assert [search.calls for search in searches] == [3, 3]
+    assert table["encoding ms"].nunique() == 1

@@ -9,12 +9,10 @@ import pytest
 from pyterrier_mathamr import GraphStore, MathAMR
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import (
-    ARQMathCollection,
     graphs_from_sources,
     known_answers,
     known_item_split,
     linked_pairs,
-    read_training_pairs,
 )
 from pyterrier_mathamr.experiments import mine_negatives
 
@@ -118,20 +116,3 @@ def test_an_unknown_miner_is_refused(folder: Path, pairs) -> None:
         mine_negatives("random", folder, pairs, {})
     with pytest.raises(ConfigError, match="a model"):
         mine_negatives("model", folder, pairs, {})
-
-
-def test_on_the_real_part_of_the_collection_nothing_forbidden_is_mined(shared_data: Path) -> None:
-    folder = shared_data / "arqmath-mini"
-    pairs = read_training_pairs(folder).train
-    known = known_answers(folder, (question for question, _ in pairs))
-    links = {(link.question_id, link.related_id) for link in ARQMathCollection(folder).links()}
-    parents = {post.id: post.parent_id for post in ARQMathCollection(folder).answers()}
-    found = mine_negatives("tags", folder, pairs, known, depth=10)
-    assert sum(map(len, found.values())) > 9 * len(found)
-    for question, names in found.items():
-        for name in names:
-            parent = parents[name]
-            assert parent != question
-            assert (question, parent) not in links
-            assert (parent, question) not in links
-            assert known_item_split(parent) == "train"

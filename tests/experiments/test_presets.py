@@ -9,9 +9,8 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import preparing, run_arqmath, task1
-from pyterrier_mathamr.experiments.preparing import TRAINING_PRESETS, choose_training, years_of
+from pyterrier_mathamr.experiments.preparing import choose_training, years_of
 from pyterrier_mathamr.model import MathAMRConfig
-from studies.study import find_preset
 
 TINY = MathAMRConfig(layers=1)
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
@@ -44,19 +43,6 @@ def test_a_preset_that_is_given_is_taken_and_options_ask_for_training() -> None:
         choose_training("bundled", 77, {"epochs": 1})
     with pytest.raises(ConfigError, match="labels"):
         choose_training("tiny", 77, {})
-
-
-def test_presets_for_few_pairs_are_the_conditions_that_studies_measured() -> None:
-    mini, labels = TRAINING_PRESETS["mini"].config, TRAINING_PRESETS["labels"].config
-    assert mini is not None
-    assert mini.text.word_residual
-    assert labels is not None
-    assert (labels.initialisation, labels.layers, labels.training.learning_rate) == ("mean", 2, 1e-3)
-
-
-def test_a_study_is_scaled_by_the_number_of_pairs() -> None:
-    assert [find_preset("auto", pairs).name for pairs in (2_669, 40_000)] == ["mini", "full"]
-    assert find_preset("full", 1).name == "full"
 
 
 def test_years_are_one_or_several_and_at_least_one() -> None:
@@ -112,9 +98,3 @@ def test_few_pairs_use_the_bundled_model_and_several_years_are_pooled(
         assert report.about[caption]
     assert "1,273 judgments" in report.about["Task 1, sample"]
     assert "2,546 judgments" in report.about["Task 1, sample and 2022 pooled"]
-    speed = report.tables["Time of a query"].set_index("name")
-    assert (speed.drop(index="BM25")["encoding ms"] > 0).all()
-    assert {file.name for file in (tmp_path / "work").glob("*by-topic.csv")} == {
-        "task-1-sample-by-topic.csv",
-        "task-1-2022-by-topic.csv",
-    }

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr.experiments import Report, markdown_table
-from pyterrier_mathamr.experiments.report import environment
 from pyterrier_mathamr.experiments.stages import StageRecord
 
 TABLE = pd.DataFrame(
@@ -92,8 +91,3 @@ def test_json_and_csv_hold_all_of_it_and_json_has_no_nan(report: Report, tmp_pat
     assert json.loads(text)["tables"]["Task 1, 2022"][1]["Bpref(rel=2)"] == 0.5
     assert json.loads(text)["stages"][0]["settings"] == {"layers": 4}
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "task-1-2022.csv"), TABLE)
-
-
-def test_the_environment_names_versions() -> None:
-    found = environment()
-    assert {"python", "platform", "cpus", "pyterrier", "torch", "ir-measures"} <= set(found)

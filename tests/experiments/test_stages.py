@@ -75,12 +75,3 @@ def test_work_that_was_broken_off_is_taken_up_with_the_same_settings_only(tmp_pa
     Stages(tmp_path).run("train", tmp_path / "m", {"layers": 4}, make(tmp_path / "m", log))
     assert log == ["m"]
     assert json.loads((tmp_path / "stages" / "train.json").read_text())["settings"] == {"layers": 4}
-
-
-def test_timed_work_is_recorded_and_told(tmp_path: Path) -> None:
-    told: list[str] = []
-    stages = Stages(tmp_path, told.append)
-    with stages.timed("search"):
-        pass
-    assert [record.name for record in stages.records] == ["search"]
-    assert told[0] == "search …"

@@ -36,7 +36,7 @@ def report(workdir: Path) -> Report:
     return run_arqmath(SAMPLE, "sample", workdir, model=TINY, verbose=False)
 
 
-def test_the_table_has_all_systems(report: Report) -> None:
+def test_the_report_has_all_systems_and_is_kept_with_its_costs(report: Report, workdir: Path) -> None:
     table = report.tables["Task 1, sample"]
     assert table.name.tolist()[0] == BM25
     assert table.name.tolist()[-2:] == [FUSION, FLOOR]
@@ -46,9 +46,6 @@ def test_the_table_has_all_systems(report: Report) -> None:
     known_item = report.tables["Known items, test questions"].set_index("name")
     assert len(known_item) == 7
     assert known_item.loc[BM25, ["RR@10", "R@10"]].tolist() == pytest.approx([0.6806, 1.0], abs=0.01)
-
-
-def test_tables_and_costs_are_kept(report: Report, workdir: Path) -> None:
     kept = json.loads((workdir / "report.json").read_text())
     assert [stage["name"] for stage in kept["stages"]] == [
         *("formulas", "graphs", "train", "bm25", "index"),
@@ -137,9 +134,3 @@ def test_a_second_year_shares_the_folder_with_the_first(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(first.topics, second.topics)
     assert first.graphs.path != second.graphs.path
     assert len(second.graphs) == len(second.topics)
-
-
-def test_the_topics_of_2022_on_the_small_collection_are_62(shared_data: Path) -> None:
-    collection = ARQMathCollection(shared_data / "arqmath-mini")
-    topics, _ = judged_topics(collection, 2022, {post.id for post in collection.answers()})
-    assert len(topics) == 62
