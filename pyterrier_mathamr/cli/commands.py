@@ -26,8 +26,6 @@ from .options import (
     SOURCE,
     chosen_parser,
     cluster_of,
-    config_of,
-    config_options,
     counted,
     quiet_option,
     ray_options,
@@ -173,7 +171,10 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
 @click.option("--linked-questions", type=click.Choice(["none", "duplicate", "all"]), default="none", show_default=True)
 @click.option("--first", multiple=True, type=SOURCE, help="A source trained on before SOURCES, one epoch by default.")
 @click.option("--fresh", is_flag=True, help="Start again; do not continue an interrupted run.")
-@config_options
+@click.option("--config", "file", type=FILE, help="JSON or YAML file of options.")
+@click.option(
+    "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model, such as layers=2."
+)
 @quiet_option
 def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: bool, quiet: bool, **options: Any) -> None:
     """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
@@ -183,9 +184,10 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     other. The state after each epoch is kept beside OUTPUT until the model is finished.
     """
     from pyterrier_mathamr.arqmath import train_from_sources
-    from pyterrier_mathamr.model import MathAMR
+    from pyterrier_mathamr.model import MathAMR, MathAMRConfig
 
-    config = config_of(options.pop("file"), options.pop("changes"))
+    file, changes = options.pop("file"), values_of(options.pop("changes"))
+    config = (MathAMRConfig.from_file(file) if file else MathAMRConfig()).replace(**changes)
     miner, miners_model = options.pop("negatives"), options.pop("negatives_from")
     if miner:
         from pyterrier_mathamr.experiments import mine_negatives

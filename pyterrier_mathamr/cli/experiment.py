@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from .options import FILE, NEW, config_of, quiet_option, values_of
+from .options import FILE, NEW, quiet_option, values_of
 
 _STUDIES = "`python -m studies {}` in a clone of the repository"
 _MOVED = {
@@ -22,21 +21,20 @@ _MOVED = {
 """Options of earlier releases, and the commands that have them now."""
 
 
-def _moved_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse the options that moved, by the command that has them now."""
+class _Experiment(click.Command):
+    """Names the command that has an option which moved."""
 
-    def refuse(context: click.Context, option: click.Parameter, value: Any) -> None:
-        if value:
-            raise click.UsageError(f"{option.opts[0]} is now an option of {_MOVED[option.opts[0]]}.", context)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if (place := _MOVED.get(error.option_name)) is None:
+                raise
+            raise click.UsageError(f"{error.option_name} is now an option of {place}.", ctx) from error
 
-    for name in _MOVED:
-        flag: dict[str, Any] = {"is_flag": True} if name in ("--list", "--known-items") else {"multiple": True}
-        options = {**flag, "hidden": True, "expose_value": False, "is_eager": True, "callback": refuse}
-        command = click.option(name, **options)(command)
-    return command
 
-
-@click.command(short_help="Run a whole experiment on a folder.")
+@click.command(cls=_Experiment, short_help="Run a whole experiment on a folder.")
 @click.argument("folder", type=NEW)
 @click.option("--year", "--years", "years", help="Whose topics and judgments: 2022, or several: 2020,2022.")
 @click.option(
@@ -53,7 +51,6 @@ def _moved_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--config", "file", type=FILE, hidden=True)  # deprecated, as --preset: `mathamr train`, then --model
 @click.option("--preset", hidden=True)
 @quiet_option
-@_moved_options
 def experiment(
     folder: Path,
     years: str | None,
@@ -71,6 +68,7 @@ def experiment(
     In a clone of the repository, `python -m studies --list` names the studies behind the documented figures.
     """
     from pyterrier_mathamr.experiments import run_arqmath, run_beir
+    from pyterrier_mathamr.model import MathAMRConfig
     from pyterrier_mathamr.posts import BeirFolder
 
     if not folder.is_dir():
@@ -78,7 +76,7 @@ def experiment(
         raise click.UsageError(f"{folder} is no folder.{study}")
     if sum(map(bool, (file, preset, model))) > 1:
         raise click.UsageError("--config and --preset are deprecated: give --model alone.")
-    chosen: Any = config_of(file, changes) if file else preset or model
+    chosen: Any = MathAMRConfig.from_file(file).replace(**values_of(changes)) if file else preset or model
     options: dict[str, Any] = {"systems": names_of(systems), "verbose": not quiet}
     if BeirFolder.found(folder):
         if years or file or changes or preset or task != 1:

@@ -13,7 +13,6 @@ from pyterrier_mathamr._common.records import parse_json
 if TYPE_CHECKING:
     from pyterrier_mathamr._common.running.ray_cluster import RayCluster
     from pyterrier_mathamr.amr import AmrParser
-    from pyterrier_mathamr.model import MathAMRConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -49,11 +48,7 @@ def ray_options(command: Command) -> Command:
 
 
 def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = None) -> RayCluster | None:
-    """Make the executor that the options of :func:`ray_options` choose; ``None`` for this machine.
-
-    Raises:
-        click.UsageError: options that exclude each other. ConfigError: no cluster is named so.
-    """
+    """Make the executor that the options of :func:`ray_options` choose; ``None`` for this machine."""
     if ray is None:
         if ray_workers:
             raise click.UsageError("--ray-workers needs --ray.")
@@ -63,14 +58,6 @@ def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = N
     from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 
     return RayCluster(ray, ray_workers)
-
-
-def config_options(command: Command) -> Command:
-    """Add the options that make a configuration; :func:`config_of` and :func:`values_of` read them."""
-    command = click.option(
-        "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model, such as layers=2."
-    )(command)
-    return click.option("--config", "file", type=FILE, help="JSON or YAML file of options.")(command)
 
 
 def with_parser(command: Command) -> Command:
@@ -99,22 +86,7 @@ def chosen_parser(
     parser_device: tuple[str, ...],
     parser_cache: Path | None,
 ) -> str | AmrParser:
-    """Make the parser that the options of :func:`with_parser` choose.
-
-    Args:
-        output: the artifact that is built; a neural parser caches its parses beside it in ``<output>.parses``.
-        parser: name of the parser.
-        parser_python: interpreter of its environment.
-        parser_model: its model.
-        parser_device: devices of its workers.
-        parser_cache: another place of the cache.
-
-    Returns:
-        The parser, or the name of the embedded one.
-
-    Raises:
-        click.BadParameter: an option that the embedded parser does not have; ConfigError: no parser has this name.
-    """
+    """Make the parser that the options of :func:`with_parser` choose, or return the name of the embedded one."""
     from pyterrier_mathamr.amr import get_parser
 
     chosen = {"python": parser_python, "model": parser_model, "devices": parser_device, "cache": parser_cache}
@@ -126,14 +98,6 @@ def chosen_parser(
             )
         return parser
     return get_parser(parser, **{"cache": output.with_name(f"{output.name}.parses"), **options})
-
-
-def config_of(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
-    """Read a configuration from a file and ``--set`` options."""
-    from pyterrier_mathamr.model import MathAMRConfig
-
-    config = MathAMRConfig.from_file(file) if file else MathAMRConfig()
-    return config.replace(**values_of(changes))
 
 
 def values_of(changes: tuple[str, ...]) -> dict[str, Any]:
