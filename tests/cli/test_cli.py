@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -35,18 +38,32 @@ def pair_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", sorted(main.commands))
-def test_each_command_says_what_it_does_and_what_each_option_means(command: str) -> None:
-    result = run(command, "--help")
-    assert result.exit_code == 0
-    assert main.commands[command].help
-    for option in main.commands[command].params:
+def commands(group: click.Group, *above: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """All commands of a group and of the groups in it."""
+    for name, command in group.commands.items():
+        yield (*above, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *above, name)
+
+
+COMMANDS = dict(commands(main))
+
+
+@pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
+def test_each_command_says_what_it_does_and_what_each_option_means(names: tuple[str, ...]) -> None:
+    command = COMMANDS[names]
+    assert run(*names, "--help").exit_code == 0
+    assert command.help
+    for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
-            assert option.help or option.show_default, f"{command} {option.opts[0]}"
+            assert option.help or option.show_default, f"{names} {option.opts[0]}"
 
 
-def test_the_program_names_its_first_command() -> None:
+def test_the_program_names_its_first_command_and_is_the_package_as_a_module() -> None:
     assert "mathamr demo" in run("--help").output
+    command = [sys.executable, "-m", "pyterrier_mathamr", "--version"]  # as launchers of several processes need it
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert shown == f"mathamr, version {pyterrier_mathamr.__version__}\n"
 
 
 def test_an_error_of_the_package_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
@@ -128,14 +145,7 @@ def test_official_trees_of_a_folder_are_used_and_answers_can_be_chosen(tmp_path:
 def test_the_demo_prints_the_systems_and_a_random_order() -> None:
     result = run("demo", "--quiet")
     assert result.exit_code == 0, result.output
-    for name in (
-        "BM25",
-        "single vector",
-        "doc-VN + MaxSim",
-        "ColBERT-style",
-        "BM25 % 100 >> scorer",
-        "random order of the judged",
-    ):
+    for name in ("BM25", "doc-VN + MaxSim (k = 100)", "BM25 % 100 >> scorer", "random order of the judged"):
         assert f"| {name}" in result.output
     assert "* differs from BM25" in result.output
 

@@ -8,19 +8,12 @@ from click.testing import CliRunner, Result
 
 import pyterrier_mathamr
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.cli.arqmath import arqmath
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["arqmath", *map(str, arguments)])
-
-
-@pytest.mark.parametrize("command", sorted(arqmath.commands))
-def test_each_command_has_help(command: str) -> None:
-    assert arqmath.commands[command].help
-    assert run(command, "--help").exit_code == 0
 
 
 def test_status_names_what_is_there_and_where_the_rest_comes_from() -> None:

@@ -5,12 +5,10 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.cli.draw import draw
 from pyterrier_mathamr.explain import charts
 from pyterrier_mathamr.explain.charts import new_figure
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
@@ -26,15 +24,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     posts = [{"docno": "1", "text": "Why is $x^2 \\geq 0$?"}, {"docno": "2", "text": "A square $a^2$ is positive."}]
     (GraphBuilder() >> GraphStore(path).indexer()).index(posts)
     return path
-
-
-@pytest.mark.parametrize("command", sorted(draw.commands))
-def test_each_picture_says_what_it_shows_and_what_each_option_means(command: str) -> None:
-    assert run(command, "--help").exit_code == 0
-    assert draw.commands[command].help
-    for option in draw.commands[command].params:
-        if isinstance(option, click.Option):
-            assert option.help or option.show_default, option.opts[0]
 
 
 def test_a_graph_of_a_store_is_drawn(store: Path, tmp_path: Path) -> None:

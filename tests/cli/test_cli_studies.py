@@ -32,12 +32,8 @@ def test_the_studies_are_listed_with_their_conditions() -> None:
     [
         (("paper/4.6",), "FOLDER"),
         (("paper/9.9", SAMPLE), "paper/4.6"),
-        (("formula/in", SAMPLE), "formula/in-out"),
-        (("answers/all", SAMPLE), "answers/colbert"),
-        (("answers/marf", SAMPLE, "--preset", "tiny"), "mini"),
         (("answers/marf", SAMPLE, "--workers", "2"), "--workers"),
         (("formula/in-out", SAMPLE, "--set", "layers=-1"), "layers"),
-        (("paper/4.6", SAMPLE, "--model", "mathamr-plus-mini"), "--model"),
         (("paper/4.6", SAMPLE, "--set", "layers"), "--set"),
         (("paper/4.6", SAMPLE, "--preset", "tiny"), "mini"),
         (("paper/4.6", SAMPLE, "--seeds", "one"), "--seeds"),
