@@ -33,7 +33,6 @@ class _Studies(MathAMRGroup):
 
 
 def _list(context: click.Context, _: click.Parameter, listed: bool) -> None:
-    """List the studies: name, what is varied, what is compared."""
     from .registry import STUDIES
 
     if listed:
@@ -72,7 +71,6 @@ def _model(command: Any) -> Any:
 
 
 def _made_by(options: dict[str, Any]) -> dict[str, Any]:
-    """Translate the options of a single model into arguments."""
     return {
         "systems": names_of(options.pop("systems")),
         "model": options.pop("model"),

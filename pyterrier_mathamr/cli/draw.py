@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def _drawn(forms: str) -> Callable[[Command], Command]:
-    """Add the option of the picture's file."""
     return click.option(
         "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), required=True, help=f"The picture: {forms}."
     )

@@ -163,7 +163,6 @@ def _search(
     output: Path | None,
     overwrite: bool,
 ) -> None:
-    """Answer one query."""
     from pyterrier_mathamr.explain.display import table_of
 
     if output is not None or overwrite:
@@ -223,7 +222,6 @@ def _search_topics(
 
 
 def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[TypedTopic]) -> pd.DataFrame:
-    """Search with topics, one at a time."""
     import pandas as pd
 
     found = [retriever(engine.frame(topic.query).assign(qid=topic.qid))[["qid", "docno", "score"]] for topic in topics]
@@ -232,7 +230,6 @@ def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[Typ
 
 
 def _retriever(engine: EngineSnapshot, system: str, k: int) -> pt.Transformer:
-    """Return one of the retrievers of an engine."""
     makers: Mapping[str, Any] = {"blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr}
     return makers[system](num_results=k)
 

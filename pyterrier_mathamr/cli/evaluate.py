@@ -100,7 +100,6 @@ def _notes(found: Evaluation) -> Iterator[str]:
 
 
 def _objects(found: Evaluation, baseline: str | None) -> Iterator[dict[str, Any]]:
-    """Yield an object for each run."""
     tests = found.tests.to_dict("records")
     for row in found.means.to_dict("records"):
         name = row.pop("name")

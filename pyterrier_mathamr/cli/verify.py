@@ -150,7 +150,6 @@ def _kinds() -> list[Kind]:
 
 
 def _described(path: Path) -> str:
-    """Describe what is at the path, and its size."""
     from pyterrier_mathamr.index import ShardedIndex
     from pyterrier_mathamr.model import MathAMR
     from pyterrier_mathamr.model.in_out.model import DESCRIPTION as IN_OUT

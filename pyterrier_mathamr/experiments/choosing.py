@@ -315,7 +315,6 @@ class ModelSystems:
         return Fitted(chosen or {}, rank)
 
     def _by_words(self, k1: float | None, b: float | None, of: str) -> pd.DataFrame:
-        """Search by BM25."""
         return _columns(self.bm25().retriever(DEPTH, k1=k1, b=b)(self.found(of).topics))
 
     def _by_vectors(self, name: str, of: str) -> pd.DataFrame:

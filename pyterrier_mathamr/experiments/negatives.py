@@ -90,7 +90,6 @@ def mine_negatives(
 def _search_bm25(
     source: str | Path, questions: Iterable[str], candidates: set[str], room: int, verbose: bool
 ) -> Iterator[tuple[str, str]]:
-    """Search the candidates with the questions by BM25."""
     wanted = set(questions)
     topics: dict[str, dict[str, Any]] = {}
 
@@ -118,7 +117,6 @@ def _topic(document: dict[str, Any]) -> dict[str, Any]:
 def _search_model(
     graphs: GraphStore, model: MathAMR, questions: Iterable[str], candidates: set[str], room: int, verbose: bool
 ) -> Iterator[tuple[str, str]]:
-    """Search the candidates with the questions by document vector and MaxSim."""
     names = [name for name in questions if name in graphs]
     answers = [name for name in graphs.ids() if name in candidates]
     with tempfile.TemporaryDirectory(prefix="mathamr-") as folder:

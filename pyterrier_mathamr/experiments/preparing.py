@@ -110,7 +110,6 @@ def choose_training(preset: str, pairs: int, changes: Mapping[str, Any]) -> tupl
 
 
 def _by_pairs(pairs: int, train: bool) -> str:
-    """Choose a preset by the number of pairs."""
     if pairs >= FULL_PAIRS:
         return "full"
     if pairs < TRAINED_PAIRS and not train:
@@ -184,7 +183,6 @@ def prepare(
 
 
 def _with_model(own: ModelArtifacts, model: str, note: str, choices: Mapping[str, Any]) -> Prepared:
-    """Build the graphs and open a trained model."""
     other = "mathamr-plus-text" if Path(model).name == BUNDLED else BUNDLED
     advice = f"Take another model (`--model {other}`), train one on more pairs (`mathamr train`), or take more topics."
     own.shared.graphs  # noqa: B018  # the first stage
@@ -194,7 +192,6 @@ def _with_model(own: ModelArtifacts, model: str, note: str, choices: Mapping[str
 def _trained(
     own: ModelArtifacts, config: MathAMRConfig, fitted: bool, note: str, choices: Mapping[str, Any]
 ) -> Prepared:
-    """Build the graphs, and train a model or open it if it is trained."""
     graphs, path = own.shared.graphs, own.shared.collection.path
 
     def train(checkpoint: Path) -> MathAMR:

@@ -193,7 +193,6 @@ class Report:
         return "\n\n".join(parts) + "\n"
 
     def _section(self, caption: str, table: pd.DataFrame) -> list[str]:
-        """Write a table with what it is of and the remarks on it."""
         about = [self.about[caption]] if caption in self.about else []
         return [f"## {caption}", *about, markdown_table(table), *self.remarks.get(caption, ())]
 
@@ -296,7 +295,6 @@ def _content(name: str) -> Any:
 
 
 def _publication(content: Mapping[str, Any]) -> Publication:
-    """Read a publication from its part of a file."""
     source = content["source"]
     tables = [
         PublishedTable(

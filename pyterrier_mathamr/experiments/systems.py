@@ -19,7 +19,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -126,16 +126,16 @@ def _bm25(of: Vectors) -> pt.Transformer:
     return (of.bm25 % of.depth.results).compile()
 
 
-def _single(of: Vectors, exact: bool) -> pt.Transformer:
+def _single(of: Vectors, exact: bool = True) -> pt.Transformer:
     return of.index.single_vector(num_results=of.depth.results, exact=exact)
 
 
-def _doc_vn(of: Vectors, candidates: int, exact: bool) -> pt.Transformer:
+def _doc_vn(of: Vectors, candidates: int = DEPTH, exact: bool = True) -> pt.Transformer:
     scaled = of.depth.candidates(candidates)
     return of.index.doc_vn(scaled, num_results=min(scaled, of.depth.results), exact=exact)
 
 
-def _colbert(of: Vectors, exact: bool) -> pt.Transformer:
+def _colbert(of: Vectors, exact: bool = True) -> pt.Transformer:
     return of.index.colbert(num_results=of.depth.results, exact=exact, hits=HNSW_HITS)
 
 
@@ -143,27 +143,24 @@ def _scorer(of: Vectors) -> pt.Transformer:
     return (of.bm25 % of.depth.candidates(DEPTH)).compile() >> of.index.scorer()
 
 
-def _fusion(of: Vectors, weight: float | None) -> pt.Transformer:
+def _fusion(of: Vectors, weight: float | None = None) -> pt.Transformer:
     share = of.weight if weight is None else weight
-    return ZScoreFusion(_bm25(of), _colbert(of, True), weight=share, num_results=of.depth.results)
+    return ZScoreFusion(_bm25(of), _colbert(of), weight=share, num_results=of.depth.results)
 
 
-def _ways() -> tuple[Way, ...]:
-    both = (("", True), (", HNSW", False))
-    depths = ((DOC_VN, 1000), ("doc-VN + MaxSim (k = 5000)", 5000))
-    return (
-        Way(BM25, _bm25),
-        *(Way(SINGLE + how, partial(_single, exact=exact)) for how, exact in both),
-        *(
-            Way(name + how, partial(_doc_vn, candidates=number, exact=exact), settings={"candidates": number})
-            for name, number in depths
-            for how, exact in both
-        ),
-        *(Way(COLBERT + how, partial(_colbert, exact=exact)) for how, exact in both),
-        Way(SCORER, _scorer, settings={"candidates": DEPTH}),
-        Way(FUSION, partial(_fusion, weight=None), fuses=(BM25, COLBERT), settings={"weight": None}),
-        Way(EQUAL_FUSION, partial(_fusion, weight=0.5), fuses=(BM25, COLBERT), settings={"weight": 0.5}),
-    )
+def _ways() -> Iterator[Way]:
+    yield Way(BM25, _bm25)
+    yield Way(SINGLE, _single)
+    yield Way(f"{SINGLE}, HNSW", partial(_single, exact=False))
+    for name, number in ((DOC_VN, DEPTH), ("doc-VN + MaxSim (k = 5000)", 5 * DEPTH)):
+        settings = {"candidates": number}
+        yield Way(name, partial(_doc_vn, candidates=number), settings=settings)
+        yield Way(f"{name}, HNSW", partial(_doc_vn, candidates=number, exact=False), settings=settings)
+    yield Way(COLBERT, _colbert)
+    yield Way(f"{COLBERT}, HNSW", partial(_colbert, exact=False))
+    yield Way(SCORER, _scorer, settings={"candidates": DEPTH})
+    yield Way(FUSION, _fusion, fuses=(BM25, COLBERT), settings={"weight": None})
+    yield Way(EQUAL_FUSION, partial(_fusion, weight=0.5), fuses=(BM25, COLBERT), settings={"weight": 0.5})
 
 
 WAYS: Mapping[str, Way] = MappingProxyType({way.name: way for way in _ways()})
@@ -176,15 +173,6 @@ def label(way: Way, depth: Depth) -> str:
     """Return the name with the number of candidates at a depth, such as ``BM25 % 101 >> scorer``."""
     number = way.settings.get("candidates")
     return way.name.replace(str(number), str(depth.candidates(number))) if number else way.name
-
-
-def search_systems(
-    bm25: pt.Transformer, encode: pt.Transformer, index: MathAMRIndex, *, candidates: int = 1000, weight: float = 0.5
-) -> dict[str, pt.Transformer]:
-    """Make the systems of Task 1: BM25, the ways to search with MathAMR+ (section 3.5.2), and the fusion of both."""
-    depth = Depth(scale=candidates / 1000)
-    made = {label(way, depth): way.make(Vectors(index, bm25, depth, weight)) for way in TASK1.values()}
-    return {name: system if name == BM25 else encode >> system for name, system in made.items()}
 
 
 @dataclass(eq=False)

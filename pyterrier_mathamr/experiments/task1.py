@@ -38,7 +38,21 @@ from .measuring import (
 from .preparing import Prepared, prepare, years_of
 from .report import Report
 from .stages import StageRecord
-from .systems import ALL, BM25, COLBERT, FUSION, TASK1, AnswerParts, AnswerSystem, SystemSearch, search_systems, slug
+from .systems import (
+    ALL,
+    BM25,
+    COLBERT,
+    DEPTH,
+    FUSION,
+    TASK1,
+    AnswerParts,
+    AnswerSystem,
+    Depth,
+    SystemSearch,
+    Vectors,
+    label,
+    slug,
+)
 from .task2 import OTHER_SYSTEMS, TIME, FormulaSystem, about_times, run_task2
 from .workdir import KNOWN_ITEM, require_years
 
@@ -242,7 +256,6 @@ def _report(
     speed: pd.DataFrame,
     weights: pd.DataFrame,
 ) -> Report:
-    """Put everything that was measured into tables."""
     made, years, names = found.made, found.years, found.names
     shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
     fitted = {WEIGHTS: weights} if len(weights) else {}
@@ -275,7 +288,6 @@ def _report(
 
 
 def _about(made: Prepared, one: Comparison) -> str:
-    """Say what a table of Task 1 is of."""
     return (
         f"{one.topics} topics with a relevant answer among the {len(made.shared.bm25):,} answers of "
         f"{made.shared.collection.path.name}, {one.judgments:,} judgments of these ("
@@ -285,7 +297,6 @@ def _about(made: Prepared, one: Comparison) -> str:
 
 
 def _about_known_items(made: Prepared, one: Comparison) -> str:
-    """Say what the table of known items is of."""
     if not one.topics:
         return "This collection has no test questions with answers."
     return (
@@ -295,7 +306,6 @@ def _about_known_items(made: Prepared, one: Comparison) -> str:
 
 
 def _star(one: Comparison) -> str:
-    """Say what a star in a table means."""
     systems = len(one.table) - 2  # without the baseline and the random order
     return (
         f"A star: differs from {BM25} (two-sided paired t-test over the topics, p < 0.05 after Bonferroni over "
@@ -376,7 +386,8 @@ def run_demo(model: str = "mathamr-plus-mini", *, verbose: bool = False) -> pd.D
         (graphs >> encoder.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter(verbose=verbose))
         bm25 = BM25Index(Path(folder) / "sample.bm25").index(dataset.get_corpus_iter(verbose=verbose))
         topics = (graphs >> encoder.query_encoder())(dataset.get_topics("text"))
-        systems = search_systems(bm25.retriever(), pt.Transformer.identity(), index, candidates=DEMO_CANDIDATES)
+        vectors = Vectors(index, bm25.retriever(), Depth(scale=DEMO_CANDIDATES / DEPTH))
+        systems = {label(way, vectors.depth): way.make(vectors) for way in TASK1.values()}
         rankings, _ = run_systems(systems, topics)
     qrels = dataset.get_qrels()
     return compare(rankings, topics, qrels, random_floor(qrels)).table

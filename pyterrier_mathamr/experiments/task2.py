@@ -97,7 +97,6 @@ FormulaSystem = System[FormulaParts, TimedPipeline]
 
 
 def _tangent(parts: FormulaParts) -> TimedPipeline:
-    """Rank by pairs of symbols."""
     return TimedPipeline(distinct(parts.shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees)))
 
 
@@ -306,7 +305,6 @@ def _report(
     speed: pd.DataFrame,
     notes: Sequence[str],
 ) -> Report:
-    """Put everything that was measured into tables."""
     shared, when = made.shared, [year.parts.year for year in searched.years]
     judgments = "; ".join(f"{one.judgments:,} of {year} by {kind}" for year, kind, one in compared if year != POOLED)
     differences, weights = _differences(compared), _weights(searched)
@@ -371,7 +369,6 @@ def _differences(compared: Sequence[Compared]) -> pd.DataFrame:
 
 
 def _weights(searched: SearchedYears) -> pd.DataFrame:
-    """List the weights of systems that have any."""
     rows = [
         (name, year.parts.year, part, weight)
         for year in searched.years
@@ -382,7 +379,6 @@ def _weights(searched: SearchedYears) -> pd.DataFrame:
 
 
 def _speed(searched: SearchedYears) -> pd.DataFrame:
-    """Time the systems on the topics of each year."""
     found = {year.parts.year: time_queries(year.pipelines, year.parts.topics) for year in searched.years}
     for year, speed in found.items():
         speed.insert(0, "year", year)

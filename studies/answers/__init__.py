@@ -125,7 +125,6 @@ def _values(system: AnswerSystem, parts: AnswerParts, seeds: Sequence[int]) -> l
 
 
 def _references(parts: AnswerParts) -> list[pd.DataFrame]:
-    """Measure random orders."""
     shared = parts.shared
     known = random_known_items(shared.questions("test").qrels, len(shared.bm25))
     floors = [_marked(known.assign(system=RANDOM_ANSWERS), KNOWN_ITEM, ONCE)]
@@ -186,7 +185,6 @@ def published_of(study: Study) -> dict[str, pd.DataFrame]:
 
 
 def _about(outcome: Outcome, judged: str) -> dict[str, str]:
-    """Say what each table is of."""
     shared = outcome.setting.shared
     name, answers = shared.collection.path.name, len(shared.bm25)
     found = [shared.topics(year) for year in outcome.setting.years]
@@ -240,6 +238,5 @@ def tests_table(outcome: Outcome) -> pd.DataFrame:
 
 
 def _near_random(outcome: Outcome, topics: Sequence[str], measure: str, floor: str) -> tuple[str, ...]:
-    """Point out the systems that are not significantly above a random order."""
     names = [reference(system.name) for system in outcome.measured(known=floor == RANDOM_ANSWERS)]
     return outcome.results.near_random(names, reference(floor), topics, measure, ADVICE)

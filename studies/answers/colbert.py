@@ -98,7 +98,6 @@ def _set(parts: AnswerParts) -> tuple[tuple[str, Any], ...]:
 
 
 def _trained(parts: AnswerParts) -> pt.Transformer:
-    """Search all answers by MaxSim."""
     model, index = loaded_colbert(parts)
     return model.query_encoder(device=parts.device) >> index.colbert(num_results=DEPTH)
 
@@ -109,7 +108,6 @@ def _with_math_tokens(parts: AnswerParts) -> pt.Transformer:
 
 
 def _reranked(parts: AnswerParts) -> pt.Transformer:
-    """Rank what BM25 finds."""
     model, index = loaded_colbert(parts)
     return parts.shared.bm25.retriever(DEPTH) >> model.query_encoder(device=parts.device) >> index.scorer()
 
@@ -137,8 +135,6 @@ ALPHAS = (0.2, 0.3, 0.5)
 
 
 def _fused(other: AnswerSystem, alpha: float) -> Callable[[AnswerParts], pt.Transformer]:
-    """Fuse the rankings of ColBERT and of another row."""
-
     def make(parts: AnswerParts) -> pt.Transformer:
         return ConvexFusion(parts.ranking(COLBERT_ROW), parts.ranking(other), alpha=alpha, num_results=DEPTH)
 
@@ -146,7 +142,6 @@ def _fused(other: AnswerSystem, alpha: float) -> Callable[[AnswerParts], pt.Tran
 
 
 def _structural_then_colbert(parts: AnswerParts) -> pt.Transformer:
-    """Rank what structural search finds by ColBERT."""
     model, index = loaded_colbert(parts)
     return STRUCTURAL_ROW.make(parts) >> model.query_encoder(device=parts.device) >> index.scorer()
 

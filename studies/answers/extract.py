@@ -81,7 +81,6 @@ def answers_of(extract: Extract, parts: AnswerParts) -> pd.DataFrame:
 
 
 def _extracted(extract: Extract, parts: AnswerParts) -> pd.DataFrame:
-    """Extract the answers to the topics of a year."""
     topics, qrels, _ = parts.found
     ranking = parts.ranking(extract.row)
     if extract.judged:
@@ -148,7 +147,6 @@ def _line(
     first: npt.NDArray[np.float64],
     tests: int,
 ) -> Mapping[str, object]:
-    """Summarise an extract in one row."""
     whole = pd.concat(found)
     test: PairedTest = paired_test(_good(found), first, tests)
     return {

@@ -59,7 +59,6 @@ def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTrain
 
 
 def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
-    """Make a model, or load it if it was made before."""
     from pyterrier_mathamr.systems.marf import MaRF
 
     backbone, config, training = _options(parts, **own)
@@ -80,7 +79,6 @@ def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
 
 
 def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
-    """Encode and index the answers."""
     from pyterrier_mathamr.systems.marf import MaRFIndex
 
     shared = parts.shared
@@ -105,8 +103,6 @@ def _context_alone(parts: AnswerParts) -> pt.Transformer:
 
 
 def _fused(parts: AnswerParts) -> pt.Transformer:
-    """Rank by MaRF."""
-
     def make() -> tuple[MaRF, MaRFIndex]:
         marf = _model(parts)
         return marf, _index(parts, marf, "own")
@@ -163,7 +159,6 @@ def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
 
 
 def _posts(parts: AnswerParts, pairs: Sequence[tuple[str, str]]) -> dict[str, MathPost]:
-    """Read the posts of pairs."""
     names = {name for pair in pairs for name in pair}
     posts = (post for post in parts.shared.collection.posts() if post.id in names)
     return {post.id: document_post({"docno": post.id, "title": post.title, "html": post.body}) for post in posts}

@@ -59,8 +59,6 @@ def token_vectors(parts: AnswerParts) -> pt.Transformer:
 
 
 def _queries(rows: Rows) -> pt.Transformer:
-    """Add ``query_embs`` to topics."""
-
     def add(topics: pd.DataFrame) -> pd.DataFrame:
         return with_objects(topics, query_embs=rows(topics["query"].tolist()))
 
@@ -68,7 +66,6 @@ def _queries(rows: Rows) -> pt.Transformer:
 
 
 def _index(parts: AnswerParts, name: str, rows: Rows, **settings: Any) -> MathAMRIndex:
-    """Encode and index the answers."""
     shared = parts.shared
 
     def build(path: Path) -> None:
@@ -103,7 +100,6 @@ TEXT_MODEL = "mathamr-plus-text"
 
 
 def _bm25(parts: AnswerParts) -> pt.Transformer:
-    """Rank by words and symbols."""
     return parts.shared.bm25.retriever(DEPTH)
 
 

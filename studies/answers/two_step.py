@@ -419,7 +419,6 @@ def question_index(parts: AnswerParts, model: QQSim, graphs: Mapping[str, str]) 
 
 
 def _with_tags(parts: AnswerParts) -> pt.Transformer:
-    """Add the tags of topics."""
     tags: dict[str, str]
     if parts.known:
         tags = {post.id: " ".join(post.tags) for post in parts.shared.collection.questions()}

@@ -89,7 +89,6 @@ def measure(setting: Setting) -> Outcome:
 
 
 def _references(setting: Setting, queries: pd.DataFrame) -> pd.DataFrame:
-    """Measure Tangent, and a random order of the judged formulas."""
     shared = setting.shared
     parts = pd.concat([formula_references(shared, year).assign(topics=year) for year in setting.years])
     pipeline = TimedPipeline(distinct(shared.tangent.retriever(_KNOWN_DEPTH)))

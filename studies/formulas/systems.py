@@ -60,12 +60,10 @@ def edit_distance(parts: FormulaParts, combine: Combine = "weighted", costs: Cos
 
 
 def _wide_tangent(parts: FormulaParts) -> TimedPipeline:
-    """Rank by pairs of symbols."""
     return TimedPipeline(distinct(wide_tangent(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
 
 
 def _system(parts: FormulaParts, complete: bool) -> TangentS:
-    """Align the trees of candidates."""
     trees, store = formula_trees(parts.shared), parts.trees
     return TangentS(wide_tangent(parts.shared), trees, num_results=FORMULA_DEPTH, complete=complete, store=store)
 
@@ -188,7 +186,6 @@ def _tangent_s(parts: FormulaParts) -> TimedPipeline:
 
 
 def _approach0(parts: FormulaParts) -> TimedPipeline:
-    """Rank by common sub-structures of operator trees."""
     return TimedPipeline(distinct(approach0(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
 
 

@@ -185,7 +185,6 @@ def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool
 
 
 def _model(job: Job, own: ModelArtifacts) -> MathAMR:
-    """Train or open the model of a job."""
     settings = {**job.settings, "collection": str(own.shared.collection.path.resolve())}
     text = text_encoder(own.shared, job.config)
     return own.model(settings, lambda checkpoint: _train(job, own, checkpoint), text)

@@ -353,7 +353,6 @@ def _named_by_depth(text: str, depth: Depth) -> str:
 
 
 def _settings(setting: Setting, jobs: Jobs, tests: int) -> dict[str, Any]:
-    """List the settings of the study."""
     one, shared = next(iter(jobs.values())), setting.shared
     common, different = _configurations(jobs)
     return {

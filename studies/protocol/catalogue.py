@@ -358,7 +358,6 @@ class Catalogue:
 
     @cached_property
     def _own(self) -> ModelSystems:
-        """BM25 and the ways to search with the model."""
         made, shared = self.made, self.made.shared
         return ModelSystems(
             lambda: (made.model, made.own.answers(made.model)),

@@ -147,7 +147,6 @@ def _measured(artifacts: TextArtifacts) -> pd.DataFrame:
 def _report(
     values: Mapping[str, pd.DataFrame], sizes: Mapping[str, tuple[int, int]], model: str | None, stages: Stages
 ) -> Report:
-    """Put the figures of all files side by side."""
     table = pd.DataFrame({"name": list(NAMES)})
     tests = []
     for name, own in values.items():

@@ -218,7 +218,6 @@ def _starred(table: pd.DataFrame, tests: pd.DataFrame, caption: str) -> pd.DataF
 
 
 def _star(caption: str) -> str:
-    """Say what a star in a table means."""
     baseline = TESTED[caption][1]
     return (
         f"A star: differs from {baseline} (two-sided paired t-test, p < 0.05 after Bonferroni over the table's tests)."
@@ -226,5 +225,4 @@ def _star(caption: str) -> str:
 
 
 def _about_linked(duplicates: int, links: int) -> str:
-    """Say what the table of linked questions is of."""
     return f"{duplicates} test questions have a duplicate that has answers here, {links} any link."
