@@ -83,7 +83,8 @@ def experiment(
             raise click.UsageError(
                 "A folder in BEIR's layout takes --systems, --model and --workdir; nothing is trained."
             )
-        report = run_beir(folder, workdir, **options, **({"model": model} if model else {}))
+        options |= {"model": model} if model else {}
+        report = run_beir(folder, workdir, **options)
     else:
         options["changes"] = None if file else values_of(changes)
         report = run_arqmath(folder, years or "2022", workdir, task=task, model=chosen, **options)

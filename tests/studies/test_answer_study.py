@@ -20,7 +20,7 @@ from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from studies import answers
 from studies.answers import JUDGED_TOPICS, KNOWN_ITEMS, TESTS
 from studies.answers.rows import BM25_ROW, COMMON_ROWS
-from studies.registry import STUDIES, run_study
+from studies.registry import run_study
 from studies.study import Study, all_systems
 from studies.tables import MAIN
 
@@ -139,8 +139,8 @@ def test_a_kept_ranking_is_what_was_found_to_the_last_bit(report: Report, workdi
     parts = AnswerParts(Artifacts(SAMPLE, workdir), "sample", ("sample",))
     found = BM25_ROW.make(parts)(parts.found.topics)[["qid", "docno", "score", "rank"]].reset_index(drop=True)
     pd.testing.assert_frame_equal(parts.ranking(BM25_ROW), found, check_dtype=False)
-    texts = parts.answer_texts()(found.head(3))["html"]
-    assert texts.str.contains("<").all()
+    assert parts.answer_texts()(found.head(3))["html"].str.contains("<").all()
+    assert (parts.other_years, parts.at(of=KNOWN_ITEM).other_years) == ((), ("sample",))
 
 
 def test_a_collection_without_test_questions_is_measured_by_its_topics(tmp_path: Path, few_rows: None) -> None:
@@ -154,12 +154,6 @@ def test_a_collection_without_test_questions_is_measured_by_its_topics(tmp_path:
     report = run_study(study, folder, tmp_path / "work", years=["sample"], verbose=False)
     assert report.tables[TESTS]["topics"].tolist() == ["sample"]
     assert report.tables[KNOWN_ITEMS]["RR@10"].isna().all()
-
-
-def test_years_to_fit_on_are_not_that_of_the_topics(workdir: Path) -> None:
-    parts = AnswerParts(Artifacts(SAMPLE, workdir), "2020", ("2020", "2022"))
-    assert parts.other_years == ("2022",)
-    assert parts.at(of=KNOWN_ITEM).other_years == ("2020", "2022")
 
 
 def test_a_study_names_each_row_once_and_baselines_that_it_has() -> None:
@@ -180,13 +174,3 @@ def test_what_cannot_be_run_is_refused_before_anything_is_made(tmp_path: Path) -
         with pytest.raises(ConfigError, match=named):
             run_study(**{"study": STUDY, "collection": SAMPLE, "workdir": tmp_path, "verbose": False, **given})
     assert not list(tmp_path.iterdir())
-
-
-def test_the_studies_have_the_common_rows_and_their_own() -> None:
-    found = [study for study in STUDIES.values() if study.kind == "answers"]
-    assert [study.name for study in found] == [
-        f"answers/{name}" for name in ("colbert", "hybrid", "marf", "two-step", "extract")
-    ]
-    for study in found:
-        names = [system.name for system in all_systems(study, COMMON_ROWS)]
-        assert names[: len(COMMON_ROWS)] == [system.name for system in COMMON_ROWS]

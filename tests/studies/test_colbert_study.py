@@ -5,15 +5,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from transformers import BertConfig, BertModel, BertTokenizerFast
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, read_training_pairs
 from pyterrier_mathamr.systems import ColBERT
 from studies.answers import colbert
-from studies.answers.rows import COMMON_ROWS
-from studies.study import all_systems
 
 SAMPLE = Path(mathamr.__file__).parent / "data" / "sample"
 
@@ -24,19 +21,6 @@ def parts_of(**others: Any) -> Any:
     known: dict[Any, Any] = {}
     options = {"seed": 42, "preset": "mini", "changes": {}, "device": "cpu", **others}
     return SimpleNamespace(shared=shared, once=lambda key, make: known.setdefault(key, make()), **options)
-
-
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("backbone")
-    letters = [f"{start}{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789" for start in ("", "##")]
-    words = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
-    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
-    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=True)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **sizes)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 SMALL = {"dimensions": 8, "query_length": 32, "document_length": 48, "epochs": 1, "batch_size": 8}
@@ -79,12 +63,3 @@ def test_the_minilm_that_is_installed_is_the_backbone():
     assert model.encoder[1].linear.weight.shape == (128, 384)
     assert model.encoder.tokenizer.tokenize("[unused0] is a prefix")[0] == "[unused0]"
     assert [len(found.rows) for found in model.encode(["a sum", "the limit of it"], "document")] == [5, 7]
-
-
-def test_the_rows_of_both_studies_have_their_baselines():
-    names = [row.name for row in all_systems(colbert.COLBERT_STUDY, COMMON_ROWS)]
-    assert names[-3:] == ["ColBERT", "BM25, then ColBERT", "ColBERT, math tokens"]
-    assert "ColBERT + structural, α 0.5" in [row.name for row in all_systems(colbert.HYBRID_STUDY, COMMON_ROWS)]
-    with_question_in_front = [row.name for row in colbert.HYBRID_STUDY.systems if not row.known]
-    assert all("tructural" in name for name in with_question_in_front)
-    assert len(with_question_in_front) == 5

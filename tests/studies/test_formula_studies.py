@@ -13,7 +13,7 @@ from pyterrier_mathamr.systems import InOut, InOutOptions
 from studies.formulas import in_out
 from studies.registry import STUDIES, run_study
 from studies.study import Study, condition
-from studies.tables import MAIN, Results
+from studies.tables import MAIN
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 SMALL = {"epochs": 1, "width": 8, "batch_size": 64}
@@ -58,28 +58,3 @@ def test_a_study_is_run_once_and_reported(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "studies" / "formula-test" / "report.md").is_file()
     with pytest.raises(ConfigError, match="years"):
         run_study(STUDY, SAMPLE, tmp_path, years=[])
-
-
-def values(name: str, *seeds: tuple[float, float, float]) -> pd.DataFrame:
-    """Two topics of one year and one of another, for each seed."""
-    rows = [
-        (name, seed, "max", year, qid, measure, value)
-        for seed, of in enumerate(seeds)
-        for (year, qid), value in zip((("2020", "1"), ("2020", "2"), ("2022", "1")), of, strict=True)
-        for measure in (MAIN, "RR@10")
-    ]
-    columns = ["condition", "seed", "system", "topics", "qid", "measure", "value"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def test_means_are_over_seeds_and_topics_and_tests_over_topics_of_all_years() -> None:
-    found = pd.concat([values("no", (0.2, 0.4, 0.6)), values("yes", (0.4, 0.5, 0.9), (0.2, 0.7, 0.9))])
-    results, keys, years = Results(found), [("no", "max"), ("yes", "max")], ("2020", "2022")
-    means = results.means(keys, years, [MAIN], years=True).set_index("condition")
-    assert means["nDCG' 2020"].tolist() == pytest.approx([0.3, 0.45])
-    assert means["nDCG' 2022"].tolist() == pytest.approx([0.6, 0.9])
-    assert means[MAIN].tolist() == pytest.approx([0.4, 0.6])
-    test = results.tests([(keys[1], keys[0])], years, [MAIN], 1).iloc[0]
-    assert test["difference"] == pytest.approx(0.2)
-    assert test["p"] == pytest.approx(0.0742, abs=1e-3)  # differences .1, .2, .3
-    assert not test["significant"]

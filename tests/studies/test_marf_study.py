@@ -1,12 +1,9 @@
 """The study of MaRF: its controls, and its table by the share of formulas."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from transformers import BertConfig, BertModel, BertTokenizerFast
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
@@ -31,22 +28,6 @@ SMALL = {
     "formula_steps": 2,
     "epochs": 1,
 }
-
-
-@pytest.fixture(scope="module")
-def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of letters."""
-    folder = tmp_path_factory.mktemp("letters")
-    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
-    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
-    torch.manual_seed(0)
-    sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    BertModel(
-        BertConfig(vocab_size=len(pieces), intermediate_size=16, max_position_embeddings=64, **sizes)
-    ).save_pretrained(folder)
-    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    return folder
 
 
 def test_the_study_runs_with_both_controls(backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

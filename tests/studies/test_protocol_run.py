@@ -3,7 +3,6 @@
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -14,7 +13,6 @@ from pyterrier_mathamr.experiments import Report, System
 from pyterrier_mathamr.experiments.choosing import SHIPPED, Fitted, Training
 from pyterrier_mathamr.experiments.systems import BM25, COLBERT, DOC_VN, FUSION, SINGLE, TASK1
 from studies.__main__ import main
-from studies.protocol import overview
 from studies.protocol.catalogue import LEARNED, WEIGHED, protocol_systems
 from studies.protocol.overview import CROSSED, FOLDS, KNOWN, LINKED, MB, MS, OVERVIEW, PARTS, draw_systems
 from studies.protocol.protocol_run import CHOSEN, TESTS, run_protocol
@@ -95,11 +93,14 @@ def test_the_error_is_the_standard_error_over_topics(report: Report) -> None:
     assert f"{row[MAIN]:.4f} ± {row[f'{MAIN} error']:.4f}" in report.to_markdown()
 
 
-def test_equal_years_choose_the_same(report: Report) -> None:
+def test_equal_years_choose_the_same_and_fusions_are_tested_against_their_parts(report: Report) -> None:
     chosen = report.tables[CHOSEN]
     crossed = chosen[chosen["folds"].str.contains("→")]
     assert {BM25, FUSION, f"{BM25} + TF-IDF", "Best of two", DOC_VN, "Ensemble"} <= set(crossed["system"])
     assert crossed["folds"].str.startswith("2022 → 2020; 2020 → 2022").all()
+    tests = report.tables[TESTS]
+    own = tests[(tests["table"] == CROSSED) & (tests["system"] == f"{BM25} + TF-IDF")]
+    assert own["against"].tolist() == [BM25, "TF-IDF"]
 
 
 def test_known_items_leave_out_what_reads_questions_and_duplicates_do_not(report: Report) -> None:
@@ -136,44 +137,12 @@ def test_an_ensemble_is_compared_with_itself_without_each_part(report: Report) -
     assert (lost[f"{CROSSED} error"] >= 0).all()
 
 
-def test_quality_is_drawn_as_points_and_the_cheapest_good_systems_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("matplotlib")
-    table = pd.DataFrame(
-        {
-            "name": [BM25, "slow and worse", "better", "of answers alone"],
-            MAIN: [0.7, 0.6, 0.8, 0.75],
-            f"{MAIN} error": 0.01,
-            f"{MAIN} reject": [False, False, True, False],
-            MS: [1.0, 50.0, 100.0, None],
-        }
-    )
-    axes = []
-    monkeypatch.setattr(overview, "save", lambda figure, path: axes.append(figure.axes[0]))
-    draw_systems(table, MAIN, MS, BM25, tmp_path)
-    quality, cost = axes
-    assert not quality.patches  # a bar would have to begin at 0
-    assert [text.get_text() for text in quality.get_yticklabels()] == [
-        *("1  better", "2  of answers alone", f"3  {BM25}", "4  slow and worse")
-    ]
-    shown = [text.get_text() for text in quality.child_axes[0].get_yticklabels()]
-    assert shown == ["0.800*", "0.750", "0.700", "0.600"]
-    assert [text.get_text() for text in cost.texts] == ["1  better", f"3  {BM25}", "4"]
-
-
 def test_all_systems_are_drawn(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     drawn = draw_systems(report.tables[OVERVIEW], MAIN, MS, BM25, tmp_path)
     assert [path.name for path in drawn] == ["systems.png", "cost.png"]
     assert all(path.stat().st_size > 10_000 for path in drawn)
     assert draw_systems(report.tables[OVERVIEW].iloc[:0], MAIN, MS, BM25, tmp_path) == []
-
-
-def test_fusions_are_tested_against_their_parts(report: Report) -> None:
-    tests = report.tables[TESTS]
-    own = tests[(tests["table"] == CROSSED) & (tests["system"] == f"{BM25} + TF-IDF")]
-    assert own["against"].tolist() == [BM25, "TF-IDF"]
 
 
 def test_systems_are_chosen_by_name_with_their_parts_before_them() -> None:

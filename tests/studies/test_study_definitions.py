@@ -81,12 +81,8 @@ def test_conditions_differ_from_the_papers_settings_in_what_the_study_is_about()
 
 
 @pytest.mark.parametrize("study", ABLATIONS, ids=[study.name for study in ABLATIONS])
-def test_each_ablation_has_a_condition_without_message_passing(study: Study) -> None:
+def test_an_ablation_asks_for_what_its_recipes_bring_and_has_a_model_without_message_passing(study: Study) -> None:
     assert any(config(study, c, 1).layers == 0 for c in study.conditions)
-
-
-@pytest.mark.parametrize("study", ABLATIONS, ids=[study.name for study in ABLATIONS])
-def test_what_a_recipe_brings_is_what_the_configuration_asks_for(study: Study) -> None:
     for c in study.conditions:
         made = config(study, c, 1)
         assert (made.training.hard_negatives > 0) == (c.recipe.negatives != "none")
@@ -169,9 +165,6 @@ def test_published_figures_are_those_of_the_paper(shared_data: Path) -> None:
         for name, cells in table.rows:
             if table.view != "settings":
                 assert "\t" + "\t".join(cells) in text, (table.number, name)
-
-
-def test_every_reference_of_a_published_row_is_resolved() -> None:
     cited = published().cited(published().tables["4.21"])
     assert len(cited) == 6
     assert cited[0].startswith("[60] Sumedh Vemuganti")
