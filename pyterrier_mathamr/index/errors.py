@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr.store import UnfinishedJobError
 
 
 class MathAMRIndexError(MathAMRError):
@@ -53,6 +54,15 @@ def check_model(path: Path | str, indexed: str | None, given: str | None) -> Non
     """Refuse vectors of another model than the index's; an unknown model passes."""
     if indexed and given and indexed.rpartition("@")[2] != given.rpartition("@")[2]:
         raise ModelMismatchError(path, indexed, given)
+
+
+def resumed_model(path: Path | str, kept: str | None, given: str | None) -> str | None:
+    """Return the model of unfinished work that is resumed with vectors of ``given``; refuse another one."""
+    try:
+        check_model(path, kept, given)
+    except ModelMismatchError as error:
+        raise UnfinishedJobError(path, {"model": (kept, given)}) from error
+    return kept or given
 
 
 def query_error(qid: str, reason: str) -> MathAMRIndexError:

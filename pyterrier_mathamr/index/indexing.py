@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -43,7 +43,7 @@ from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.transformers import Indexer, Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.backend import Numbers, Rows, Sources
-from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, check_model
+from pyterrier_mathamr.index.errors import EmbeddingError, check_model, resumed_model
 from pyterrier_mathamr.index.parts import TEXTS, DType, Entry, IndexMeta, Layout, VectorParts, part_content
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, formula_id
 from pyterrier_mathamr.store import (
@@ -227,18 +227,11 @@ class Build:
         self._came = np.zeros(int(self.done.bases[-1]), dtype=np.bool_)
         for part in self.done.parts:
             self.dimensions = part["rows"].shape[1]
-            self.model = self._same_model(part.meta.details.get("model"))
+            self.model = resumed_model(job.path, part.meta.details.get("model"), self.model)
         self._entries: list[Entry] = []
         self._docnos: list[str] = []
         self._again: list[str] = []
         self._bytes = 0
-
-    def _same_model(self, kept: str | None) -> str | None:
-        try:
-            check_model(self.job.path, kept, self.model)
-        except ModelMismatchError as error:
-            raise UnfinishedJobError(self.job.path, {"model": (kept, self.model)}) from error
-        return kept or self.model
 
     def run(self, posts: Iterable[IndexPost]) -> None:
         """Add all documents and make the result the index, in one step."""
@@ -291,14 +284,12 @@ class Build:
             for post in some:
                 rest = [entry for entry in post.entries if not next(done)]
                 if post.docno in self.corpus:  # the rest of it was left out before
-                    self._leave_out(post.docno, [entry.docno for entry in rest])
+                    names = [entry.docno for entry in rest]
+                    if (self.job.look_up(names) < 0).any():
+                        raise self.job.changed(post.docno)
+                    self._again += names
                 elif rest or not post.entries:
                     yield IndexPost(post.docno, rest)
-
-    def _leave_out(self, docno: str, names: Sequence[str]) -> None:
-        if (self.job.look_up(names) < 0).any():
-            raise self.job.changed(docno)
-        self._again += names
 
     def _done(self, entries: Sequence[Entry]) -> npt.NDArray[np.bool_]:
         """Return which entries an earlier run has stored."""
@@ -351,10 +342,6 @@ def warn_of_repeated(path: Path | str, formulas: Sequence[str]) -> None:
         warnings.warn(MathAMRWarning(f"{path}: {text}"), stacklevel=3)
 
 
-MODEL_COLUMN = "doc_model"
-"""The identity of the model of ``doc_embs``; the index stores it and compares it with that of every query."""
-
-
 class ArtifactIndexer(Leaf, Indexer):
     """Writes a stream of documents into an index; subclasses say how records become entries."""
 
@@ -392,11 +379,11 @@ class ArtifactIndexer(Leaf, Indexer):
 
     def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
         """Write a stream of documents; the index changes in one step at the end, or not at all."""
-        stream = pt.utils.peekable(documents_of(iter))
-        model = self.model
-        if (first := _first(stream)) is not None:
+        stream, model = pt.utils.peekable(documents_of(iter)), self.model
+        with suppress(StopIteration):  # there is no document
+            first = stream.peek()
+            model = model or first.get("doc_model")
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
-            model = model or first.get(MODEL_COLUMN)
         total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
         bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "beside": self.beside}
         shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", **bar)
@@ -447,7 +434,7 @@ class ArtifactIndexer(Leaf, Indexer):
     def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:
         """Refuse vectors of another model."""
         for record in stream:
-            check_model(self._index.path, model, record.get(MODEL_COLUMN))
+            check_model(self._index.path, model, record.get("doc_model"))
             yield record
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
@@ -458,14 +445,6 @@ class ArtifactIndexer(Leaf, Indexer):
         done = self._index.unfinished_parts(self.mode, self.fingerprint())
         self._corpus = Corpus(self._index.path, done.parts)
         yield from self._corpus.pending(stream, batch_size)
-
-
-def _first(stream: Any) -> Mapping[str, Any] | None:
-    try:
-        first: Mapping[str, Any] = stream.peek()
-    except StopIteration:
-        return None
-    return first
 
 
 class DocumentIndexer(ArtifactIndexer):

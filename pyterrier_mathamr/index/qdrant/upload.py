@@ -20,7 +20,7 @@ import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.index.backend import Numbers
-from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, QdrantError, check_model
+from pyterrier_mathamr.index.errors import EmbeddingError, QdrantError, check_model, resumed_model
 from pyterrier_mathamr.index.indexing import warn_of_repeated
 from pyterrier_mathamr.index.parts import TEXTS, Entry, check_values
 from pyterrier_mathamr.store import (
@@ -135,7 +135,8 @@ class Upload:
             return
         self._base, self._resumed = self._extended(present), earlier is not None
         if earlier is not None:
-            self.meta, model = earlier, self._same_model(json.loads(earlier.job)[1], model)
+            self.meta = earlier
+            model = resumed_model(self.collection.address, json.loads(earlier.job)[1], model)
         else:
             width, slot = 0 if first is None else first.rows.shape[1], self.collection.other_slot(present)
             meta = self._base or CollectionMeta(slot, self.collection.layout, width, None, _UNIT)
@@ -155,13 +156,6 @@ class Upload:
                 raise QdrantError(error.address, reason, error.status) from error
             raise
         warn_of_repeated(self.collection.address, self._again)
-
-    def _same_model(self, kept: str | None, model: str | None) -> str | None:
-        try:
-            check_model(self.collection.address, kept, model)
-        except ModelMismatchError as error:
-            raise UnfinishedJobError(self.collection.address, {"model": (kept, model)}) from error
-        return kept or model
 
     def _prepare(self, options: CollectionOptions) -> None:
         """Make the place for the points, without those of an interrupted call that is not continued."""

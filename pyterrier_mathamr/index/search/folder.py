@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +42,15 @@ QUERY_ROWS = 160
 _FEW = 1 << 14
 """Documents of one query from which those that fell behind are dropped, which bounds the memory."""
 
-Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], list[Scores]]
+Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], Iterable[Scores]]
+"""``map``, or the same on threads."""
 
 CODES_PAY = 64
 """Documents for each result above which the scan of codes is faster."""
 
 
 class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
-    """All parts of an index; documents are numbered from 0 through all of them, deleted ones included.
-
-    Args:
-        path: the index's folder.
-        kind: its kind.
-
-    Raises:
-        NotBuiltError: there is no finished index.
-        OtherArtifactError: the folder contains something else.
-        FormatError: this release does not read its format.
-        DamagedError: a file is missing, truncated or was changed.
-    """
+    """All parts of an index; documents are numbered from 0 through all of them, deleted ones included."""
 
     path: Path
 
@@ -76,12 +67,11 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
 
     def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
         """Find the best ``k`` documents of each query among candidates, which by exact search contain all of them."""
+        asked = queries.last_rows() if field == "doc" else queries
         if how.exact:
-            found = exact_candidates(self, queries, k, field, how.device)
-        elif field == "doc":
-            found = document_candidates(self, queries, k, how.hnsw_ef)
+            found = exact_candidates(self, asked, k, field, how.device)
         else:
-            found = token_candidates(self, queries, how.hits, how.hnsw_ef)
+            found = graph_candidates(self, asked, k if field == "doc" else how.hits, field, how.hnsw_ef)
         scores = self.score(queries, found, field)
         return [best_of(self, numbers, own, k) for numbers, own in zip(found, scores, strict=True)]
 
@@ -92,27 +82,28 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
 
 
 def exact_candidates(
-    snapshot: FolderSnapshot, queries: QueryBatch, k: int, field: Field, device: str | None = None
+    snapshot: FolderSnapshot, queries: QueryBatch, k: int, field: Field, device: str | None
 ) -> list[Numbers]:
     """Select the documents among which the best ``k`` of each query are, by a scan of all documents."""
-    asked = queries.last_rows() if field == "doc" else queries
     selected: list[Numbers] = []
-    for group in asked.of_rows(QUERY_ROWS):
+    for group in queries.of_rows(QUERY_ROWS):
         best = [_Best(k) for _ in range(len(group))]
+
+        def add(shard: Shard, scores: Scores, errors: Weights, best: list[_Best] = best) -> None:
+            for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
+                of_query.add(shard, found, error)
+
         if field == "all" and (device or _codes_pay(snapshot, k)):
-            scan_codes(snapshot.shards, group, device, lambda *of, best=best: _add(best, *of))
+            scan_codes(snapshot.shards, group, device, add)
             if len(group) == 1:
                 selected.append(_narrow(snapshot, group, best[0], k, on_threads))
             else:  # a thread takes a query, which needs fewer threads than if all took pieces of each
-
-                def narrowed(of: tuple[QueryBatch, _Best]) -> Numbers:
-                    return _narrow(snapshot, *of, k, _one_by_one)
-
-                selected += on_threads(narrowed, zip(group.each(), best, strict=True))
+                each = zip(group.each(), best, strict=True)
+                selected += on_threads(lambda of: _narrow(snapshot, *of, k, map), each)
         else:
             errors = float32_error(group, snapshot.max_norm, snapshot.meta.dimensions)
             for shard in snapshot.shards:
-                _add(best, shard, scan(*shard.field(field), group), errors)
+                add(shard, scan(*shard.field(field), group), errors)
             selected += [of.left()[0] for of in best]
     return selected
 
@@ -121,12 +112,6 @@ def _codes_pay(snapshot: FolderSnapshot, k: int) -> bool:
     """Decide whether the scan of codes is faster: it saves on each document, but leaves more to rescore."""
     width = snapshot.meta.dimensions
     return len(snapshot) >= CODES_PAY * k and (compiled(width) is not None or usable(width))
-
-
-def _add(best: list[_Best], shard: Shard, scores: Scores, errors: Weights) -> None:
-    """Add the scores of the next shard, float32 ``[queries, m]``, each within its query's error."""
-    for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
-        of_query.add(shard, found, error)
 
 
 def _narrow(snapshot: FolderSnapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
@@ -142,10 +127,6 @@ def _narrow(snapshot: FolderSnapshot, query: QueryBatch, best: _Best, k: int, ea
     some, scores = np.concatenate([some, then]), np.concatenate([scores, _rescored(snapshot, query, then, each)])
     kept: Numbers = np.sort(some[scores >= _floor(scores, k) - 2 * error])
     return kept
-
-
-def _one_by_one(work: Callable[[Numbers], Scores], items: Iterable[Numbers]) -> list[Scores]:
-    return [work(item) for item in items]
 
 
 def _rescored(snapshot: FolderSnapshot, query: QueryBatch, numbers: Numbers, each: Each) -> Scores:
@@ -209,34 +190,27 @@ _NEIGHBOURS = 32
 _EF_CONSTRUCTION = 128
 
 
-def document_candidates(snapshot: FolderSnapshot, queries: QueryBatch, k: int, ef: int) -> list[Numbers]:
-    """Find documents whose VIRTUAL_DOCUMENT is near the query's, its last row."""
-    found = _nearest(snapshot, "doc", queries.last_rows(), k, ef)
-    return [np.unique(snapshot.live[row[row >= 0]]) for row in found]
-
-
-def token_candidates(snapshot: FolderSnapshot, queries: QueryBatch, hits: int, ef: int) -> list[Numbers]:
-    """Find documents of which some row is near some row of the query."""
-    found = _nearest(snapshot, "all", queries, hits, ef)
-    ends = np.cumsum(snapshot.lengths(snapshot.live))
-    of_query = [found[start:end] for start, end in zip(queries.offsets[:-1], queries.offsets[1:], strict=True)]
-    documents = [np.searchsorted(ends, rows[rows >= 0], side="right") for rows in of_query]
-    return [np.unique(snapshot.live[of]) for of in documents]
-
-
-def _nearest(snapshot: FolderSnapshot, field: Field, queries: QueryBatch, k: int, ef: int) -> Numbers:
-    """Find the nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more."""
+def graph_candidates(
+    snapshot: FolderSnapshot, queries: QueryBatch, nearest: int, field: Field, ef: int
+) -> list[Numbers]:
+    """Find the documents that own one of the nearest vectors of a field to some row of each query."""
     if not len(snapshot):
-        return np.empty((len(queries.rows), 0), dtype=np.int64)
+        return [np.empty(0, dtype=np.int64)] * len(queries)
     import faiss
 
     graph = _graph(snapshot, field)
-    depth = min(k, graph.ntotal)
+    depth = min(nearest, graph.ntotal)
     parameters = faiss.SearchParametersHNSW(  # type: ignore[attr-defined]
         efSearch=max(ef, depth)
     )
     _, found = graph.search(np.ascontiguousarray(queries.rows), depth, params=parameters)
-    return np.asarray(found, dtype=np.int64)
+    ends = np.cumsum(snapshot.lengths(snapshot.live, field))
+    selected = []
+    for start, end in pairwise(queries.offsets.tolist()):
+        rows = found[start:end]
+        owners = np.searchsorted(ends, rows[rows >= 0], side="right")  # -1 where the graph found no more
+        selected.append(np.unique(snapshot.live[owners]))
+    return selected
 
 
 def _graph(snapshot: FolderSnapshot, field: Field) -> Any:

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The folder of an index in parts: the manifest that names them; building parts one by one, and joining built ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr.index.errors import EmbeddingError
-from pyterrier_mathamr.index.indexes import MathAMRIndex, merged_model
+from pyterrier_mathamr.index.indexes import MathAMRIndex
+from pyterrier_mathamr.index.search.folder import FolderSnapshot
 from pyterrier_mathamr.store import (
     META,
     Compound,
@@ -34,22 +33,18 @@ from pyterrier_mathamr.store import (
     writing,
 )
 
+from .snapshot import joint_meta
+
 PARTS = Compound("sharded_index", 1, rebuild="mathamr index GRAPHS MODEL -o {path} --parts N")
 PART = re.compile(r"part-[0-9]{6,12}")
 
 
 @dataclass(frozen=True, slots=True)
 class PartRecord:
-    """One part as the manifest knows it.
+    """One part as the manifest knows it."""
 
-    Attributes:
-        name: of its folder.
-        identity: the checksum of its manifest.
-        documents: how many it has.
-    """
-
-    name: str
-    identity: str
+    name: str  # of its folder
+    identity: str  # the checksum of its manifest
     documents: int
 
 
@@ -74,38 +69,25 @@ def write_parts(path: Path, parts: Sequence[PartRecord]) -> None:
 
 def join_parts(path: Path, names: Sequence[str] | None = None) -> None:
     """Write the manifest of the parts in a folder."""
-    found = sorted(
-        entry.name for entry in path.glob("part-*") if PART.fullmatch(entry.name) and (entry / META).exists()
-    )
-    parts = [MathAMRIndex(path / name) for name in (found if names is None else names)]
+    if names is None:
+        there = (entry for entry in path.glob("part-*") if PART.fullmatch(entry.name) and (entry / META).exists())
+        names = sorted(entry.name for entry in there)
+    parts = [MathAMRIndex(path / name).snapshot() for name in names]
     if not parts:
         raise NotBuiltError(path, "there is no part-000000 here, nor any other part of an index")
-    merged_model(str(path), parts)
-    _same_width(parts)
-    _distinct(path, parts)
-    records = []
-    for part in parts:
-        snapshot = part.snapshot()
-        records.append(PartRecord(part.path.name, snapshot.identity, len(snapshot)))
+    joint_meta([part.path for part in parts], [part.meta for part in parts])
+    _check_distinct(path, parts)
     with writing(path):
-        write_parts(path, records)
+        write_parts(path, [PartRecord(part.path.name, part.identity, len(part)) for part in parts])
 
 
-def _same_width(parts: Sequence[MathAMRIndex]) -> None:
-    widths = [(part.snapshot().meta.dimensions, part.path) for part in parts if len(part)]
-    for (one, path), (other, there) in pairwise(widths):
-        if one != other:
-            raise EmbeddingError(str(there), f"its rows have {other} dimensions, those of {path} {one}")
-
-
-def _distinct(path: Path, parts: Sequence[MathAMRIndex]) -> None:
+def _check_distinct(path: Path, parts: Sequence[FolderSnapshot]) -> None:
     """Refuse a document that is in two parts: eight bytes of memory for each document."""
-    hashes = [_hash(part.snapshot()) for part in parts if len(part)]
-    together = np.sort(np.concatenate([np.empty(0, dtype=np.uint64), *hashes]))
+    together = np.sort(np.concatenate([_hash(part) for part in parts]))
     equal = together[1:][together[1:] == together[:-1]]
     if not len(equal):
         return
-    times = Counter(docno for part in parts if len(part) for docno in part.snapshot() if _hash([docno])[0] in equal)
+    times = Counter(docno for part in parts for docno in part if _hash([docno])[0] in equal)
     if twice := sorted(docno for docno, count in times.items() if count > 1):
         raise DuplicateIdError(path, twice)
 

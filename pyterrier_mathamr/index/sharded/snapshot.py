@@ -16,7 +16,7 @@ import numpy as np
 
 from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Rows
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model
-from pyterrier_mathamr.index.parts import DType, Entry, IndexMeta, read_entries
+from pyterrier_mathamr.index.parts import Entry, IndexMeta, read_entries
 from pyterrier_mathamr.index.search.maxsim import best_places
 from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.store import DuplicateIdError, ranges
@@ -32,7 +32,7 @@ class ShardedSnapshot(Backend):
         states = places.ask("state", dict.fromkeys(range(len(paths)), ()))
         self.states: list[PartState] = [states[number] for number in range(len(paths))]
         self.bases: Numbers = np.cumsum([0, *(state.numbers for state in self.states)], dtype=np.int64)
-        self.meta = _meta(paths, self.states)
+        self.meta = joint_meta(paths, [state.meta for state in self.states])
         self._docnos: dict[int, str] = {}  # of the documents that were found
 
     def __len__(self) -> int:
@@ -132,14 +132,15 @@ class ShardedSnapshot(Backend):
             yield split[part][0], answer
 
 
-def _meta(paths: Sequence[Path], states: Sequence[PartState]) -> IndexMeta:
-    """Return what the parts say together; an empty one says nothing."""
-    widths = {state.meta.dimensions: path for path, state in zip(paths, states, strict=True) if state.meta.dimensions}
-    if len(widths) > 1:
-        (one, path), (other, there) = list(widths.items())[:2]
-        raise EmbeddingError(str(there), f"its rows have {other} dimensions, those of {path} {one}")
-    known = [(path, state.meta.model) for path, state in zip(paths, states, strict=True) if state.meta.model]
+def joint_meta(paths: Sequence[Path], metas: Sequence[IndexMeta]) -> IndexMeta:
+    """Return what some parts say together; an empty one says nothing."""
+    filled = [(path, meta) for path, meta in zip(paths, metas, strict=True) if meta.dimensions]
+    for path, meta in filled[1:]:
+        if meta.dimensions != filled[0][1].dimensions:
+            there = f"those of {filled[0][0]} {filled[0][1].dimensions}"
+            raise EmbeddingError(str(path), f"its rows have {meta.dimensions} dimensions, {there}")
+    known = [(path, meta.model) for path, meta in zip(paths, metas, strict=True) if meta.model]
     for path, model in known[1:]:
         check_model(path, model, known[0][1])
-    dtype: DType = next((state.meta.dtype for state in states if state.meta.dimensions), "float32")
-    return IndexMeta(next(iter(widths), 0), known[0][1] if known else None, dtype)
+    width, dtype = (filled[0][1].dimensions, filled[0][1].dtype) if filled else (0, "float32")
+    return IndexMeta(width, known[0][1] if known else None, dtype)

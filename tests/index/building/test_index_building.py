@@ -164,14 +164,6 @@ def test_a_stream_without_documents_builds_an_empty_index(tmp_path, documents, t
     assert len(index.colbert()(frame)) == 2
 
 
-def test_an_encoder_s_stream_is_indexed_through_a_pipeline(tmp_path, documents):
-    vectors = {doc["docno"]: doc["doc_embs"] for doc in documents([2, 1, 3])}
-    encode = pt.apply.doc_embs(lambda row: vectors[row["docno"]])
-    index = MathAMRIndex(tmp_path / "x")
-    (encode >> index.indexer()).index({"docno": docno} for docno in vectors)
-    assert docnos(index) == sorted(vectors)
-
-
 def test_a_frame_is_indexed_and_the_first_record_must_have_the_columns(tmp_path, documents):
     with pytest.raises(pt.validate.InputValidationError, match="doc_embs"):
         MathAMRIndex(tmp_path / "x").index([{"docno": "d1", "text": "no vectors"}])

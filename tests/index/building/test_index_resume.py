@@ -7,7 +7,6 @@ import pytest
 from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.index import EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.index.indexing import DocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
@@ -186,16 +185,6 @@ def test_unfinished_documents_are_not_taken_for_formulas(part_rows, tmp_path):
     formulas = MathAMRFormulaIndex(tmp_path / "x")
     with pytest.raises(UnfinishedJobError, match="entries: documents, not formulas"):
         run(formulas.indexer(resume=True), corpus(40), Encoder(formulas=True))
-
-
-def test_a_formula_of_two_posts_keeps_its_first_place_over_a_stop(part_rows, tmp_path):
-    part_rows(2, d=2)
-    docs, index = corpus(50), MathAMRFormulaIndex(tmp_path / "x")
-    with pytest.raises(KeyboardInterrupt):
-        run(index.indexer(resume=True), docs, Encoder(stop_at=3, formulas=True))
-    with pytest.warns(MathAMRWarning, match="f0"):
-        run(index.indexer(resume=True), docs, Encoder(formulas=True))
-    assert {row["docno"]: row["post_id"] for row in index.get_corpus_iter()}["f0"] == "d23"
 
 
 def test_a_reader_keeps_its_snapshot_and_sees_changes_when_it_looks_again(tmp_path, documents, topics):

@@ -89,7 +89,7 @@ def test_approximate_search_is_refused_for_it_finds_other_documents_in_parts(sha
             make(exact=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 4), min_size=1, max_size=30),
     places=st.lists(st.integers(0, 30), max_size=5),

@@ -21,7 +21,6 @@ from pyterrier_mathamr.index import (
 from pyterrier_mathamr.index.search.queries import query_batch
 from pyterrier_mathamr.index.sharded import places as of_places
 from pyterrier_mathamr.index.sharded.places import ProcessPlace
-from pyterrier_mathamr.store import NotBuiltError
 
 DOCUMENTS = drawn(seed=6, documents=120, copies=60)
 QUERIES = asked(seed=7, queries=12)
@@ -151,12 +150,6 @@ def test_the_processes_end_with_the_index_and_another_of_it_starts_its_own(
         assert time.monotonic() < give_up
         time.sleep(0.05)
     pd.testing.assert_frame_equal(search(sharded), expected, check_exact=True)
-
-
-def test_a_missing_part_is_named(tmp_path: Path) -> None:
-    paths = cut(tmp_path, DOCUMENTS[:20], [10])
-    with pytest.raises(NotBuiltError, match="part-000009"):
-        search(index_here([*paths, tmp_path / "part-000009"]))
 
 
 def test_a_part_that_changes_during_a_query_is_named(tmp_path: Path) -> None:
