@@ -45,18 +45,20 @@ from pyterrier_mathamr.store import (
     NotBuiltError,
     OtherArtifactError,
     Snapshot,
+    file_fingerprint,
+    writing,
+)
+from pyterrier_mathamr.store.sqlite import (
     SqliteArtifact,
     SqliteFile,
     SqliteId,
     check_integrity,
-    file_fingerprint,
     id_text,
     in_batches,
     optional_number,
     sqlite_id,
     take_up,
     unchanged,
-    writing,
 )
 
 from .opt import opt_from_mathml

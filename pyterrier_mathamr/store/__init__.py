@@ -13,10 +13,11 @@
     job         one writer, its unfinished work and publication, also of parts that several workers write
     manifest    what a kind declares, and pt_meta.json
     parts, ids  one part, several as one, their ids
-    sqlite      the base of artifacts of one SQLite file
     files       durable files and arrays, locks
     cache       values by key in one SQLite file
-    saved       small JSON files of what was learned
+
+    sqlite      artifacts of one SQLite file       } faces of their own,
+    saved       small JSON files of weights        } imported by their names
 
 Three promises hold for every artifact. At every instant a path holds the complete old artifact or the complete new one.
 A job never uses another job's unfinished work. A change on disk since the artifact was written is detected: on opening

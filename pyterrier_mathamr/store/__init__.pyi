@@ -51,13 +51,3 @@ from .parts import merge_ragged as merge_ragged
 from .parts import merged as merged
 from .parts import ranges as ranges
 from .parts import signature as signature
-from .sqlite import SqliteArtifact as SqliteArtifact
-from .sqlite import SqliteFile as SqliteFile
-from .sqlite import SqliteId as SqliteId
-from .sqlite import check_integrity as check_integrity
-from .sqlite import id_text as id_text
-from .sqlite import in_batches as in_batches
-from .sqlite import optional_number as optional_number
-from .sqlite import sqlite_id as sqlite_id
-from .sqlite import take_up as take_up
-from .sqlite import unchanged as unchanged

@@ -22,13 +22,7 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import ByPath
 
-from .errors import (
-    FormatError,
-    NotBuiltError,
-    OtherArtifactError,
-    StoreError,
-    WriteError,
-)
+from .errors import FormatError, NotBuiltError, OtherArtifactError, StoreError, WriteError
 
 APPLICATION = int.from_bytes(b"mamr", "big")
 _VERSION = 2  # version 1: text vectors in files without a number, parses in folders
@@ -65,7 +59,7 @@ class Cache(ByPath):
         """
         if not self.path.exists():
             return {}
-        with self._named(), self._opened("rw") as file:
+        with self._opened("rw") as file:
             found, changed = _read(file, keys) if self._check(file) else ({}, [])
         if changed:
             text = f"{self.path}: {len(changed)} values were changed since they were written; they are computed again"
@@ -80,22 +74,20 @@ class Cache(ByPath):
         """
         if not values:
             return
-        with self._named(writes=True):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._opened("rwc") as file:
-                file.execute("BEGIN IMMEDIATE")
-                if not self._check(file):
-                    for table in _SCHEMA:
-                        file.execute(table)
-                    file.execute(f"PRAGMA application_id = {APPLICATION}")
-                    file.execute(f"PRAGMA user_version = {_VERSION}")
-                known, changed = _read(file, [*values])
-                file.executemany("DELETE FROM entry WHERE id = ?", changed)
-                first = 1 + (file.execute("SELECT max(id) FROM entry").fetchone()[0] or 0)
-                new = [(i, key, values[key]) for i, key in enumerate((k for k in values if k not in known), first)]
-                file.executemany("INSERT INTO entry VALUES (?, ?, ?, ?)", [(*row, _sum(*row[1:])) for row in new])
-                file.executemany("INSERT OR REPLACE INTO place VALUES (?, ?)", [(_number(k), i) for i, k, _ in new])
-                file.execute("COMMIT")
+        with self._opened("rwc") as file:
+            file.execute("BEGIN IMMEDIATE")
+            if not self._check(file):
+                for table in _SCHEMA:
+                    file.execute(table)
+                file.execute(f"PRAGMA application_id = {APPLICATION}")
+                file.execute(f"PRAGMA user_version = {_VERSION}")
+            known, changed = _read(file, [*values])
+            file.executemany("DELETE FROM entry WHERE id = ?", changed)
+            first = 1 + (file.execute("SELECT max(id) FROM entry").fetchone()[0] or 0)
+            new = [(i, key, values[key]) for i, key in enumerate((k for k in values if k not in known), first)]
+            file.executemany("INSERT INTO entry VALUES (?, ?, ?, ?)", [(*row, _sum(*row[1:])) for row in new])
+            file.executemany("INSERT OR REPLACE INTO place VALUES (?, ?)", [(_number(k), i) for i, k, _ in new])
+            file.execute("COMMIT")
 
     def __bool__(self) -> bool:
         return True  # not by its length
@@ -103,7 +95,7 @@ class Cache(ByPath):
     def __len__(self) -> int:
         if not self.path.exists():
             return 0
-        with self._named(), self._opened("rw") as file:
+        with self._opened("rw") as file:
             return int(file.execute("SELECT count(*) FROM entry").fetchone()[0]) if self._check(file) else 0
 
     def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
@@ -112,7 +104,7 @@ class Cache(ByPath):
             yield NotBuiltError(self.path, "there is no cache here")
             return
         try:
-            with self._named(), self._opened("rw") as file:
+            with self._opened("rw") as file:
                 if not self._check(file):
                     return
                 for (found,) in file.execute("PRAGMA integrity_check"):
@@ -139,18 +131,37 @@ class Cache(ByPath):
 
     @contextmanager
     def _opened(self, mode: str) -> Iterator[sqlite3.Connection]:
-        """Open the file for one use: a connection must not be taken into another process or thread."""
-        if self.path.is_dir():
-            raise OtherArtifactError(self.path, f"it is a folder, as caches of earlier releases were; {_REMOVABLE}")
-        if mode == "rw" or self.path.exists():
-            with self.path.open("rb") as content:  # SQLite takes a few bytes of anything for an empty database
-                start = content.read(len(_MAGIC))
-            if start not in (b"", _MAGIC):
-                raise OtherArtifactError(self.path, f"it is no cache, or its first bytes were changed; {_REMOVABLE}")
-        uri = f"{self.path.absolute().as_uri()}?mode={mode}"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)) as file:
-            file.execute("PRAGMA synchronous = OFF")
-            yield file
+        """Open the file for one use, since a connection must not be taken into another process or thread.
+
+        Errors of SQLite and of the operating system become errors that name the file.
+        """
+        try:
+            if mode == "rwc":
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.is_dir():
+                raise OtherArtifactError(self.path, f"it is a folder, as caches of earlier releases were; {_REMOVABLE}")
+            if mode == "rw" or self.path.exists():
+                with self.path.open("rb") as content:  # SQLite takes a few bytes of anything for an empty database
+                    start = content.read(len(_MAGIC))
+                if start not in (b"", _MAGIC):
+                    raise OtherArtifactError(
+                        self.path, f"it is no cache, or its first bytes were changed; {_REMOVABLE}"
+                    )
+            uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+            with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)) as file:
+                file.execute("PRAGMA synchronous = OFF")
+                yield file
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise WriteError(self.path, f"another process has held it for {_WAIT:.0f} s") from error
+            if code in _REFUSED or (mode == "rwc" and code == sqlite3.SQLITE_IOERR):
+                raise WriteError(self.path, f"it cannot be opened or written ({error})") from error
+            raise self._damaged(f"it cannot be read ({error})") from error
+        except UnicodeDecodeError as error:
+            raise self._damaged(f"it cannot be read ({error})") from error
+        except OSError as error:
+            raise WriteError(self.path, f"it cannot be written ({error.strerror or error})") from error
 
     def _check(self, file: sqlite3.Connection) -> bool:
         """Whether the file is a cache; a new one is empty."""
@@ -169,23 +180,6 @@ class Cache(ByPath):
 
     def _damaged(self, what: str) -> StoreError:
         return StoreError(self.path, f"{what}. It is only a cache: remove it, and its values are computed again")
-
-    @contextmanager
-    def _named(self, writes: bool = False) -> Iterator[None]:
-        """Turn errors of SQLite and of the operating system into errors that name the file."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise WriteError(self.path, f"another process has held it for {_WAIT:.0f} s") from error
-            if code in _REFUSED or (writes and code == sqlite3.SQLITE_IOERR):
-                raise WriteError(self.path, f"it cannot be opened or written ({error})") from error
-            raise self._damaged(f"it cannot be read ({error})") from error
-        except UnicodeDecodeError as error:
-            raise self._damaged(f"it cannot be read ({error})") from error
-        except OSError as error:
-            raise WriteError(self.path, f"it cannot be written ({error.strerror or error})") from error
 
 
 def _read(file: sqlite3.Connection, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[tuple[int]]]:

@@ -40,19 +40,21 @@ from pyterrier_mathamr.store import (
     Job,
     Kind,
     Mode,
-    SqliteArtifact,
-    SqliteFile,
     UnfinishedJobError,
     UnknownIdError,
-    check_integrity,
     detail,
+    writing,
+)
+from pyterrier_mathamr.store.sqlite import (
+    SqliteArtifact,
+    SqliteFile,
+    check_integrity,
     id_text,
     in_batches,
     optional_number,
     sqlite_id,
     take_up,
     unchanged,
-    writing,
 )
 from pyterrier_mathamr.systems.errors import SystemsError
 
