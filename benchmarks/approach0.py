@@ -23,7 +23,7 @@ import numpy as np
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.systems import FormulaTrees
 from pyterrier_mathamr.systems.approach0.path_lists import PathLists, indexed_paths, path_query
-from pyterrier_mathamr.systems.approach0.search import Constants, Effort, PathSearch, Scored, score_expressions
+from pyterrier_mathamr.systems.approach0.search import Constants, PathSearch, Scored, score_expressions
 from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree, formula_paths
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "approach0"))
@@ -44,29 +44,29 @@ def index_of(trees: list[FormulaTree]) -> PathLists:
     return PathLists.of_paths(indexed_paths(FormulaPair(None, tree)) for tree in trees)
 
 
-def search(tree: FormulaTree, index: PathLists, count: int, prune: bool) -> tuple[Any, Effort]:
-    """Return the best expressions with their scores, and what was read."""
+def search(tree: FormulaTree, index: PathLists, count: int, prune: bool) -> tuple[Any, PathSearch]:
+    """Return the best expressions with their scores, and the search, which counts what it read."""
     query = path_query(formula_paths(canonical_tree(tree)), index)
     sizes, penalties = np.ones(len(index.of.leaves), dtype=np.int64), PRINTED.penalties(index.of.leaves)
     found = PathSearch(query, index, sizes, penalties, PRINTED, count, prune=prune)
     scores = found.run()
     order = np.argsort(-scores, kind="stable")[:count]
-    return (order, scores[order]), found.effort
+    return (order, scores[order]), found
 
 
 def compare_pruning(queries: list[FormulaTree], index: PathLists, count: int) -> None:
     """Print a line for a number of results."""
     times: tuple[list[float], list[float]] = ([], [])
-    efforts, same = list[Effort](), 0
+    read, same = [0, 0], 0
     for query in queries:
         found = []
-        for way, prune in zip(times, (True, False), strict=True):
-            taken, (ranking, effort) = timed(search, query, index, count, prune)
-            way.append(taken)
+        for place, prune in enumerate((True, False)):
+            taken, (ranking, done) = timed(search, query, index, count, prune)
+            times[place].append(taken)
             found.append(ranking)
-            efforts += [effort] if prune else []
+            read[place] += done.read
         same += all(np.array_equal(*pair) for pair in zip(*found, strict=True))
-    skipped = 1 - sum(effort.read for effort in efforts) / sum(effort.postings for effort in efforts)
+    skipped = 1 - read[0] / read[1]
     pruned, whole = (f"{np.median(way):.1f} ms (at most {max(way):.0f})" for way in times)
     print(f"{count:5} results  pruned {pruned}  whole {whole}  {skipped:.0%} of postings skipped  ", end="")
     print(f"{same} of {len(queries)} rankings the same")

@@ -14,15 +14,13 @@ query weights): a first stage worth reranking and a baseline worth beating. The 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from copy import copy
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import require
@@ -44,7 +42,7 @@ from pyterrier_mathamr.store import (
 )
 
 from . import index as sparse
-from .bm25_search import BM25Retriever, BM25Scorer, PostingWeights, Weighting
+from .bm25_search import SURVEY, BM25Retriever, BM25Scorer, PostingWeights, Weighting
 from .index import (
     UNBOUNDED,
     Remembered,
@@ -53,7 +51,6 @@ from .index import (
     document_or_empty,
     query_or_empty,
     read_options,
-    reads_bare_formulas,
 )
 from .postings import BLOCK, Postings, PostingsBuilder, postings_fields, postings_of
 from .tokens import STRONG_TOKENS, TokenOptions, post_tokens
@@ -80,7 +77,7 @@ class BM25Indexer(SparseIndexer):
         ConfigError: the mode is unknown.
     """
 
-    label, help_url = "BM25 Indexer", "https://github.com/xhluca/bm25s"
+    label, help_url = "BM25 Indexer", SURVEY
 
     def __init__(
         self,
@@ -127,10 +124,14 @@ class BM25Indexer(SparseIndexer):
         with self._begun(str.split) as part:
             yield part.add
 
-    def _begun(self, tokens: Callable[[Any], list[str]]) -> AbstractContextManager[_Growing]:
-        require("bm25s", "bm25")
-        details = {"tokens": self.tokens.to_dict()}
-        return self.begun(self.bm25_index, details, {}, lambda job: _Growing(job, tokens))
+    @contextmanager
+    def _begun(self, tokens: Callable[[Any], list[str]]) -> Iterator[_Growing]:
+        if self.tokens.stem:
+            require("Stemmer", "bm25")  # before anything is written
+        with self.begun(self.bm25_index, {"tokens": self.tokens.to_dict()}, {}) as job:
+            part = _Growing(job, tokens)
+            yield part
+            part.write()
 
 
 Read = tuple[DocNo, int, str]
@@ -139,12 +140,7 @@ Read = tuple[DocNo, int, str]
 
 @dataclass(frozen=True)
 class ReadTokens:
-    """Reads documents.
-
-    Attributes:
-        options: which tokens.
-        bare_formulas: also read formulas without delimiters.
-    """
+    """Reads documents."""
 
     options: TokenOptions
     bare_formulas: bool
@@ -228,7 +224,7 @@ class BM25Index(SparseIndex):
     KIND = BM25
     HOLDS = "document"
 
-    schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": "https://github.com/xhluca/bm25s"}
+    schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": SURVEY}
 
     @staticmethod
     def example() -> BM25Index:
@@ -268,32 +264,17 @@ class BM25Snapshot(Snapshot):
 
     def read_query(self, query: Mapping[Any, Any]) -> MathPost:
         """Read a query as the documents were read; one that cannot be read is empty, with a warning."""
-        return query_or_empty(query, bare_formulas=reads_bare_formulas(self))
+        return query_or_empty(query, bare_formulas=bool(self.manifest.details.get("bare_formulas")))
 
     @cached_property
     def postings(self) -> Postings:
         """The term counts of the documents that are not deleted, numbered in order."""
         return postings_of(self.parts)
 
-    def weights(self, weighting: Weighting, terms: Iterable[int]) -> npt.NDArray[np.float32]:
-        """Weigh the postings of some terms, float32 ``[p]``; those of the last weighting are kept."""
+    def weights(self, weighting: Weighting) -> PostingWeights:
+        """Return the weights of postings; those of the last weighting are kept."""
         weighting = weighting._replace(query_weights="linear")  # on which the weights of postings do not depend
-        if self._weights is None or self._weights.weighting != weighting:
-            self._weights = PostingWeights(weighting, self.postings)
-        return self._weights.of(terms)
-
-    @cached_property
-    def _engine(self) -> Any:
-        return require("bm25s", "bm25").BM25(method="lucene")
-
-    def engine(self, weighting: Weighting, terms: Iterable[int]) -> Any:
-        """Return the ``bm25s.BM25`` with the weights of some terms."""
-        engine = copy(self._engine)  # of this weighting, whatever another thread's is
-        engine.scores = {
-            "data": self.weights(weighting, terms),
-            "indices": self.postings.documents,
-            "indptr": self.postings.offsets,
-            "num_docs": len(self),
-        }
-        engine.nonoccurrence_array = None  # only BM25L and BM25+ have one; bm25s's own load sets both attributes
-        return engine
+        found = self._weights
+        if found is None or found.weighting != weighting:
+            found = self._weights = PostingWeights(weighting, self.postings)
+        return found

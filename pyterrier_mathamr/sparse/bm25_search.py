@@ -1,4 +1,4 @@
-"""Searching a BM25 index by ``bm25s``: weights, a ranking of all documents, scores of given ones, and explanations.
+"""Searching a BM25 index: weights, a ranking of all documents, scores of given ones, and explanations.
 
 With ``f`` the count of a term in a document, ``l`` the document's length, ``L`` the mean length, ``n`` of ``m``
 documents with the term, and ``s = f / (f + k1 · (1 - b + b · l / L))``, an occurrence weighs::
@@ -14,12 +14,9 @@ formulas or words share is divided among them by how often each has it.
 from __future__ import annotations
 
 import math
-import mmap
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import suppress
-from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -62,15 +59,12 @@ OPTIONS: Mapping[str, Rule] = {
 """Of the retriever and of the scorer."""
 
 _AT_ONCE = 1 << 16
-
-
-class _Defaults(NamedTuple):
-    k1: float
-    b: float
-    query_weights: QueryWeights
-
-
-_DEFAULTS: dict[Scheme, _Defaults] = {"bm25": _Defaults(2.0, 1.0, "log"), "tf-idf": _Defaults(1.2, 0.75, "linear")}
+SURVEY = "https://doi.org/10.1561/1500000019"
+_DEFAULTS: dict[Scheme, tuple[float, float, QueryWeights]] = {
+    "bm25": (2.0, 1.0, "log"),
+    "tf-idf": (1.2, 0.75, "linear"),
+}
+"""k1, b, and the weights of a query."""
 
 
 class Weighting(NamedTuple):
@@ -87,16 +81,11 @@ class Weighting(NamedTuple):
         cls, scheme: Scheme, k1: float | None, b: float | None, query_weights: QueryWeights | None, delta: float | None
     ) -> Weighting:
         """Give each value that is ``None`` the default of its scheme."""
-        default = _DEFAULTS[scheme]
+        usual_k1, usual_b, usual_weights = _DEFAULTS[scheme]
         if scheme == "tf-idf" and delta is not None:
             raise ConfigError("delta", delta, "None for weighting='tf-idf', since it belongs to BM25+")
-        return cls(
-            scheme,
-            default.k1 if k1 is None else float(k1),
-            default.b if b is None else float(b),
-            query_weights or default.query_weights,
-            delta,
-        )
+        k1, b = (usual if value is None else float(value) for value, usual in ((k1, usual_k1), (b, usual_b)))
+        return cls(scheme, k1, b, query_weights or usual_weights, delta)
 
     @property
     def most(self) -> float:
@@ -118,46 +107,34 @@ class Weighting(NamedTuple):
 
 
 class PostingWeights:
-    """The weights of postings, computed for a term when it is sought first, and kept."""
+    """The weights of the postings of terms, computed when a term is first sought, and kept."""
 
     def __init__(self, weighting: Weighting, postings: Postings) -> None:
         self.weighting, self._postings = weighting, postings
         lengths = postings.lengths
         mean = lengths.mean() if lengths.any() else 1.0
         self._lengths = weighting.k1 * (1 - weighting.b + weighting.b * lengths / mean)  # [m]
-        self._weights = _untouched(len(postings.counts))
-        self._known: set[int] = set()
+        self._known: dict[int, npt.NDArray[np.float32]] = {}
 
-    def of(self, terms: Iterable[int]) -> npt.NDArray[np.float32]:
-        """Return the weight of each posting, positive, where it is one of some terms: float32 ``[p]``."""
-        sought, offsets = set(terms), self._postings.offsets
-        new = np.array(sorted(sought - self._known), dtype=np.int64)
-        for term, rarity in zip(new.tolist(), self.weighting.rarity(self._postings, new), strict=True):
-            first, last = offsets[term : term + 2].tolist()
-            for start in range(first, last, _AT_ONCE):
-                self._weigh(slice(start, min(start + _AT_ONCE, last)), rarity)
-        self._known |= sought  # last: another thread that seeks them meanwhile computes the same
-        return self._weights
+    def of(self, term: int) -> npt.NDArray[np.float32]:
+        """Return the weight of each posting of a term, positive: float32 ``[postings of the term]``."""
+        if term not in self._known:
+            self._known[term] = self._weigh(term)
+        return self._known[term]
 
-    def _weigh(self, here: slice, rarity: np.float64) -> None:
-        """Weigh some postings of one term."""
-        weighting, counts = self.weighting, self._postings.counts[here]
-        saturation = counts / (counts + self._lengths[self._postings.documents[here]])
-        if weighting.scheme == "tf-idf":
-            saturation = weighting.k1 * saturation
-        elif weighting.delta is not None:
-            saturation = (weighting.k1 + 1) * saturation + weighting.delta
-        self._weights[here] = rarity * saturation
-
-
-def _untouched(count: int) -> npt.NDArray[np.float32]:
-    """Return zeros that take memory where they are written, a small page at a time; numpy's own take large ones."""
-    if not hasattr(mmap, "MADV_NOHUGEPAGE"):
-        return np.zeros(count, dtype=np.float32)
-    area = mmap.mmap(-1, max(1, 4 * count), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError):  # of a system without large pages
-        area.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(area, dtype=np.float32, count=count)
+    def _weigh(self, term: int) -> npt.NDArray[np.float32]:
+        weighting, (first, last) = self.weighting, self._postings.offsets[term : term + 2].tolist()
+        rarity, weights = weighting.rarity(self._postings, np.array([term]))[0], np.empty(last - first, np.float32)
+        for start in range(first, last, _AT_ONCE):
+            here = slice(start, min(start + _AT_ONCE, last))
+            counts = self._postings.counts[here]
+            saturation = counts / (counts + self._lengths[self._postings.documents[here]])
+            if weighting.scheme == "tf-idf":
+                saturation = weighting.k1 * saturation
+            elif weighting.delta is not None:
+                saturation = (weighting.k1 + 1) * saturation + weighting.delta
+            weights[start - first : here.stop - first] = rarity * saturation
+        return weights
 
 
 SYSTEM = "BM25"
@@ -192,21 +169,22 @@ def explain_tokens(
 def _symbols(
     row: int, given: Mapping[str, float], query: MathPost, document: Reading | None, found: Sequence[Set[str]]
 ) -> Part:
-    """Make the part of a formula, with the formula of the document that has most of what contributes."""
+    """Make the part of a formula, beside the formula of the document with most of its tokens."""
     formulas = () if document is None else document.post.formulas
     common = [sum(given.get(token, 0.0) for token in tokens) for tokens in found]
     met = common.index(max(common)) if any(common) else -1
+    kind, latex, name = ("formula", formulas[met].latex, formulas[met].id) if met >= 0 else ("", "", "")
     return Part(
         SYSTEM,
         "symbols",
         query.formulas[row].latex,
-        "formula" if met >= 0 else "",
-        formulas[met].latex if met >= 0 else "",
+        kind,
+        latex,
         contribution=sum(given.values()),
         query_row=row,
         document_row=met,
         query_formula_id=query.formulas[row].id,
-        document_formula_id=formulas[met].id if met >= 0 else "",
+        document_formula_id=name,
     )
 
 
@@ -232,7 +210,7 @@ def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -
 
 
 class _Weighted:
-    """What the retriever and the scorer share: the options of the weights."""
+    """The options of the weights, which the retriever and the scorer share."""
 
     bm25_index: BM25Index
     k1: float | None
@@ -250,15 +228,7 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
     """Scores each document of a ranking by BM25, whatever found it.
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
-    without a token of the query scores 0.
-
-    Args:
-        bm25_index: the index.
-        k1: see :class:`BM25Retriever`, as the other options.
-        b: likewise.
-        query_weights: likewise.
-        delta: likewise.
-        weighting: likewise.
+    without a token of the query scores 0. The options are those of :class:`BM25Retriever`.
 
     Example::
 
@@ -329,16 +299,16 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
     def _contributions(
         self, snapshot: BM25Snapshot, terms: Mapping[str, float], docnos: list[str]
     ) -> npt.NDArray[np.float64]:
-        """Compute what each token of a query contributes to the score of some documents: float64 ``[m, t]``."""
+        """Compute the contribution of each token of a query to the score of some documents: float64 ``[m, t]``."""
         postings, numbers = snapshot.postings, np.searchsorted(snapshot.live, snapshot.find(docnos))
-        weights = snapshot.weights(self.settings(), [postings.terms[token] for token in terms])
+        weights = snapshot.weights(self.settings())
         found = np.zeros((len(numbers), len(terms)))
         for column, (token, weight) in enumerate(terms.items()):
-            start, end = postings.offsets[postings.terms[token] :][:2]
-            documents = postings.documents[start:end]
-            places = np.minimum(np.searchsorted(documents, numbers), max(len(documents) - 1, 0))
-            hits = documents[places] == numbers if len(documents) else np.zeros(len(numbers), dtype=bool)
-            found[hits, column] = weight * weights[start + places[hits]].astype(np.float64)
+            term = postings.terms[token]
+            documents = postings.documents_of(term)
+            places = np.minimum(np.searchsorted(documents, numbers), len(documents) - 1)
+            hits = documents[places] == numbers
+            found[hits, column] = weight * weights.of(term)[places[hits]].astype(np.float64)
         return found
 
 
@@ -368,7 +338,7 @@ class BM25Retriever(_Weighted, SparseRetriever):
         index.retriever(num_results=100) >> encode >> mathamr_index.scorer()
     """
 
-    label, help_url = "BM25", "https://github.com/xhluca/bm25s"
+    label, help_url = "BM25", SURVEY
     inputs = (("query",), ("title", "body"))
     outputs = ("docno", "score", "rank")
     checks: ClassVar[Mapping[str, Rule]] = {**SparseRetriever.checks, **OPTIONS}
@@ -418,9 +388,10 @@ class BM25Retriever(_Weighted, SparseRetriever):
         by_weight: dict[float, list[int]] = defaultdict(list)
         for token, weight in query_terms(snapshot, post, weighting.query_weights).items():
             by_weight[weight].append(snapshot.postings.terms[token])
-        scores = np.zeros(len(snapshot), dtype=np.float32)
-        if by_weight:
-            engine = snapshot.engine(weighting, chain.from_iterable(by_weight.values()))
-            for weight, ids in sorted(by_weight.items()):
-                scores += np.float32(weight) * engine.get_scores_from_ids(ids)
+        weights, scores = snapshot.weights(weighting), np.zeros(len(snapshot), dtype=np.float32)
+        for weight, terms in sorted(by_weight.items()):
+            found = np.zeros(len(snapshot), dtype=np.float32)
+            for term in terms:
+                found[snapshot.postings.documents_of(term)] += weights.of(term)  # a document occurs once
+            scores += np.float32(weight) * found
         return scores

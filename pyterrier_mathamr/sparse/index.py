@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +62,6 @@ class SparseRetriever(Retriever):
     outputs: ClassVar[tuple[str, ...]]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search with each query."""
         with pt.validate.any(inp, context=self) as validation:
             for columns in self.inputs:
                 validation.query_frame(extra_columns=list(columns))
@@ -100,7 +99,6 @@ class Remembered:
         self._known: dict[int, str] = {}
 
     def __call__(self, numbers: Rows) -> list[str]:
-        """Return the texts of some numbers, in their order."""
         wanted, known = numbers.tolist(), self._known
         try:
             return list(map(known.__getitem__, wanted))
@@ -110,10 +108,6 @@ class Remembered:
             missing = [number for number in dict.fromkeys(wanted) if number not in known]
             known.update(zip(missing, self._read(self._snapshot, np.asarray(missing, dtype=np.int64)), strict=True))
             return list(map(known.__getitem__, wanted))
-
-
-DOCUMENT_COLUMNS = tuple(("docno", name) for name in posts.DOCUMENT_COLUMNS)
-"""The columns of a document, one tuple for each way."""
 
 
 def document_or_empty(document: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
@@ -160,11 +154,6 @@ def read_options(snapshot: Snapshot, name: str, read: Callable[[dict[str, Any]],
         raise DamagedError(snapshot.path / META, f"its {name} are wrong ({error!s:.200})") from error
 
 
-def reads_bare_formulas(snapshot: Snapshot) -> bool:
-    """Tell whether an index was built of formulas without delimiters, too; its queries are read likewise."""
-    return bool(snapshot.manifest.details.get("bare_formulas"))
-
-
 def sources_of(parts: Parts) -> npt.NDArray[np.uint64]:
     """Return the hashes of the documents of the rows of some parts, deleted rows included."""
     return np.concatenate([np.zeros(0, dtype=np.uint64), *(part["sources"] for part in parts.parts)])
@@ -209,20 +198,18 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
 
     def index_inputs(self) -> list[list[str]]:
         """Return the columns of a document, one list for each way."""
-        return [list(columns) for columns in DOCUMENT_COLUMNS]
+        return [["docno", name] for name in posts.DOCUMENT_COLUMNS]
 
 
 class SparseIndex(BuiltOnce):
-    """An index of term counts in a folder; called directly it searches with the defaults of its retriever."""
+    """An index that is searched; called directly it is the retriever with its defaults."""
 
     retriever: Callable[..., SparseRetriever]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search with the defaults of :meth:`retriever`."""
         return self.retriever().transform(inp)
 
     def transform_iter(self, inp: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Search with the defaults of :meth:`retriever`."""
         return self.retriever().transform_iter(inp)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
@@ -235,16 +222,6 @@ class SparseIndex(BuiltOnce):
 
 
 Batch = list[Mapping[str, Any]]
-
-
-class _Writing(Protocol):
-    """A part that is counted in memory."""
-
-    def write(self) -> None:
-        """Write what was counted since the last part."""
-
-
-Part = TypeVar("Part", bound=_Writing)
 
 
 class SparseIndexer(Indexer):
@@ -260,7 +237,7 @@ class SparseIndexer(Indexer):
 
     def index_inputs(self) -> list[list[str]]:
         """Return the columns of a document, one list for each way."""
-        return [list(columns) for columns in DOCUMENT_COLUMNS]
+        return [["docno", name] for name in posts.DOCUMENT_COLUMNS]
 
     def batches(self, stream: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Iterator[Batch]:
         """Cut documents into batches, after a check of the first one."""
@@ -279,19 +256,11 @@ class SparseIndexer(Indexer):
             yield batch
 
     @contextmanager
-    def begun(
-        self,
-        index: BuiltOnce,
-        details: Mapping[str, Any],
-        sources: Mapping[str, Any],
-        begin: Callable[[Job], Part],
-    ) -> Iterator[Part]:
-        """Open a job of the index, and publish what the body has counted in what ``begin`` makes."""
+    def begun(self, index: BuiltOnce, details: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Job]:
+        """Open a job of the index, and publish what the body has added to it."""
         details = {**details, "bare_formulas": bool(self.bare_formulas)}
         with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:
                 index.check_same(job.base.details, details)
-            part = begin(job)
-            yield part
-            part.write()
+            yield job
             job.commit(details, compact=self.mode != "append")

@@ -59,6 +59,10 @@ class Postings:
         """The number of each term."""
         return TermVocabulary(self.names)
 
+    def documents_of(self, term: int) -> npt.NDArray[np.int32]:
+        """Return the documents that have a term, ascending."""
+        return self.documents[self.offsets[term] : self.offsets[term + 1]]
+
     @classmethod
     def of_part(cls, part: StoredPart, prefix: str = "") -> Postings:
         """Memory-map the arrays of a part."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain, islice, pairwise
 from operator import lt
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -88,7 +88,7 @@ class Texts(Sequence[str]):
         return {name: self.data, f"{name}_offsets": self.offsets}
 
     def words(self) -> list[Array] | None:
-        """Return arrays of unsigned integers, by which the texts are in order."""
+        """Return arrays of unsigned integers that order the texts; ``None`` where some are long or contain a zero."""
         lengths = np.diff(self.offsets)
         width = -(-int(lengths.max(initial=0)) // 8) * 8
         if width > _MOST_WIDTH or not np.all(self.data):
@@ -101,11 +101,9 @@ class Texts(Sequence[str]):
         return [word.astype(np.uint64) for word in padded.view(">u8").T] if width else []
 
     def encoded(self, place: int) -> bytes:
-        """Return a text in UTF-8."""
         return bytes(self.data[self.offsets[place] : self.offsets[place + 1]])
 
     def all_encoded(self, start: int, stop: int) -> list[bytes]:
-        """Return some neighbouring texts in UTF-8."""
         offsets = self.offsets[start : stop + 1].tolist()
         data, first = bytes(self.data[offsets[0] : offsets[-1]]), offsets[0]
         return [data[here - first : there - first] for here, there in pairwise(offsets)]
@@ -113,23 +111,13 @@ class Texts(Sequence[str]):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            start, stop, step = place.indices(len(self))
-            first = int(self.offsets[start])
-            data = np.asarray(self.data[first : self.offsets[max(start, stop)]])
-            return _cut(data, self.offsets[start : max(start, stop) + 1] - first)[::step]
+    def __getitem__(self, place: int) -> str:  # type: ignore[override]  # no slices
         return self.encoded(place).decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), AT_ONCE):
-            yield from self[start : start + AT_ONCE]
+            offsets = self.offsets[start : start + AT_ONCE + 1]
+            yield from _cut(np.asarray(self.data[offsets[0] : offsets[-1]]), offsets - offsets[0])
 
 
 class TextsBuilder:
@@ -141,14 +129,12 @@ class TextsBuilder:
         self._end = 0
 
     def add(self, texts: Texts) -> None:
-        """Add some at the end."""
         first, last = texts.offsets[[0, -1]].tolist()
         self._data.append(texts.data[first:last])
         self._offsets.append(texts.offsets[1:] + (self._end - first))
         self._end += last - first
 
     def texts(self) -> Texts:
-        """Return all of them."""
         return Texts(self._data.array(), self._offsets.array())
 
 
@@ -156,11 +142,9 @@ class Arrays(Protocol):
     """A part of an artifact, or another file of arrays."""
 
     @property
-    def path(self) -> Path:
-        """Where they lie."""
+    def path(self) -> Path: ...
 
-    def __getitem__(self, name: str) -> Array:
-        """Return an array by its name."""
+    def __getitem__(self, name: str) -> Array: ...
 
 
 def texts_of(part: Arrays, name: str) -> Texts:
@@ -234,7 +218,7 @@ def read_terms(part: Arrays, name: str) -> Texts:
 
 
 def _ascend(data: Array, offsets: Rows) -> bool:
-    """Tell whether each text is greater than the one before, by eight bytes of all at a time."""
+    """Whether each text is greater than the one before, by eight bytes of all at a time."""
     words = np.ndarray(len(data) + 1, ">u8", buffer=data.tobytes() + bytes(8), strides=(1,))  # from each byte on
     starts, lengths = offsets[:-1], np.diff(offsets)
     pairs, place = np.arange(1, len(lengths)), 0
@@ -257,6 +241,9 @@ def _ascend(data: Array, offsets: Rows) -> bool:
     return True
 
 
+Name = TypeVar("Name", int, str)
+
+
 def read_names(part: Arrays, name: str) -> list[str]:
     """Read texts that ascend."""
     names = read_texts(part, name)
@@ -266,8 +253,8 @@ def read_names(part: Arrays, name: str) -> list[str]:
 
 
 def renumbered(
-    names: Sequence[Sequence[str]], used: Sequence[npt.NDArray[np.int32]]
-) -> tuple[list[str], npt.NDArray[np.int32]]:
+    names: Sequence[Sequence[Name]], used: Sequence[npt.NDArray[np.int32]]
+) -> tuple[list[Name], npt.NDArray[np.int32]]:
     """Unite the names that occur in several tables, ascending, and return their numbers end to end."""
     occur = [np.unique(some).tolist() for some in used]
     union = sorted({of[number] for of, some in zip(names, occur, strict=True) for number in some})
@@ -281,15 +268,10 @@ def renumbered(
 
 
 class TermPlace(NamedTuple):
-    """Where neighbours of a vocabulary are in a block of the united one.
+    """Where neighbours of a vocabulary are in a block of the united one."""
 
-    Attributes:
-        first: the number of the first of them in their vocabulary.
-        numbers: int64, ascending; the number of each in the block.
-    """
-
-    first: int
-    numbers: Rows
+    first: int  # the number of the first of them in their vocabulary
+    numbers: Rows  # ascending; the number of each in the block
 
 
 def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[TermPlace]]]:

@@ -1,6 +1,6 @@
 r"""Tokens of a post for sparse retrieval: stemmed words, named symbols, and pairs of neighbours.
 
-A formula is cut at its LaTeX tokens, and each gets a name of letters and digits alone, so that neither lower-casing
+A formula is cut at its LaTeX tokens, and each gets a name of letters and digits only, so that neither lower-casing
 nor a tokenizer loses it::
 
     Find $\frac{X}{2}<\pi$      find · mathfrac mathcapx math2 mathless mathpi ·
@@ -23,15 +23,13 @@ from typing import Any, Literal
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
 
-SYMBOL_NAMES: dict[str, str] = {
+SYMBOL_NAMES: dict[str, str] = {  # symbols without letters
     "+": "plus", "-": "minus", "=": "equals", "<": "less", ">": "greater", "*": "star", "/": "slash", "!": "factorial",
     "|": "bar", "^": "sup", "_": "sub", "(": "lparen", ")": "rparen", "[": "lbracket", "]": "rbracket", ",": "comma",
     ".": "dot", ":": "colon", ";": "semicolon", "?": "query", "\\{": "lbrace", "\\}": "rbrace", "\\|": "norm",
     "\\%": "percent", "\\#": "hash", "\\_": "underscore", "\\$": "dollar",
 }  # fmt: skip
-"""Symbols without letters."""
-
-COMMAND_ALIASES: dict[str, str] = {
+COMMAND_ALIASES: dict[str, str] = {  # spellings of a symbol, to one of them
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\dbinom": "\\binom", "\\tbinom": "\\binom",
     "\\le": "\\leq", "\\leqslant": "\\leq", "≤": "\\leq", "\\ge": "\\geq", "\\geqslant": "\\geq", "≥": "\\geq",
     "\\lt": "<", "\\gt": ">", "\\ne": "\\neq", "≠": "\\neq", "\\to": "\\rightarrow", "→": "\\rightarrow",
@@ -43,8 +41,6 @@ COMMAND_ALIASES: dict[str, str] = {
     "\\varepsilon": "\\epsilon", "\\varphi": "\\phi", "\\emptyset": "\\varnothing", "∞": "\\infty", "−": "-",
     "\\ast": "*", "\\owns": "\\ni", "∈": "\\in", "\\Bbb": "\\mathbb", "\\smallsetminus": "\\setminus",
 }  # fmt: skip
-"""Spellings of a symbol, to one of them."""
-
 _LAYOUT = r"""
     \displaystyle \textstyle \scriptstyle \scriptscriptstyle \limits \nolimits \left \right \middle \big \Big \bigg
     \Bigg \bigl \bigr \Bigl \Bigr \biggl \biggr \Biggl \Biggr \bigm \Bigm \quad \qquad \hspace \hfill \phantom \hphantom
@@ -52,11 +48,8 @@ _LAYOUT = r"""
     \cr \newline \allowbreak \mathopen \mathclose \mathbin \mathrel \mathord \mathpunct \mathinner \mathop \mathrm
     \operatorname \, \; \: \! \> \/ \\ { } & $ ~ % \
     """
-LAYOUT: frozenset[str] = frozenset(_LAYOUT.split()) | {"\\ ", "\\\n", "\\\t"}
-"""Tokens of the look of a formula, not of its content."""
-
+LAYOUT: frozenset[str] = frozenset(_LAYOUT.split()) | {"\\ ", "\\\n", "\\\t"}  # the look of a formula
 PAIRS_ONLY: frozenset[str] = frozenset({"mathsup", "mathsub", "mathlparen", "mathrparen", "mathcomma", "mathdot"})
-"""Names in almost every formula; they are used in pairs of neighbours only."""
 
 _STOP_WORDS = """
     a about above after again against all am an and any are aren as at be because been before being below between both
@@ -67,16 +60,10 @@ _STOP_WORDS = """
     they this those through to too under until up ve very was wasn we were weren what when where which while who whom
     why will with won would wouldn y you your yours yourself yourselves
     """
-STOP_WORDS: frozenset[str] = frozenset(_STOP_WORDS.split())
-"""Function words and the tails that the apostrophe leaves (``isn't`` is ``isn`` and ``t``)."""
+STOP_WORDS: frozenset[str] = frozenset(_STOP_WORDS.split())  # and tails that the apostrophe leaves: isn't is isn, t
 
-
-TEXT = re.compile(r"\\(?:text(?:rm|bf|it|sf|tt|normal|up)?|mbox|hbox)\s*\{([^{}]*)\}")
-r"""Words in a formula: ``\text{if}``; group 1 has the words."""
-
+TEXT = re.compile(r"\\(?:text(?:rm|bf|it|sf|tt|normal|up)?|mbox|hbox)\s*\{([^{}]*)\}")  # group 1 has the words
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-"""A number as one token."""
-
 _TOKEN = re.compile(rf"\\[a-zA-Z]+|\\[^a-zA-Z]|{NUMBER.pattern}|[^\s]")
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-zA-Z*]*\}(?:\s*\{[lcr|\s]*\})?")
 _OPERATOR = re.compile(r"\\(?:operatorname\*?|mathrm|mathop)\s*\{\s*(?:\\mathrm\s*\{\s*)?([a-zA-Z]{2,})\s*(?:\}\s*)?\}")
@@ -121,21 +108,15 @@ class TokenOptions:
                 raise ConfigError(name, value, "True or False" + (" or 'porter'" if name == "stem" else ""))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options as plain values for JSON; without ``formulas`` in the form that always had them."""
+        """Return the options as plain values for JSON; ``formulas`` only where it is off, as in earlier indexes."""
         return {name: value for name, value in asdict(self).items() if (name, value) != ("formulas", True)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TokenOptions:
-        """Make options from plain values.
-
-        Args:
-            values: option name to ``bool``; absent options keep their default.
-
-        Returns:
-            The options.
+        """Make options from plain values; absent ones keep their default.
 
         Raises:
-            ConfigError: a name is not an option, or a value is none of its own.
+            ConfigError: a name or a value is not one of an option.
         """
         known = [field.name for field in fields(cls)]
         if unknown := [name for name in values if name not in known]:
@@ -212,7 +193,7 @@ def formula_tokens(latex: str, options: TokenOptions = STRONG_TOKENS) -> list[st
 
 @lru_cache(maxsize=65_536)
 def _name(token: str) -> str:
-    """Name one LaTeX token with letters and digits alone; capitals survive lower-casing."""
+    """Name one LaTeX token with letters and digits only; capitals survive lower-casing."""
     if token in SYMBOL_NAMES:
         return SYMBOL_NAMES[token]
     name = token.removeprefix("\\").replace(".", "point")
@@ -222,12 +203,10 @@ def _name(token: str) -> str:
 
 
 def _pairs(tokens: list[str]) -> list[str]:
-    """Join each token to the next."""
     return [f"{left}_{right}" for left, right in pairwise(tokens)]
 
 
 @lru_cache(maxsize=2)
 def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
-    """Make a stemmer once; it keeps a cache of words."""
     stem: Callable[[list[str]], list[str]] = require("Stemmer", "bm25").Stemmer(name).stemWords
     return stem

@@ -19,18 +19,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, one_of
-from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.fusion import reciprocal_ranks
-from pyterrier_mathamr.sparse.expressions import asked_formula, formula_trees, query_trees
+from pyterrier_mathamr.sparse.expressions import FormulaReranker, asked_formula, formula_trees, query_trees
 from pyterrier_mathamr.store import Rows, ranges
 
 if TYPE_CHECKING:
@@ -39,25 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postorder:
-    """Some trees with ``n`` nodes in all, each tree's nodes in postorder, tree after tree.
+    """Some trees with ``n`` nodes in all, each tree's nodes in postorder, tree after tree."""
 
-    Attributes:
-        labels: int32 ``[n]``.
-        leftmost: int64 ``[n]``, the leftmost leaf below each node.
-        keyroots: int64 ``[k]``, ascending.
-        nesting: int64 ``[k]``, how many keyroots of its tree a keyroot is below.
-        roots: int64 ``[trees]``, -1 for a tree without nodes.
-    """
-
-    labels: npt.NDArray[np.int32]
-    leftmost: Rows
-    keyroots: Rows
-    nesting: Rows
-    roots: Rows
+    labels: npt.NDArray[np.int32]  # [n]
+    leftmost: Rows  # [n], the leftmost leaf below each node
+    keyroots: Rows  # [k], ascending
+    nesting: Rows  # [k], how many keyroots of its tree a keyroot is below
+    roots: Rows  # [trees], -1 for a tree without nodes
 
     @classmethod
     def of(cls, trees: PackedTrees) -> Self:
-        """Number the nodes of trees anew."""
+        """Put the nodes of trees in postorder."""
         n, parents = len(trees.labels), trees.above
         nodes = np.arange(n)
         first = (parents >= 0) & (parents == nodes - 1)  # in preorder, a first child follows its parent
@@ -153,18 +142,12 @@ def _pieces(order: Rows, cells: Rows) -> Iterator[Rows]:
 class _Level(NamedTuple):
     """The tables of keyroots that are equally deep, ``c`` cells in a row; a table begins with the empty prefix."""
 
-    cells: Rows
-    """int64 ``[m]``, those of prefixes that are not empty."""
-    nodes: Rows
-    """int64 ``[m]``, the last node of each prefix."""
-    before: Rows
-    """int64 ``[m]``, the cell of the prefix that ends before that node's sub-tree."""
-    whole: npt.NDArray[np.bool_]
-    """bool ``[m]``, whether the prefix is one whole sub-tree."""
-    inserted: Rows
-    """int64 ``[c]``, what it costs to insert each prefix."""
-    steps: Rows
-    """int64 ``[c]``, the same and a block for each table before it."""
+    cells: Rows  # [m], those of prefixes that are not empty
+    nodes: Rows  # [m], the last node of each prefix
+    before: Rows  # [m], the cell of the prefix that ends before that node's sub-tree
+    whole: npt.NDArray[np.bool_]  # [m], whether the prefix is one whole sub-tree
+    inserted: Rows  # [c], what it costs to insert each prefix
+    steps: Rows  # [c], the same and a block for each table before it
 
 
 class _Distances:
@@ -176,7 +159,7 @@ class _Distances:
         self._levels = [self._level(candidates.keyroots[candidates.nesting == k]) for k in range(deepest, -1, -1)]
 
     def compute(self) -> Rows:
-        """Return the distance of each candidate in millionths: int64 ``[candidates]``."""
+        """Return the distance of each candidate, in millionths."""
         candidates = self._candidates
         for keyroot in self._query.keyroots.tolist():
             for level in self._levels:
@@ -242,8 +225,8 @@ library that it used takes them, and better on the judgments of both years; and 
 _NAMES = ("layout tree", "operator tree")
 
 
-class EditDistanceReranker(Leaf, Transformer):
-    r"""Ranks the formulas of a ranking anew by how little must be changed to make the query's trees of theirs.
+class EditDistanceReranker(FormulaReranker):
+    r"""Re-ranks formulas by tree edit distance to the query.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 4.3: the
     similarity of two trees is 1 / (d + 1) of their edit distance d. CFTED adds that of layout and operator trees,
@@ -292,33 +275,15 @@ class EditDistanceReranker(Leaf, Transformer):
         self.formula_trees, self.combine, self.costs, self.slt_weight = formula_trees, combine, costs, slt_weight
         self.max_nodes, self.store, self.verbose = max_nodes, store, verbose
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Score and order a ranking of formulas.
-
-        Args:
-            inp: ``qid``, ``docno`` (ids of formulas), and ``latex`` or ``query`` that is one formula.
-
-        Returns:
-            The same rows, ordered, with ``score`` and ``rank``.
-
-        Raises:
-            UnknownIdError: ``formula_trees`` does not hold some of the formulas; it names them.
-        """
-        with pt.validate.any(inp, context=self) as validation:
-            validation.result_frame(extra_columns=["latex"])
-            validation.result_frame(extra_columns=["query"])
-        if inp.empty:
-            return empty_output(inp, ["score", "rank"])
-        docnos = inp["docno"].astype(str).to_numpy(dtype=object)
+    def rerank(self, ranking: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking of formulas."""
+        docnos = ranking["docno"].astype(str).to_numpy(dtype=object)
         rows = self.formula_trees.snapshot().expressions_of(docnos.tolist())
-        codes, _ = pd.factorize(inp["qid"])
-        pairs = query_trees(inp.drop_duplicates("qid"), self.store)
-        scores = np.zeros(len(inp))
-        for number, pair in enumerate(progress(pairs, self.label, "query", verbose=self.verbose)):
-            places = np.flatnonzero(codes == number)
+        scores = np.zeros(len(ranking))
+        for places, pair in self.by_query(ranking, query_trees):
             similarities = self.similarities(pair, rows[places])
             scores[places] = (similarities * self._weights(similarities, docnos[places])).sum(axis=1)
-        return ordered_by_score(inp, scores)
+        return ordered_by_score(ranking, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Say what the similarity of either tree contributes to the score of a formula.
@@ -352,11 +317,7 @@ class EditDistanceReranker(Leaf, Transformer):
         return asked.explained(parts)
 
     def similarities(self, pair: FormulaPair, expressions: Rows) -> npt.NDArray[np.float64]:
-        """Compare a formula with some expressions.
-
-        Args:
-            pair: the formula's trees.
-            expressions: int64 ``[y]``, as ``formula_trees`` numbers them.
+        """Compare a formula with some expressions of ``formula_trees``.
 
         Returns:
             float64 ``[y, 2]``, of layout and of operator trees: 0 without a tree, else at most 1.
@@ -374,7 +335,7 @@ class EditDistanceReranker(Leaf, Transformer):
     def _weights(
         self, similarities: npt.NDArray[np.float64], docnos: npt.NDArray[np.object_]
     ) -> npt.NDArray[np.float64]:
-        """Return what the similarities are multiplied by: float64 ``[y, 2]``."""
+        """Return the weights of similarities: float64 ``[y, 2]``."""
         if self.combine == "weighted":
             return np.full(similarities.shape, (self.slt_weight, 1 - self.slt_weight))
         return np.stack([reciprocal_ranks(column, docnos) for column in similarities.T], axis=1)

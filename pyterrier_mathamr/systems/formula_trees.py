@@ -9,7 +9,7 @@ A part keeps those of each expression, packed::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Self, get_args
@@ -85,6 +85,16 @@ class TreePairs(BothTrees[PackedTrees]):
 
     OF = StoredTrees
 
+    def __len__(self) -> int:
+        return len(self.slt)
+
+    def __iter__(self) -> Iterator[FormulaPair]:
+        return map(self.pair, range(len(self)))
+
+    def pair(self, row: int) -> FormulaPair:
+        """Unpack the trees of one expression."""
+        return FormulaPair(self.slt.tree(row), self.opt.tree(row))
+
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         return super().combined(pieces, numbers, size, folder) if pieces else cls.of_pairs([])
@@ -140,9 +150,7 @@ class FormulaTrees(ExpressionIndex[ExpressionSnapshot[TreePairs]]):
             UnknownIdError: it is not there.
         """
         snapshot = self.snapshot()
-        row = int(snapshot.expressions_of([formula_id])[0])
-        trees = snapshot.expressions.payload
-        return FormulaPair(trees.slt.tree(row), trees.opt.tree(row))
+        return snapshot.expressions.payload.pair(int(snapshot.expressions_of([formula_id])[0]))
 
     def packed(self, kind: Packed) -> PackedTrees:
         """Return the trees of one kind, of each distinct formula."""

@@ -35,6 +35,7 @@ from pyterrier_mathamr.systems.errors import NothingJudgedError
 from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreePairs
 
 Numbers = npt.NDArray[np.int32]
+Pair = tuple[int, int]
 NONE, EXACT, VARIABLE, CONSTANT = range(4)
 """What a pair of nodes is: not unifiable, of the same label, two variables, two constants."""
 
@@ -93,26 +94,20 @@ class Query:
 class Counts:
     """How many nodes an alignment from each pair of nodes has; ``n`` nodes of the query, ``g`` of all candidates.
 
-    Attributes:
-        own: uint8 ``[n, g + 1]``, what the pair itself is; the last column, of no node, is 0 here and below.
-        total: int16 ``[n, g + 1]``, nodes.
-        exact: int16 ``[n, g + 1]``, nodes of the same label that are no variables.
-        same: int16 ``[n, g + 1]``, nodes of the same label.
-        edges: int16 ``[n, g + 1]``, edges of the query between such nodes.
-        children: int32 ``[edges, g + 1]``, the children of the candidates' nodes by edge or position; ``g`` for none.
-        special: for a node of the query, the pairs of children where they do not follow from the edges alone.
+    Each array is ``[n, g + 1]``; the last column is that of no node, and 0.
     """
 
-    own: npt.NDArray[np.uint8]
-    total: npt.NDArray[np.int16]
-    exact: npt.NDArray[np.int16]
-    same: npt.NDArray[np.int16]
-    edges: npt.NDArray[np.int16]
-    children: Numbers
-    special: dict[int, dict[int, list[tuple[int, int]]]] = field(default_factory=dict)
+    own: npt.NDArray[np.uint8]  # what the pair itself is
+    total: npt.NDArray[np.int16]  # nodes
+    exact: npt.NDArray[np.int16]  # nodes of the same label that are no variables
+    same: npt.NDArray[np.int16]  # nodes of the same label
+    edges: npt.NDArray[np.int16]  # edges of the query between such nodes
+    children: Numbers  # [edges, g + 1], the candidates' children by edge or position; g for none
+    special: dict[int, dict[int, list[Pair]]] = field(default_factory=dict)
+    """By nodes of the query and of the candidates: pairs of children that do not follow from the edges alone."""
 
     def add(self, q: int, child: int | Numbers, places: Numbers, nodes: slice | Numbers = slice(None)) -> None:
-        """Add what a child counts beside some nodes to what its parent counts beside others."""
+        """Add the child's counts at ``places`` to the parent's at ``nodes``."""
         self.total[q, nodes] += self.total[child, places]
         self.exact[q, nodes] += self.exact[child, places]
         self.same[q, nodes] += self.same[child, places]
@@ -121,18 +116,14 @@ class Counts:
 
 
 class _Special(NamedTuple):
-    """Pairs of children for some nodes of the candidates."""
+    """Pairs of children for ``k`` nodes of the candidates."""
 
-    nodes: Numbers
-    """int32 ``[k]``."""
-    ours: Numbers
-    """int32 ``[k, steps]``, a child of the query's node."""
-    theirs: Numbers
-    """int32 ``[k, steps]``, a child of the candidate's node; ``g`` for none."""
+    nodes: Numbers  # [k]
+    ours: Numbers  # [k, steps], a child of the query's node
+    theirs: Numbers  # [k, steps], a child of the candidate's node; g for none
 
 
 def count_pairs(query: Query, candidates: PackedTrees, labels: TreeLabels) -> Counts:
-    """Count for each node of a query and each of the candidates."""
     n, g = len(query.nodes), len(candidates.labels)
     of_label = {label: labels.pairs_with(label) for label in set(query.nodes)}
     own, same = np.zeros((n, g + 1), dtype=np.uint8), np.zeros((n, g + 1), dtype=np.int16)
@@ -236,9 +227,10 @@ def _elements_of_query(query: Query, q: int) -> list[int]:
 
 def _column(counts: Counts, number: int, nodes: Numbers) -> Numbers:
     """Return the child of each node by an edge; ``g`` where there is none."""
-    return (
-        counts.children[number][nodes] if number < len(counts.children) else np.full_like(nodes, len(counts.own[0]) - 1)
-    )
+    if number >= len(counts.children):
+        return np.full_like(nodes, len(counts.own[0]) - 1)
+    found: Numbers = counts.children[number][nodes]
+    return found
 
 
 def _add(counts: Counts, q: int, found: _Special) -> None:
@@ -290,18 +282,20 @@ def _is_float(text: str) -> bool:
 
 
 _CELLS = 1 << 23  # pairs of nodes that are counted together
-Pair = tuple[int, int]
 
 
 class AlignmentScores(NamedTuple):
-    """What Tangent-S takes from an alignment; 0 where no two nodes can be unified."""
+    """What Tangent-S takes from an alignment; 0 where no two nodes can be unified.
+
+    Attributes:
+        mss: maximum subtree similarity, 2re / (r + e), of the matched nodes' recall r and their edges' recall e.
+        precision: matched nodes in the candidate's nodes.
+        exact_recall: nodes matched by the same label in the query's nodes.
+    """
 
     mss: float
-    """Maximum subtree similarity, 2re / (r + e), of the matched nodes' recall r and their edges' recall e."""
     precision: float
-    """Matched nodes in the candidate's nodes."""
     exact_recall: float
-    """Nodes matched by the same label in the query's nodes."""
 
 
 _Score = tuple[float, int, int]  # MSS, matched nodes, those of the same label
@@ -442,12 +436,9 @@ class _Trials:
 class _Candidate(NamedTuple):
     """A candidate's tree, its nodes counted from 0."""
 
-    start: int
-    """Its first node in all of them."""
-    own: list[list[int]]
-    """What each pair with a node of the query is."""
-    children: list[list[int]]
-    """The children of its nodes in all of them."""
+    start: int  # its first node in all of them
+    own: list[list[int]]  # what each pair with a node of the query is
+    children: list[list[int]]  # the children of its nodes in all of them
     names: list[str]
 
 
@@ -466,7 +457,6 @@ def _unify(pairs: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def _similarity(matched: int, edges: int, nodes: int) -> float:
-    """Compute MSS of matched nodes and matched edges of a query."""
     r = matched / nodes
     e = 1.0 if nodes == 1 else (edges or 0.5) / (nodes - 1)
     return 2 * r * e / (r + e) if matched else 0.0
@@ -564,10 +554,6 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
 
     def features(self, snapshot: TangentSnapshot, pair: FormulaPair) -> tuple[Rows, npt.NDArray[np.float64]]:
         """Find the candidates of a formula, and align them.
-
-        Args:
-            snapshot: the index.
-            pair: the formula's trees.
 
         Returns:
             Expressions of the index, int64 ``[c]``, and for each MSS, precision and exact recall of its layout tree and

@@ -1,5 +1,3 @@
-import json
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,7 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.posts import post_from_any
 from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, post_tokens
-from pyterrier_mathamr.sparse.tokens import formula_tokens
-from pyterrier_mathamr.store import DuplicateIdError, WriteError
+from pyterrier_mathamr.store import DuplicateIdError
 
 DOCUMENTS = [
     {"docno": "d2", "text": r"The harmonic series $\sum \frac{1}{n}$ diverges."},
@@ -75,36 +72,6 @@ def test_a_query_in_several_rows_is_searched_once_with_its_first_values(index: B
     ]
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_a_cutoff_is_the_top_of_the_ranking_compiled_or_not(index: BM25Index, count: int) -> None:
-    topics = queries("bounded", "series")
-    whole = index.retriever()(topics)
-    wanted = whole[whole["rank"] < count].reset_index(drop=True)
-    pd.testing.assert_frame_equal((index.retriever() % count)(topics), wanted)
-    pd.testing.assert_frame_equal((index.retriever() % count).compile()(topics), wanted)
-
-
-def test_no_rows_give_no_rows(index: BM25Index, tmp_path: Path) -> None:
-    for system in (index, index.retriever()):
-        assert system([]) == []
-        assert list(system.transform_iter(iter([]))) == []
-        empty = system(queries().assign(lang=""))
-        assert list(empty.columns) == ["qid", "query", "lang", "docno", "score", "rank"]
-        assert empty[["docno", "score", "rank"]].dtypes.equals(
-            index(queries("series"))[["docno", "score", "rank"]].dtypes
-        )
-
-
-def test_a_frame_is_indexed_as_its_dictionaries(index: BM25Index, tmp_path: Path) -> None:
-    other = BM25Index(tmp_path / "other").index(pd.DataFrame(DOCUMENTS))
-    assert list(other.get_corpus_iter()) == list(index.get_corpus_iter())
-    assert other(queries("series", "bounded")).equals(index(queries("series", "bounded")))
-
-
-def test_more_results_are_wanted_than_there_are_documents(index: BM25Index) -> None:
-    assert len(index.retriever(5000)(queries("series"))) == 2
-
-
 @pytest.mark.parametrize(("k1", "b"), [(2.0, 1.0), (0.9, 0.4), (0.0, 0.0)])
 def test_scores_are_those_of_bm25s_own_index(index: BM25Index, k1: float, b: float) -> None:
     tokens = [post_tokens(post_from_any(document["text"])) for document in DOCUMENTS]
@@ -157,50 +124,6 @@ def test_the_plain_form_knows_neither_pairs_nor_stems(tmp_path: Path) -> None:
     assert BM25Index(tmp_path / "i").snapshot().tokens == PLAIN_TOKENS
 
 
-def test_an_empty_frame_gives_an_empty_frame_with_all_columns_without_an_index(tmp_path: Path) -> None:
-    retriever = BM25Index(tmp_path / "none").retriever()
-    assert retriever(queries().iloc[:0]).columns.tolist() == ["qid", "query", "docno", "score", "rank"]
-    assert pt.inspect.transformer_inputs(retriever) == [["qid", "query"], ["qid", "title", "body"]]
-
-
-def test_a_ranking_is_refused(index: BM25Index) -> None:
-    with pytest.raises(pt.validate.InputValidationError):
-        index.retriever()(queries("series").assign(docno="d1"))
-
-
-def test_cutoffs_fuse_and_a_looser_one_changes_nothing(index: BM25Index) -> None:
-    assert (index.retriever(10) % 2).compile() == index.retriever(2)
-    assert (index.retriever(2) % 10).compile() == index.retriever(2)
-    assert (index.retriever(10) % 1)(queries("bounded")).equals(index.retriever(1)(queries("bounded")))
-
-
-def test_equality_hash_repr_and_pickling(index: BM25Index) -> None:
-    retriever = index.retriever(3)
-    retriever(queries("series"))
-    again = pickle.loads(pickle.dumps(retriever))
-    assert again == retriever
-    assert hash(again) == hash(retriever)
-    assert retriever != index.retriever(4)
-    assert again(queries("series")).equals(retriever(queries("series")))
-    assert eval(repr(retriever), {"BM25Index": BM25Index, "BM25Retriever": type(retriever)}) == retriever
-    assert len(pickle.dumps(index)) < 1000
-
-
-def test_the_artifact_loads_by_its_path(index: BM25Index) -> None:
-    loaded = pt.Artifact.load(str(index.path))
-    assert loaded == index
-    assert len(loaded) == 5
-    assert [row["docno"] for row in loaded.get_corpus_iter()] == ["d2", "d10", "d1", "d0", "d9"]
-    assert json.loads((index.path / "pt_meta.json").read_text())["package_hint"] == "pyterrier-mathamr"
-
-
-def test_same_documents_same_bytes(index: BM25Index, tmp_path: Path) -> None:
-    other = BM25Index(tmp_path / "other").index(iter(DOCUMENTS))
-    files = sorted(path.relative_to(index.path) for path in index.path.rglob("*") if path.is_file())
-    assert len(files) == 3
-    assert all((index.path / file).read_bytes() == (other.path / file).read_bytes() for file in files)
-
-
 def test_a_build_that_fails_leaves_the_index_that_was_there(index: BM25Index) -> None:
     def broken() -> Iterator[dict[str, Any]]:
         yield DOCUMENTS[0]
@@ -212,22 +135,6 @@ def test_a_build_that_fails_leaves_the_index_that_was_there(index: BM25Index) ->
         index.indexer("overwrite").index([DOCUMENTS[0], DOCUMENTS[0]])
     assert len(BM25Index(index.path).retriever()(queries("series"))) == 2
     assert [path.name for path in index.path.parent.iterdir()] == ["index.bm25"]
-
-
-def test_overwrite_replaces_and_create_refuses(index: BM25Index) -> None:
-    with pytest.raises(WriteError, match="overwrite"):
-        index.index(DOCUMENTS)
-    index.indexer("overwrite").index(DOCUMENTS[:1])
-    assert len(index) == 1
-    assert [path.name for path in index.path.parent.iterdir()] == ["index.bm25"]
-    with pytest.raises(ConfigError, match="append"):
-        index.indexer("prepend")  # type: ignore[arg-type]
-
-
-def test_an_index_of_no_documents_finds_nothing(tmp_path: Path) -> None:
-    index = BM25Index(tmp_path / "i").index([])
-    assert len(index) == 0
-    assert index.retriever()(queries("series")).empty
 
 
 def test_a_document_without_the_needed_columns_is_refused(tmp_path: Path) -> None:
@@ -255,15 +162,6 @@ def test_options_out_of_range_are_refused_when_given_and_when_set(index: BM25Ind
         index.retriever().set_parameter(name, value)
 
 
-def test_a_grid_of_options_is_scanned_and_checked(index: BM25Index) -> None:
-    retriever = index.retriever()
-    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d2"], "label": [1]})
-    table = pt.GridScan(retriever, {retriever: {"b": [0.0, 1.0]}}, queries("harmonic"), qrels, ["map"])
-    assert len(table) == 2
-    with pytest.raises(ConfigError, match=r"b=2\.0"):
-        pt.GridScan(retriever, {retriever: {"b": [2.0]}}, queries("harmonic"), qrels, ["map"])
-
-
 def test_missing_text_counts_as_empty(tmp_path: Path) -> None:
     index = BM25Index(tmp_path / "i").index([{"docno": "1", "text": None}, {"docno": "2", "text": float("nan")}])
     assert len(index) == 2
@@ -276,18 +174,6 @@ def test_an_unreadable_post_warns_and_counts_as_empty(tmp_path: Path) -> None:
     assert len(index) == 1
 
 
-def test_an_experiment_runs_without_java(index: BM25Index) -> None:
-    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d2"], "label": [3]})
-    table = pt.Experiment([index.retriever(), index.retriever(1)], queries("harmonic series"), qrels, ["map"])
-    assert table["map"].tolist() == [1.0, 1.0]
-    assert not pt.java.started()
-
-
-def test_the_indexer_says_what_documents_bring() -> None:
-    wanted = [["docno", "html"], ["docno", "body"], ["docno", "text"], ["docno", "markdown"]]
-    assert pt.inspect.indexer_inputs(BM25Index.example().indexer()) == wanted
-
-
 def test_an_index_reads_its_queries_as_its_posts(tmp_path: Path) -> None:
     posts = [{"docno": "a", "text": "so x^2 + y^2 = 1"}, {"docno": "b", "text": "so x and y"}]
     index = BM25Index(tmp_path / "i").indexer(bare_formulas=True).index(posts)
@@ -296,14 +182,6 @@ def test_an_index_reads_its_queries_as_its_posts(tmp_path: Path) -> None:
     assert index.scorer()(queries("y^2 + x^2").merge(pd.DataFrame({"docno": ["a", "b"]}), how="cross")).score[0] > 0
     with pytest.raises(ConfigError, match="bare_formulas"):
         BM25Index.merge(tmp_path / "m", BM25Index(tmp_path / "j").index(posts), index)
-
-
-def test_unicode_in_formulas_gives_the_tokens_of_its_latex() -> None:
-    assert formula_tokens("√2 + x² ≤ ½") == formula_tokens(r"\sqrt{2} + x^{2} \le \frac{1}{2}")
-
-
-def test_the_index_called_directly_searches(index: BM25Index) -> None:
-    assert index(queries("bounded")).equals(index.retriever()(queries("bounded")))
 
 
 TestBM25Retriever = pt.testing.transformer_test_class(lambda: BM25Index.example().retriever())

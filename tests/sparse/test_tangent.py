@@ -1,13 +1,11 @@
 """Symbol pairs are counted by hand, or by a plain loop over all formulas."""
 
-import pickle
 from collections import Counter
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +16,6 @@ from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, slt_from_latex
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.sparse.tangent import pair_terms
-from pyterrier_mathamr.store import WriteError
 
 
 def span(number: int, latex: str) -> str:
@@ -109,16 +106,6 @@ def test_every_formula_of_an_expression_is_found_in_order_of_ids_with_post_and_v
     assert len(index.snapshot().expressions.owned) - 1 == 7  # expressions
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 100])
-def test_a_cutoff_is_the_top_of_the_whole_ranking(index: TangentIndex, count: int) -> None:
-    topics = queries("x^2+1", "z", "y")
-    whole = index.retriever(1000)(topics)
-    pd.testing.assert_frame_equal(index.retriever(count)(topics), whole[whole["rank"] < count].reset_index(drop=True))
-    pd.testing.assert_frame_equal((index.retriever() % count)(topics), index.retriever(count)(topics))
-    assert (index.retriever() % 0)(topics).empty
-    assert (index.retriever() % 0).compile()(topics).empty
-
-
 def test_a_user_types_a_formula_with_or_without_dollars(index: TangentIndex) -> None:
     found = index.search(r"\int_0^\infty e^{-x^2}\,dx")
     assert found.docno[0] == "6"
@@ -132,13 +119,6 @@ def test_the_column_latex_goes_before_the_query_of_a_topic(index: TangentIndex) 
     found = index.retriever(1)(topics)
     assert found.docno.tolist() == ["5"]
     assert found.title.tolist() == ["Parabola"]
-
-
-def test_what_cannot_be_read_or_shares_nothing_gives_no_row(index: TangentIndex) -> None:
-    with pytest.warns(MathAMRWarning, match="^1 query.ies. find nothing, since they are no formula: '1'") as caught:
-        found = index(queries("", r"\Gamma", "y"))
-    assert set(found.qid) == {"3"}
-    assert len(caught) == 1
 
 
 def test_an_id_that_comes_twice_is_the_first_and_formulas_without_id_get_one(index: TangentIndex) -> None:
@@ -200,78 +180,6 @@ def test_official_trees_go_before_latex(tmp_path: Path) -> None:
     posts = [{"docno": "p", "html": span(1, "wrong")}]
     index = TangentIndex(tmp_path / "f").indexer(store=Store()).index(posts)  # type: ignore[arg-type]
     assert index.search("q")[["docno", "visual_id", "score"]].to_numpy().tolist() == [["1", "v", 1.0]]
-
-
-def test_an_index_of_nothing_finds_nothing(tmp_path: Path) -> None:
-    index = TangentIndex(tmp_path / "f").index([])
-    assert len(index) == 0
-    assert list(index.search("x").columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
-
-
-def test_it_is_loaded_by_pyterrier_copied_and_compared(index: TangentIndex) -> None:
-    loaded = pt.Artifact.load(str(index.path))
-    assert loaded == index
-    assert hash(loaded) == hash(index)
-    retriever = index.retriever(5, slt_weight=0.2)
-    assert pickle.loads(pickle.dumps(retriever)) == retriever
-    assert repr(index) == f"TangentIndex({str(index.path)!r})"
-
-
-def test_the_same_posts_give_the_same_bytes(index: TangentIndex, tmp_path: Path) -> None:
-    again = TangentIndex(tmp_path / "again").indexer(visual_ids=VISUAL).index(iter(POSTS))
-    files = sorted(path.relative_to(index.path) for path in index.path.rglob("*") if path.is_file())
-    assert len(files) == 3
-    assert all((index.path / file).read_bytes() == (again.path / file).read_bytes() for file in files)
-
-
-def test_pyterrier_sees_what_goes_in_and_out(index: TangentIndex) -> None:
-    assert pt.inspect.transformer_inputs(index.retriever()) == [["qid", "latex"], ["qid", "query"]]
-    outputs = pt.inspect.transformer_outputs(index.retriever(), ["qid", "latex"])
-    assert outputs == ["qid", "latex", "docno", "post_id", "visual_id", "score", "rank"]
-
-
-def test_a_built_index_is_replaced_only_on_request_and_only_by_a_whole_one(index: TangentIndex) -> None:
-    with pytest.raises(WriteError, match="mode='overwrite'"):
-        index.index(POSTS)
-
-    def broken():
-        yield POSTS[0]
-        raise RuntimeError("the disk is gone")
-
-    with pytest.raises(RuntimeError):
-        index.indexer("overwrite").index(broken())
-    assert len(index) == 8
-    assert len(index.indexer("overwrite").index(POSTS[:1])) == 3
-
-
-@pytest.mark.parametrize("latex", [r"\frac{a", "plain words", "x}", None, float("nan"), " "])
-def test_what_is_no_formula_finds_nothing_and_is_named_in_one_warning(index: TangentIndex, latex: object) -> None:
-    topics = pd.DataFrame({"qid": ["1", "2"], "latex": [latex, "x^2"]})
-    with pytest.warns(MathAMRWarning, match="^1 query.ies. find nothing, since they are no formula: '1'") as caught:
-        found = index(topics)
-    assert set(found.qid) == {"2"}
-    assert len(caught) == 1
-
-
-def test_no_rows_give_no_rows_and_dtypes_stay(index: TangentIndex) -> None:
-    outputs = ["docno", "post_id", "visual_id", "score", "rank"]
-    full = index(queries("y"))
-    for system in (index, index.retriever()):
-        assert system([]) == []
-        assert list(system.transform_iter(iter([]))) == []
-        assert system(queries())[outputs].dtypes.equals(full[outputs].dtypes)
-    assert index(queries(r"\Gamma"))[outputs].dtypes.equals(full[outputs].dtypes)
-
-
-def test_a_query_in_several_rows_is_searched_once_and_keeps_its_columns(index: TangentIndex) -> None:
-    topics = pd.DataFrame({"qid": ["1", "1"], "latex": [None, "y"], "lang": ["en", "de"], "post_id": ["p", "p"]})
-    found = index.retriever(1)(topics)
-    assert found[["qid", "latex", "lang", "docno", "post_id"]].to_numpy().tolist() == [["1", "y", "en", "5", "p2"]]
-
-
-def test_a_frame_is_indexed_as_its_dictionaries(tmp_path: Path) -> None:
-    one, other = TangentIndex(tmp_path / "a").index(POSTS), TangentIndex(tmp_path / "b").index(pd.DataFrame(POSTS))
-    assert list(one.get_corpus_iter()) == list(other.get_corpus_iter())
 
 
 @pytest.mark.parametrize(

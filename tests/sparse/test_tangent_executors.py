@@ -21,7 +21,7 @@ POSTS = [
         "text": f"Let $x_{{{i % 11}}}^2+1$ and $\\unknown{{{i % 3}}}$ and $y_{i}=\\frac{{{i}}}{{2}}$. "
         + "$x" * (i % 40 == 7),
     }
-    for i in range(120)
+    for i in range(60)
 ]
 POSTS += [{"docno": f"q{i}", "html": f'<span class="math-container" id="{i % 20}">z^{{{i}}}</span>'} for i in range(40)]
 
@@ -30,7 +30,7 @@ POSTS += [{"docno": f"q{i}", "html": f'<span class="math-container" id="{i % 20}
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many batches and several parts."""
     monkeypatch.setattr(sparse, "BATCH", 9)
-    monkeypatch.setattr(sparse, "PART_BYTES", 40_000)
+    monkeypatch.setattr(sparse, "PART_BYTES", 20_000)
 
 
 def built(
@@ -49,9 +49,9 @@ def test_two_processes_take_the_pairs_of_one(tmp_path: Path) -> None:
     assert built(tmp_path / "one again", executor=Processes(1)) == (one, told)
     assert built(tmp_path / "two", executor=Processes(2)) == (one, told)
     for name, executor in (("added", None), ("added by two", Processes(2))):
-        built(tmp_path / name, POSTS[:90], executor=executor)
-    assert built(tmp_path / "added", POSTS[60:], mode="append") == built(
-        tmp_path / "added by two", POSTS[60:], mode="append", executor=Processes(2)
+        built(tmp_path / name, POSTS[:60], executor=executor)
+    assert built(tmp_path / "added", POSTS[40:], mode="append") == built(
+        tmp_path / "added by two", POSTS[40:], mode="append", executor=Processes(2)
     )
 
 
@@ -67,7 +67,7 @@ def test_what_several_processes_began_one_completes_and_the_other_way_round(tmp_
     one, _ = built(tmp_path / "one")
 
     def stopping() -> Any:
-        yield from islice(POSTS, 140)
+        yield from islice(POSTS, 90)
         raise KeyboardInterrupt
 
     executors = [Processes(2), None]

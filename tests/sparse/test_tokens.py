@@ -51,6 +51,7 @@ def test_each_symbol_has_a_name_of_letters_and_digits(latex: str, names: list[st
         (r"a\le b", r"a \leq b"),
         (r"\operatorname{sin} x", r"\sin x"),
         (r"\lim\limits_{n\to\infty}", r"\lim_{n \rightarrow \infty}"),
+        ("√2 + x² ≤ ½", r"\sqrt{2} + x^{2} \le \frac{1}{2}"),
     ],
 )
 def test_spellings_of_one_formula_have_the_same_tokens(one: str, other: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from .index import ExpressionIndex as ExpressionIndex
 from .index import ExpressionSnapshot as ExpressionSnapshot
+from .index import FormulaReranker as FormulaReranker
 from .index import FormulaRetriever as FormulaRetriever
 from .index import FormulaScoring as FormulaScoring
 from .index import ScoreTerm as ScoreTerm

@@ -16,10 +16,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import counted, progress
-from pyterrier_mathamr._common.frames import is_missing, ranking_frame
+from pyterrier_mathamr._common.frames import empty_output, is_missing, ranking_frame
 from pyterrier_mathamr._common.parameters import method
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.posts import PostFormula, is_formula, strip_delimiters
@@ -213,3 +215,41 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
         found = [find(each) for each in progress(read, self.label, "queries", verbose=self.verbose)]
         names = {"docno": snapshot.formula_ids, "post_id": snapshot.post_ids, "visual_id": snapshot.visual_ids}
         return ranking_frame(queries, found, **names)
+
+
+class FormulaReranker(Leaf, Transformer):
+    """Computes something of each formula of a ranking, for the formula of its query."""
+
+    added: ClassVar[tuple[str, ...]] = ("score", "rank")
+    store: FormulaStore | None
+    verbose: bool
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Add columns to a ranking of formulas.
+
+        Args:
+            inp: ``qid``, ``docno`` (ids of formulas), and ``latex`` or ``query`` that is one formula.
+
+        Returns:
+            The same rows; where they have a new ``score``, ordered by it, with ``rank``.
+
+        Raises:
+            UnknownIdError: the index does not hold some of the formulas; it names them.
+        """
+        with pt.validate.any(inp, context=self) as validation:
+            validation.result_frame(extra_columns=["latex"])
+            validation.result_frame(extra_columns=["query"])
+        return empty_output(inp, self.added) if inp.empty else self.rerank(inp)
+
+    def rerank(self, ranking: pd.DataFrame) -> pd.DataFrame:
+        """Add columns to a ranking that is not empty."""
+        raise NotImplementedError
+
+    def by_query(
+        self, ranking: pd.DataFrame, read: Callable[[pd.DataFrame, FormulaStore | None], Sequence[Q]]
+    ) -> Iterator[tuple[Rows, Q]]:
+        """Yield the rows of each query, and what is read of it."""
+        codes, _ = pd.factorize(ranking["qid"])
+        asked = read(ranking.drop_duplicates("qid"), self.store)
+        for number, each in enumerate(progress(asked, self.label, "queries", verbose=self.verbose)):
+            yield np.flatnonzero(codes == number), each

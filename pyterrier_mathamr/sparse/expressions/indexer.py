@@ -289,8 +289,10 @@ class ExpressionIndexer(sparse.SparseIndexer):
     def _part(self) -> Iterator[Growing]:
         """Publish what the body adds; warn of formulas that have no trees, and where there are no formulas."""
         packing, index = self.made_packing(), self.formula_index
-        with self.begun(index, packing.details, self.sources(), lambda job: Growing(job, self, packing)) as part:
+        with self.begun(index, packing.details, self.sources()) as job:
+            part = Growing(job, self, packing)
             yield part
+            part.write()
         text = ""
         if part.without:
             shown = ", ".join(part.first_without) + (", …" if part.without > _SHOWN else "")

@@ -8,17 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import ordered_by_score
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, method
-from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.sparse.expressions import (
     CollectingBuilder,
     ExpressionIndex,
     ExpressionSnapshot,
+    FormulaReranker,
     FormulaRetriever,
     FormulaScoring,
     Packing,
@@ -37,7 +35,7 @@ _PAPER = "https://doi.org/10.1007/978-3-030-45439-5_47"
 
 
 def asked_paths(queries: pd.DataFrame, store: FormulaStore | None) -> list[FormulaPaths]:
-    """List the paths of the formula of each query (see :func:`query_trees`); a query without operator tree has none."""
+    """List the paths of the formula of each query; a query without operator tree has none."""
     pairs = query_trees(queries, store)
     without = [qid for qid, pair in zip(queries["qid"], pairs, strict=True) if pair.slt is not None and not pair.opt]
     warn_of_queries(without, "they have no operator tree", "Search for them with TangentIndex.")
@@ -141,22 +139,13 @@ class ApproachZeroRetriever(_Scoring, FormulaRetriever):
         return snapshot.expressions.best(search.run(), self.num_results, snapshot.formula_ids)
 
 
-class ApproachZeroScorer(_Scoring, Leaf, Transformer):
-    """Ranks the formulas of a ranking anew by the score of Approach Zero, whatever found them.
+class ApproachZeroScorer(_Scoring, FormulaReranker):
+    """Re-ranks formulas by the score of Approach Zero, whatever found them.
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A formula
     without a common path scores 0.
 
-    Args:
-        approach_zero_index: the index.
-        eta: see :class:`ApproachZeroRetriever`.
-        b1: likewise.
-        b2: likewise.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
-        verbose: show a progress bar.
-
-    Raises:
-        ConfigError: an option is out of its range.
+    Its options are those of :class:`ApproachZeroRetriever`.
 
     Example::
 
@@ -179,34 +168,16 @@ class ApproachZeroScorer(_Scoring, Leaf, Transformer):
         self.approach_zero_index, self.eta, self.b1, self.b2 = approach_zero_index, eta, b1, b2
         self.store, self.verbose = store, verbose
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Score and order a ranking of formulas.
-
-        Args:
-            inp: ``qid``, ``docno`` (ids of formulas), and ``latex`` or ``query`` that is one formula.
-
-        Returns:
-            The same rows, ordered, with ``score`` and ``rank``.
-
-        Raises:
-            UnknownIdError: the index does not hold some of the formulas; it names them.
-        """
-        with pt.validate.any(inp, context=self) as validation:
-            validation.result_frame(extra_columns=["latex"])
-            validation.result_frame(extra_columns=["query"])
-        if inp.empty:
-            return empty_output(inp, ["score", "rank"])
+    def rerank(self, ranking: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking of formulas."""
         snapshot, constants = self.snapshot(), self._constants
-        index, rows = snapshot.expressions.payload, snapshot.expressions_of(inp["docno"].astype(str).tolist())
+        index, rows = snapshot.expressions.payload, snapshot.expressions_of(ranking["docno"].astype(str).tolist())
         penalties = constants.penalties(index.of.leaves)
-        codes, _ = pd.factorize(inp["qid"])
-        queries = asked_paths(inp.drop_duplicates("qid"), self.store)
-        scores = np.zeros(len(inp))
-        for number, paths in enumerate(progress(queries, self.label, "queries", verbose=self.verbose)):
-            places = np.flatnonzero(codes == number)
+        scores = np.zeros(len(ranking))
+        for places, paths in self.by_query(ranking, asked_paths):
             found = score_expressions(path_query(paths, index), index.of, rows[places], constants)
             scores[places] = found.structure * found.symbols * penalties[rows[places]]
-        return ordered_by_score(inp, scores)
+        return ordered_by_score(ranking, scores)
 
 
 class ApproachZeroSnapshot(ExpressionSnapshot[PathLists]):

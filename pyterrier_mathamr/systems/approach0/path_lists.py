@@ -56,7 +56,7 @@ from pyterrier_mathamr.sparse.expressions import expression_kind
 from pyterrier_mathamr.sparse.texts import ends_of, read_names, renumbered, text_arrays, text_fields
 from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, StoredPart, ranges
 
-from .tree import MOST_LEAVES, FormulaPaths, Leaves, canonical_tree, formula_paths
+from .tree import MOST_LEAVES, FormulaPaths, Leaves, RootEnd, canonical_tree, formula_paths
 
 N = TypeVar("N", bound=np.generic)
 _MOST = np.iinfo(np.int32).max
@@ -93,7 +93,7 @@ class Sectors:
 
 def joined(pieces: Sequence[Sectors]) -> Sectors:
     """Join the expressions of several collections; the tables are those of what occurs, ascending."""
-    keys, paths = _united([piece.path_keys for piece in pieces], [piece.paths for piece in pieces])
+    keys, paths = renumbered([piece.path_keys.tolist() for piece in pieces], [piece.paths for piece in pieces])
     symbol_names, symbols = renumbered([piece.symbol_names for piece in pieces], [piece.symbols for piece in pieces])
     operator_names, operators = renumbered([piece.operator_names for piece in pieces], [of.operators for of in pieces])
     columns: dict[str, Any] = {
@@ -109,19 +109,10 @@ def joined(pieces: Sequence[Sectors]) -> Sectors:
         symbols=symbols,
         operators=operators,
         leaves=leaves,
-        path_keys=keys,
+        path_keys=np.array(keys, dtype=np.uint64),
         symbol_names=symbol_names,
         operator_names=operator_names,
     )
-
-
-def combined(pieces: Sequence[Sectors], numbers: Sequence[Rows], size: int) -> Sectors:
-    """Combine several collections."""
-    kept = [piece.take(np.flatnonzero(number >= 0)) for piece, number in zip(pieces, numbers, strict=True)]
-    places = np.concatenate([np.zeros(0, dtype=np.int64), *(number[number >= 0] for number in numbers)])
-    order = np.empty(size, dtype=np.int64)
-    order[places] = np.arange(size)
-    return joined(kept).take(order)
 
 
 def packed(formulas: Iterable[FormulaPaths]) -> Sectors:
@@ -164,23 +155,9 @@ def packed(formulas: Iterable[FormulaPaths]) -> Sectors:
 
 
 def _taken(ends: Rows, rows: Rows) -> tuple[Rows, Rows]:
-    """Return the ends of some rows as neighbours, and what they own."""
+    """Return the ends of some rows, laid out one after another, and what they own."""
     sizes = ends[rows + 1] - ends[rows]
     return ends_of(sizes), ranges(ends[rows], sizes)
-
-
-def _united(
-    keys: Sequence[npt.NDArray[np.uint64]], used: Sequence[npt.NDArray[np.int32]]
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """Number the keys that occur in several tables anew."""
-    occur = [np.unique(some) for some in used]
-    union = np.unique(_end_to_end([of[some] for of, some in zip(keys, occur, strict=True)], np.uint64))
-    numbers = []
-    for of, some, each in zip(keys, occur, used, strict=True):
-        renumbered = np.zeros(len(of), dtype=np.int32)
-        renumbered[some] = np.searchsorted(union, of[some])
-        numbers.append(renumbered[each])
-    return union, _end_to_end(numbers, np.int32)
 
 
 def _end_to_end(arrays: Sequence[Array], dtype: type[N]) -> npt.NDArray[N]:
@@ -216,14 +193,7 @@ _ARRAYS = tuple(name for name in Sectors.__slots__ if name not in _NAMES)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathLists:
-    """The paths of ``x`` expressions, and the postings of each path.
-
-    Attributes:
-        of: the paths, expression by expression.
-        offsets: int64 ``[k + 1]``.
-        roots: int32 ``[p]``.
-        widths: uint8 ``[p]``.
-    """
+    """The paths of ``x`` expressions, and the postings of each path; see the module for each array."""
 
     of: Sectors
     offsets: Rows
@@ -255,7 +225,10 @@ class PathLists:
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        return cls.of_sectors(combined([piece.of for piece in pieces], numbers, size))
+        kept = [piece.of.take(np.flatnonzero(number >= 0)) for piece, number in zip(pieces, numbers, strict=True)]
+        order = np.empty(size, dtype=np.int64)
+        order[np.concatenate([np.zeros(0, dtype=np.int64), *(of[of >= 0] for of in numbers)])] = np.arange(size)
+        return cls.of_sectors(joined(kept).take(order))
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of a part."""
@@ -348,21 +321,16 @@ def path_query(formula: FormulaPaths, index: PathLists) -> PathQuery:
     )
 
 
-_Content = tuple[int, tuple[tuple[int, tuple[Leaves, ...]], ...]]
-
-
-def _content(root: tuple[int, dict[int, list[Leaves]]]) -> _Content:
-    leaves, sectors = root
-    return leaves, tuple((key, tuple(found)) for key, found in sorted(sectors.items()))
+def _content(root: RootEnd) -> tuple[int, tuple[tuple[int, tuple[Leaves, ...]], ...]]:
+    return root.leaves, tuple((key, tuple(found)) for key, found in sorted(root.sectors.items()))
 
 
 def _numbers(keys: npt.NDArray[np.uint64], wanted: set[int]) -> dict[int, int]:
     """Look up the paths that an index has."""
     asked = np.array(sorted(wanted), dtype=np.uint64)
     places = np.searchsorted(keys, asked)
-    places[places == len(keys)] = 0
-    known = keys[places] == asked if len(keys) else np.zeros(len(asked), dtype=np.bool_)
-    return dict(zip(asked[known].tolist(), places[known].tolist(), strict=True))
+    found = zip(asked.tolist(), places.tolist(), strict=True)
+    return {key: place for key, place in found if place < len(keys) and int(keys[place]) == key}
 
 
 def _number(names: Sequence[str], name: str) -> int:

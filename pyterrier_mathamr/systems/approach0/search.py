@@ -34,17 +34,11 @@ _EQUAL = 1 - 1e-9  # sums of the same terms differ by rounding
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The constants of the score, as printed.
+    """The constants of the score, as printed."""
 
-    Attributes:
-        eta: how much a long formula is penalized, 0 to 1.
-        b1: points of two leaves with the same symbol below other operators.
-        b2: points of two leaves with different symbols.
-    """
-
-    eta: float = 0.3
-    b1: float = 0.94
-    b2: float = 0.9
+    eta: float = 0.3  # how much a long formula is penalized
+    b1: float = 0.94  # points of two leaves with the same symbol below other operators
+    b2: float = 0.9  # points of two leaves with different symbols
 
     def penalties(self, leaves: npt.NDArray[np.int32]) -> Floats:
         """Compute 1 - η + η / ln(1 + L) (equation 4) of formulas with L leaves: above 1 for a single leaf."""
@@ -53,19 +47,12 @@ class Constants:
 
 
 class Scored(NamedTuple):
-    """The scores of ``y`` expressions.
+    """The scores of ``y`` expressions."""
 
-    Attributes:
-        structure: w*, float64 ``[y]``; 0 where the query has no path of the expression.
-        symbols: the symbol score, float64 ``[y]``.
-        roots: the root end of the query with the best pair, int64 ``[y]``; -1 for none.
-        ends: that of the expression, as the index numbers root ends; -1 for none.
-    """
-
-    structure: Floats
-    symbols: Floats
-    roots: Rows
-    ends: Rows
+    structure: Floats  # w*, 0 where the query has no path of the expression
+    symbols: Floats  # the symbol score
+    roots: Rows  # the root end of the query with the best pair, -1 for none
+    ends: Rows  # that of the expression, as the index numbers root ends
 
 
 def score_expressions(query: PathQuery, index: Sectors, rows: Rows, constants: Constants) -> Scored:
@@ -83,17 +70,11 @@ def common_paths(query: PathQuery, index: Sectors, root: int, end: int) -> dict[
 
 
 class _Common(NamedTuple):
-    """Sectors of expressions with the same path as a sector of the query.
+    """Sectors of expressions with the same path as a sector of the query."""
 
-    Attributes:
-        places: int64 ``[c]``, the root end of the expression, as a place among those that are scored.
-        sectors: int64 ``[c]``, of the index.
-        asked: int64 ``[c]``, of the query.
-    """
-
-    places: Rows
-    sectors: Rows
-    asked: Rows
+    places: Rows  # the root end of the expression, as a place among those that are scored
+    sectors: Rows  # of the index
+    asked: Rows  # of the query
 
 
 def _scored(query: PathQuery, index: Sectors, rows: Rows, constants: Constants) -> Scored:
@@ -102,9 +83,8 @@ def _scored(query: PathQuery, index: Sectors, rows: Rows, constants: Constants) 
     common = _common(query, index, ends)
     width = max(1, len(query.leaves))
     codes = common.places * width + query.roots[common.asked]
-    table = np.bincount(codes, _gained(query, index, common), minlength=len(ends) * width).reshape(
-        -1, width
-    )  # w of each pair
+    weights = np.bincount(codes, _gained(query, index, common), minlength=len(ends) * width)
+    table = weights.reshape(-1, width)  # w of each pair
     structure = np.zeros(len(rows))
     np.maximum.at(structure, owners, table.max(axis=1, initial=0.0))
     best = (table > 0) & (table >= _EQUAL * structure[owners, None])
@@ -156,9 +136,8 @@ def _symbol_points(
         here = slice(*np.searchsorted(pairs, [start, stop]).tolist())
         cells, values = _cells(query, index, pairs[here] - start, sectors[here], asked[here], constants)
         shape = (stop - start, symbols, MOST_LEAVES)
-        points[start:stop] = _mark_and_cross(
-            np.bincount(cells, values, math.prod(shape)).astype(np.float64).reshape(shape)
-        )
+        table = np.bincount(cells, values, math.prod(shape)).astype(np.float64)
+        points[start:stop] = _mark_and_cross(table.reshape(shape))
     return points
 
 
@@ -196,23 +175,8 @@ _ROUNDING = 1 + 1e-9
 _BEST_BOUNDS = 512  # expressions that are scored at a time
 
 
-@dataclass
-class Effort:
-    """What a search has read.
-
-    Attributes:
-        postings: those in the lists of the query's paths, for each root end with that path.
-        read: those that were read.
-        scored: the expressions that were scored exactly.
-    """
-
-    postings: int = 0
-    read: int = 0
-    scored: int = 0
-
-
 class PathSearch:
-    """The search for one query."""
+    """The search for one query; without pruning it reads all postings of the query's paths, for each root end."""
 
     def __init__(
         self,
@@ -231,7 +195,7 @@ class PathSearch:
         self._known = np.zeros(len(sizes), dtype=np.bool_)
         self._gained = np.zeros(len(index.of.sectors) - 1)  # by one root end of the query; zeros in between
         self.scores: Floats = np.zeros(len(sizes))
-        self.effort = Effort()
+        self.read = self.scored = 0  # postings, and expressions that were scored exactly
 
     def run(self) -> Floats:
         """Return the scores of all expressions that may be among the results, and 0 of the others: float64 ``[x]``."""
@@ -251,8 +215,6 @@ class PathSearch:
         order = sorted(distinct.values(), key=lambda some: -query.most[some].sum())
         best = np.zeros(len(index.of.sectors) - 1)
         greatest = float(self._penalties.max(initial=1.0)) * _ROUNDING
-        sizes = np.diff(index.offsets)[query.paths]
-        self.effort.postings = int(sum(sizes[query.terms[some]].sum() for some in order))
         for some in order:
             if query.most[some].sum() * greatest < self._least:
                 break
@@ -290,7 +252,7 @@ class PathSearch:
             best[roots] = np.maximum(best[roots], self._gained[roots] + after)
         for roots in read:
             self._gained[roots] = 0.0
-        self.effort.read += sum(map(len, read))
+        self.read += sum(map(len, read))
 
     def _promising(self, bounds: Floats) -> Rows:
         """Return the expressions that may be among the results and are not scored yet, the best bound first."""
@@ -302,11 +264,11 @@ class PathSearch:
         return int(np.searchsorted(np.cumsum(self._sizes[order]), self._count)) + 1
 
     def _score(self, rows: Rows) -> None:
-        """Score expressions exactly, and find the last of the results anew."""
+        """Score expressions exactly, and update the score of the last of the results."""
         found = score_expressions(self._query, self._index.of, rows, self._constants)
         self.scores[rows] = found.structure * found.symbols * self._penalties[rows]
         self._known[rows] = True
-        self.effort.scored += len(rows)
+        self.scored += len(rows)
         known = np.flatnonzero(self.scores > 0)
         order = known[np.argsort(-self.scores[known], kind="stable")]
         if (enough := self._enough(order)) <= len(order):

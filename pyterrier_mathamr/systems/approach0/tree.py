@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from pyterrier_mathamr.formula import RELATIONS, FormulaTree
@@ -41,16 +41,7 @@ _LIMITS = frozenset({"limit", "limit-supremum", "limit-infimum", "supremum", "in
 
 
 class OperatorNode:
-    """A node of a canonical tree.
-
-    Attributes:
-        token: what paths are made of.
-        symbol: what is compared beside the token.
-        kids: the operands.
-        ordered: whether their order has a meaning.
-        sign: -1 for what is subtracted.
-        leaves: how many are below it; 1 for a leaf.
-    """
+    """A node of a canonical tree: paths are made of its token, its symbol is compared, its sign is -1 if subtracted."""
 
     __slots__ = ("kids", "leaves", "ordered", "sign", "symbol", "token")
 
@@ -58,7 +49,7 @@ class OperatorNode:
         self, token: str, symbol: str = "", kids: Sequence[OperatorNode] = (), *, ordered: bool = False, sign: int = 1
     ) -> None:
         self.token, self.symbol, self.kids, self.ordered, self.sign = token, symbol or token, kids, ordered, sign
-        self.leaves: int = sum(kid.leaves for kid in kids) if kids else 1
+        self.leaves: int = sum(kid.leaves for kid in kids) if kids else 1  # below it
 
     def signed(self, sign: int) -> OperatorNode:
         """Return the node, or its opposite."""
@@ -106,7 +97,7 @@ def _script(label: str, kids: Nodes) -> OperatorNode:
     return OperatorNode("SUBSUP", kids=(*of.kids, *below))
 
 
-def _merged(token: str, kids: Nodes) -> OperatorNode:
+def _merged(token: str, _: str, kids: Nodes) -> OperatorNode:
     """Make an operator whose operands in any order include those of the same operator below it."""
     flat: list[OperatorNode] = []
     for kid in kids:
@@ -114,15 +105,15 @@ def _merged(token: str, kids: Nodes) -> OperatorNode:
     return OperatorNode(token, kids=tuple(flat))
 
 
+def _named(token: str, _: str, kids: Nodes) -> OperatorNode:
+    return OperatorNode(token, kids=tuple(kids))
+
+
 def _sum(label: str, kids: Nodes) -> OperatorNode:
     """Sums and differences, of one operand, too: the sign of an operand is no node."""
     first = -1 if label == "O!minus" and len(kids) == 1 else 1
     rest = -1 if label == "O!minus" else 1
-    return _merged("ADD", [kids[0].signed(first), *(kid.signed(rest) for kid in kids[1:])])
-
-
-def _product(_: str, kids: Nodes) -> OperatorNode:
-    return _merged("TIMES", kids)
+    return _merged("ADD", label, [kids[0].signed(first), *(kid.signed(rest) for kid in kids[1:])])
 
 
 def _function(label: str, kids: Nodes) -> OperatorNode:
@@ -130,13 +121,8 @@ def _function(label: str, kids: Nodes) -> OperatorNode:
     return OperatorNode("TIMES", kids=(OperatorNode("FUN", label), *kids))
 
 
-def _applied(_: str, kids: Nodes) -> OperatorNode:
-    """An operator that is a tree, such as a sum with bounds, is a factor before its operand, which stays one."""
-    return OperatorNode("TIMES", kids=tuple(kids))
-
-
 def _bounded(label: str, kids: Nodes) -> OperatorNode:
-    """A sum, an integral or a limit without bounds, likewise."""
+    """A sum, an integral or a limit without bounds is a factor before its operands."""
     operands = [kid for kid in kids if kid.token != "EMPTY"]
     return OperatorNode("TIMES", kids=(_scripted(OperatorNode(_big(label), label)), *operands))
 
@@ -159,26 +145,10 @@ def _chain(label: str, kids: Nodes) -> OperatorNode:
     return OperatorNode("SEP", kids=tuple(relations))
 
 
-def _list(_: str, kids: Nodes) -> OperatorNode:
-    return _merged("SEP", kids)
-
-
 def _group(label: str, kids: Nodes) -> OperatorNode:
     """Brackets around one thing, or around several with commas between them."""
-    inner = kids if len(kids) == 1 else (_merged("SEP", kids),)
+    inner = kids if len(kids) == 1 else (_merged("SEP", label, kids),)
     return OperatorNode("GROUP", label[:3] if label[0] == "M" else label, tuple(inner))
-
-
-def _matrix(_: str, kids: Nodes) -> OperatorNode:
-    return kids[0]
-
-
-def _rows(_: str, kids: Nodes) -> OperatorNode:
-    return OperatorNode("TAB_ROW", kids=tuple(kids))
-
-
-def _columns(_: str, kids: Nodes) -> OperatorNode:
-    return OperatorNode("TAB_COL", kids=tuple(kids))
 
 
 def _unordered(label: str, kids: Nodes) -> OperatorNode:
@@ -198,20 +168,20 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(_SCRIPTS, _script),
     "U!plus": _sum,
     "O!minus": _sum,
-    "U!times": _product,
-    "F!⋅": _product,
+    "U!times": partial(_merged, "TIMES"),
+    "F!⋅": partial(_merged, "TIMES"),
     "F!": _function,
-    "+!": _applied,
+    "+!": partial(_named, "TIMES"),  # an operator that is a tree, such as a sum with bounds; its operand stays one
     **{f"O!{name}": _bounded for name in (*_SUMS, *_LIMITS, "int", "contour-integral", "double-integral")},
     **dict.fromkeys(RELATIONS, _relation),
     "U!and": _chain,
-    "O!form-seq": _list,
-    "M!L-": _list,
+    "O!form-seq": partial(_merged, "SEP"),
+    "M!L-": partial(_merged, "SEP"),
     **{f"O!interval({ends})": _group for ends in ("O-O", "O-C", "C-O", "C-C")},
     "M!": _group,
-    "O!matrix": _matrix,
-    "M!M-": _rows,
-    "M!R!": _columns,
+    "O!matrix": lambda _, kids: kids[0],
+    "M!M-": partial(_named, "TAB_ROW"),
+    "M!R!": partial(_named, "TAB_COL"),
     "U!": _unordered,
     "E!": _fragments,
 }
@@ -220,32 +190,20 @@ _RULES: dict[str, Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class OperatorTree:
-    """A canonical operator tree, up to its 64th leaf; nodes are in depth-first order.
-
-    Attributes:
-        tokens: of each node, what paths are made of.
-        symbols: of each node, what is compared beside the tokens.
-        signs: 1, or -1 for what is subtracted.
-        parents: -1 for the root.
-        ranks: the place of a node among its siblings, from 1, where their order has a meaning; otherwise 0.
-        leaves: the leaves, in order.
-        size: the number of leaves of the whole formula, also of those after the 64th.
-    """
+    """A canonical operator tree, up to its 64th leaf; nodes are in depth-first order."""
 
     tokens: Sequence[str]
     symbols: Sequence[str]
     signs: Sequence[int]
-    parents: Sequence[int]
-    ranks: Sequence[int]
-    leaves: Sequence[int]
-    size: int
+    parents: Sequence[int]  # -1 for the root
+    ranks: Sequence[int]  # the place among siblings, from 1, where their order has a meaning; otherwise 0
+    leaves: Sequence[int]  # nodes
+    size: int  # leaves of the whole formula, also those after the 64th
 
 
 def canonical_tree(opt: FormulaTree) -> OperatorTree:
-    """Convert an operator tree of Tangent-S to the canonical form; without recursion."""
-    kids: list[list[int]] = [[] for _ in opt.nodes]
-    for parent, child, _ in opt.edges:
-        kids[parent].append(child)
+    """Convert an operator tree of Tangent-S to the canonical form."""
+    kids = [[child for _, child in below] for below in opt.children()]
     made: list[OperatorNode] = [None] * len(opt.nodes)  # type: ignore[list-item]
     for i in range(len(opt.nodes) - 1, -1, -1):
         operands = [made[kid] for kid in kids[i]]
@@ -304,45 +262,27 @@ _COMPARED = 4  # operators above a leaf
 
 
 class Leaves(NamedTuple):
-    """The leaves of a sector that have the same symbol.
-
-    Attributes:
-        symbol: of these leaves.
-        first: the number of the formula's first leaf with this symbol, 0 to 63.
-        width: how many leaves.
-        operators: the fingerprint of the first: the symbols and signs of up to four operators above it.
-    """
+    """The leaves of a sector that have the same symbol."""
 
     symbol: str
-    first: int
-    width: int
-    operators: str
+    first: int  # the number of the formula's first leaf with this symbol, 0 to 63
+    width: int  # how many
+    operators: str  # the fingerprint of the first: the symbols and signs of up to four operators above it
 
 
 class RootEnd(NamedTuple):
-    """A node where paths end.
+    """A node where paths end."""
 
-    Attributes:
-        leaves: the number of leaves below it.
-        sectors: key of a path to the leaves that it comes from, in the order of the formula.
-    """
-
-    leaves: int
-    sectors: dict[int, list[Leaves]]
+    leaves: int  # below it
+    sectors: dict[int, list[Leaves]]  # by the key of their path, in the order of the formula
 
 
 class FormulaPaths(NamedTuple):
-    """The paths of a formula.
+    """The paths of a formula."""
 
-    Attributes:
-        size: the number of its leaves.
-        roots: the nodes where paths end, in depth-first order.
-        symbols: symbol to the number of leaves that have it, in the order of the formula.
-    """
-
-    size: int
-    roots: list[RootEnd]
-    symbols: dict[str, int]
+    size: int  # its leaves
+    roots: list[RootEnd]  # in depth-first order
+    symbols: dict[str, int]  # how many leaves have each, in the order of the formula
 
 
 @lru_cache(maxsize=1 << 18)
@@ -356,7 +296,7 @@ def formula_paths(tree: OperatorTree, share: float = 0.0) -> FormulaPaths:
     """List the paths of a formula: the prefixes of two tokens and more of all leaf-root paths that end at a node."""
     below = _leaves_below(tree)
     least = share * len(tree.leaves)
-    counted: list[dict[int, list[Leaves]]] = [{} for _ in below]
+    counted: list[dict[int, dict[str, Leaves]]] = [{} for _ in below]  # by path, then by symbol
     marks = [("\t-" if sign < 0 else "\t+") + symbol for sign, symbol in zip(tree.signs, tree.symbols, strict=True)]
     firsts: dict[str, int] = {}
     for number, leaf in enumerate(tree.leaves):
@@ -365,7 +305,7 @@ def formula_paths(tree: OperatorTree, share: float = 0.0) -> FormulaPaths:
         key, operators, compared = extended(0, tree.tokens[leaf]), "-" if tree.signs[leaf] < 0 else "", 0
         node, parent = leaf, tree.parents[leaf]
         if parent < 0:
-            counted[node][key] = [Leaves(symbol, first, 1, operators)]
+            counted[node][key] = {symbol: Leaves(symbol, first, 1, operators)}
         while parent >= 0:
             if tree.ranks[node]:
                 key = extended(key, f"RANK_{tree.ranks[node]}")
@@ -375,8 +315,16 @@ def formula_paths(tree: OperatorTree, share: float = 0.0) -> FormulaPaths:
                 operators += marks[node]
                 compared += 1
             if below[node] > least:
-                _count(counted[node].setdefault(key, []), symbol, first, operators)
-    roots = [RootEnd(leaves, sectors) for leaves, sectors in zip(below, counted, strict=True) if sectors]
+                sector = counted[node].setdefault(key, {})
+                if (same := sector.get(symbol)) is None:
+                    sector[symbol] = Leaves(symbol, first, 1, operators)
+                else:
+                    sector[symbol] = Leaves(symbol, first, same.width + 1, same.operators)
+    roots = [
+        RootEnd(leaves, {key: list(sector.values()) for key, sector in sectors.items()})
+        for leaves, sectors in zip(below, counted, strict=True)
+        if sectors
+    ]
     symbols = [tree.symbols[leaf] for leaf in tree.leaves]
     return FormulaPaths(tree.size, roots, {symbol: symbols.count(symbol) for symbol in firsts})
 
@@ -401,19 +349,9 @@ def path_names(tree: OperatorTree, keys: Container[int]) -> dict[int, str]:
 
 
 def _leaves_below(tree: OperatorTree) -> list[int]:
-    """Count the leaves below each node; a leaf has itself."""
     below = [0] * len(tree.tokens)
     for leaf in tree.leaves:
         below[leaf] = 1
     for node in range(len(below) - 1, 0, -1):
         below[tree.parents[node]] += below[node]
     return below
-
-
-def _count(sector: list[Leaves], symbol: str, first: int, operators: str) -> None:
-    """Count one more leaf of a sector."""
-    for place, same in enumerate(sector):
-        if same.first == first:
-            sector[place] = Leaves(symbol, first, same.width + 1, same.operators)
-            return
-    sector.append(Leaves(symbol, first, 1, operators))

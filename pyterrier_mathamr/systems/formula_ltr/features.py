@@ -25,15 +25,12 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, with_objects
+from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.sparse.expressions import query_trees
+from pyterrier_mathamr.sparse.expressions import FormulaReranker, query_trees
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.edit_distance import EditCosts, tree_edit_distances
 from pyterrier_mathamr.systems.formula_trees import FormulaTrees
@@ -46,19 +43,11 @@ Costs = Literal["printed", "as-run"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """How often each of ``y`` candidates has each of a query's ``k`` distinct things.
+    """How often each of ``y`` candidates has each of a query's ``k`` distinct things."""
 
-    Attributes:
-        table: int64 ``[y, k]``.
-        times: int64 ``[k]``, how often the query has each.
-        sizes: int64 ``[y]``, all things of each candidate, those that the query does not have included.
-        things: int64 ``[k]``, the number of each thing.
-    """
-
-    table: Rows
-    times: Rows
-    sizes: Rows
-    things: Rows
+    table: Rows  # [y, k]
+    times: Rows  # [k], how often the query has each
+    sizes: Rows  # [y], all things of each candidate, those that the query does not have included
 
     @classmethod
     def of(cls, ours: Rows, theirs: Rows, owners: Rows, candidates: int) -> Matches:
@@ -69,7 +58,7 @@ class Matches:
         known[known] = things[places[known]] == theirs[known]
         cells = owners[known] * len(things) + places[known]
         table = np.bincount(cells, minlength=candidates * len(things)).reshape(candidates, len(things))
-        return cls(table, times, np.bincount(owners, minlength=candidates), things)
+        return cls(table, times, np.bincount(owners, minlength=candidates))
 
     def shared(self) -> Rows:
         """Count the common things, each as often as both have it: int64 ``[y]``."""
@@ -148,7 +137,7 @@ def _pairs(side: Numbered, places: Rows, end: Rows) -> tuple[Rows, Rows]:
 
 
 def _goes_on(side: Numbered) -> npt.NDArray[np.bool_]:
-    """Tell which symbols are not the last of their baseline; in operator trees, which are no leaves."""
+    """Find the symbols that are not the last of their baseline; in operator trees, those that are no leaves."""
     above, going = side.trees.above, np.zeros(len(side.labels), dtype=np.bool_)
     follows = above >= 0 if side.trees.kind == "opt" else side.trees.edges == ord("n")
     going[above[follows]] = True
@@ -240,7 +229,7 @@ class FormulaComparison:
 
 
 def _of_operators(query: FormulaTree, trees: PackedTrees) -> dict[str, _Floats]:
-    """Compare what operator trees have of each sort of symbol, how many nodes, and how deep they are."""
+    """Compare the counts of each sort of symbol in operator trees, their sizes and their depths."""
     found, (ours, theirs) = dict[str, _Floats](), Numbered.both(query, trees)
     for name, types in _COUNTED.items():
         here, there = (_of_types(side, types) for side in (ours, theirs))
@@ -252,14 +241,13 @@ def _of_operators(query: FormulaTree, trees: PackedTrees) -> dict[str, _Floats]:
 
 
 def _of_layout(query: FormulaTree, trees: PackedTrees) -> dict[str, _Floats]:
-    """Compare how many nodes layout trees have, and how far they go from their baseline."""
+    """Compare the sizes of layout trees, and how far they go from their baseline."""
     one = PackedTrees.of_trees([query], "slt")
     away = (_deepest(side, (side.edges != ord("n")).astype(np.int64)) for side in (one, trees))
     return {"SLT size": _apart(one.sizes, trees.sizes), "SLT baseline": _apart(*away)}
 
 
 def _of_types(side: Numbered, types: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    """Tell which nodes are of some types."""
     of_label = np.array([name.startswith(types) for name in side.trees.names], dtype=np.bool_)
     chosen: npt.NDArray[np.bool_] = of_label[side.trees.labels]
     return chosen
@@ -291,7 +279,7 @@ class FormulaCosines(Protocol):
         """Compare a formula with some others, by layout, operator, and both type trees: float64 ``[formulas, 4]``."""
 
 
-class FormulaFeatures(Leaf, Transformer):
+class FormulaFeatures(FormulaReranker):
     r"""Computes how similar formulas are to the query's formula, in up to 29 ways, as a column ``features``.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 4.3.3; Mansouri,
@@ -329,6 +317,7 @@ class FormulaFeatures(Leaf, Transformer):
     """
 
     label, help_url = "formula features", "https://doi.org/10.1145/3404835.3462956"
+    added = ("features",)
     checks: ClassVar[Mapping[str, Rule]] = {
         "tuples": one_of(*get_args(Matching)),
         "nodes": one_of(*get_args(Matching)),
@@ -357,45 +346,20 @@ class FormulaFeatures(Leaf, Transformer):
         """The name of each feature, in the order of the column."""
         return NAMES if self.cft is None else (*NAMES[:_OF_COSINES], *COSINES, *NAMES[_OF_COSINES:])
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``features`` to a ranking of formulas.
-
-        Args:
-            inp: ``qid``, ``docno`` (ids of formulas), and ``latex`` or ``query`` that is one formula.
-
-        Returns:
-            The same rows with ``features``, float64 ``[f]`` in the order of :attr:`names`.
-
-        Raises:
-            UnknownIdError: ``formula_trees`` or ``cft`` does not hold some of the formulas; it names them.
-        """
-        with pt.validate.any(inp, context=self) as validation:
-            validation.result_frame(extra_columns=["latex"])
-            validation.result_frame(extra_columns=["query"])
-        if inp.empty:
-            return empty_output(inp, ["features"])
-        docnos = inp["docno"].astype(str).tolist()
+    def rerank(self, ranking: pd.DataFrame) -> pd.DataFrame:
+        """Add ``features``, float64 ``[f]`` in the order of :attr:`names`."""
+        docnos = ranking["docno"].astype(str).tolist()
         self.formula_trees.snapshot().expressions_of(docnos)  # an unknown id is told before anything is computed
-        codes, _ = pd.factorize(inp["qid"])
-        pairs = query_trees(inp.drop_duplicates("qid"), self.store)
-        features = np.zeros((len(inp), len(self.names)))
-        for number, pair in enumerate(progress(pairs, self.label, "query", verbose=self.verbose)):
-            rows = np.flatnonzero(codes == number)
+        features = np.zeros((len(ranking), len(self.names)))
+        for rows, pair in self.by_query(ranking, query_trees):
             features[rows] = scaled(self.values(pair, [docnos[row] for row in rows.tolist()]))
-        return with_objects(inp, features=list(features))
+        return with_objects(ranking, features=list(features))
 
     def values(self, pair: FormulaPair, formula_ids: Sequence[str]) -> _Floats:
         """Compare a formula with some formulas, without scaling.
 
-        Args:
-            pair: the formula's trees.
-            formula_ids: of the formulas.
-
         Returns:
             float64 ``[formulas, f]`` in the order of :attr:`names`; NaN where one of two trees is missing.
-
-        Raises:
-            UnknownIdError: some are not there; it names them.
         """
         snapshot = self.formula_trees.snapshot()
         rows, back = np.unique(snapshot.expressions_of(formula_ids), return_inverse=True)

@@ -57,7 +57,7 @@ def parts(combine: Combine, scores: Scores) -> tuple[Scores, Scores]:
 
 
 def ranks(scores: Scores) -> Scores:
-    """Rank scores from 1, the greatest first; equal ones share the best rank of theirs: float64 ``[x]``."""
+    """Rank scores from 1, the greatest first; equal ones share their best rank."""
     return np.asarray(1.0 + len(scores) - np.searchsorted(np.sort(scores), scores, side="right"), dtype=np.float64)
 
 
@@ -114,7 +114,7 @@ class InOutRetriever(FormulaRetriever):
         return self.in_out_index.asked()[0]
 
     def scores(self, snapshot: InOutSnapshot, pair: FormulaPair) -> Scores:
-        """Score all expressions for the trees of one formula: float64 ``[x]``, minus infinity where it has no graph."""
+        """Score all expressions for the trees of one formula; minus infinity where it has no graph."""
         vectors = snapshot.expressions.payload
         each = self._each(_graphs(self.in_out_index.encoder(), pair), vectors)
         if not len(each):
@@ -201,35 +201,25 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self) -> Self:
-        """Build a new index of all rows of some others, in their order; see :meth:`TangentIndex.merge`."""
+        """Build a new index of all rows of some others, in their order, with the model of the first."""
         merged = super().merge(path, *indexes)
         merged.model = indexes[0].model
         return merged
 
     def more_counts(self) -> list[str]:
-        """List the expressions, the vectors of nodes, and the model."""
         parts = self.snapshot().parts
         vectors = sum(len(part[f"{kind}_rows"]) for part in parts for kind in get_args(Packed))
         return [*super().more_counts(), counted(vectors, "vector"), f"by {self.snapshot().model[:12]}"]
 
     def encoder(self) -> NodeEncoder:
-        """Return the model.
-
-        Raises:
-            SystemsError: there is none.
-        """
+        """Return the model; a ``SystemsError`` says that there is none."""
         if self.model is None:
             text = "the index was opened without the model that encodes formulas. Give it: InOutIndex(path, model)."
             raise SystemsError(f"{self.path}: {text}")
         return self.model
 
     def asked(self) -> tuple[InOutSnapshot, NodeEncoder]:
-        """Return the current state of the index and the model that searches it.
-
-        Raises:
-            SystemsError: there is no model.
-            ModelMismatchError: the index was built by another one.
-        """
+        """Return the current state of the index and the model that searches it, if it is the one that built it."""
         snapshot, model = self.snapshot(), self.encoder()
         check_model(self.path, snapshot.model, model.identity)
         return snapshot, model

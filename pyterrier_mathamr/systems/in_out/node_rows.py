@@ -41,33 +41,26 @@ _BLOCK = 4096  # rows multiplied at once, whose products stay in the CPU's cache
 
 
 def on_grid(vectors: npt.NDArray[np.float32]) -> Grid:
-    """Round vectors of unit length, float32 ``[r, d]``, to the grid."""
+    """Round vectors of unit length to the grid."""
     rows: Grid = np.rint(vectors * np.float32(_STEPS)).astype(np.int16)
     return rows
 
 
 def lengths(rows: Grid) -> Scores:
-    """Compute the length of each vector on the grid: float64 ``[r]``, about 4,000."""
+    """Compute the length of each vector on the grid, about 4,000."""
     found: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     return found
 
 
 @dataclass(frozen=True, eq=False)
 class NodeRows:
-    """The vectors of the nodes of ``x`` expressions in one kind of graph, ``r`` in all.
+    """The vectors of the nodes of ``x`` expressions in one kind of graph, ``r`` in all."""
 
-    Attributes:
-        offsets: int64 ``[x + 1]``; expression ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``, none where it has no such
-            graph.
-        rows: int16 ``[r, d]``, each of an expression's once, since MaxSim does not change by its repetition.
-    """
-
-    offsets: Rows
-    rows: Grid
+    offsets: Rows  # [x + 1]; expression i owns rows[offsets[i]:offsets[i + 1]], none where it has no such graph
+    rows: Grid  # [r, d]; a vector that an expression repeats is kept once, which changes no MaxSim
 
     @classmethod
     def none(cls, size: int) -> Self:
-        """Return no vectors of some expressions."""
         return cls(np.zeros(size + 1, dtype=np.int64), np.zeros((0, 0), dtype=np.int16))
 
     @classmethod
@@ -104,13 +97,11 @@ class NodeRows:
 
     @cached_property
     def _factors(self) -> npt.NDArray[np.float32]:
-        """1 / length of each vector."""
         factors: npt.NDArray[np.float32] = (1 / np.maximum(lengths(self.rows), 1)).astype(np.float32)
         return factors
 
     @cached_property
     def _filled(self) -> Rows:
-        """The expressions that have vectors."""
         return np.flatnonzero(np.diff(self.offsets))
 
     def maxsim(self, query: Grid) -> Scores:
@@ -161,7 +152,6 @@ class NodeVectors(BothTrees[NodeRows]):
     OF = NodeRows
 
     def __len__(self) -> int:
-        """Return the number of expressions."""
         return len(self.slt.offsets) - 1
 
     @classmethod

@@ -32,7 +32,7 @@ from pyterrier_mathamr.store import Mode as BuildMode
 from pyterrier_mathamr.systems.errors import SystemsError
 from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreePairs
 
-from .vectors import CFT, KEPT, CFTVectors, FormulaEncoder, Kept, cosines, nbytes
+from .vectors import CFT, KEPT, CFTVectors, FormulaEncoder, Kept, cosines, nbytes, quantized
 from .word_vectors import REPRESENTATIONS, FastTextOptions, Representation, WordCorpus, WordVectors, train
 
 Mode = Literal["cft", "cft2"]
@@ -49,19 +49,12 @@ _COMPARED: dict[Mode, tuple[Kept, ...]] = {"cft": ("sum",), "cft2": REPRESENTATI
 
 
 class _Term(NamedTuple):
-    """What one vector contributes to the scores of some expressions: cosine times weight.
-
-    Attributes:
-        name: of the vector.
-        expressions: int64 ``[y]``.
-        cosines: float64 ``[y]``, of them.
-        weights: float64 ``[y]``.
-    """
+    """What one vector contributes to the scores of ``y`` expressions: cosine times weight."""
 
     name: Kept
-    expressions: Rows
-    cosines: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64]
+    expressions: Rows  # [y]
+    cosines: npt.NDArray[np.float64]  # [y]
+    weights: npt.NDArray[np.float64]  # [y]
 
 
 class TangentCFTRetriever(FormulaRetriever):
@@ -115,7 +108,6 @@ class TangentCFTRetriever(FormulaRetriever):
         return self.tangent_cft.snapshot()
 
     def scores(self, snapshot: CFTSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
-        """Score all expressions of the index for one formula."""
         total = np.zeros(len(snapshot.expressions.payload.squares))
         for term in self._terms(snapshot, pair):
             total[term.expressions] += term.weights * term.cosines
@@ -130,12 +122,11 @@ class TangentCFTRetriever(FormulaRetriever):
                 yield ScoreTerm(_NAMES[term.name], cosine * weight, cosine, weight)
 
     def _terms(self, snapshot: CFTSnapshot, pair: FormulaPair) -> Iterator[_Term]:
-        """Compute the terms of the score."""
         expressions = snapshot.expressions
         payload = expressions.payload
         if not len(payload.squares):
             return
-        query = dict(zip(KEPT, snapshot.encoder().quantized(pair), strict=True))
+        query = dict(zip(KEPT, quantized(snapshot.encoder().encode(pair)), strict=True))
         every = np.arange(len(payload.squares))
         for name in _COMPARED[self.mode]:
             found = cosines(payload.rows[name], payload.squares[:, KEPT.index(name)], query[name])
@@ -144,10 +135,7 @@ class TangentCFTRetriever(FormulaRetriever):
                 continue
             above = np.flatnonzero(found > 0)
             best, values = best_first(
-                above,
-                found[above],
-                self.candidates,
-                lambda some: snapshot.formula_ids(expressions.firsts[some]),
+                above, found[above], self.candidates, lambda some: snapshot.formula_ids(expressions.firsts[some])
             )
             yield _Term(name, best, values, reciprocal_ranks(values, np.arange(len(best))))
 
@@ -157,10 +145,8 @@ class TangentCFTIndexer(ExpressionIndexer):
 
     A new index trains its encoder on its own expressions first, by gensim (extra ``cft``), unless it is given the one
     of another index; what is added to an index is encoded as the index was. The same formulas and seed give the same
-    bytes, in whatever order the posts come.
-
-    Of an id that comes twice, or is in the index already, the first place with a tree is kept. Finished work is kept if
-    the process is killed: the same call with ``resume=True`` continues, after the last representation that was trained.
+    bytes, in whatever order the posts come. If the process is killed, the same call with ``resume=True`` continues
+    after the last representation that was trained.
 
     Args:
         tangent_cft: the index.
@@ -172,9 +158,6 @@ class TangentCFTIndexer(ExpressionIndexer):
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
         resume: continue an earlier call that was interrupted.
         verbose: show progress bars.
-
-    Raises:
-        ConfigError: the mode is unknown.
     """
 
     label = "Tangent-CFT Indexer"
@@ -258,15 +241,14 @@ class TangentCFTIndexer(ExpressionIndexer):
             identity = ""
             for part in trees.snapshot().parts:  # one, if there are any formulas
                 formulas: Formulas[Any] = Formulas.of_part(part, TreePairs)
-                pairs = _Pairs(formulas.payload)
-                encoder = self._trained(job, pairs)
-                shown = progress(pairs, "encoding", "expressions", verbose=self.verbose)
+                encoder = self._trained(job, formulas.payload)
+                shown = progress(formulas.payload, "encoding", "expressions", verbose=self.verbose)
                 vectors = CFTVectors.of_rows(encoder, True, [encoder.kept(pair) for pair in shown])
                 job.add(content_of([replace(formulas, payload=vectors)]))
                 identity = encoder.identity()
             job.commit({**details, "encoder": identity})
 
-    def _trained(self, job: Job, pairs: _Pairs) -> FormulaEncoder:
+    def _trained(self, job: Job, pairs: TreePairs) -> FormulaEncoder:
         """Train all representations, but for those that an earlier run of this job has trained."""
         corpora, words = WordCorpus.of_formulas(pairs), dict[Representation, WordVectors]()
         for name in progress(REPRESENTATIONS, "training", "representations", verbose=self.verbose):
@@ -285,20 +267,6 @@ class TangentCFTIndexer(ExpressionIndexer):
                 "training=FastTextOptions(min_count=1)."
             )
         return FormulaEncoder(words)
-
-
-class _Pairs:
-    """The trees of expressions, unpacked while they are iterated over."""
-
-    def __init__(self, trees: TreePairs) -> None:
-        self._trees = trees
-
-    def __len__(self) -> int:
-        return len(self._trees.slt)
-
-    def __iter__(self) -> Any:
-        for row in range(len(self)):
-            yield FormulaPair(self._trees.slt.tree(row), self._trees.opt.tree(row))
 
 
 class _Trained:
@@ -355,7 +323,6 @@ class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
     retriever = method(TangentCFTRetriever)
 
     def more_counts(self) -> list[str]:
-        """List the number of expressions, and that of trained words in all representations."""
         parts = self.snapshot().parts
         words = sum(len(part[f"{name}_word_vectors"]) for part in parts for name in REPRESENTATIONS)
         return [*super().more_counts(), counted(words, "trained word")]
@@ -378,7 +345,7 @@ class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
         rows = formulas if isinstance(formulas, np.ndarray) else snapshot.expressions_of(list(formulas))
         payload, found = snapshot.expressions.payload, np.zeros((len(rows), len(REPRESENTATIONS)))
         if len(rows):
-            query = snapshot.encoder().quantized(pair)
+            query = quantized(snapshot.encoder().encode(pair))
             for column, name in enumerate(REPRESENTATIONS):
                 place = KEPT.index(name)
                 found[:, column] = cosines(payload.rows[name][rows], payload.squares[rows, place], query[place])

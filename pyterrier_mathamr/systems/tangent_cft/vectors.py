@@ -41,11 +41,7 @@ _BLOCK = 8192  # rows that are compared at once
 
 @dataclass(frozen=True, eq=False)
 class FormulaEncoder:
-    """What was trained.
-
-    Attributes:
-        words: the word vectors of each representation.
-    """
+    """Encodes formulas by the word vectors of each representation."""
 
     words: Mapping[Representation, WordVectors]
 
@@ -55,24 +51,19 @@ class FormulaEncoder:
         means = np.array([self.words[name].mean(written.get(name, [])) for name in REPRESENTATIONS])
         return np.concatenate([means, means[_SUMMED].sum(axis=0, keepdims=True)])
 
-    def quantized(self, pair: FormulaPair) -> Quantized:
-        """Compute the vectors of a formula, rounded."""
-        return quantized(self.encode(pair))
-
     def kept(self, pair: FormulaPair) -> Quantized:
         """Return what an index keeps: a formula without a layout tree has no sum, as Tangent-CFT does not index it."""
-        rows = self.quantized(pair)
+        rows = quantized(self.encode(pair))
         if pair.slt is None:
             rows[KEPT.index("sum")] = 0
         return rows
 
     @property
     def dimensions(self) -> int:
-        """The length of a vector."""
         return int(self.words["slt"].vectors.shape[1])
 
     def identity(self) -> str:
-        """Compute 32 hexadecimal digits that tell encoders apart."""
+        """Compute 32 hexadecimal digits that identify the encoder."""
         state = hashlib.blake2b(digest_size=16)
         for name, array in self.arrays().items():
             state.update(f"{name} {array.dtype} {array.shape}".encode())
@@ -80,7 +71,6 @@ class FormulaEncoder:
         return state.hexdigest()
 
     def arrays(self) -> dict[str, Array]:
-        """Return all arrays by name."""
         return {f"{name}_{of}": array for name, words in self.words.items() for of, array in words.arrays().items()}
 
     @staticmethod
@@ -91,7 +81,6 @@ class FormulaEncoder:
 
     @classmethod
     def of_part(cls, part: StoredPart) -> FormulaEncoder:
-        """Open the encoder that a part keeps."""
         return cls({name: WordVectors.of_part(part, name) for name in REPRESENTATIONS})
 
 
@@ -108,7 +97,7 @@ def quantized(vectors: npt.NDArray[np.float32]) -> Quantized:
 
 
 def squares(rows: Quantized) -> npt.NDArray[np.int32]:
-    """Compute the squared length of each of some rows, int8 ``[n, d]``: int32 ``[n]``."""
+    """Compute the squared length of each row."""
     found: npt.NDArray[np.int32] = np.einsum("nd,nd->n", rows, rows, dtype=np.int32)
     return found
 
@@ -140,21 +129,14 @@ _ENCODER = tuple(chain.from_iterable(map(_encoder_fields, REPRESENTATIONS)))
 
 @dataclass(frozen=True, eq=False)
 class CFTVectors:
-    """The vectors of ``x`` expressions, and what made them.
+    """The vectors of ``x`` expressions, and what made them."""
 
-    Attributes:
-        rows: int8 ``[x, d]`` for each of :data:`KEPT`; zeros where a formula lacks the tree.
-        squares: int32 ``[x, 5]``.
-        encoder: ``None`` in a part that does not keep it.
-    """
-
-    rows: Mapping[Kept, Quantized]
-    squares: npt.NDArray[np.int32]
-    encoder: FormulaEncoder | None
+    rows: Mapping[Kept, Quantized]  # [x, d] each; zeros where a formula lacks the tree
+    squares: npt.NDArray[np.int32]  # [x, 5]
+    encoder: FormulaEncoder | None  # None in a part that does not keep it
 
     @classmethod
     def of_part(cls, part: StoredPart) -> Self:
-        """Open what a part has."""
         if bool((part["squares"] < 0).any()):
             raise DamagedError(part.path, "its squares are negative")
         encoder = FormulaEncoder.of_part(part) if len(part["slt_hashing"]) else None
@@ -181,7 +163,6 @@ class CFTVectors:
         return cls(rows, lengths, next((piece.encoder for piece in pieces if piece.encoder), None))
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of a part."""
         width = self.rows["slt"].shape[1]
         encoder = self.encoder.arrays() if self.encoder else FormulaEncoder.no_arrays(width)
         return {**{str(name): rows for name, rows in self.rows.items()}, "squares": self.squares, **encoder}

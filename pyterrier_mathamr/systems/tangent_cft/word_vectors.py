@@ -21,6 +21,7 @@ bucket; of a million buckets only those are kept into which an n-gram of the voc
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -60,7 +61,7 @@ def sentences(pair: FormulaPair) -> dict[Representation, list[Word]]:
 
 
 def _words(tree: FormulaTree, *, digits: bool) -> tuple[list[Word], list[Word]]:
-    """Return the words of a tree, and those of its types."""
+    """Return the words of a tree, and those of its tree of types."""
     known: dict[str, tuple[Word, Word]] = {}
 
     def tokens(label: str) -> tuple[Word, Word]:
@@ -97,11 +98,11 @@ class Characters:
 
     @classmethod
     def of_words(cls, counts: Mapping[Word, int]) -> Characters:
-        """Number the tokens of some words; of more than there are characters the rarest have none."""
-        times: dict[str, int] = {}
+        """Number the tokens of some words; the rarest have no character where there are too many."""
+        times = Counter[str]()
         for word, count in counts.items():
             for token in word:
-                times[token] = times.get(token, 0) + count
+                times[token] += count
         kept = sorted(times, key=lambda token: (-times[token], token))[:_CHARACTERS]
         return cls(sorted(kept))
 
@@ -175,32 +176,22 @@ _NO_BUCKET = -1
 
 @dataclass(eq=False)
 class WordVectors:
-    """The words of one representation.
+    """The ``v`` words of one representation."""
 
-    Attributes:
-        tokens: the tokens that have a character, ascending.
-        words: ``v`` words, spelled.
-        vectors: float32 ``[v, d]``.
-        buckets: int32 ``[r]``, ascending.
-        rows: float16 ``[r, d]``, of the buckets.
-        size: the number of all buckets.
-        ngrams: characters of the shortest and the longest n-grams.
-    """
-
-    tokens: Sequence[str]
-    words: Sequence[str]
-    vectors: Vector
-    buckets: npt.NDArray[np.int32]
-    rows: npt.NDArray[np.float16]
-    size: int
-    ngrams: tuple[int, int]
+    tokens: Sequence[str]  # those that have a character, ascending
+    words: Sequence[str]  # spelled
+    vectors: Vector  # [v, d]
+    buckets: npt.NDArray[np.int32]  # [r], ascending
+    rows: npt.NDArray[np.float16]  # [r, d], of the buckets
+    size: int  # all buckets
+    ngrams: tuple[int, int]  # characters of the shortest and of the longest n-grams
     _known: dict[Word, Vector] = field(default_factory=dict, repr=False)
 
     @classmethod
     def empty(
         cls, tokens: Sequence[str], dimensions: int, size: int = 1, ngrams: tuple[int, int] = (3, 6)
     ) -> WordVectors:
-        """Return the vectors of no words; each word is a zero vector."""
+        """Return the vectors of no words: any word is a zero vector."""
         rows = np.zeros((0, dimensions))
         nothing = np.zeros(0, dtype=np.int32)
         return cls(tokens, [], rows.astype(np.float32), nothing, rows.astype(np.float16), size, ngrams)
@@ -222,7 +213,6 @@ class WordVectors:
         )
 
     def arrays(self) -> dict[str, Array]:
-        """Return all arrays by name."""
         return {
             **text_arrays("tokens", self.tokens),
             **text_arrays("words", self.words),
@@ -292,7 +282,6 @@ class WordCorpus:
 
     @classmethod
     def of_formulas(cls, pairs: Iterable[FormulaPair]) -> dict[Representation, WordCorpus]:
-        """Write formulas in each representation."""
         corpora: dict[Representation, WordCorpus] = {name: cls() for name in REPRESENTATIONS}
         for pair in pairs:
             for name, sentence in sentences(pair).items():
@@ -300,7 +289,6 @@ class WordCorpus:
         return corpora
 
     def add(self, sentence: list[Word]) -> None:
-        """Take a sentence."""
         numbers = [self._numbers.setdefault(word, len(self._numbers)) for word in sentence]
         self._sentences.append(np.array(numbers, dtype=np.int32))
 
@@ -312,7 +300,6 @@ class WordCorpus:
         return dict(zip(self._numbers, times.tolist(), strict=True))
 
     def spelled(self, characters: Characters) -> Spelled:
-        """Write the words in characters."""
         return Spelled([characters.spell(word) for word in self._numbers], self._sentences)
 
     def digest(self, options: FastTextOptions) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from random_trees import trees
 
 from pyterrier_mathamr.formula import FormulaTree, slt_from_latex
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
@@ -14,29 +15,11 @@ from pyterrier_mathamr.sparse.tangent import PairOptions, pair_terms
 from pyterrier_mathamr.systems.formula_ltr.features import Numbered, match_labels, match_pairs
 
 
-@st.composite
-def trees(draw: st.DrawFn, kind: Any) -> FormulaTree:
-    """Draw a tree with up to twelve nodes, in preorder; one edge of each label below a node of a layout tree."""
-    spine, edges, used = [0], list[tuple[int, int, str]](), dict[int, str]()
-    for node in range(1, draw(st.integers(1, 12))):
-        del spine[draw(st.integers(1, len(spine))) :]
-        parent = spine[-1]
-        free = [
-            label for label in ("nab" if kind == "slt" else "01") if kind == "opt" or label not in used.get(parent, "")
-        ]
-        if not free:
-            break
-        label = draw(st.sampled_from(free))
-        used[parent] = used.get(parent, "") + label
-        edges.append((parent, node, label))
-        spine.append(node)
-    labels = st.sampled_from(("V!x", "V!y", "N!1", "+"))
-    return FormulaTree(tuple(draw(labels) for _ in range(len(edges) + 1)), tuple(edges), kind=kind)
-
-
 @pytest.mark.parametrize("kind", ["slt", "opt"])
 def test_pairs_and_labels_are_matched_as_they_are_one_by_one(kind: Any) -> None:
-    @given(query=trees(kind), candidates=st.lists(trees(kind), min_size=1, max_size=4))
+    some = trees(kind, ("V!x", "V!y", "N!1", "+"), 12)
+
+    @given(query=some, candidates=st.lists(some, min_size=1, max_size=4))
     def check(query: FormulaTree, candidates: list[FormulaTree]) -> None:
         both = Numbered.both(query, PackedTrees.of_trees([*candidates, None], kind))
         pairs, placed, labels = match_pairs(*both), match_pairs(*both, places=True), match_labels(*both)

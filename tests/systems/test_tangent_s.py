@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
@@ -98,18 +97,3 @@ def test_what_is_no_formula_finds_nothing_and_missing_trees_are_named(parts: Sim
         TangentS(parts.tangent, others)(QUERIES)
     with pytest.raises(ConfigError, match="weights"):
         TangentS(parts.tangent, parts.trees, weights=(1.0, 2.0))
-
-
-def test_it_composes_and_fuses_a_cutoff(parts: SimpleNamespace) -> None:
-    system = TangentS(parts.tangent, parts.trees)
-    cut = (system % 2).compile()
-    pd.testing.assert_frame_equal(cut(QUERIES), (system % 2)(QUERIES))
-    assert pt.inspect.transformer_outputs(system, ["qid", "latex"]) == list(system(QUERIES).columns)
-    assert system == TangentS(parts.tangent, parts.trees)
-
-
-def test_a_chain_of_many_hundred_levels_is_aligned(tmp_path: Path) -> None:
-    posts = [{"docno": "long", "text": "$" + "+".join("a" * 300) + "$"}, {"docno": "short", "text": "$a+a$"}]
-    tangent, trees = TangentIndex(tmp_path / "t").index(posts), FormulaTrees(tmp_path / "f").index(posts)
-    found = TangentS(tangent, trees)(pd.DataFrame({"qid": ["1"], "latex": ["+".join("a" * 200)]}))
-    assert set(found["post_id"]) == {"long", "short"}

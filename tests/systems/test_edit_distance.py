@@ -10,6 +10,7 @@ import pytest
 from apted import APTED, Config
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_trees import trees
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import FormulaTree, trees_from_latex
@@ -67,19 +68,11 @@ def test_distances_are_those_worked_by_hand(query: str, candidate: str, wanted: 
     assert (*unit, *priced) == pytest.approx(wanted)
 
 
-@st.composite
-def trees(draw: st.DrawFn) -> FormulaTree:
-    """Draw a tree with up to twenty nodes, in preorder."""
-    spine, edges = [0], list[tuple[int, int, str]]()
-    for node in range(1, draw(st.integers(1, 20))):
-        del spine[draw(st.integers(1, len(spine))) :]
-        edges.append((spine[-1], node, "0"))
-        spine.append(node)
-    return FormulaTree(tuple(draw(st.sampled_from("abc")) for _ in range(len(edges) + 1)), tuple(edges), kind="opt")
+TREES = trees("opt", tuple("abc"), 20)
 
 
-@settings(max_examples=120, deadline=None)
-@given(query=trees(), candidates=st.lists(trees(), min_size=1, max_size=6), costs=st.sampled_from([SLT, OPT]))
+@settings(max_examples=60, deadline=None)
+@given(query=TREES, candidates=st.lists(TREES, min_size=1, max_size=6), costs=st.sampled_from([SLT, OPT]))
 def test_any_trees_are_as_far_as_apted_says(
     query: FormulaTree, candidates: list[FormulaTree], costs: EditCosts
 ) -> None:
@@ -118,15 +111,11 @@ def test_long_chains_are_compared_without_recursion_and_longer_ones_by_their_lab
     assert found.tolist() == pytest.approx([50 * 0.54, 750 * 0.54, 250 * 0.15 + 150 * 0.54])
 
 
-def test_a_bound_by_labels_is_never_above_the_distance() -> None:
-    @settings(max_examples=100, deadline=None)
-    @given(query=trees(), candidate=trees())
-    def check(query: FormulaTree, candidate: FormulaTree) -> None:
-        packed, row = PackedTrees.of_trees([candidate], "opt"), np.zeros(1, dtype=np.int64)
-        bound = tree_edit_distances(query, packed, row, OPT, max_nodes=0)[0]
-        assert bound <= tree_edit_distances(query, packed, row, OPT)[0]
-
-    check()
+@given(query=TREES, candidate=TREES)
+def test_a_bound_by_labels_is_never_above_the_distance(query: FormulaTree, candidate: FormulaTree) -> None:
+    packed, row = PackedTrees.of_trees([candidate], "opt"), np.zeros(1, dtype=np.int64)
+    bound = tree_edit_distances(query, packed, row, OPT, max_nodes=0)[0]
+    assert bound <= tree_edit_distances(query, packed, row, OPT)[0]
 
 
 @pytest.mark.parametrize("cost", [-0.1, float("nan"), float("inf")])

@@ -152,6 +152,3 @@ def test_hostile_rankings(trees: FormulaTrees) -> None:
     assert not np.stack(blank["features"].tolist()).any()
     chain = "+".join(["x"] * 600)
     assert np.isfinite(np.stack(features(RANKING[:3].assign(latex=chain))["features"].tolist())).all()
-
-
-TestFormulaFeatures = pt.testing.transformer_test_class(lambda: FormulaFeatures(FormulaTrees.example()))

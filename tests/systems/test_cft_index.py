@@ -4,17 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
 from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import FormulaTrees, SystemsError, TangentCFT
-from pyterrier_mathamr.systems.tangent_cft.vectors import KEPT, FormulaEncoder, cosines, quantized, squares
+from pyterrier_mathamr.systems.tangent_cft.vectors import KEPT, cosines, quantized, squares
 from pyterrier_mathamr.systems.tangent_cft.word_vectors import REPRESENTATIONS, Characters, WordVectors
 
-TRAINED = TangentCFT(Path(__file__).parents[2] / "data" / "cft-format-1")
+TRAINED = TangentCFT(Path(__file__).parents[1] / "data" / "cft-format-1")
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "a+b+c", r"\sum_{i} i"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
 
@@ -31,11 +30,6 @@ def cft(tmp_path_factory: pytest.TempPathFactory) -> TangentCFT:
 
 def topics(*latex: str) -> pd.DataFrame:
     return pd.DataFrame({"qid": [str(i) for i in range(len(latex))], "query": latex})
-
-
-def rows(frame: pd.DataFrame) -> list[list[object]]:
-    found: list[list[object]] = frame[["qid", "docno", "score", "rank"]].to_numpy().tolist()
-    return found
 
 
 def test_the_vector_of_a_formula_is_the_mean_of_its_words_and_types_do_not_know_names() -> None:
@@ -66,16 +60,12 @@ def test_cosines_of_int8_vectors_are_exact() -> None:
     )
 
 
-@pytest.mark.parametrize("mode", ["cft", "cft2"])
-def test_a_formula_finds_itself_first_and_equal_ones_by_id(cft: TangentCFT, mode: str) -> None:
+def test_the_vector_of_a_formula_is_nearest_to_itself(cft: TangentCFT) -> None:
     for number, latex in enumerate(LATEX):
-        found = cft.retriever(mode=mode)(topics(latex))  # type: ignore[arg-type]
+        found = cft.retriever(mode="cft")(topics(latex))
         same = [f"p{i}#0" for i, other in enumerate(LATEX) if other == latex]
         assert found["docno"].tolist()[: len(same)] == same, number
-        best = found["score"].iloc[0]  # among equal trees of types, one of another name may be first
-        assert best == 1.0 if mode == "cft" else 2 / 61 + 2 / 62 - 1e-9 <= best <= 4 / 61 + 1e-9
-    assert list(found.columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
-    assert found["post_id"].tolist() == [docno.partition("#")[0] for docno in found["docno"]]
+        assert found["score"].iloc[0] == 1.0
 
 
 def test_cft2_adds_cosines_over_ranks(cft: TangentCFT) -> None:
@@ -108,25 +98,6 @@ def test_cosines_have_a_column_for_each_representation(cft: TangentCFT) -> None:
         cft.cosines(pair, ["elsewhere"])
 
 
-def test_formulas_are_appended_deleted_merged_and_compacted(tmp_path: Path, cft: TangentCFT) -> None:
-    whole = rows(cft.retriever()(topics("x^2+1", "a+b")))
-    index = built(tmp_path / "f", POSTS[:3])
-    index.indexer("append").index(POSTS[3:])
-    assert rows(index.retriever()(topics("x^2+1", "a+b"))) == whole
-    index.compact()
-    assert rows(index.retriever()(topics("x^2+1", "a+b"))) == whole
-    index.verify()
-    one, other = built(tmp_path / "g", POSTS[:5]), built(tmp_path / "h", POSTS[5:])
-    merged = TangentCFT.merge(tmp_path / "i", one, other)
-    assert rows(merged.retriever()(topics("x^2+1", "a+b"))) == whole
-
-
-def test_the_order_of_posts_changes_nothing(tmp_path: Path, cft: TangentCFT) -> None:
-    backwards = built(tmp_path / "b", POSTS[::-1])
-    ours, theirs = ((index.path / "part-000000" / "arrays.safetensors").read_bytes() for index in (cft, backwards))
-    assert ours == theirs
-
-
 def test_the_encoder_outlives_the_formulas_it_came_with(tmp_path: Path) -> None:
     index = built(tmp_path / "f", POSTS[:2])
     index.indexer("append").index(POSTS[2:])
@@ -147,20 +118,7 @@ def test_options_and_bad_queries(cft: TangentCFT, tmp_path: Path) -> None:
         cft.retriever(candidates=0)
     with pytest.warns(MathAMRWarning, match="they are no formula"):
         assert cft.retriever()(topics("", "x^2"))["qid"].unique().tolist() == ["1"]
-    assert cft.retriever()(topics("x").iloc[:0]).empty
-    encoder = TRAINED.snapshot().encoder()
-    deep = encoder.encode(trees_from_latex("+".join("x" * 300)))
-    assert np.isfinite(deep).all()
-    none = FormulaEncoder(encoder.words).encode(FormulaPair(None, None))
-    assert not none.any()
-
-
-def test_each_query_is_searched_alike_alone_and_together(cft: TangentCFT) -> None:
-    queries = topics("x^2+1", r"\frac{p}{q}", "a+b")
-    for mode in ("cft", "cft2"):
-        search = cft.retriever(mode=mode)  # type: ignore[arg-type]
-        alone = pd.concat([search(queries.iloc[[row]]) for row in range(len(queries))])
-        assert rows(search(queries)) == rows(alone)
+    assert not TRAINED.snapshot().encoder().encode(FormulaPair(None, None)).any()
 
 
 def test_cft2ted_reranks_by_edit_distance(cft: TangentCFT, tmp_path: Path) -> None:
@@ -170,7 +128,3 @@ def test_cft2ted_reranks_by_edit_distance(cft: TangentCFT, tmp_path: Path) -> No
     assert found["docno"].tolist()[:2] == ["p0#0", "p4#0"]
     assert found["score"].iloc[0] == pytest.approx(2 / 61)
     assert len(found) == len(cft.retriever(mode="cft2")(topics("x^2+1")))
-
-
-TestTangentCFT = pt.testing.transformer_test_class(TangentCFT.example)
-TestTangentCFTRetriever = pt.testing.transformer_test_class(lambda: TangentCFT.example().retriever(mode="cft"))

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
-from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import EditDistanceReranker, FormulaTrees, tree_edit_distance
 from pyterrier_mathamr.systems.edit_distance import EDIT_COSTS
@@ -63,18 +61,6 @@ def test_a_fusion_adds_similarity_by_rank(trees: FormulaTrees) -> None:
         for rank, docno in enumerate(order, 1):
             total[docno] += of_query.loc[docno, kind] / (60 + rank)
     assert found.to_dict() == pytest.approx(total)
-
-
-def test_it_ranks_the_results_of_other_systems(trees: FormulaTrees, tmp_path: Path) -> None:
-    tangent = TangentIndex(tmp_path / "t").index(POSTS)
-    queries = pd.DataFrame({"qid": ["1"], "latex": ["x^2+1"]})
-    pipeline = tangent.retriever() >> trees.edit_distance(combine="weighted")
-    found = pipeline(queries)
-    assert set(found["docno"]) == set(tangent(queries)["docno"])
-    assert found["score"].iloc[0] == 1.0
-    reversed_ = trees.edit_distance(combine="weighted")(tangent(queries)[::-1])
-    pd.testing.assert_series_equal(reversed_["docno"], found["docno"])
-    assert pt.inspect.transformer_outputs(pipeline, ["qid", "latex"]) == list(found.columns)
 
 
 def test_hostile_rankings(trees: FormulaTrees) -> None:

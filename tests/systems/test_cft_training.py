@@ -3,7 +3,6 @@
 import itertools
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -132,14 +131,3 @@ def test_options_are_checked(option: str) -> None:
         FastTextOptions(**{option: -1})
     with pytest.raises(ConfigError, match="dimensions"):
         FastTextOptions(dimensions=1001)
-
-
-def test_sentences_can_be_read_many_times() -> None:
-    corpus = WordCorpus.of_formulas(map(trees_from_latex, ["x^2", "x^2"]))["slt"]
-    characters = training.Characters.of_words(corpus.counts())
-    spelled = corpus.spelled(characters)
-
-    def lengths() -> Iterator[int]:
-        return (len(sentence) for sentence in spelled)
-
-    assert list(lengths()) == list(lengths()) == [3, 3]

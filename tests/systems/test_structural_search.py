@@ -4,12 +4,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
-import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.sparse import BM25Index, TokenOptions
-from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import ApproachZeroIndex, StructuralSearch
 
 POSTS = {
@@ -66,28 +63,9 @@ def test_the_formula_with_the_greatest_bound_is_rewarded(parts: SimpleNamespace)
     )
 
 
-def test_an_explanation_sums_to_the_score(parts: SimpleNamespace) -> None:
-    system = StructuralSearch(parts.formulas, parts.words, questions=QUESTIONS, reward=0.98)
-    for row in system(TOPICS).to_dict("records"):
-        assert system.explain(row).score == pytest.approx(row["score"])
-    with pytest.raises(UnknownIdError, match="elsewhere"):
-        system.explain(TOPICS[:1], "elsewhere")
-
-
 def test_without_questions_a_document_has_its_own_formulas(parts: SimpleNamespace) -> None:
     ranking = StructuralSearch(parts.formulas, parts.words)(
         pd.DataFrame({"qid": ["1"], "query": [r"$\int_0^1 x^2\,dx$"]})
     )
     assert "a2" not in set(ranking["docno"])  # the integral is its question's
     assert set(StructuralSearch(parts.formulas, parts.words, hits=1)(TOPICS)["qid"]) == {"1", "2"}
-
-
-def test_it_composes_and_takes_what_other_retrievers_take(parts: SimpleNamespace) -> None:
-    system = StructuralSearch(parts.formulas, parts.words, questions=QUESTIONS)
-    pd.testing.assert_frame_equal((system % 1).compile()(TOPICS), (system % 1)(TOPICS))
-    assert list(system(TOPICS[:0]).columns) == list(system(TOPICS).columns)
-    assert pt.inspect.transformer_inputs(system) == [["qid", "query"], ["qid", "title", "body"]]
-    with pytest.warns(MathAMRWarning, match="they are blank: '1'"):
-        assert system(pd.DataFrame({"qid": ["1"], "query": [" "]})).empty
-    with pytest.raises(ConfigError, match="reward"):
-        StructuralSearch(parts.formulas, parts.words, reward=2)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_trees import trees
 from tangent_s_plain import PlainAlignment
 
 from pyterrier_mathamr.formula import FormulaTree, slt_from_latex
@@ -85,34 +86,14 @@ def test_every_published_score_of_the_2020_judgments_is_met(
 
 VARIABLES = ("V!x", "V!y", "V!z", "V!sin", "N!1", "N!2", "N!1e", "F!sin", "E!", "W!", "+")
 OPERATORS = ("U!plus", "U!plus", "U!times", "O!SUP", "O!minus", "M!()1x1", "M!()1x1", "M![]2x2", "M![]1x3", "M!M!2x2")
-LABELS = st.sampled_from((*VARIABLES, *OPERATORS, "M!R!", "M!{"))
-
-
-@st.composite
-def trees(draw: st.DrawFn, kind: Any) -> FormulaTree:
-    """Draw a tree with up to fourteen nodes, in preorder."""
-    size = draw(st.integers(1, 14))
-    labels = tuple(draw(LABELS) for _ in range(size))
-    spine, edges = [0], list[tuple[int, int, str]]()
-    used: dict[int, str] = {}
-    for node in range(1, size):
-        del spine[draw(st.integers(1, len(spine))) :]
-        parent = spine[-1]
-        free = [label for label in "naboucdwe" if label not in used.get(parent, "")]
-        label = draw(st.sampled_from(free)) if kind == "slt" and free else str(min(9, len(used.get(parent, ""))))
-        if kind == "slt" and not free:
-            break
-        used[parent] = used.get(parent, "") + label
-        edges.append((parent, node, label))
-        spine.append(node)
-    return FormulaTree(labels[: len(edges) + 1], tuple(edges), kind=kind)
+LABELS = (*VARIABLES, *OPERATORS, "M!R!", "M!{")
 
 
 @pytest.mark.parametrize("kind", ["slt", "opt"])
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_counting_and_pruning_change_nothing(kind: Any, data: st.DataObject) -> None:
-    query, candidates = data.draw(trees(kind)), data.draw(st.lists(trees(kind), min_size=1, max_size=6))
+    query, candidates = data.draw(trees(kind, LABELS)), data.draw(st.lists(trees(kind, LABELS), min_size=1, max_size=6))
     packed = PackedTrees.of_trees([*candidates, None], kind)
     found = align(query, packed, np.arange(len(packed)), TreeLabels(packed.names))
     wanted = [PlainAlignment(query, candidate).scores() for candidate in candidates]
@@ -127,17 +108,10 @@ def test_a_chain_of_a_thousand_nodes_aligns_with_itself_and_with_its_half(kind: 
     assert alignment_scores(*chains).precision == 1
 
 
-def test_packed_trees_are_unpacked_as_they_were() -> None:
-    given = [slt_from_latex(r"\frac{x^2}{\sqrt{y}}"), None, slt_from_latex("z")]
-    packed = PackedTrees.of_trees(given, "slt")
-    assert [packed.tree(row) for row in range(3)] == given
-    assert [packed.take(np.array([2, 0])).tree(row) for row in range(2)] == [given[2], given[0]]
-
-
 @pytest.mark.parametrize("kind", ["slt", "opt"])
-def test_packing_keeps_any_tree(kind: Any) -> None:
-    @given(trees(kind))
-    def check(tree: FormulaTree) -> None:
-        assert PackedTrees.of_trees([tree], kind).tree(0) == tree
-
-    check()
+@given(data=st.data())
+def test_packing_keeps_any_tree(kind: Any, data: st.DataObject) -> None:
+    given_trees = [data.draw(trees(kind, LABELS)), None, data.draw(trees(kind, LABELS))]
+    packed = PackedTrees.of_trees(given_trees, kind)
+    assert [packed.tree(row) for row in range(3)] == given_trees
+    assert [packed.take(np.array([2, 0])).tree(row) for row in range(2)] == [given_trees[2], given_trees[0]]

@@ -1,0 +1,98 @@
+"""Rankings are those of a plain loop over the vectors of all formulas, whatever was done to the folder."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from node_stand_in import HashedNodes
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.explain import AskedError
+from pyterrier_mathamr.formula import trees_from_latex
+from pyterrier_mathamr.index import ModelMismatchError
+from pyterrier_mathamr.store import UnknownIdError
+from pyterrier_mathamr.systems import InOutIndex, SystemsError
+
+MODEL = HashedNodes()
+LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x+x+y", "y", r"\int_0^\infty e^{-x^2}\,dx", "x^2+y^2+1"]
+POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
+CHAIN = "+".join("x" * 300)  # a layout tree of 599 levels
+TREES = "1" + "".join("+\\frac{1}{1" for _ in range(150)) + "}" * 150
+
+
+def queries(*latex: str) -> pd.DataFrame:
+    return pd.DataFrame({"qid": [str(number) for number in range(1, len(latex) + 1)], "latex": list(latex)})
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> InOutIndex:
+    visual_ids = {"p0#0": "v1", "p3#0": "v1"}
+    return InOutIndex(tmp_path / "f", MODEL).indexer(visual_ids=visual_ids).index(POSTS)
+
+
+def plain(query: str, candidate: str, scale: str = "sum") -> list[float]:
+    """Both scores, computed without the index."""
+    found = []
+    for kind, asked, other in zip(("slt", "opt"), trees_from_latex(query), trees_from_latex(candidate), strict=True):
+        rows, theirs = (MODEL.encode([tree], kind)[0].astype(np.float64) for tree in (asked, other))
+        best = (rows @ theirs.T).max(axis=1)
+        found.append(best.sum() if scale == "sum" else best.mean())
+    return found
+
+
+COMBINATIONS = {"max": max, "avg": lambda pair: sum(pair) / 2, "f1": lambda pair: 2 * pair[0] * pair[1] / sum(pair)}
+
+
+@pytest.mark.parametrize("scale", ["sum", "mean"])
+@pytest.mark.parametrize("combine", COMBINATIONS)
+def test_scores_are_those_of_a_plain_loop_over_all_formulas(index: InOutIndex, combine: str, scale: str) -> None:
+    asked = ("x^2+2", r"\int_0^1 e^{-x}\,dx", "x+x")
+    found = index.retriever(combine=combine, scale=scale)(queries(*asked))
+    assert len(found) == len(asked) * len(LATEX)
+    for row in found.itertuples():
+        scores = plain(row.latex, LATEX[int(row.docno[1])], scale)
+        wanted = COMBINATIONS[combine](scores) if min(scores) > 0 or combine != "f1" else 0.0
+        assert row.score == pytest.approx(wanted, abs=3e-3)
+
+
+def test_reciprocal_ranks_are_those_of_both_graphs(index: InOutIndex) -> None:
+    found = index.retriever(combine="rrf")(queries("x^2+2")).set_index("docno").score
+    both = {latex: plain("x^2+2", latex) for latex in LATEX}
+    distinct = list(both.values())
+    for number, latex in enumerate(LATEX):
+        ranks = [1 + sum(other[of] > both[latex][of] for other in distinct) for of in (0, 1)]
+        assert found[f"p{number}#0"] == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
+
+
+@pytest.mark.parametrize("kinds", [("slt",), ("opt",)])
+def test_a_model_of_one_graph_is_scored_by_that_alone(tmp_path: Path, kinds: tuple[str]) -> None:
+    index = InOutIndex(tmp_path / "f", HashedNodes(kinds=kinds)).index(POSTS)  # type: ignore[arg-type]
+    found = index.retriever(combine="f1")(queries("x^2"))
+    place = ("slt", "opt").index(kinds[0])
+    for row in found.itertuples():
+        assert row.score == pytest.approx(plain("x^2", LATEX[int(row.docno[1])])[place], abs=1e-3)
+
+
+def test_an_explanation_says_what_each_node_of_the_query_meets(index: InOutIndex) -> None:
+    parts = index.retriever(combine="avg").explain({"latex": "x^2"}, "p0#0").parts
+    layout = parts[parts["part"] == "layout graph"]
+    assert sorted(layout["query"]) == ["N!2", "V!x"]
+    assert layout["similarity"].tolist() == pytest.approx([1.0, 1.0], abs=1e-6)
+    assert set(layout["weight"]) == {0.5}
+    with pytest.raises(UnknownIdError, match="p9"):
+        index.explain({"latex": "x"}, "p9#0")
+    with pytest.raises(AskedError, match="no formula"):
+        index.explain({"qid": "1"}, "p0#0")
+
+
+def test_another_model_is_refused_and_a_missing_one_named(index: InOutIndex) -> None:
+    other = InOutIndex(index.path, HashedNodes("other"))
+    with pytest.raises(ModelMismatchError, match="are from model hashed, the given ones from other"):
+        other.search("x")
+    with pytest.raises(ConfigError, match="model='other' is not accepted"):
+        other.indexer("append").index(POSTS)
+    loaded = InOutIndex(index.path)
+    with pytest.raises(SystemsError, match="Give it: InOutIndex"):
+        loaded.search("x")
+    assert len(loaded) == len(LATEX)
