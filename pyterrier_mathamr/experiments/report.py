@@ -28,7 +28,7 @@ _GROUPED = 10_000  # whole numbers from here on have commas; years and seeds hav
 
 PACKAGES = (
     *("pyterrier-mathamr", "pyterrier", "torch", "torch-geometric", "numpy", "pandas", "ir-measures"),
-    *("pytrec-eval-terrier", "penman", "lxml", "math-core", "faiss-cpu", "bm25s", "PyStemmer"),
+    *("pytrec-eval-terrier", "penman", "lxml", "math-core", "faiss-cpu", "PyStemmer"),
 )
 
 

@@ -22,7 +22,7 @@ def test_each_example_is_known_here() -> None:
 def test_an_example_runs_and_says_what_it_found(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("bm25s", reason="the extra bm25 is not installed")
+    pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")

@@ -55,7 +55,7 @@ WRITTEN = {"pictures": {".svg", ".png", ".mathamr", ".bm25"}, "graphs": {".matha
 
 @pytest.mark.parametrize("page", RUNNING, ids=lambda page: page.stem)
 def test_a_page_runs_on_its_own(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for package, extra in (("bm25s", "bm25"), ("matplotlib", "plots"), ("qdrant_client", "qdrant")):
+    for package, extra in (("Stemmer", "bm25"), ("matplotlib", "plots"), ("qdrant_client", "qdrant")):
         pytest.importorskip(package, reason=f"the extra {extra} is not installed")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

@@ -28,7 +28,7 @@ def run(page: Path) -> dict[str, Any]:
 
 
 def test_python_examples_of_the_readme_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("bm25s", reason="the extra bm25 is not installed")
+    pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     monkeypatch.chdir(tmp_path)
     table = run(README)["table"]
     assert table["name"].tolist() == ["BM25", "ColBERT-style", "BM25 % 100 >> scorer"]
@@ -41,7 +41,7 @@ PAGES = [page for page in sorted((README.parent / "docs").glob("*.md")) if pytho
 def test_python_examples_of_a_page_run_by_themselves(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package, extra in (("bm25s", "bm25"), ("sentence_transformers", "text")):
+    for package, extra in (("Stemmer", "bm25"), ("sentence_transformers", "text")):
         pytest.importorskip(package, reason=f"the extra {extra} is not installed")
     monkeypatch.chdir(tmp_path)
     run(page)
@@ -63,7 +63,7 @@ TOLERANCES = {"random order of the judged": 0.004, "BM25 as shipped": 0.0006, "C
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")  # of real posts
 def test_the_figures_of_the_readme_are_measured(shared_data: Path, tmp_path: Path) -> None:
-    pytest.importorskip("bm25s", reason="the extra bm25 is not installed")
+    pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     collection = mathamr.arqmath.ARQMathCollection(shared_data / "arqmath-mini")
     answers = [{"docno": post.id, "body": post.body} for post in collection.answers()]
     topics, qrels = judged_topics(collection, {answer["docno"] for answer in answers})
