@@ -1,10 +1,8 @@
 from .bm25 import BM25Index as BM25Index
-from .bm25 import BM25Indexer as BM25Indexer
 from .bm25_search import BM25Retriever as BM25Retriever
 from .expressions import ExpressionIndexer as ExpressionIndexer
 from .tangent import PairOptions as PairOptions
 from .tangent import TangentIndex as TangentIndex
-from .tangent import TangentRetriever as TangentRetriever
 from .tokens import PLAIN_TOKENS as PLAIN_TOKENS
 from .tokens import STRONG_TOKENS as STRONG_TOKENS
 from .tokens import TokenOptions as TokenOptions

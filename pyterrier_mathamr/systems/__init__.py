@@ -45,7 +45,6 @@ _MOVED = {
         "PLAIN_TOKENS",
         "STRONG_TOKENS",
         "BM25Index",
-        "BM25Indexer",
         "BM25Retriever",
         "TokenOptions",
         "formula_tokens",
@@ -53,7 +52,6 @@ _MOVED = {
         "word_tokens",
         "PairOptions",
         "TangentIndex",
-        "TangentRetriever",
     },
 }
 
