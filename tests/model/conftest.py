@@ -5,7 +5,8 @@ import random
 import pytest
 
 from pyterrier_mathamr.graph import MathAMRGraph, Vocabulary
-from pyterrier_mathamr.model import MathAMRConfig
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig
+from pyterrier_mathamr.model.networks import random_network
 
 TOPICS = ("group", "limit", "matrix", "prime", "integral", "graph", "proof", "sequence")
 
@@ -50,8 +51,14 @@ def vocabulary(graphs) -> Vocabulary:
     return Vocabulary.build(graphs.values(), min_role_count=1)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def small() -> MathAMRConfig:
     return MathAMRConfig(
         layers=2, hidden=16, projection=8, bases=4, batch_size=8, epochs=3, learning_rate=3e-3, vocabulary_size=200
     )
+
+
+@pytest.fixture(scope="session")
+def model(small, vocabulary) -> MathAMR:
+    """A model with random weights."""
+    return MathAMR(small, vocabulary, random_network(small, vocabulary).state_dict())

@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import shutil
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -14,21 +12,12 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.model import (
     MathAMR,
-    ModelError,
     ModelFileError,
     ModelNotFoundError,
     saving,
 )
-from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.saving import model_faults
 from pyterrier_mathamr.store import WriteError
-
-
-@pytest.fixture
-def model(small, vocabulary) -> MathAMR:
-    torch.manual_seed(2)
-    encoder = Encoder(small, len(vocabulary.nodes), len(vocabulary.relations))
-    return MathAMR(small, vocabulary, encoder.state_dict())
 
 
 @pytest.fixture
@@ -68,26 +57,16 @@ def test_a_name_on_the_hub_is_fetched_with_its_three_files_alone(model, folder, 
 
     def snapshot_download(name: str, allow_patterns: list[str]) -> str:
         asked.append((name, sorted(allow_patterns)))
+        if name != "someone/model":
+            raise ValueError("not a name\nmore")
         return str(folder)
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
     assert MathAMR.from_pretrained("hf:someone/model") == model
-    names = ["config.json", "vocabulary.json.gz", "weights.safetensors"]
-    assert asked == [("someone/model", names)]
-
-
-@pytest.mark.parametrize("error", [FileNotFoundError("no connection\nmore"), ValueError("not a name")])
-def test_a_name_that_the_hub_does_not_give_says_why_and_what_to_do(error, monkeypatch) -> None:
-    def snapshot_download(name: str, allow_patterns: list[str]) -> str:
-        raise error
-
-    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
-    with pytest.raises(ModelNotFoundError, match=r"hf:some/one': .*fetched \((no connection|not a name)\)") as caught:
+    assert asked == [("someone/model", ["config.json", "vocabulary.json.gz", "weights.safetensors"])]
+    with pytest.raises(ModelNotFoundError, match=r"hf:some/one': .*fetched \(not a name\)") as caught:
         MathAMR.from_pretrained("hf:some/one")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-
-
-def test_without_the_extra_a_name_on_the_hub_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match=r"pyterrier-mathamr\[hub\]"):
         MathAMR.from_pretrained("hf:someone/model")
@@ -149,13 +128,6 @@ def test_a_save_that_fails_leaves_nothing(model, tmp_path, monkeypatch) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(WriteError, match="cannot be written"):
         model.save(tmp_path / "file" / "model")
-
-
-def test_what_a_killed_save_left_is_removed_by_the_next(model, tmp_path) -> None:
-    (tmp_path / ".model.new").mkdir()
-    (tmp_path / ".model.new" / "half").touch()
-    model.save(tmp_path / "model")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_every_byte_of_a_model_that_is_changed_is_found(folder, model) -> None:
@@ -222,12 +194,6 @@ def test_a_bundled_model_is_shown_by_its_name() -> None:
     assert repr(MathAMR.from_pretrained("mathamr-plus-mini")) == "MathAMR.from_pretrained('mathamr-plus-mini')"
 
 
-def test_a_bundled_model_is_found_by_name(folder, tmp_path, monkeypatch, model) -> None:
-    shutil.copytree(folder, tmp_path / "models" / "mine")
-    monkeypatch.setattr(saving, "BUNDLED", tmp_path / "models")
-    assert MathAMR.from_pretrained("mine") == model
-
-
 @pytest.mark.parametrize("name", ["vocabulary.json.gz", "weights.safetensors"])
 def test_a_missing_file_is_named(folder, name) -> None:
     (folder / name).unlink()
@@ -292,13 +258,3 @@ def test_files_of_another_model_are_refused(model, folder, small, vocabulary, gr
     (folder / "weights.safetensors").write_bytes(b"not safetensors")
     with pytest.raises(ModelFileError, match=r"weights.safetensors: the weights are not those"):
         MathAMR.from_pretrained(folder).weights()
-
-
-def test_every_error_of_the_room_is_one_of_the_package(folder) -> None:
-    assert issubclass(ModelFileError, ModelError)
-    assert issubclass(ModelNotFoundError, ModelError)
-
-
-def test_the_top_package_does_not_load_torch() -> None:
-    code = "import sys, pyterrier_mathamr; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,6 +1,5 @@
 """The transformers: PyTerrier's rules, and vectors that depend on their post alone."""
 
-import itertools
 import pickle
 
 import numpy as np
@@ -12,18 +11,9 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError, with_objects
 from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
-from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, maxsim
-from pyterrier_mathamr.model.encoder.batching import batches_by_size
-from pyterrier_mathamr.model.encoder.encoder import Encoder
+from pyterrier_mathamr.model.networks import random_network
 from pyterrier_mathamr.model.score_weights import ScoreWeights
-
-
-@pytest.fixture(scope="module")
-def model(vocabulary) -> MathAMR:
-    config = MathAMRConfig(layers=2, hidden=16, projection=8, bases=4)
-    torch.manual_seed(2)
-    return MathAMR(config, vocabulary, Encoder(config, len(vocabulary.nodes), len(vocabulary.relations)).state_dict())
 
 
 @pytest.fixture
@@ -50,23 +40,6 @@ def test_rows_are_formulas_then_sentences_then_the_document(model, graphs, vocab
         kinds = graph_tensors(graph, vocabulary).kinds.tolist()
         assert kinds == sorted(kinds)
         assert kinds[-1] == VirtualKind.DOCUMENT
-
-
-def test_a_post_s_vectors_do_not_depend_on_its_company(model, graphs, monkeypatch) -> None:
-    posts = list(graphs.values())
-    together = model.encode(posts)
-    for budget in (1, 60):
-        monkeypatch.setattr("pyterrier_mathamr.model.encoder.batching._NODE_BUDGET", budget)
-        for mine, other in zip(together, model.encode(posts), strict=True):
-            np.testing.assert_allclose(mine, other, atol=1e-5)
-
-
-def test_batches_hold_the_budget_and_every_graph_once() -> None:
-    sizes = [5, 100, 7, 30, 30, 1]
-    batches = batches_by_size(sizes, 40)
-    assert sorted(itertools.chain(*batches)) == list(range(6))
-    assert batches[0] == [1]  # larger than the budget: alone
-    assert all(sum(sizes[i] for i in batch) <= 40 for batch in batches[1:])
 
 
 def test_the_document_encoder_adds_vectors_and_formula_ids(model, graphs) -> None:
@@ -134,16 +107,6 @@ def test_the_scorer_ranks_by_maxsim(model, graphs) -> None:
         assert row.score == pytest.approx(wanted, abs=1e-4)
 
 
-def test_the_scorer_gives_the_scores_of_an_index(model, graphs, tmp_path) -> None:
-    model = model.with_score_weights(ScoreWeights(formula=0.5, document=2.0, blend=1.5))
-    frame = ranking(graphs, [(f"q{i}", f"a{j}") for i in range(4) for j in range(12)])
-    documents = model.doc_encoder()(frame.drop_duplicates("docno"))
-    index = MathAMRIndex(tmp_path / "index").index(documents.to_dict("records"))
-    by_index = (model.query_encoder() >> index.scorer())(frame)
-    by_text = model.text_scorer()(frame)
-    assert by_text[["qid", "docno", "score", "rank"]].equals(by_index[["qid", "docno", "score", "rank"]])
-
-
 def test_a_query_without_text_has_no_vectors_and_gives_every_candidate_0(model, graphs) -> None:
     with pytest.warns(MathAMRWarning, match="q9"):
         blank = GraphBuilder()([{"qid": "q9", "query": " "}])[0]["query_graph"]
@@ -159,17 +122,6 @@ def test_a_query_without_text_has_no_vectors_and_gives_every_candidate_0(model, 
         assert scored["docno"].tolist() == ["a1", "a3", "a2"]
         assert scored["score"].tolist()[:2] == [0.0, 0.0]
         assert scored["rank"].tolist() == [0, 1, 0]
-
-
-def test_scored_columns_are_in_the_order_that_inspection_says(model, graphs) -> None:
-    frame = ranking(graphs, [("q0", "a0"), ("q0", "a1")])
-    for columns in (
-        ["rank", "qid", "query_graph", "score", "docno", "graph"],
-        ["qid", "docno", "graph", "query_graph"],
-    ):
-        given = frame[columns]
-        declared = pt.inspect.transformer_outputs(model.text_scorer(), columns)
-        assert list(model.text_scorer()(given).columns) == declared
 
 
 @pytest.mark.parametrize("make", ["doc_encoder", "query_encoder", "text_scorer"])
@@ -240,8 +192,7 @@ def test_an_indexing_pipeline_hands_documents_over_in_batches(model, graphs) -> 
 
 def test_a_model_without_formulas_gives_no_formula_ids(vocabulary, graphs) -> None:
     config = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2, formulas="none")
-    encoder = Encoder(config, len(vocabulary.nodes), len(vocabulary.relations))
-    model = MathAMR(config, vocabulary, encoder.state_dict())
+    model = MathAMR(config, vocabulary, random_network(config, vocabulary).state_dict())
     result = model.doc_encoder()(pd.DataFrame({"docno": ["a0"], "graph": [graphs["a0"]]}))
     assert result["formula_ids"][0] == []
     assert len(result["doc_embs"][0]) == graphs["a0"].n_sentences + 1
@@ -272,7 +223,7 @@ def example_model() -> MathAMR:
 
     vocabulary = Vocabulary.build([MathAMRGraph.from_penman("(s / show-01)")])
     config = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2)
-    return MathAMR(config, vocabulary, Encoder(config, len(vocabulary.nodes), len(vocabulary.relations)).state_dict())
+    return MathAMR(config, vocabulary, random_network(config, vocabulary).state_dict())
 
 
 TestDocEncoder = pt.testing.transformer_test_class(lambda: example_model().doc_encoder())

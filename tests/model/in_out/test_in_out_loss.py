@@ -53,23 +53,3 @@ def test_the_loss_of_each_condition_is_that_of_the_equations(condition: Conditio
     blocks = {name: block for name, (_, block) in made.items()}
     wanted = plain({name: graphs for name, (graphs, _) in made.items()}, condition, 0.5)
     assert contrast(blocks, PAIRINGS[condition], 0.5).item() == pytest.approx(wanted, rel=1e-9)
-
-
-def test_the_gradient_flows_through_both_graphs_of_a_pairing() -> None:
-    chance = torch.Generator().manual_seed(1)
-    (_, first), (_, second) = drawn(chance), drawn(chance)
-    rows = (first.rows.requires_grad_(), second.rows.requires_grad_())
-
-    def loss(slg: torch.Tensor, opg: torch.Tensor) -> torch.Tensor:
-        blocks: dict[GraphName, Block] = {"slg": Block(slg, first.offsets), "opg": Block(opg, second.offsets)}
-        return contrast(blocks, (("slg", "opg"),), 0.5)
-
-    assert torch.autograd.gradcheck(loss, rows)
-    loss(*rows).backward()
-    assert all(bool((each.grad != 0).any()) for each in rows)
-
-
-def test_the_conditions_are_unions() -> None:
-    assert set(PAIRINGS["inner"]) == {*PAIRINGS["slg"], *PAIRINGS["opg"], *PAIRINGS["slg+opg"]}
-    assert set(PAIRINGS["inner+outer"]) == {*PAIRINGS["inner"], *PAIRINGS["outer"]}
-    assert [len(pairings) for pairings in PAIRINGS.values()] == [1, 1, 2, 4, 4, 6]

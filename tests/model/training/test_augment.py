@@ -59,7 +59,3 @@ def test_no_noise_changes_nothing_and_the_given_batch_never_changes(batch) -> No
     assert torch.equal(same.nodes, nodes)
     assert edges_of(same) == edges == edges_of(batch)
     assert torch.equal(batch.nodes, nodes)
-
-
-def test_the_same_seed_gives_the_same_noise(batch) -> None:
-    assert edges_of(noisy(batch, seed=3)) == edges_of(noisy(batch, seed=3)) != edges_of(noisy(batch, seed=4))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pyterrier_mathamr.model import MathAMRConfig, ModelError, maxsim
-from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss, info_nce, normalise
+from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss, info_nce
 
 
 def plain_info_nce(scores, tau, allowed=None) -> float:
@@ -54,11 +54,6 @@ def test_the_temperature_learns_and_stays_positive() -> None:
     with torch.no_grad():
         loss.log_temperature.fill_(-30.0)
     assert loss.temperature > 0
-
-
-def test_scores_are_divided_by_the_query_s_virtual_nodes() -> None:
-    scores = torch.tensor([[2.0, 4.0], [3.0, 9.0]])
-    assert normalise(scores, torch.tensor([0, 2, 5])).tolist() == [[1.0, 2.0], [1.0, 3.0]]
 
 
 @pytest.mark.parametrize("beta", [1.0, 0.3, 0.0])

@@ -4,20 +4,11 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, graph_tensors
-from pyterrier_mathamr.model import MathAMR, TrainingError, fit_score_weights
-from pyterrier_mathamr.model.encoder.encoder import Encoder
+from pyterrier_mathamr.model import TrainingError, fit_score_weights
 from pyterrier_mathamr.model.score_weights import kind_sums, row_kinds
-
-
-@pytest.fixture
-def model(small, vocabulary) -> MathAMR:
-    torch.manual_seed(0)
-    encoder = Encoder(small, len(vocabulary.nodes), len(vocabulary.relations))
-    return MathAMR(small, vocabulary, encoder.state_dict())
 
 
 def unit_rows(count: int, seed: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 SCRIPT = Path(__file__).parent / "training_process.py"
 CONFIG = {
     "layers": 1, "hidden": 16, "projection": 8, "bases": 4, "batch_size": 8, "epochs": 2, "learning_rate": 1e-3,
-    "vocabulary_size": 200, "initialisation": "mean", "beta": 0.5,
+    "vocabulary_size": 200, "initialisation": "mean", "beta": 0.5, "hard_negatives": 1,
 }  # fmt: skip
 
 
@@ -54,11 +54,3 @@ def test_two_processes_train_as_one_does_with_batches_of_twice_the_size_even_if_
     assert start(tmp_path, die=[1, 3], **options) != 0
     assert start(tmp_path, **options) == 0
     assert losses_of(tmp_path) == [pytest.approx(values, abs=1e-3) for values in losses_of(undisturbed)]
-
-
-def test_two_processes_share_hard_negatives(tmp_path) -> None:
-    options = {"hard_negatives": 1}
-    assert start(tmp_path / "one", **options) == 0
-    assert start(tmp_path / "two", processes=2, **{"batch_size": 4, **options}) == 0
-    losses = [losses_of(tmp_path / name) for name in ("one", "two")]
-    assert losses[0] == [pytest.approx(values, abs=1e-3) for values in losses[1]]

@@ -11,7 +11,7 @@ from pyterrier_mathamr.graph import MASK_ID, collate, graph_tensors
 from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
 from pyterrier_mathamr.model.features import tensors_of
-from pyterrier_mathamr.model.networks import COMMON, WordBags, bags_of, network, weighted_labels
+from pyterrier_mathamr.model.networks import COMMON, bags_of, network, weighted_labels
 
 
 class Letters:
@@ -136,8 +136,3 @@ def test_training_on_bags_finds_the_answers_of_a_topic(graphs, pairs, config, te
 def test_options_that_bags_do_not_go_with_are_refused(options, says):
     with pytest.raises(ConfigError, match=says):
         MathAMRConfig(**{"features": "words", "word_residual": True, **options})
-
-
-def test_the_share_of_the_graph_is_only_there_with_layers(config):
-    assert set(WordBags(config).state_dict()) == {"project.weight"}
-    assert WordBags(config.replace(layers=1)).share.tolist() == [0, 0, 0]

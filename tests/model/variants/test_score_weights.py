@@ -1,10 +1,7 @@
 """Weights of kinds and the document blend: in training, in scoring and in the model's files."""
 
-import dataclasses
-import itertools
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -17,12 +14,8 @@ from pyterrier_mathamr.model import (
     MathAMRConfig,
     ModelError,
     Trainer,
-    exact_maxsim,
-    maxsim,
     maxsim_matrix,
 )
-from pyterrier_mathamr.model.encoder.encoder import Encoder
-from pyterrier_mathamr.model.encoder.maxsim import best_matches
 from pyterrier_mathamr.model.losses import Contrast, ContrastiveLoss, info_nce
 from pyterrier_mathamr.model.score_weights import ScoreWeights
 
@@ -40,22 +33,6 @@ def plain(query, weights, blend, rows) -> float:
     return sum(w * b for w, b in zip(weights, best, strict=True)) + blend * float(query[-1] @ rows[-1])
 
 
-@pytest.fixture
-def model(small, vocabulary) -> MathAMR:
-    torch.manual_seed(0)
-    encoder = Encoder(small, len(vocabulary.nodes), len(vocabulary.relations))
-    return MathAMR(small, vocabulary, encoder.state_dict())
-
-
-def test_maxsim_with_weights_and_blend_equals_the_loop() -> None:
-    query, _ = ragged([4], seed=1)
-    rows, offsets = ragged([2, 1, 5], seed=2)
-    weights = np.array([0.5, -1.0, 2.0, 3.0])
-    found = exact_maxsim(query.numpy(), rows.numpy(), offsets.numpy(), weights, 1.5)
-    parts = [rows[a:b] for a, b in itertools.pairwise(offsets)]
-    assert found.tolist() == pytest.approx([plain(query, weights.tolist(), 1.5, part) for part in parts], abs=1e-5)
-
-
 def test_the_weighted_matrix_has_the_loop_s_values_and_exact_gradients() -> None:
     queries, query_offsets = (of.double() if of.is_floating_point() else of for of in ragged([2, 1], 3, seed=3))
     rows, offsets = (of.double() if of.is_floating_point() else of for of in ragged([3, 2], 3, seed=4))
@@ -64,18 +41,6 @@ def test_the_weighted_matrix_has_the_loop_s_values_and_exact_gradients() -> None
     assert table[0, 1].item() == pytest.approx(plain(queries[:2], weights[:2].tolist(), 0, rows[3:]))
     inputs = (queries.requires_grad_(), query_offsets, rows.requires_grad_(), offsets, weights)
     assert torch.autograd.gradcheck(maxsim_matrix, inputs)
-
-
-def test_best_matches_are_those_of_the_loop_in_any_chunks(monkeypatch) -> None:
-    import sys
-
-    monkeypatch.setattr(sys.modules[maxsim.__module__], "_CHUNK", 9)
-    queries, _ = ragged([6], seed=5)
-    rows, offsets = ragged([3, 0, 7, 1], seed=6)
-    found = best_matches(queries, rows, offsets)
-    for i, (a, b) in enumerate(itertools.pairwise(offsets)):
-        wanted = [max((float(q @ row) for row in rows[a:b]), default=float("-inf")) for q in queries]
-        assert found[:, i].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
 def test_the_loss_scores_with_weights_and_blend_and_learns_them() -> None:
@@ -117,14 +82,6 @@ def test_without_weights_the_loss_has_nothing_more_to_learn() -> None:
 def test_weights_that_cannot_be_are_refused_by_name(options, named) -> None:
     with pytest.raises(ConfigError, match=named):
         MathAMRConfig(**options)
-
-
-def test_weights_survive_json() -> None:
-    config = MathAMRConfig(kind_weights=(0.15, 2.3, 22.0), document_blend=20.0)
-    assert MathAMRConfig.from_json(config.to_json()) == config
-    assert hash(MathAMRConfig.from_json(config.to_json())) == hash(config)
-    assert ScoreWeights.of(config) == ScoreWeights(0.15, 2.3, 22.0, 20.0)
-    assert ScoreWeights.of(MathAMRConfig()) is None
 
 
 def test_rows_are_weighted_by_what_they_are() -> None:
@@ -192,8 +149,3 @@ def test_queries_carry_their_weights_to_the_index_and_both_scorers_agree(model, 
         embs = index.vec_loader()(pd.DataFrame({"docno": [row.docno]}))["doc_embs"][0]
         query = queries.set_index("qid").loc[row.qid]
         assert row.score == pytest.approx(plain(query["query_embs"], query["query_weights"], 4.0, embs), abs=1e-4)
-
-
-def test_weights_are_immutable() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        WEIGHTS.blend = 1.0

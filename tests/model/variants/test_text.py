@@ -266,15 +266,6 @@ def test_a_run_with_texts_that_was_stopped_goes_on_to_the_same_weights(posts, pa
     assert all(torch.equal(tensor, again.weights()[name]) for name, tensor in whole.weights().items())
 
 
-def test_training_with_words_leaves_a_model_without_text_encoder(posts, graphs, pairs, config, text):
-    chosen = config.replace(features="words", text_context="windows", word_vectors="encoded", layers=1, epochs=1)
-    model = Trainer(chosen, device="cpu", text=text).fit(pairs, graphs, verbose=False)
-    seen = text.model.seen.total()
-    assert seen > 0
-    model.encode([graphs["q0"]])
-    assert text.model.seen.total() == seen
-
-
 @needs_minilm
 def test_the_bundled_text_model_tells_the_answer_from_another():
     build = GraphBuilder()
