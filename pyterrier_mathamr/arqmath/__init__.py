@@ -9,6 +9,7 @@
       ├── release_checks each file checked, and Table 4.3 of the paper counted
       ├── datasets/      ``irds:arqmath/…`` for ir_datasets and PyTerrier
       └── sources        posts and training pairs of such a folder, of a pair file, or of own posts
+            └ from_sources  graphs of such posts, and models trained on such pairs
     measures             nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3; visually distinct formulas
 
 Names are imported when they are first used. Importing the room itself only installs a finder that registers the
