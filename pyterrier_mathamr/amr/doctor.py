@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pyterrier_mathamr.amr.dependency import DependencyAmrParser
 from pyterrier_mathamr.amr.parsers import PYTHON_VARIABLE, TRANSITION_MODEL
-from pyterrier_mathamr.amr.workers import WorkerBrokenError, WorkerProcess
+from pyterrier_mathamr.amr.workers import WorkerProcess
 
 ForeignParser = Literal["transition", "amrlib"]
 ParserName = Literal["dependency", ForeignParser]
@@ -82,7 +82,7 @@ def examine(parser: ParserName, python: str = "", model: str = "") -> list[Findi
         return [Finding(False, f"{python} cannot be run: {error}", "pass the path of the environment's bin/python")]
     try:
         reply = process.ask({"do": "check", "parser": parser, "model": model}, EXAMINATION_SECONDS)
-    except WorkerBrokenError as error:
+    except ConnectionError as error:
         what = f"{python} does not run the worker: {error}. {process.tail}"
         return [Finding(False, what, "pass an interpreter of Python 3.8 or later")]
     finally:

@@ -9,20 +9,17 @@
 from __future__ import annotations
 
 import re
-import warnings
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN, MathPost
 
-from .errors import AmrError, PenmanError
 from .graph import AmrGraph
-from .penman import decode_penman, encode_penman, spell
+from .penman import encode_penman, spell
 
 CHUNK_TOKENS = 500
 """Longest passage that is parsed at once (MathAMR+, section 3.1)."""
@@ -84,17 +81,6 @@ def part_of(graph: AmrGraph) -> ParsedPart:
         roots = [target for _, target in from_root]
         edges = [edge for edge in edges if 0 not in edge[::2]]
     return ParsedPart(list(graph.labels), constants, edges, roots, dict(graph.spellings))
-
-
-def passages(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[list[str]]:
-    """Group sentences to passages of at most ``limit`` tokens; a longer sentence is a passage of its own."""
-    for run in runs_within((len(TOKEN.findall(sentence)) for sentence in sentences), limit):
-        yield list(sentences[run.start : run.stop])
-
-
-def texts_of_roots(part: ParsedPart, sentences: Sequence[str]) -> list[str]:
-    """Return the text behind each root of the part that a parser made of the sentences."""
-    return list(sentences) if len(sentences) == len(part.roots) else [" ".join(sentences)] * len(part.roots)
 
 
 def merged(parts: Iterable[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None) -> AmrGraph:
@@ -202,7 +188,7 @@ class _Names:
     """Generator of variables: ``f3`` for FORMULA_3, the first letter of the concept and a number for others."""
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
 
     def name(self, label: str) -> str:
         """Return a variable that is not in use."""
@@ -213,8 +199,8 @@ class _Names:
             letter = "x"
         elif letter == "f":
             letter = "ff"  # f alone is for formulas
-        count = self.counts[letter] = self.counts.get(letter, 0) + 1
-        return letter if count == 1 else f"{letter}{count}"
+        self.counts[letter] += 1
+        return letter if self.counts[letter] == 1 else f"{letter}{self.counts[letter]}"
 
 
 @runtime_checkable
@@ -230,7 +216,7 @@ class AmrParser(Protocol):
     name: str
 
     def parse_sentences(self, sentences: Sequence[str]) -> list[str]:
-        """Parse each sentence on its own to one Penman text."""
+        """Parse each sentence separately to one Penman text."""
         ...
 
     def parse_post(self, post: MathPost) -> AmrGraph:
@@ -242,11 +228,10 @@ class AmrParser(Protocol):
         ...
 
 
-class TextParser(ABC):
-    """A parser that only defines how text becomes Penman; this class cuts posts, and merges and repairs the graphs.
+class PartParser(ABC):
+    """An `AmrParser` that only defines how texts become parts; this class cuts posts and merges their parts.
 
     Attributes:
-        name: the name in `get_parser`.
         unit: what is parsed at once: a sentence, or a passage of sentences of at most 500 tokens.
     """
 
@@ -254,60 +239,43 @@ class TextParser(ABC):
     unit: Literal["sentence", "passage"] = "sentence"
 
     @abstractmethod
+    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
+        """Parse texts, each given as its sentences, as a ``passage`` or as a ``sentence``."""
+
     def parse_sentences(self, sentences: Sequence[str]) -> list[str]:
-        """Parse each sentence (or passage) on its own to one Penman text."""
+        """Parse each sentence separately to one Penman text."""
+        parts = self.parse_units([[sentence] for sentence in sentences], "sentence")
+        numbers = ({int(number) for number in PLACEHOLDER.findall(sentence)} for sentence in sentences)
+        return [encode_penman(self.merge([part], own)) for part, own in zip(parts, numbers, strict=True)]
 
     def parse_post(self, post: MathPost) -> AmrGraph:
         """Parse a post to one graph in which each of its formulas is exactly one node."""
         return self.parse_posts([post])[0]
 
     def parse_posts(self, posts: Sequence[MathPost]) -> list[AmrGraph]:
-        """Parse posts."""
-        units = [self._units(post) for post in posts]
+        """Parse posts to the graphs that `parse_post` returns."""
+        units = [self._units(post.sentences) for post in posts]
         parsed = iter(self.parse_units([unit for own in units for unit in own], self.unit))
         graphs = []
         for post, own in zip(posts, units, strict=True):
-            parts = [next(parsed) for _ in own]
-            texts = [text for part, unit in zip(parts, own, strict=True) for text in texts_of_roots(part, unit)]
+            parts, texts = [], list[str]()
+            for sentences in own:
+                part = next(parsed)
+                parts.append(part)
+                apart = len(sentences) == len(part.roots)
+                texts += sentences if apart else [" ".join(sentences)] * len(part.roots)
             graphs.append(self.merge(parts, range(len(post.formulas)), texts))
         return graphs
 
-    def _units(self, post: MathPost) -> list[list[str]]:
-        """Return the sentences of each text that is parsed at once."""
-        return [[text] for text in post.sentences] if self.unit == "sentence" else list(passages(post.sentences))
-
-    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
-        """Parse texts, each given as its sentences; a text without a valid graph is reported and is an empty part."""
-        texts = [" ".join(sentences) for sentences in units]
-        answers = self.parse_sentences(texts)
-        if len(answers) != len(texts):
-            raise AmrError(f"parser {self.name} returned {len(answers)} graphs for {len(texts)} texts.")
-        parts = []
-        for text, answer in zip(texts, answers, strict=True):
-            try:
-                parts.append(part_of(decode_penman(answer)))
-            except PenmanError as error:
-                message = f"parser {self.name} returned no graph for {text[:80]!r}, its formulas are kept: {error}"
-                warnings.warn(message, MathAMRWarning, stacklevel=2)
-                parts.append(ParsedPart())
-        return parts
+    def _units(self, sentences: Sequence[str]) -> list[Sequence[str]]:
+        """Group the sentences of a post to the texts that are parsed at once; a longer sentence is a passage itself."""
+        if self.unit == "sentence":
+            return [[sentence] for sentence in sentences]
+        lengths = (len(TOKEN.findall(sentence)) for sentence in sentences)
+        return [sentences[run.start : run.stop] for run in runs_within(lengths, CHUNK_TOKENS)]
 
     def merge(
         self, parts: Sequence[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None
     ) -> AmrGraph:
         """Merge the parts of a post or sentence into its graph."""
         return merged(parts, formulas, texts)
-
-
-class PartParser(TextParser):
-    """A `TextParser` whose subclasses define `parse_units`, and with it how sentences are parsed."""
-
-    @abstractmethod
-    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
-        """Parse texts, each given as its sentences, as a ``passage`` or as a ``sentence``."""
-
-    def parse_sentences(self, sentences: Sequence[str]) -> list[str]:
-        """Parse sentences."""
-        parts = self.parse_units([[sentence] for sentence in sentences], "sentence")
-        numbers = ({int(number) for number in PLACEHOLDER.findall(sentence)} for sentence in sentences)
-        return [encode_penman(self.merge([part], own)) for part, own in zip(parts, numbers, strict=True)]

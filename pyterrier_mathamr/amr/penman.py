@@ -14,7 +14,7 @@ edge that is written twice is kept twice, where penman loses its position.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from typing import NamedTuple, NoReturn
 
 from pyterrier_mathamr.amr.errors import AmrError, PenmanError
@@ -65,13 +65,6 @@ _TOKEN = re.compile(
 )
 
 
-class PenmanRecord(NamedTuple):
-    """The text of one graph in a file, and the number of its first line."""
-
-    line: int
-    text: str
-
-
 def decode_penman(text: str, *, first_line: int = 1) -> AmrGraph:
     """Read one graph.
 
@@ -85,43 +78,10 @@ def decode_penman(text: str, *, first_line: int = 1) -> AmrGraph:
     Raises:
         PenmanError: the text is not one graph; the message shows the place.
     """
-    return Reader(text.splitlines(), first_line).graph()
+    return _Reader(text.splitlines(), first_line).graph()
 
 
-def iter_records(lines: Iterable[str]) -> Iterator[PenmanRecord]:
-    """Split a file of graphs at its blank lines; records of comments only, such as the head of a file, are skipped."""
-    record: list[str] = []
-    start, has_graph = 1, False
-    for number, line in enumerate(lines, 1):
-        bare = line.strip()
-        if bare:
-            if not record:
-                start = number
-            record.append(line.rstrip("\r\n"))
-            has_graph = has_graph or not bare.startswith("#")
-        else:
-            if has_graph:
-                yield PenmanRecord(start, "\n".join(record))
-            record, has_graph = [], False
-    if has_graph:
-        yield PenmanRecord(start, "\n".join(record))
-
-
-def iter_penman(lines: Iterable[str]) -> Iterator[AmrGraph]:
-    """Read the graphs of a file, one at a time.
-
-    Args:
-        lines: the lines; records are separated by blank lines and may begin with ``# ::key value`` comments.
-
-    Raises:
-        PenmanError: a record is malformed; its line is that of the file. To continue after a bad record, decode the
-            texts of `iter_records` one by one.
-    """
-    for record in iter_records(lines):
-        yield decode_penman(record.text, first_line=record.line)
-
-
-class Token(NamedTuple):
+class _Token(NamedTuple):
     """A token, its line (from 0) and its offset in the line."""
 
     kind: str
@@ -130,22 +90,22 @@ class Token(NamedTuple):
     offset: int
 
 
-def tokens_of(lines: list[str]) -> list[Token]:
+def _tokens(lines: list[str]) -> list[_Token]:
     """Tokenize lines up to the first character that starts no token; a quoted string ends on its line."""
-    tokens: list[Token] = []
+    tokens: list[_Token] = []
     for number, line in enumerate(lines):
         for match in _TOKEN.finditer(line):
-            tokens.append(Token(match.lastgroup or "", match.group(), number, match.start()))
-            if match.lastgroup == "UNEXPECTED":
+            tokens.append(_Token(match.lastgroup or "", match.group(), number, match.start()))
+            if match.lastgroup == "UNEXPECTED":  # after a quotation mark without a partner, more would take quadratic time
                 return tokens
     return tokens
 
 
-class Reader:
-    """The state of one pass over the tokens of a graph."""
+class _Reader:
+    """One pass over the tokens of a graph."""
 
     def __init__(self, lines: list[str], first_line: int) -> None:
-        self.lines, self.tokens, self.first_line, self.at = lines, tokens_of(lines), first_line, 0
+        self.lines, self.tokens, self.first_line, self.at = lines, _tokens(lines), first_line, 0
         opened = zip(self.tokens, self.tokens[1:], strict=False)
         self.known = {name.text for bracket, name in opened if bracket.kind == "OPEN" and name.kind == "SYMBOL"}
         self.labels: list[str] = []
@@ -214,7 +174,7 @@ class Reader:
             self.concept(node, self.take("SLASH"))
         return node
 
-    def concept(self, node: int, mark: Token) -> None:
+    def concept(self, node: int, mark: _Token) -> None:
         """'/' Atom?; a missing concept is an empty label."""
         if self.labels[node]:
             self.fail(f"variable {self.variables[node]} has two concepts", mark)
@@ -264,10 +224,10 @@ class Reader:
         """Whether the next token is one of these."""
         return self.at < len(self.tokens) and self.tokens[self.at].kind in kinds
 
-    def take(self, *kinds: str) -> Token:
+    def take(self, *kinds: str) -> _Token:
         """Return the next token, which must be one of these."""
         if self.at == len(self.tokens):
-            last = self.tokens[-1] if self.tokens else Token("", "", 0, 0)
+            last = self.tokens[-1] if self.tokens else _Token("", "", 0, 0)
             self.fail(f"the graph ends here, expected {_names(kinds)}", last, past=len(last.text))
         token = self.tokens[self.at]
         if token.kind not in kinds:
@@ -275,7 +235,7 @@ class Reader:
         self.at += 1
         return token
 
-    def fail(self, message: str, token: Token, *, past: int = 0) -> NoReturn:
+    def fail(self, message: str, token: _Token, *, past: int = 0) -> NoReturn:
         """Raise an error at a token."""
         line = self.lines[token.line] if self.lines else ""
         raise PenmanError(message, self.first_line + token.line, token.offset + past, line)
@@ -357,9 +317,7 @@ def check_penman(graph: AmrGraph) -> None:
         if reached[source] and index not in bare:
             reached[target] = 1
     if not all(reached):
-        found = {0, *(graph.edges[edge][2] for edge, _ in depth_first(graph))}
-        if len(found) != len(reached):
-            raise AmrError(unreachable_text(graph, found))
+        graph.arranged()
 
 
 def _check_atoms(graph: AmrGraph) -> None:

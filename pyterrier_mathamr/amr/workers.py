@@ -45,14 +45,7 @@ _PLACEHOLDER = re.compile(r"formula_(\d+)(?:-\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommand:
-    """What the workers of a parser are started with.
-
-    Attributes:
-        parser: name of the parser.
-        python: its interpreter.
-        model: its model.
-        options: options that the parser is loaded with.
-    """
+    """What the workers of a parser are started with: its name, interpreter, model and options."""
 
     parser: str
     python: str
@@ -73,13 +66,7 @@ class WorkerCommand:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Sentences that are parsed together.
-
-    Attributes:
-        key: identifies the text in the cache and in messages.
-        sentences: its sentences.
-        tokens: their number of tokens.
-    """
+    """Sentences that are parsed together; ``key`` identifies them in the cache and in messages."""
 
     key: str
     sentences: tuple[str, ...]
@@ -100,12 +87,7 @@ def batches(texts: Sequence[Text], batch_tokens: int) -> Iterator[tuple[Text, ..
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of parsing a text.
-
-    Attributes:
-        graph: its Penman text on one line; empty where there is none.
-        error: why there is no graph.
-    """
+    """The result of parsing a text: Penman text on one line, or why there is no graph."""
 
     graph: str = ""
     error: str = ""
@@ -152,10 +134,6 @@ SERVE = Path(__file__).with_name("serve.py")
 _MOST = 64 << 20  # bytes of a reply; the graphs of a batch take some hundred thousand
 
 
-class WorkerBrokenError(Exception):
-    """A worker died, did not answer in time or violated the protocol; never raised to users."""
-
-
 class WorkerProcess:
     """A running worker: a request and a reply are one line of JSON each."""
 
@@ -165,29 +143,33 @@ class WorkerProcess:
 
     @property
     def tail(self) -> str:
-        """Return the worker's last output."""
+        """The worker's last output."""
         return self._child.tail.decode("utf-8", "replace").strip()
 
     @property
     def ended(self) -> bool:
-        """Return whether the worker has ended."""
+        """Whether the worker has ended."""
         return not self._child.running
 
     def ask(self, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """Send a request and wait for its reply."""
+        """Send a request and wait for its reply.
+
+        Raises:
+            ConnectionError: the worker died, did not answer in time or violated the protocol.
+        """
         self._number += 1
         try:
             answer = self._child.ask(json.dumps({"id": self._number, **request}).encode("ascii"), seconds, _MOST)
         except TimeoutError as error:
-            raise WorkerBrokenError(str(error)) from error
+            raise ConnectionError(str(error)) from error
         except (EOFError, OSError) as error:
-            raise WorkerBrokenError(self._child.how_it_ended()) from error
+            raise ConnectionError(self._child.how_it_ended()) from error
         try:
             reply = parse_json(answer)
         except ValueError:
             reply = None
         if not isinstance(reply, dict) or reply.get("id") != self._number:
-            raise WorkerBrokenError(f"it answered {answer[:80]!r} to request {self._number}")
+            raise ConnectionError(f"it answered {answer[:80]!r} to request {self._number}")
         return reply
 
     def kill(self) -> None:
@@ -208,9 +190,6 @@ def environment(python: str, device: str, own: Mapping[str, str]) -> dict[str, s
         visible = [name.strip() for name in own.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
         found["CUDA_VISIBLE_DEVICES"] = visible[int(number)] if int(number) < len(visible) else number
     return found
-
-
-Settle = Callable[[Sequence[tuple[str, Answer]]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +226,6 @@ class WorkerLimits:
         return self.batch_seconds + self.token_seconds * tokens
 
 
-class _BatchFailedError(Exception):
-    """A batch failed; its halves may succeed."""
-
-
 class DeviceWorker:
     """A worker on one device, started when needed and restarted after it breaks."""
 
@@ -272,7 +247,9 @@ class DeviceWorker:
                 texts = texts[:1]
             try:
                 found = self._parsed(texts, mode, stopped)
-            except _BatchFailedError as error:
+            except ParserUnavailableError:
+                raise
+            except AmrError as error:
                 if stopped.is_set():
                     return  # no text is to blame
                 if len(texts) > 1:
@@ -297,11 +274,15 @@ class DeviceWorker:
             process.kill()
 
     def _parsed(self, texts: Sequence[Text], mode: Mode, stopped: threading.Event) -> list[tuple[str, Answer]]:
-        """Request the graphs of texts."""
+        """Request the graphs of texts.
+
+        Raises:
+            AmrError: the batch failed; its halves may succeed. ParserUnavailableError: so would every other batch.
+        """
         request = {"do": "parse", "mode": mode, "texts": [[text.key, list(text.sentences)] for text in texts]}
         reply = self._asked(request, self.limits.seconds(sum(text.tokens for text in texts)), stopped)
         if "error" in reply:
-            raise _BatchFailedError(str(reply.get("message", reply["error"])))
+            raise AmrError(str(reply.get("message", reply["error"])))
         graphs = reply.get("graphs")
         keyed = graphs if isinstance(graphs, list) else []
         if [entry[0] for entry in keyed if isinstance(entry, list) and len(entry) == 2] != [text.key for text in texts]:
@@ -315,7 +296,7 @@ class DeviceWorker:
             self.close()  # it ended between two batches; no text is to blame
         try:
             return (self._process or self._started()).ask(request, seconds)
-        except WorkerBrokenError as error:
+        except ConnectionError as error:
             raise self._broken(str(error), counts=not stopped.is_set()) from error
 
     def _started(self) -> WorkerProcess:
@@ -331,7 +312,7 @@ class DeviceWorker:
             raise self.command.not_loaded(str(reply.get("message", "")))
         return process
 
-    def _broken(self, reason: str, counts: bool = True) -> Exception:
+    def _broken(self, reason: str, counts: bool = True) -> AmrError:
         """End a broken worker and return the error to raise: a failed batch, or too many breaks in a row."""
         tail = self._process.tail if self._process else ""
         self.close()
@@ -344,7 +325,7 @@ class DeviceWorker:
                 self.command.parser,
                 f"A job with a cache continues from there when it is run again.{printed}",
             )
-        return _BatchFailedError(f"the worker broke: {reason}")
+        return AmrError(f"the worker broke: {reason}")
 
 
 class WorkerPool:
@@ -353,8 +334,8 @@ class WorkerPool:
     def __init__(self, command: WorkerCommand, devices: Sequence[str], limits: WorkerLimits) -> None:
         self._workers = [DeviceWorker(command, device, limits) for device in devices]
 
-    def run(self, batches: Iterable[Sequence[Text]], mode: Mode, settle: Settle) -> None:
-        """Parse batches."""
+    def run(self, batches: Iterable[Sequence[Text]], mode: Mode, settle: Callable[[Sequence[tuple[str, Answer]]], None]) -> None:
+        """Parse batches, and call ``settle`` with the answers by key, some at a time."""
         waiting, lock, stopped = deque(batches), threading.Lock(), threading.Event()
 
         def work(worker: DeviceWorker) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.amr import AmrError, AmrGraph, PenmanError, decode_penman, encode_penman
-from pyterrier_mathamr.amr.penman import iter_penman, iter_records, spell
+from pyterrier_mathamr.amr.penman import spell
 
 logging.getLogger("penman").setLevel(logging.ERROR)
 INDENTS = (None, -1, 0, 2, 6)
@@ -215,13 +215,3 @@ def test_a_graph_that_would_not_be_read_back_is_refused(graph, message):
 def test_a_graph_without_sense_cannot_be_made(labels, variables, edges):
     with pytest.raises(AmrError):
         AmrGraph(labels, variables, edges)
-
-
-def test_a_file_is_read_record_by_record_and_errors_name_its_line():
-    lines = ["# a head\n", "\n", "# ::id 1\n", "(a / b)\n", " \n", "\n", "# ::id 2\n", "(c / d\n", "   :e f)\n"]
-    assert [graph.metadata for graph in iter_penman(lines)] == [(("id", "1"),), (("id", "2"),)]
-    assert [record.line for record in iter_records(lines)] == [3, 7]
-    broken = iter_penman([*lines[:7], "(c / d\n", "   e f)\n"])
-    assert next(broken).metadata == (("id", "1"),)
-    with pytest.raises(PenmanError, match="line 9, offset 3"):
-        next(broken)
