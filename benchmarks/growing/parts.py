@@ -195,7 +195,8 @@ def _share(place: Place) -> int:
 
 def _graphs(place: Place) -> int:
     """Build graphs as ``mathamr graphs`` does."""
-    from pyterrier_mathamr.graph import GraphBuilder, GraphStore, complete_store
+    from pyterrier_mathamr.arqmath import complete_store
+    from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 
     source = place.folder / ("share" if place.share < 1 else "release")
     builder = GraphBuilder("dependency", "both", _formula_store(place))

@@ -32,7 +32,7 @@ _OTHER_VERSION = {
 }
 _FILES = {
     "checkpoint": "the weights of the model: the first parse downloads them; offline, copy them there",
-    "machine_config": "the parser's rules, beside its weights: unpack the whole released zip file",
+    "machine_config": "the parser's rules, next to its weights: unpack the whole released zip file",
     "bart_code": "fairseq's code in the torch hub: the first parse downloads it; offline, copy it there",
     "bart_weights": "BART's weights: the first parse downloads them; offline, copy them there",
     "model": "the model: unpack one of the parse models of github.com/bjascob/amrlib-models there",
@@ -93,7 +93,6 @@ def examine(parser: ParserName, python: str = "", model: str = "") -> list[Findi
 
 
 def _findings(parser: ForeignParser, python: str, model: str, report: Mapping[str, Any]) -> Iterator[Finding]:
-    """Convert the worker's report."""
     version = str(report["python"])
     right = parser != "transition" or version.startswith("3.8.")
     remedy = f"torch 1.13.1 and fairseq 0.10.2 need Python 3.8: make the environment with it; {_DOCS}"
@@ -121,7 +120,6 @@ def _files(model: str, files: Mapping[str, Mapping[str, str | None]]) -> Iterato
 
 
 def _package(parser: ForeignParser, python: str, package: str, found: str | None) -> Finding:
-    """Check one package."""
     pin = _PINS[parser][package]
     if not found:
         wanted = f"{package}=={pin}" if parser == "transition" else f"'{package}>={pin}'"
@@ -138,5 +136,4 @@ def _package(parser: ForeignParser, python: str, package: str, found: str | None
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numeric parts of a version."""
     return tuple(int(part) for part in version.partition("+")[0].split(".") if part.isdigit())

@@ -6,7 +6,7 @@
        :ARG2 f)                                                                         edge (0, ":ARG2", 1)
 
 A label is the atom's value, without quotes, escapes and alignments. Where the label does not determine the spelling
-(``"GMT"`` in quotes that it does not need), that is kept beside it, so that decoding and encoding lose nothing.
+(``"GMT"`` in quotes that it does not need), it is kept in ``spellings``, so that decoding and encoding lose nothing.
 """
 
 from __future__ import annotations
@@ -170,6 +170,5 @@ def depth_first(graph: AmrGraph) -> list[tuple[int, bool]]:
 
 
 def unreachable_text(graph: AmrGraph, reached: set[int]) -> str:
-    """Describe the nodes that the edges do not reach from the root."""
     lost = [graph.labels[node] or graph.variables[node] for node in range(len(graph.labels)) if node not in reached]
     return f"{len(lost)} nodes cannot be reached from the root: {', '.join(lost[:5])}"

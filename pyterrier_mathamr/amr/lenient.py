@@ -82,7 +82,6 @@ class Repairer:
         return " ".join(self.out)
 
     def repair(self, name: str) -> None:
-        """Count a repair."""
         self.repairs[name] += 1
 
     def skip(self) -> bool:
@@ -99,7 +98,6 @@ class Repairer:
         return not before or self.text[before - 1] == "\n"
 
     def line_end(self) -> int:
-        """Return the end of this line."""
         end = self.text.find("\n", self.at)
         return len(self.text) if end < 0 else end
 
@@ -150,14 +148,12 @@ class Repairer:
         return name
 
     def fresh(self) -> str:
-        """Return a variable that does not occur in the text."""
         if self._fresh is None:
             taken = set(re.findall(r'[^\s()/:"~]+', self.text))
             self._fresh = (name for name in map("x{}".format, count(1)) if name not in taken)
         return next(self._fresh)
 
     def begin_concept(self) -> None:
-        """Read what follows as the concept."""
         self.out.append("/")
         self.in_concept = self.open[-1] = True
 

@@ -155,7 +155,7 @@ class WorkerParser(ByParameters, PartParser):
 
 
 def _close_own(pool: WorkerPool, owner: int) -> None:
-    """End the workers of a pool, but not those of the process that this one was forked from."""
+    """End the workers of a pool, unless this process was forked from the one that owns them."""
     if os.getpid() == owner:
         pool.close()
 

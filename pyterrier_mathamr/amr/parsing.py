@@ -49,12 +49,10 @@ class ParsedPart:
     parser: str = ""
 
     def add(self, label: str) -> int:
-        """Add a node with a variable and return its number."""
         self.labels.append(label)
         return len(self.labels) - 1
 
     def constant(self, label: str, spelling: str = "") -> int:
-        """Add a constant and return its number."""
         node = self.add(label)
         self.constants.add(node)
         if spelling:
@@ -62,7 +60,6 @@ class ParsedPart:
         return node
 
     def extend(self, other: ParsedPart) -> None:
-        """Append another part."""
         shift = len(self.labels)
         self.labels += other.labels
         self.constants.update(node + shift for node in other.constants)

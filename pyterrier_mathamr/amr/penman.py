@@ -34,7 +34,6 @@ def is_symbol(text: str) -> bool:
 
 
 def is_role(text: str) -> bool:
-    """Return whether a text can be the role of an edge."""
     return _ROLE.fullmatch(text) is not None and text != ":instance"
 
 
@@ -96,7 +95,7 @@ def _tokens(lines: list[str]) -> list[_Token]:
     for number, line in enumerate(lines):
         for match in _TOKEN.finditer(line):
             tokens.append(_Token(match.lastgroup or "", match.group(), number, match.start()))
-            if match.lastgroup == "UNEXPECTED":  # after a quotation mark without a partner, more would take quadratic time
+            if match.lastgroup == "UNEXPECTED":  # going on after many unpaired quotation marks takes quadratic time
                 return tokens
     return tokens
 
@@ -202,7 +201,6 @@ class _Reader:
         return ""
 
     def constant(self) -> int:
-        """Add a node without a variable."""
         self.labels.append("")
         self.variables.append("")
         return len(self.labels) - 1
@@ -221,7 +219,6 @@ class _Reader:
         return re.sub(r"\d+", lambda number: number.group().lstrip("0") or "0", self.take("ALIGNMENT").text)
 
     def peek(self, *kinds: str) -> bool:
-        """Whether the next token is one of these."""
         return self.at < len(self.tokens) and self.tokens[self.at].kind in kinds
 
     def take(self, *kinds: str) -> _Token:
@@ -236,7 +233,6 @@ class _Reader:
         return token
 
     def fail(self, message: str, token: _Token, *, past: int = 0) -> NoReturn:
-        """Raise an error at a token."""
         line = self.lines[token.line] if self.lines else ""
         raise PenmanError(message, self.first_line + token.line, token.offset + past, line)
 

@@ -55,7 +55,6 @@ class Transition:
         return [next(found) if own else EMPTY for own in tokens]
 
     def annotations(self, mode: str, texts: list[list[list[str]]]) -> list[Any]:
-        """Call the parser on lists of tokens."""
         if mode == "sentences":
             return list(self.parser.parse_sentences([[t for own in text for t in own] for text in texts])[0])
         window = {"window_size": self.window[0], "window_overlap": self.window[1]} if self.window else {}
@@ -178,8 +177,6 @@ def examined(name: str, model: str) -> dict[str, Any]:
 
 
 class Server:
-    """Answers requests one by one."""
-
     def __init__(self) -> None:
         self.parser: Any = None
 
@@ -199,7 +196,6 @@ class Server:
         return reply
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Load a parser with its weights."""
         self.parser = PARSERS[request["parser"]](request["model"], dict(request["options"]))
         return {"ready": {"python": platform.python_version()}}
 

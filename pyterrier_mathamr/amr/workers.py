@@ -143,12 +143,10 @@ class WorkerProcess:
 
     @property
     def tail(self) -> str:
-        """The worker's last output."""
         return self._child.tail.decode("utf-8", "replace").strip()
 
     @property
     def ended(self) -> bool:
-        """Whether the worker has ended."""
         return not self._child.running
 
     def ask(self, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
@@ -222,7 +220,6 @@ class WorkerLimits:
                 raise ConfigError(name, getattr(self, name), "0 or a positive number")
 
     def seconds(self, tokens: int) -> float:
-        """Return the time limit of a batch with that many tokens."""
         return self.batch_seconds + self.token_seconds * tokens
 
 
@@ -268,7 +265,6 @@ class DeviceWorker:
         return taken
 
     def close(self) -> None:
-        """End the process, from any thread."""
         process, self._process = self._process, None
         if process:
             process.kill()
@@ -300,7 +296,6 @@ class DeviceWorker:
             raise self._broken(str(error), counts=not stopped.is_set()) from error
 
     def _started(self) -> WorkerProcess:
-        """Start the process and load the parser."""
         try:
             process = self._process = WorkerProcess(self.command.python, self.device)
         except OSError as error:
@@ -334,7 +329,9 @@ class WorkerPool:
     def __init__(self, command: WorkerCommand, devices: Sequence[str], limits: WorkerLimits) -> None:
         self._workers = [DeviceWorker(command, device, limits) for device in devices]
 
-    def run(self, batches: Iterable[Sequence[Text]], mode: Mode, settle: Callable[[Sequence[tuple[str, Answer]]], None]) -> None:
+    def run(
+        self, batches: Iterable[Sequence[Text]], mode: Mode, settle: Callable[[Sequence[tuple[str, Answer]]], None]
+    ) -> None:
         """Parse batches, and call ``settle`` with the answers by key, some at a time."""
         waiting, lock, stopped = deque(batches), threading.Lock(), threading.Event()
 
@@ -369,6 +366,5 @@ class WorkerPool:
                 job.result()
 
     def close(self) -> None:
-        """End all workers."""
         for worker in self._workers:
             worker.close()

@@ -6,7 +6,7 @@
       │  building        GraphBuilder: rows → posts → graphs            parallel      in several processes
       ▼
     mathamr              MathAMRGraph: trees attached below their       store         GraphStore, on disk
-      │                  placeholders; to and from Penman notation      penman        files of graphs, read leniently
+      │                  placeholders; to and from Penman notation      penman_files  other programs' graphs, repaired
       │  structure       where formulas and sentences are; the virtual nodes that retrieval vectors are read from
       │  texts           the plain texts of virtual nodes               drawing       a graph as a picture
       ▼

@@ -1,19 +1,13 @@
 from .building import GraphBuilder as GraphBuilder
-from .building import build_graphs as build_graphs
 from .errors import GraphError as GraphError
-from .errors import GraphMetadataError as GraphMetadataError
-from .errors import MissingPlaceholderError as MissingPlaceholderError
 from .mathamr import MathAMRGraph as MathAMRGraph
-from .mathamr import detach_formulas as detach_formulas
 from .parallel import build_store as build_store
-from .penman import import_penman as import_penman
+from .penman_files import import_penman as import_penman
 from .store import GraphStore as GraphStore
 from .store import JoinedGraphs as JoinedGraphs
 from .structure import Auxiliary as Auxiliary
 from .structure import VirtualKind as VirtualKind
 from .structure import VirtualNodes as VirtualNodes
-from .structure import layout_of as layout_of
-from .structure import row_count as row_count
 from .tensor_store import TensorStore as TensorStore
 from .tensors import MASK_ID as MASK_ID
 from .tensors import GraphBatch as GraphBatch
@@ -26,4 +20,3 @@ from .texts import Segments as Segments
 from .texts import passages_of as passages_of
 from .texts import row_texts as row_texts
 from .texts import segments_of as segments_of
-from .texts import sentence_texts as sentence_texts

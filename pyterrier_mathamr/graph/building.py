@@ -2,9 +2,9 @@
 
 ::
 
-    row of a frame ── document_post, query_post ──▶ MathPost ── build_graphs ──▶ MathAMRGraph
+    row of a frame ── document_post, query_post ──▶ MathPost ── _parsed, _graph ──▶ MathAMRGraph
 
-Where the parser fails on a batch, the batch is halved until the failing post is alone (MathAMR+, section 3.1). That
+Where the parser fails on a batch, the batch is halved until the failing post is by itself (MathAMR+, section 3.1). That
 post gets the graph ``(a / amr-empty)`` with its formulas attached, and a warning that names it.
 """
 
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import pandas as pd
 import pyterrier as pt
@@ -69,152 +69,6 @@ TOPIC_COLUMNS = ("title", "body", "query", "latex")
 EMPTY_POST = MathPost(text="", formulas=())
 
 
-def formula_post(row: Row) -> MathPost:
-    """Read a query that is one formula: ``latex``, else ``query``, with or without dollars."""
-    latex = strip_delimiters(text_of(row, "query" if is_blank(row.get("latex")) else "latex"))
-    formula = PostFormula(latex, text_of(row, "formula_id"))
-    return MathPost(placeholder(0), (formula,)) if latex or formula.id else EMPTY_POST
-
-
-def warn_of_second_texts(rows: Iterable[Row], columns: Sequence[str]) -> None:
-    """Warn of queries that share a ``qid`` but not their text, since only the first of them is built."""
-    found: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
-    for row in rows:
-        text = tuple(row[name] for name in columns)
-        if not any(map(is_blank, text)):
-            found[row["qid"]].add(text)
-    several = [qid for qid, texts in found.items() if len(texts) > 1]
-    if several:
-        warnings.warn(
-            f"{len(several)} qid(s) have several texts, of which only the first is used: {listed(several)}. Give each "
-            "query a qid of its own; after a stage that rewrites `query` in one branch of a pipeline, use "
-            "pt.rewrite.reset().",
-            MathAMRWarning,
-            stacklevel=2,
-        )
-
-
-def warn_of_blank_queries(qids: Sequence[str], what: Queries) -> None:
-    """Warn once of all queries that find nothing because they are blank or no formula."""
-    if qids:
-        reason = "are blank" if what == "post" else "have no formula that can be read"
-        advice = "text in `query`, or in `title` and `body`" if what == "post" else "LaTeX in `latex` or `query`"
-        warnings.warn(
-            f"{len(qids)} qid(s) {reason} and find nothing: {listed(qids)}. Give each query {advice}.",
-            MathAMRWarning,
-            stacklevel=2,
-        )
-
-
-_NO_TREES = FormulaPair(slt=None, opt=None)
-
-
-def build_graphs(
-    ids: Sequence[str],
-    posts: Sequence[MathPost],
-    parser: AmrParser,
-    formulas: FormulaMode = "both",
-    store: FormulaStore | None = None,
-) -> list[MathAMRGraph]:
-    """Build the graphs of a batch of posts (MathAMR+, section 3.1).
-
-    Args:
-        ids: the docno or qid of each post.
-        posts: the posts.
-        parser: the AMR parser.
-        formulas: the trees that are attached.
-        store: official trees by formula id; others are made from LaTeX.
-
-    Returns:
-        One graph for each post, in order, with a node for each of its formulas. A ``MathAMRWarning`` names each
-        failure.
-    """
-    wanted = {formula.id for post in posts for formula in post.formulas if formula.id}
-    with cycles_kept():
-        amrs = parse_posts(ids, posts, parser)
-        official = store.get_many(sorted(wanted)) if store is not None and formulas != "none" else {}
-        return [_graph(name, post, amr, formulas, official) for name, post, amr in zip(ids, posts, amrs, strict=True)]
-
-
-def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) -> list[AmrGraph]:
-    """Parse a batch; where the parser fails, parse its halves until the failing posts are alone."""
-    found: dict[int, AmrGraph] = {}
-    ranges = [(0, len(posts))]
-    while ranges:
-        start, end = ranges.pop()
-        if start == end:
-            continue
-        try:
-            graphs = parser.parse_posts(posts[start:end])
-            if len(graphs) != end - start:
-                raise ValueError(f"{len(graphs)} graphs for {end - start} posts")
-            found.update(enumerate(graphs, start))
-        except (ParserUnavailableError, ImportError):
-            raise  # smaller batches would fail as well
-        except Exception as error:  # a foreign parser may raise anything; the other posts are built
-            if end - start == 1:
-                warn(ids[start], f"parser {parser.name} failed, its graph has its formulas only", error)
-                found[start] = EMPTY_AMR
-            else:
-                middle = (start + end) // 2
-                ranges += [(middle, end), (start, middle)]
-    return [found[i] for i in range(len(posts))]
-
-
-def warn(name: str, outcome: str, error: Exception) -> None:
-    """Warn of a post that failed, with the outcome and the reason."""
-    reason = str(error).strip().partition("\n")[0][:300]
-    warnings.warn(f"post {name!r}: {outcome} ({type(error).__name__}: {reason}).", MathAMRWarning, stacklevel=2)
-
-
-def _graph(
-    name: str, post: MathPost, amr: AmrGraph, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
-) -> MathAMRGraph:
-    """Attach the formulas of one post."""
-    macros = definitions(formula.latex for formula in post.formulas)
-    with one_text():
-        trees = [_trees(name, formula, formulas, official, macros) for formula in post.formulas]
-    try:
-        whole = attach_formulas(amr, trees, formulas)
-    except Exception as error:
-        warn(name, "its parse cannot carry formulas and was left out", error)
-        amr = EMPTY_AMR
-        whole = attach_formulas(amr, trees, formulas)
-    return MathAMRGraph(
-        amr=whole,
-        formula_ids=tuple(formula.id for formula in post.formulas),
-        id=name,
-        text=post.text,
-        sentence_texts=sentence_texts(whole, amr.texts, post.text),
-        latex=tuple(formula.latex for formula in post.formulas),
-    )
-
-
-def _trees(
-    name: str, formula: PostFormula, formulas: FormulaMode, official: dict[FormulaId, FormulaPair], macros: str
-) -> FormulaPair:
-    """Return the official trees of a formula; make missing ones from its LaTeX."""
-    trees = official.get(formula.id, _NO_TREES)
-    if formulas == "none" or (trees.slt is not None and trees.opt is not None):
-        return trees
-    try:
-        made = trees_of_posts(formula.latex, macros)
-    except Exception as error:
-        warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
-        return trees
-    tell_unknown_commands(name, formula.latex, made)
-    return FormulaPair(slt=trees.slt or made.slt, opt=trees.opt or made.opt)
-
-
-class _Wanted(NamedTuple):
-    """The posts of the queries or documents of a frame: their keys in it, the ids of their graphs, the posts."""
-
-    keys: list[Any]
-    ids: list[str]
-    posts: list[MathPost]
-    known: Mapping[Any, MathAMRGraph]
-
-
 class GraphBuilder(ColumnAdder, Transformer):
     """Builds a :class:`MathAMRGraph` of each post or query (MathAMR+, section 3.1).
 
@@ -223,8 +77,8 @@ class GraphBuilder(ColumnAdder, Transformer):
     query is built once from ``query`` and joined back. A formula of a document that has no id gets ``docno#0``,
     ``docno#1``, …; a query frame with ``formula_id`` gets ``query_formula_id`` from it.
 
-    A warning names each post that cannot be parsed, whose graph has its formulas only; each ``qid`` with several texts,
-    of which the first is built; and each query without text, or without a formula, which gets an empty graph.
+    A warning names each post that cannot be parsed (its graph has its formulas only), each ``qid`` with several texts
+    (the first is built), and each query without text, or without a formula (it gets an empty graph).
 
     Example::
 
@@ -284,6 +138,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         """Return a builder that needs no download."""
         return GraphBuilder()
 
+    @told_once()
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add the graphs.
 
@@ -296,10 +151,6 @@ class GraphBuilder(ColumnAdder, Transformer):
         Raises:
             pt.validate.InputValidationError: there is no column to read.
         """
-        with told_once():
-            return self._transformed(inp)
-
-    def _transformed(self, inp: pd.DataFrame) -> pd.DataFrame:
         queries, documents = self._sides(inp.columns)
         if queries and "query_formula_id" not in inp.columns:
             if "docno" not in inp.columns and "formula_id" in inp.columns:
@@ -308,28 +159,26 @@ class GraphBuilder(ColumnAdder, Transformer):
                 inp = inp.assign(query_formula_id="")
         if inp.empty:
             return empty_output(inp, [*["query_graph"] * queries, *["graph"] * documents])
-        known = first_values(inp, "query_graph") if queries and "query_graph" in inp.columns else {}
         of_topics = texts_of_topics(inp) if documents else []
-        wanted: dict[str, _Wanted] = {}
         if queries:
+            known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
             names = ["qid", *_query_columns(inp.columns)]
             rows = _rows(inp[names].drop_duplicates() if len(inp) > 1 else inp, names)
-            wanted["query_graph"] = self._queries(rows, known)
+            inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         if documents:  # each distinct one once, or each row where the frame has no docno
             there = [name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]
             names = [name for name in there if name not in of_topics]
             if not {*names} & {*DOCUMENT_COLUMNS}:  # all documents of each query have the same text
                 names = there
-            distinct = inp[names].drop_duplicates(subset="docno") if "docno" in inp.columns else inp
-            wanted["graph"] = self._documents(_rows(distinct, names))
-        for column, posts in wanted.items():
-            graphs = self._graphs(posts)
-            if column == "graph" and "docno" not in inp.columns:
-                inp = with_objects(inp, graph=list(graphs.values()))
+            if "docno" in inp.columns:
+                distinct = inp[names].drop_duplicates(subset="docno")
+                graphs = zip(distinct["docno"], self._document_graphs(_rows(distinct, names)), strict=True)
+                inp = join_values(inp, "graph", dict(graphs), key="docno")
             else:
-                inp = join_values(inp, column, graphs, key="docno" if column == "graph" else "qid")
+                inp = with_objects(inp, graph=self._document_graphs(_rows(inp, names)))
         return inp
 
+    @told_once()
     def build(self, posts: Mapping[str, MathPost]) -> list[MathAMRGraph]:
         """Build the graphs of posts that are read already.
 
@@ -337,11 +186,11 @@ class GraphBuilder(ColumnAdder, Transformer):
             posts: docno or qid to post.
 
         Returns:
-            One graph for each post, in order.
+            One graph for each post, in order, with a node for each of its formulas.
         """
-        with told_once():
-            return self._build([*map(str, posts)], list(posts.values()))
+        return self._graphs([*map(str, posts)], list(posts.values()))
 
+    @told_once()
     def build_rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Build the graphs of an indexing pipeline, without a DataFrame.
 
@@ -351,20 +200,16 @@ class GraphBuilder(ColumnAdder, Transformer):
         Returns:
             Each row with its ``graph`` or ``query_graph``, as :meth:`transform` adds them.
         """
-        with told_once():
-            return self._built_rows(rows)
-
-    def _built_rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         columns = list(dict.fromkeys(chain.from_iterable(rows)))
         if self._sides(columns)[1]:
-            graphs = self._build(*self._documents(rows)[1:3])
+            graphs = self._document_graphs(rows)
             return [{**row, "graph": graph} for row, graph in zip(rows, graphs, strict=True)]
         names = ("qid", *_query_columns(columns))
-        of_query = self._graphs(self._queries([{name: row.get(name) for name in names} for row in rows], {}))
+        of_query = self._query_graphs([{name: row.get(name) for name in names} for row in rows], {})
         return [{**row, "query_graph": of_query[row["qid"]]} for row in rows]
 
     def _sides(self, columns: Collection[str]) -> tuple[bool, bool]:
-        """Check the columns of a frame and tell whether graphs of queries, and of documents, are to be built."""
+        """Check the columns of a frame, and return whether graphs of queries, and of documents, are to be built."""
         with pt.validate.any(list(columns), context=self) as check:
             if self.side in ("auto", "query"):
                 for names in (["latex"], ["query"]) if self.queries == "formula" else _TOPICS:
@@ -381,28 +226,27 @@ class GraphBuilder(ColumnAdder, Transformer):
             return "qid" in columns, "qid" not in columns
         return self.side in ("query", "both"), self.side in ("document", "both")
 
-    def _queries(self, rows: Sequence[Row], known: Mapping[Any, MathAMRGraph]) -> _Wanted:
-        """Read each query from its first row with text; a query without text has an empty graph."""
-        warn_of_second_texts(rows, [name for name in TOPIC_COLUMNS if rows and name in rows[0]])
-        reader = formula_post if self.queries == "formula" else partial(query_post, bare_formulas=self.bare_formulas)
-        posts: dict[str, MathPost] = {}
+    def _document_graphs(self, rows: Sequence[Row]) -> list[MathAMRGraph]:
+        ids = [str(row.get("docno", "")) for row in rows]
+        reader = partial(document_post, bare_formulas=self.bare_formulas)
+        return self._graphs(ids, [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)])
+
+    def _query_graphs(self, rows: Sequence[Row], known: Mapping[Any, MathAMRGraph]) -> dict[Any, MathAMRGraph]:
+        """Build the graph of each query from its first row with text, empty where it has none, unless it is known."""
+        self._warn_of_second_texts(rows)
+        reader = _formula_post if self.queries == "formula" else partial(query_post, bare_formulas=self.bare_formulas)
+        posts: dict[Any, MathPost] = {}
         for row in rows:
             if not posts.get(row["qid"], EMPTY_POST).text:
                 posts[row["qid"]] = _read(row["qid"], row, reader)
         full = {qid: post for qid, post in posts.items() if self._is_readable(post)}
         empty = {qid: MathAMRGraph(EMPTY_AMR, id=str(qid)) for qid in posts if qid not in full}
-        warn_of_blank_queries([qid for qid in empty if qid not in known], self.queries)
-        return _Wanted(list(full), [*map(str, full)], list(full.values()), {**empty, **known})
-
-    def _documents(self, rows: Sequence[Row]) -> _Wanted:
-        """Read documents."""
-        keys = [row.get("docno", place) for place, row in enumerate(rows)]
-        ids = [str(row.get("docno", "")) for row in rows]
-        reader = partial(document_post, bare_formulas=self.bare_formulas)
-        return _Wanted(keys, ids, [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)], {})
+        self._warn_of_blank_queries([qid for qid in empty if qid not in known])
+        graphs = self._graphs([*map(str, full)], list(full.values()))
+        return {**empty, **known, **dict(zip(full, graphs, strict=True))}
 
     def _is_readable(self, post: MathPost) -> bool:
-        """Tell whether a query has text, and where it is to be a formula, whether it is one."""
+        """Return whether a query has text, and where it is to be a formula, whether it is one."""
         if self.queries == "post" or not post.text:
             return bool(post.text)
         formula = post.formulas[0]
@@ -410,18 +254,51 @@ class GraphBuilder(ColumnAdder, Transformer):
             return True
         return self.store is not None and formula.id in self.store.get_many([formula.id])
 
-    def _graphs(self, wanted: _Wanted) -> dict[Any, MathAMRGraph]:
-        """Build the graphs of posts, by key."""
-        return {**wanted.known, **dict(zip(wanted.keys, self._build(wanted.ids, wanted.posts), strict=True))}
+    @staticmethod
+    def _warn_of_second_texts(rows: Sequence[Row]) -> None:
+        """Warn of queries that share a ``qid`` but not their text, since only the first of them is built."""
+        columns = [name for name in TOPIC_COLUMNS if rows and name in rows[0]]
+        found: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
+        for row in rows:
+            text = tuple(row[name] for name in columns)
+            if not any(map(is_blank, text)):
+                found[row["qid"]].add(text)
+        if several := [qid for qid, texts in found.items() if len(texts) > 1]:
+            warnings.warn(
+                f"{len(several)} qid(s) have several texts; only the first is used: {listed(several)}. Give "
+                "each query a qid of its own; after a stage that rewrites `query` in one branch of a pipeline, use "
+                "pt.rewrite.reset().",
+                MathAMRWarning,
+                stacklevel=2,
+            )
 
-    def _build(self, ids: Sequence[str], posts: Sequence[MathPost]) -> list[MathAMRGraph]:
-        """Build the graphs batch by batch."""
+    def _warn_of_blank_queries(self, qids: Sequence[str]) -> None:
+        """Warn once of all queries that find nothing because they are blank or no formula."""
+        if qids:
+            reason, advice = "are blank", "text in `query`, or in `title` and `body`"
+            if self.queries == "formula":
+                reason, advice = "have no formula that can be read", "LaTeX in `latex` or `query`"
+            warnings.warn(
+                f"{len(qids)} qid(s) {reason} and find nothing: {listed(qids)}. Give each query {advice}.",
+                MathAMRWarning,
+                stacklevel=2,
+            )
+
+    def _graphs(self, ids: Sequence[str], posts: Sequence[MathPost]) -> list[MathAMRGraph]:
+        """Parse posts batch by batch, and attach the trees of their formulas."""
         parser = get_parser(self.parser)
         graphs: list[MathAMRGraph] = []
         starts = range(0, len(posts), self.batch_size)
         for start in progress(starts, "building graphs", "batches", verbose=self.verbose):
             batch = slice(start, start + self.batch_size)
-            graphs += build_graphs(ids[batch], posts[batch], parser, self.formulas, self.store)
+            with cycles_kept():
+                amrs = _parsed(ids[batch], posts[batch], parser)
+                official: Mapping[FormulaId, FormulaPair] = {}
+                if self.store is not None and self.formulas != "none":
+                    wanted = {formula.id for post in posts[batch] for formula in post.formulas if formula.id}
+                    official = self.store.get_many(sorted(wanted))
+                built = zip(ids[batch], posts[batch], amrs, strict=True)
+                graphs += [_graph(name, post, amr, self.formulas, official) for name, post, amr in built]
         return graphs
 
 
@@ -444,5 +321,84 @@ def _read(name: str, row: Row, reader: Callable[[Row], MathPost]) -> MathPost:
     try:
         return reader(row)
     except Exception as error:
-        warn(name, "it cannot be read and counts as empty", error)
+        _warn(name, "it cannot be read and counts as empty", error)
         return EMPTY_POST
+
+
+def _formula_post(row: Row) -> MathPost:
+    """Read a query that is one formula: ``latex``, else ``query``, with or without dollars."""
+    latex = strip_delimiters(text_of(row, "query" if is_blank(row.get("latex")) else "latex"))
+    formula = PostFormula(latex, text_of(row, "formula_id"))
+    return MathPost(placeholder(0), (formula,)) if latex or formula.id else EMPTY_POST
+
+
+def _parsed(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) -> list[AmrGraph]:
+    """Parse a batch; where the parser fails, parse its halves until failing posts are by themselves."""
+    found: dict[int, AmrGraph] = {}
+    ranges = [(0, len(posts))]
+    while ranges:
+        start, end = ranges.pop()
+        if start == end:
+            continue
+        try:
+            graphs = parser.parse_posts(posts[start:end])
+            if len(graphs) != end - start:
+                raise ValueError(f"{len(graphs)} graphs for {end - start} posts")
+            found.update(enumerate(graphs, start))
+        except (ParserUnavailableError, ImportError):
+            raise  # smaller batches would fail as well
+        except Exception as error:  # a foreign parser may raise anything; the other posts are built
+            if end - start == 1:
+                _warn(ids[start], f"parser {parser.name} failed, its graph has its formulas only", error)
+                found[start] = EMPTY_AMR
+            else:
+                middle = (start + end) // 2
+                ranges += [(middle, end), (start, middle)]
+    return [found[i] for i in range(len(posts))]
+
+
+def _graph(
+    name: str, post: MathPost, amr: AmrGraph, formulas: FormulaMode, official: Mapping[FormulaId, FormulaPair]
+) -> MathAMRGraph:
+    """Attach the formulas of one post."""
+    macros = definitions(formula.latex for formula in post.formulas)
+    with one_text():
+        trees = [
+            _NO_TREES if formulas == "none" else _trees(name, formula, official, macros) for formula in post.formulas
+        ]
+    try:
+        whole = attach_formulas(amr, trees, formulas)
+    except Exception as error:
+        _warn(name, "its parse cannot carry formulas and was left out", error)
+        amr = EMPTY_AMR
+        whole = attach_formulas(amr, trees, formulas)
+    return MathAMRGraph(
+        amr=whole,
+        formula_ids=tuple(formula.id for formula in post.formulas),
+        id=name,
+        text=post.text,
+        sentence_texts=sentence_texts(whole, amr.texts, post.text),
+        latex=tuple(formula.latex for formula in post.formulas),
+    )
+
+
+_NO_TREES = FormulaPair(slt=None, opt=None)
+
+
+def _trees(name: str, formula: PostFormula, official: Mapping[FormulaId, FormulaPair], macros: str) -> FormulaPair:
+    """Return the official trees of a formula; make missing ones from its LaTeX."""
+    trees = official.get(formula.id, _NO_TREES)
+    if trees.slt is not None and trees.opt is not None:
+        return trees
+    try:
+        made = trees_of_posts(formula.latex, macros)
+    except Exception as error:
+        _warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
+        return trees
+    tell_unknown_commands(name, formula.latex, made)
+    return FormulaPair(slt=trees.slt or made.slt, opt=trees.opt or made.opt)
+
+
+def _warn(name: str, outcome: str, error: Exception) -> None:
+    reason = str(error).strip().partition("\n")[0][:300]
+    warnings.warn(f"post {name!r}: {outcome} ({type(error).__name__}: {reason}).", MathAMRWarning, stacklevel=2)

@@ -11,7 +11,7 @@
     │ │ ╎ solve-01 ─┬─ :ARG0 ─ you    ╎           ╎ OPT  = ─┬─ superscript …   SLT x = 2 ╎  │
     │ │ ╎           └─ :ARG1 ─ FORMULA_0 ────────▶└╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┘  │
 
-A dashed frame stands for the edges of a virtual node: to every node inside. A general graph layout (layers, springs)
+A dashed frame replaces the edges of a virtual node to every node inside. A general graph layout (layers, springs)
 mixes formulas with text, and its lines cross from about 50 nodes on. A MathAMR+ graph is nearly a tree of known parts,
 so here each part has its own place, and no line crosses a node.
 """
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyterrier_mathamr._common.drawing import (
@@ -38,119 +37,63 @@ from pyterrier_mathamr._common.drawing import (
 )
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
-from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.formula.display.drawing import HEAD, PAD, Box, formula_box, key_of, paint_box, paint_key
 from pyterrier_mathamr.formula.display.trees import symbol_node
 from pyterrier_mathamr.formula.display.typesetting import Paragraph, paint_paragraph, paragraph
 
 from .mathamr import MathAMRGraph
-from .structure import NodeKind, layout_of
+from .structure import layout_of
 
 
-@dataclass(frozen=True, slots=True)
-class PartNode:
-    """A node of a part.
-
-    Attributes:
-        label: concept, constant or formula symbol; with its variable where the node is mentioned elsewhere.
-        full: the whole label with its variable, shown on demand.
-        parent: index of its parent in the part, -1 for the part's root.
-        role: of the edge from its parent; of a sentence's root, of the edge from the joint.
-        formula: ``i`` of the placeholder ``FORMULA_i``, otherwise -1.
-        again: whether it only mentions a node.
-    """
-
-    label: str
-    full: str
-    parent: int
-    role: str
-    formula: int = -1
-    again: bool = False
+class PartNode(NamedTuple):
+    label: str  # with its variable where the node is mentioned elsewhere
+    full: str  # with its variable, shown on demand
+    parent: int  # index of its parent in the part, -1 for the part's root
+    role: str  # of the edge from its parent; of a sentence's root, of the edge from the joint
+    formula: int = -1  # i of the placeholder FORMULA_i
+    again: bool = False  # only mentions a node
 
 
-@dataclass(frozen=True, slots=True)
-class GraphParts:
-    """The nodes of each part, parents before children.
+class GraphParts(NamedTuple):
+    """The nodes of each part, parents before children; of the trees empty where a formula has none."""
 
-    Attributes:
-        joint: nodes in no sentence; empty in a graph of one sentence.
-        sentences: one for each sentence.
-        opts: the operator tree of each formula, empty where it has none.
-        slts: the symbol layout tree of each formula.
-    """
-
-    joint: tuple[PartNode, ...]
-    sentences: tuple[tuple[PartNode, ...], ...]
-    opts: tuple[tuple[PartNode, ...], ...]
-    slts: tuple[tuple[PartNode, ...], ...]
+    joint: list[PartNode]  # nodes in no sentence
+    sentences: list[list[PartNode]]
+    opts: list[list[PartNode]]
+    slts: list[list[PartNode]]
 
 
 def parts_of(graph: MathAMRGraph) -> GraphParts:
-    """Take a graph apart."""
-    layout = layout_of(graph.amr, graph.n_formulas, graph.id)
-    begins = {root: i for i, root in enumerate(layout.roots)}
-    mentioned = _mentioned(graph.amr)
-    joint, sentences = _Part(graph.amr, mentioned), [_Part(graph.amr, mentioned) for _ in layout.roots]
-    trees = {kind: [_Part(graph.amr, mentioned) for _ in layout.opts] for kind in (NodeKind.OPT, NodeKind.SLT)}
-    numbers = {node: i for i, node in enumerate(layout.placeholders)}
-    firsts = {nodes[0]: (kind, i) for kind, found in ((NodeKind.OPT, layout.opts), (NodeKind.SLT, layout.slts))
-              for i, nodes in enumerate(found) if nodes}  # fmt: skip
-    part_of: dict[int, _Part] = {}
-
-    def place(node: int, role: str, source: int) -> None:
-        if node in begins:
-            part = sentences[begins[node]]
-        elif node in firsts:
-            kind, number = firsts[node]
-            part = trees[kind][number]
-        else:
-            part = part_of[source] if source >= 0 else joint
-        part.add(node, role, source, numbers.get(node, -1))
-        part_of[node] = part
-
-    place(0, "", -1)
-    bare = frozenset(graph.amr.mentions)
-    for edge, (source, role, target) in enumerate(graph.amr.edges):
-        if target in part_of or edge in bare:
-            part_of[source].mention(target, role, source)
-        else:
-            place(target, role, source)
-    return GraphParts(tuple(joint.nodes), _nodes(sentences), _nodes(trees[NodeKind.OPT]), _nodes(trees[NodeKind.SLT]))
-
-
-def _mentioned(amr: AmrGraph) -> frozenset[int]:
-    """The nodes that are written more than once."""
+    """Take a graph apart, along its edges in writing order."""
+    amr, layout = graph.amr, layout_of(graph.amr, graph.n_formulas, graph.id)
     counts = Counter(target for _, _, target in amr.edges) + Counter([0])
-    return frozenset(node for node, count in counts.items() if count > 1 and amr.variables[node])
+    numbers = {node: i for i, node in enumerate(layout.placeholders)}
+    parts = GraphParts([], [[] for _ in layout.roots], [[] for _ in layout.opts], [[] for _ in layout.slts])
+    begun = dict(zip(layout.roots, parts.sentences, strict=True))
+    for trees, found in ((parts.opts, layout.opts), (parts.slts, layout.slts)):
+        begun |= {nodes[0]: tree for tree, nodes in zip(trees, found, strict=True) if nodes}
+    part_of: dict[int, list[PartNode]] = {}
+    place = {-1: -1}  # of each node in its part
 
+    def full(node: int) -> str:
+        return f"{amr.variables[node]} / {amr.labels[node]}" if amr.variables[node] else amr.labels[node]
 
-def _nodes(parts: list[_Part]) -> tuple[tuple[PartNode, ...], ...]:
-    return tuple(tuple(part.nodes) for part in parts)
+    def add(node: int, role: str, source: int) -> None:
+        part = begun[node] if node in begun else part_of.get(source, parts.joint)
+        parent = place[source] if part_of.get(source) is part else -1
+        label = full(node) if counts[node] > 1 and amr.variables[node] else amr.labels[node]
+        part_of[node], place[node] = part, len(part)
+        part.append(PartNode(label, full(node), parent, role, numbers.get(node, -1)))
 
-
-class _Part:
-    """A part that grows along the edges in writing order."""
-
-    def __init__(self, amr: AmrGraph, mentioned: frozenset[int]) -> None:
-        self.amr, self.mentioned = amr, mentioned
-        self.nodes: list[PartNode] = []
-        self.index: dict[int, int] = {}
-
-    def add(self, node: int, role: str, source: int, formula: int) -> None:
-        """Add a node of this part."""
-        full = self._full(node)
-        label = full if node in self.mentioned else self.amr.labels[node]
-        self.index[node] = len(self.nodes)
-        self.nodes.append(PartNode(label, full, self.index.get(source, -1), role, formula))
-
-    def mention(self, node: int, role: str, source: int) -> None:
-        """Add a leaf for a node drawn elsewhere."""
-        full = self._full(node)
-        self.nodes.append(PartNode(full, f"again {full}", self.index[source], role, again=True))
-
-    def _full(self, node: int) -> str:
-        label, variable = self.amr.labels[node], self.amr.variables[node]
-        return f"{variable} / {label}" if variable else label
+    add(0, "", -1)
+    bare = frozenset(amr.mentions)
+    for edge, (source, role, target) in enumerate(amr.edges):
+        if target in part_of or edge in bare:
+            part = part_of[source]
+            part.append(PartNode(full(target), f"again {full(target)}", place[source], role, again=True))
+        else:
+            add(target, role, source)
+    return parts
 
 
 _MARGIN, _BETWEEN, _RAIL = 14.0, 8.0, 24.0
@@ -169,12 +112,12 @@ def draw_graph(
     label_length: int = 32,
     formula_width: int = 520,
 ) -> Picture:
-    """Draw a graph with its virtual nodes: sentence by sentence, formulas in boxes beside it (MathAMR+, Figure 3.1).
+    """Draw a graph with its virtual nodes: sentence by sentence, with boxes for formulas (MathAMR+, Figure 3.1).
 
     Args:
         graph: of a post or query. Texts and formulas are shown where it has them.
         theme: ``light`` or ``dark`` background.
-        formulas: the trees that are drawn: ``both``, ``opt``, ``slt``, or ``none`` for the formulas alone.
+        formulas: the trees that are drawn: ``both``, ``opt``, ``slt``, or ``none`` for the formulas only.
         sentences: the numbers of those that are drawn, from 1; by default all.
         label_length: longer labels are cut; pointing at a node shows the whole label.
         formula_width: width of a row of a symbol layout tree before it is broken, in pixels.
@@ -205,12 +148,10 @@ class _Band(NamedTuple):
 
     @property
     def lead(self) -> float:
-        """The room for the role of the root."""
         return text_width(self.role) + 8 if self.role else 0.0
 
     @property
     def left(self) -> float:
-        """The width up to the boxes."""
         return self.placed.width + self.lead + 2 * _FRAME + (_GUTTER if self.boxes else 0.0)
 
     @property
@@ -285,7 +226,6 @@ class _Drawing:
         return f"{graph.id or 'graph'}: {listed}{shown}"
 
     def _band(self, number: int, part: Sequence[PartNode]) -> _Band:
-        """Measure a sentence and the boxes of its formulas."""
         nodes = [self._node(node) for node in part]
         found = [(i, node.formula) for i, node in enumerate(part) if node.formula >= 0]
         boxes = [self._box(formula) for _, formula in found]

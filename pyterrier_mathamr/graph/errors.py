@@ -16,14 +16,7 @@ class GraphError(MathAMRError):
 
 
 class MissingPlaceholderError(GraphError):
-    """A formula has no node in its graph; ``numbers`` are those of all such formulas."""
+    """Some formulas, by their ``numbers``, have no node in their graph."""
 
     numbers: Sequence[int]
     advice = "Attach the trees with attach_formulas, which adds the placeholders that a parser dropped."
-
-
-class GraphMetadataError(GraphError):
-    """The metadata line ``key`` of a Penman record cannot be read."""
-
-    key: str
-    advice = "Write it as JSON, as MathAMRGraph.to_penman does, or leave the line out."

@@ -21,24 +21,28 @@ labels. Where several nodes mention one formula, the first carries its trees.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count, islice
-from typing import NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaId, FormulaMode
-from pyterrier_mathamr.amr import AmrEdge, AmrGraph, check_penman, decode_penman, encode_penman
+from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
+from pyterrier_mathamr.amr.graph import AmrEdge, Branch
+from pyterrier_mathamr.amr.penman import check_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.posts import placeholder
 
-from .errors import GraphMetadataError
-from .structure import NodeKind, layout_of, placeholder_number
+from .errors import GraphError
+from .structure import NodeKind, VirtualNodes, layout_of, placeholder_number
 
-_ID, _MAP, _TEXT, _SENTENCES, _LATEX = _OWN = ("id", "formula_map", "post_text", "sentence_texts", "formula_latex")
+_ID, _MAP, _TEXT = "id", "formula_map", "post_text"
+_TEXTS = {_TEXT: "text", "sentence_texts": "sentence_texts", "formula_latex": "latex"}  # metadata to field
+_OWN = {_ID, _MAP, *_TEXTS}
 
 _INDENT, _LARGE = 3, 2_000  # nodes; indented text grows quadratically with the depth
 
@@ -81,6 +85,10 @@ class MathAMRGraph:
         """Number of sentences, nested ``multi-sentence`` flattened; at least one."""
         return len(layout_of(self.amr, self.n_formulas, self.id).roots)
 
+    def n_vectors(self, formulas: FormulaMode = "both", virtual_nodes: VirtualNodes = "hierarchy") -> int:
+        """Count the retrieval vectors that a model with these options makes of the graph."""
+        return self.n_formulas * (formulas != "none") + self.n_sentences + (virtual_nodes != "none")
+
     def to_penman(self, indent: int | None = None) -> str:
         """Write the graph with its metadata.
 
@@ -94,7 +102,7 @@ class MathAMRGraph:
         names = {placeholder(i): formula_id for i, formula_id in enumerate(self.formula_ids)}
         head = [(_ID, _plain_or_json(self.id))] if self.id else []
         head += [(_MAP, _json(names))] if names else []
-        texts = ((_TEXT, self.text), (_SENTENCES, self.sentence_texts), (_LATEX, self.latex))
+        texts = ((key, getattr(self, name)) for key, name in _TEXTS.items())
         head += [(key, _json(value)) for key, value in texts if value]
         return encode_penman(self.amr.with_metadata((*head, *_others(self.amr))), indent)
 
@@ -130,27 +138,53 @@ class MathAMRGraph:
 
         Raises:
             PenmanError: the text is no graph; names the position.
-            GraphMetadataError: the formula map is no JSON object of placeholders numbered from 0, or a text is no JSON
-                of the form that ``to_penman`` writes.
+            GraphError: the formula map is no JSON object of placeholders numbered from 0, or a text is no JSON of the
+                form that ``to_penman`` writes.
         """
         return cls.from_amr(decode_penman(text))
 
     @classmethod
-    def from_amr(cls, amr: AmrGraph) -> MathAMRGraph:
-        """Read id, formula map and texts from the metadata of a graph; otherwise as :meth:`from_penman`."""
-        metadata = dict(amr.metadata)
-        if _MAP in metadata:
-            formula_ids = _read_map(metadata[_MAP], len(amr.labels))
-        else:
+    def from_amr(cls, amr: AmrGraph, *, unreadable: list[str] | None = None) -> MathAMRGraph:
+        """Read id, formula map and texts from the metadata of a graph; otherwise as :meth:`from_penman`.
+
+        Args:
+            amr: the graph with its metadata.
+            unreadable: where given, metadata that cannot be read is left out, and its key added here.
+        """
+        found: dict[str, Any] = {}
+        for key, value in amr.metadata:
+            try:
+                if key == _MAP:
+                    found["formula_ids"] = _read_map(value, len(amr.labels))
+                elif key == _ID:
+                    found["id"] = _read_id(value)
+                elif key in _TEXTS:
+                    texts = _read_texts(value, single=key == _TEXT)
+                    found[_TEXTS[key]] = "".join(texts) if key == _TEXT else texts
+            except (ValueError, RecursionError) as error:
+                if unreadable is None:
+                    reason = f"{error}; write it as JSON, as MathAMRGraph.to_penman does, or leave the line out"
+                    raise GraphError(f"# ::{key} {value[:80]!r}", reason) from error
+                unreadable.append(key)
+        if "formula_ids" not in found:
             numbers = set(map(placeholder_number, amr.labels))
-            formula_ids = ("",) * next(i for i in count() if i not in numbers)
-        return cls(
-            amr=amr.with_metadata(_others(amr)),
-            formula_ids=formula_ids,
-            id=_read_id(metadata.get(_ID, "")),
-            text="".join(_read_texts(_TEXT, metadata)),
-            sentence_texts=_read_texts(_SENTENCES, metadata),
-            latex=_read_texts(_LATEX, metadata),
+            found["formula_ids"] = ("",) * next(i for i in count() if i not in numbers)
+        return cls(amr.with_metadata(_others(amr)), **found)
+
+    def trees(self) -> tuple[FormulaPair, ...]:
+        """Detach the trees of each formula, ``None`` where there is none; their ``partial`` is lost.
+
+        Raises:
+            MissingPlaceholderError: a formula has no node.
+        """
+        amr, layout = self.amr, layout_of(self.amr, self.n_formulas, self.id)
+        leaving: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
+        for source, role, target in amr.edges:
+            if layout.kinds[target] >= NodeKind.OPT and layout.kinds[source] >= NodeKind.OPT:
+                leaving[source].append((role, target))
+        return tuple(
+            FormulaPair(slt=_tree(amr, leaving, slt, _LAYOUT), opt=_tree(amr, leaving, opt, _OPERAND))
+            for slt, opt in zip(layout.slts, layout.opts, strict=True)
         )
 
 
@@ -161,36 +195,24 @@ def _others(amr: AmrGraph) -> tuple[tuple[str, str], ...]:
 
 def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
     """Read ``{"FORMULA_0": "9549293", …}`` as ids in order of the numbers; missing numbers have no id."""
-    try:
-        names = parse_json(text)
-    except ValueError as error:
-        raise _unreadable(_MAP, text, str(error)) from error
+    names = parse_json(text)
     if not isinstance(names, dict):
-        raise _unreadable(_MAP, text, "not an object")
+        raise ValueError("not an object")
     numbers = {placeholder_number(name): str(formula_id) for name, formula_id in names.items()}
     if -1 in numbers:
-        raise _unreadable(_MAP, text, "a name that is no placeholder")
+        raise ValueError("a name that is no placeholder")
     last = max(numbers, default=-1)
     if last >= nodes:
-        raise _unreadable(_MAP, text, f"FORMULA_{last} in a graph of {nodes} nodes")
+        raise ValueError(f"FORMULA_{last} in a graph of {nodes} nodes")
     return tuple(numbers.get(i, "") for i in range(1 + last))
 
 
-def _read_texts(key: str, metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """Read one text, or a list of texts; records of earlier releases have none."""
-    written = metadata.get(key, "[]")
-    try:
-        texts = parse_json(written)
-    except ValueError as error:
-        raise _unreadable(key, written, str(error)) from error
-    texts = [texts] if key == _TEXT and isinstance(texts, str) else texts
+def _read_texts(text: str, *, single: bool) -> tuple[str, ...]:
+    texts = parse_json(text)
+    texts = [texts] if single and isinstance(texts, str) else texts
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise _unreadable(key, written, "not text")
+        raise ValueError("not text")
     return tuple(texts)
-
-
-def _unreadable(key: str, text: str, reason: str) -> GraphMetadataError:
-    return GraphMetadataError(f"# ::{key} {text[:80]!r}", reason, key)
 
 
 def _json(value: object) -> str:
@@ -230,136 +252,43 @@ def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: Formu
     used = {*amr.variables, *amr.labels}
     fresh_formula, fresh_tree = _fresh("f", used), _fresh("t", used)
     variables = list(amr.variables)
-    below: dict[int, list[_Formula]] = {}
+    below: dict[int, list[Branch]] = {}
     for i, both in enumerate(trees):
-        chosen = [(*one, list(islice(fresh_tree, len(one[2].nodes)))) for one in _chosen(both, formulas)]
+        branches = list[Branch]()
+        if both.opt is not None and formulas in ("both", "opt"):
+            branches.append(_branch(":opt", _OPERAND, both.opt, fresh_tree))
+        if both.slt is not None and formulas in ("both", "slt"):
+            branches.append(_branch(":slt", _LAYOUT, both.slt, fresh_tree))
         node = first.get(i, -1)
         if node < 0:
-            below.setdefault(0, []).append(_Formula(chosen, placeholder(i), next(fresh_formula)))
-            continue
-        if not variables[node]:
-            variables[node] = next(fresh_formula)
-        if chosen:
-            below.setdefault(node, []).append(_Formula(chosen))
-    return _written(replace(amr, variables=tuple(variables)) if "" in amr.variables else amr, below)
-
-
-class _Formula(NamedTuple):
-    """What is written below a node of the AMR: the trees of a formula.
-
-    Attributes:
-        trees: each with its role, the prefix of its edges' roles, and the variables of its nodes.
-        label: of the placeholder that is written above them; empty where the node itself is the placeholder.
-        variable: of this placeholder.
-    """
-
-    trees: list[tuple[str, str, FormulaTree, list[str]]]
-    label: str = ""
-    variable: str = ""
-
-
-def _written(amr: AmrGraph, below: Mapping[int, Sequence[_Formula]]) -> AmrGraph:
-    """Write a graph depth first, with formulas after the edges of some nodes."""
-    leaving: list[list[int]] = [[] for _ in amr.labels]
-    for edge in range(len(amr.edges) - 1, -1, -1):  # reversed: popped in writing order
-        leaving[amr.edges[edge][0]].append(edge)
-    bare = frozenset(amr.mentions)
-    labels, variables, edges = [amr.labels[0]], [amr.variables[0]], list[AmrEdge]()
-    node_at, edge_at = [0, *[-1] * (len(amr.labels) - 1)], [0] * len(amr.edges)
-    stack = [0]
-    while stack:
-        node = stack[-1]
-        while leaving[node]:
-            edge = leaving[node].pop()
-            _, role, target = amr.edges[edge]
-            edge_at[edge] = len(edges)
-            is_new = node_at[target] < 0 and edge not in bare
-            if is_new:
-                node_at[target] = len(labels)
-                labels.append(amr.labels[target])
-                variables.append(amr.variables[target])
-            edges.append((node_at[node], role, node_at[target]))
-            if is_new:
-                stack.append(target)
-                break
+            below.setdefault(0, []).append(_dropped(placeholder(i), next(fresh_formula), branches))
         else:
-            stack.pop()
-            for formula in below.get(node, ()):
-                _write_formula(formula, node_at[node], labels, variables, edges)
-    if -1 in node_at:
-        amr.arranged()  # raises: it names the nodes that are never reached
-    for edge in amr.mentions:
-        source, role, _ = edges[edge_at[edge]]
-        edges[edge_at[edge]] = (source, role, node_at[amr.edges[edge][2]])
-    return AmrGraph(
-        labels=tuple(labels),
-        variables=tuple(variables),
-        edges=tuple(edges),
-        metadata=amr.metadata,
-        spellings=tuple(sorted((node_at[node], atom) for node, atom in amr.spellings)),
-        mentions=tuple(sorted(edge_at[edge] for edge in amr.mentions)),
-        alignments=tuple(sorted((edge_at[edge], role, target) for edge, role, target in amr.alignments)),
-    )
+            variables[node] = variables[node] or next(fresh_formula)
+            below.setdefault(node, []).extend(branches)
+    return (replace(amr, variables=tuple(variables)) if "" in amr.variables else amr).arranged(below)
 
 
-def _write_formula(formula: _Formula, node: int, labels: list[str], variables: list[str], edges: list[AmrEdge]) -> None:
-    """Write the trees of a formula below a node."""
-    if formula.label:
-        edges.append((node, MATH_ROLE, len(labels)))
-        node = len(labels)
-        labels.append(formula.label)
-        variables.append(formula.variable)
-    for role, prefix, tree, names in formula.trees:
+def _branch(role: str, prefix: str, tree: FormulaTree, fresh: Iterator[str]) -> Branch:
+    edges = [(parent, _role(prefix, label), child) for parent, child, label in tree.edges]
+    return Branch(role, tree.nodes, list(islice(fresh, len(tree.nodes))), edges)
+
+
+def _dropped(label: str, variable: str, trees: Sequence[Branch]) -> Branch:
+    """Write a placeholder that the parser dropped with the trees below it."""
+    labels, variables, edges = [label], [variable], list[AmrEdge]()
+    for tree in trees:
         base = len(labels)
-        labels += tree.nodes
-        variables += names
-        edges.append((node, role, base))
-        edges += [(base + parent, _role(prefix, label), base + child) for parent, child, label in tree.edges]
-
-
-def detach_formulas(amr: AmrGraph, formulas: int) -> tuple[AmrGraph, tuple[FormulaPair, ...]]:
-    """Detach the trees: the inverse of :func:`attach_formulas` for a graph that had all its placeholders.
-
-    Args:
-        amr: the whole graph in writing order.
-        formulas: the number of formulas.
-
-    Returns:
-        The graph without trees in writing order, and the trees of each formula, ``None`` where there is none; their
-        ``partial`` is lost.
-
-    Raises:
-        MissingPlaceholderError: a formula has no node.
-    """
-    layout = layout_of(amr, formulas)
-    leaving: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
-    for source, role, target in amr.edges:
-        if layout.kinds[target] >= NodeKind.OPT and layout.kinds[source] >= NodeKind.OPT:
-            leaving[source].append((role, target))
-    trees = tuple(
-        FormulaPair(slt=_tree(amr, leaving, slt, _LAYOUT), opt=_tree(amr, leaving, opt, _OPERAND))
-        for slt, opt in zip(layout.slts, layout.opts, strict=True)
-    )
-    return _without_trees(amr, layout.kinds), trees
-
-
-def _chosen(trees: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str, FormulaTree]]:
-    """List the trees of a formula that the mode includes, each with its role and the prefix of its edges' roles."""
-    if formulas in ("both", "opt") and trees.opt is not None:
-        yield ":opt", _OPERAND, trees.opt
-    if formulas in ("both", "slt") and trees.slt is not None:
-        yield ":slt", _LAYOUT, trees.slt
+        labels += tree.labels
+        variables += tree.variables
+        edges.append((0, tree.role, base))
+        edges += [(base + source, role, base + target) for source, role, target in tree.edges]
+    return Branch(MATH_ROLE, labels, variables, edges)
 
 
 @lru_cache(maxsize=4096)
 def _role(prefix: str, label: str) -> str:
     """Make the role of a tree edge; a label that no role can contain (as of a 65th operand) is percent-encoded."""
     return prefix + quote(label, safe="").replace("~", "%7E")
-
-
-def _label(prefix: str, role: str) -> str:
-    """Undo :func:`_role`."""
-    return unquote(role.removeprefix(prefix))
 
 
 def _fresh(prefix: str, used: set[str]) -> Iterator[str]:
@@ -374,24 +303,11 @@ def _tree(
     if not nodes:
         return None
     place = {node: i for i, node in enumerate(nodes)}
-    edges = [(place[node], place[child], _label(prefix, role)) for node in nodes for role, child in leaving[node]]
+    edges = [
+        (place[node], place[child], unquote(role.removeprefix(prefix)))
+        for node in nodes
+        for role, child in leaving[node]
+    ]
     edges.sort(key=lambda edge: edge[1])  # each node but the root has one edge to it, so this is depth-first order
     labels = tuple(amr.labels[node] for node in nodes)
     return FormulaTree(labels, tuple(edges), kind="slt" if prefix == _LAYOUT else "opt")
-
-
-def _without_trees(amr: AmrGraph, kinds: Sequence[NodeKind]) -> AmrGraph:
-    """Drop all tree nodes and the edges that touch them; the rest keeps its order."""
-    kept = [node for node, kind in enumerate(kinds) if kind < NodeKind.OPT]
-    node_at = {node: i for i, node in enumerate(kept)}
-    kept_edges = [i for i, (source, _, target) in enumerate(amr.edges) if source in node_at and target in node_at]
-    edge_at = {edge: i for i, edge in enumerate(kept_edges)}
-    return replace(
-        amr,
-        labels=tuple(amr.labels[node] for node in kept),
-        variables=tuple(amr.variables[node] for node in kept),
-        edges=tuple((node_at[s], role, node_at[t]) for s, role, t in (amr.edges[edge] for edge in kept_edges)),
-        spellings=tuple((node_at[node], atom) for node, atom in amr.spellings if node in node_at),
-        mentions=tuple(edge_at[edge] for edge in amr.mentions if edge in edge_at),
-        alignments=tuple((edge_at[edge], role, target) for edge, role, target in amr.alignments if edge in edge_at),
-    )

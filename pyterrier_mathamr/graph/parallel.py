@@ -60,9 +60,9 @@ def build_store(
 ) -> GraphStore:
     """Build graphs of documents or queries in several processes and store them.
 
-    The graphs are those of ``(builder >> store.indexer(mode)).index(documents)``; the bytes of the store are the same
-    for any number of processes, also after a kill. A resumed job must get the same documents: it compares them and
-    builds the missing graphs only. Memory holds a few batches for each process and the records of one part.
+    The graphs are the same as from ``(builder >> store.indexer(mode)).index(documents)``; the bytes of the store are
+    the same for any number of processes, also after a kill. A resumed job must get the same documents: it compares
+    them and builds the missing graphs only. Memory holds a few batches for each process and the records of one part.
 
     Example::
 
@@ -102,31 +102,25 @@ def build_store(
         rest = None if total is None else max(total - sum(map(len, begun.job.done.parts)), 0)
         with closing(begun.executor.map(begun.build, _pending(begun.job, batches))) as built:
             bar: dict[str, Any] = {"verbose": verbose, "total": rest, "beside": begun.executor.doing}
-            begun.indexer.write(begun.job, progress(begun.records(built), "building graphs", "graphs", **bar))
+            records = progress(begun.records(built), "building graphs", "graphs", **bar)
+            for _ in begun.indexer.written(begun.job, records):
+                pass
     return store
 
 
 @dataclass(frozen=True, eq=False)
 class BegunStore:
-    """A store whose graphs are being built.
-
-    Attributes:
-        job: of the store.
-        indexer: writes records to it.
-        parser: counts what the embedded parser parsed in its place.
-        builder: makes the graphs, perhaps with a parser for each worker.
-        executor: where.
-    """
+    """A store whose graphs are being built."""
 
     job: Job
     indexer: GraphStoreIndexer
-    parser: AmrParser
-    builder: GraphBuilder
+    parser: AmrParser  # counts what the embedded parser parsed in its place
+    builder: GraphBuilder  # perhaps with a parser for each worker
     executor: Executor
 
     @property
     def build(self) -> Callable[[Batch], Built]:
-        """What builds and packs the graphs of a batch of documents; it can be pickled."""
+        """The function that builds and packs the graphs of a batch of documents; it can be pickled."""
         return partial(_build_batch, self.builder)
 
     def batches(self, documents: pd.DataFrame | Iterable[dict[str, Any]]) -> Iterator[Batch]:
@@ -155,15 +149,25 @@ def begun_store(
     executor: Executor | None = None,
     shard_size: int = 1000,
 ) -> Iterator[BegunStore]:
-    """Open a job of a store, and publish what the body has written; the arguments are those of :func:`build_store`."""
+    """Open a job of a store, and publish what the body has written; for the arguments see :func:`build_store`."""
     parser = get_parser(builder.parser)
     if executor is None:
         executor = processes_for(parser, workers)
-    made_by = _made_by(builder, parser)
-    if isinstance(parser, WorkerParser) and executor != Processes(1):
-        builder, executor = on_devices(builder, parser, executor)
+    made_by = {
+        "release": __version__,
+        "parser": [parser.name],
+        "formulas": builder.formulas,
+        "side": builder.side,
+        "queries": builder.queries,
+        "bare_formulas": builder.bare_formulas,
+    }
     if sources is None:
-        sources = {"trees": _trees(builder)}
+        path = None if builder.store is None else builder.store.path
+        sources = {"trees": None if path is None else file_fingerprint(path / META if path.is_dir() else path)}
+    if isinstance(parser, WorkerParser):
+        made_by["parser"] = [parser.name, parser.model, parser.unit, dict(parser.options)]
+        if executor != Processes(1):
+            builder, executor = on_devices(builder, parser, executor)
     indexer = store.indexer(mode, shard_size=shard_size)
     with told_once(), store.job(mode, {**made_by, **sources}) as job:
         yield BegunStore(job, indexer, parser, builder, executor)
@@ -173,27 +177,6 @@ def begun_store(
 def processes_for(parser: AmrParser, workers: int | None) -> Processes:
     """Return where a parser's graphs are built: see ``workers`` of :func:`build_store`."""
     return Processes(1 if workers is None and not isinstance(parser, DependencyAmrParser) else workers)
-
-
-def _made_by(builder: GraphBuilder, parser: AmrParser) -> dict[str, Any]:
-    """Identify what a builder makes graphs with, besides trees: plain JSON values."""
-    made = [parser.model, parser.unit, dict(parser.options)] if isinstance(parser, WorkerParser) else []
-    return {
-        "release": __version__,
-        "parser": [parser.name, *made],
-        "formulas": builder.formulas,
-        "side": builder.side,
-        "queries": builder.queries,
-        "bare_formulas": builder.bare_formulas,
-    }
-
-
-def _trees(builder: GraphBuilder) -> object:
-    """Identify the official trees of a builder."""
-    if builder.store is None:
-        return None
-    path = builder.store.path
-    return file_fingerprint(path / META if path.is_dir() else path)
 
 
 def _build_batch(builder: GraphBuilder, batch: Batch) -> Built:
@@ -232,9 +215,9 @@ def on_devices(builder: GraphBuilder, parser: WorkerParser, executor: Executor) 
     if not isinstance(executor, RayCluster):
         raise ConfigError("executor", executor, f"Processes(1): the parser {parser.name} has processes of its own")
     on_processor = bool(parser.devices) and all(device.startswith("cpu") for device in parser.devices)
-    alone, spread = copy(parser), copy(builder)
-    alone.devices, alone.cache = ("cpu",) if on_processor else (), None
-    spread.parser = alone
+    single, spread = copy(parser), copy(builder)
+    single.devices, single.cache = ("cpu",) if on_processor else (), None
+    spread.parser = single
     if executor.resources is None and not on_processor:
         executor = replace(executor, resources={"GPU": 1})
     return spread, executor

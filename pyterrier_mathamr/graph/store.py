@@ -37,7 +37,7 @@ from pyterrier_mathamr._common.frames import documents, empty_output, is_missing
 from pyterrier_mathamr._common.parameters import COUNT, one_of
 from pyterrier_mathamr._common.records import decompressed, parse_json
 from pyterrier_mathamr._common.transformers import HELP_URL, ColumnAdder, Indexer, Transformer
-from pyterrier_mathamr.amr import AmrEdge, AmrError, AmrGraph
+from pyterrier_mathamr.amr import AmrError, AmrGraph
 from pyterrier_mathamr.store import (
     Content,
     DamagedError,
@@ -57,11 +57,11 @@ from .errors import GraphError
 from .mathamr import MathAMRGraph
 
 if TYPE_CHECKING:
-    from .penman import ImportReport
+    from .penman_files import ImportReport
 
 
 Side = Literal["auto", "query", "document", "both"]
-"""Whose graphs are built: with ``auto`` those of the queries where the frame has any, else of the documents."""
+"""Whose graphs are built; ``auto``: the queries' where the frame has any, else the documents'."""
 
 _LEVEL = 6
 _DEEPEST = 8  # lists in lists; a field has three
@@ -94,7 +94,10 @@ def graph_of(record: str) -> MathAMRGraph:
         raise ValueError("no record")
     amr = content.pop("amr")
     variables = tuple(amr.pop("variables").split(" "))
-    edges = _edges(*amr.pop("edges"))
+    lengths, roles, offsets = amr.pop("edges")
+    targets = [offset + i for i, offset in enumerate(offsets)]
+    sources = [target - length for target, length in zip(targets, lengths, strict=True)]
+    edges = tuple(zip(sources, roles, targets, strict=True))
     return MathAMRGraph(AmrGraph(variables=variables, edges=edges, **_frozen_fields(amr)), **_frozen_fields(content))
 
 
@@ -102,12 +105,6 @@ def _changed(values: MathAMRGraph | AmrGraph) -> dict[str, Any]:
     """List the fields without those that have their default value."""
     found = ((field.name, getattr(values, field.name), field.default) for field in fields(values))
     return {name: value for name, value, default in found if value != default}
-
-
-def _edges(lengths: list[int], roles: list[str], offsets: list[int]) -> tuple[AmrEdge, ...]:
-    targets = [offset + i for i, offset in enumerate(offsets)]
-    sources = [target - length for target, length in zip(targets, lengths, strict=True)]
-    return tuple(zip(sources, roles, targets, strict=True))
 
 
 def _frozen_fields(content: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +116,7 @@ def _frozen(value: Any, depth: int = 0) -> Any:
     if not isinstance(value, list):
         return value
     if depth == _DEEPEST:
-        raise ValueError("lists deeper than those of any record")
+        raise ValueError("lists deeper than in any record")
     if list in set(map(type, value)):
         return tuple(_frozen(part, depth + 1) for part in value)
     return tuple(value)
@@ -141,17 +138,11 @@ GRAPHS = Kind(
 
 
 class Record(NamedTuple):
-    """A packed graph.
-
-    Attributes:
-        name: its id.
-        data: the result of :func:`pack`.
-        source: fingerprint of the document that it was built from; 0: unknown.
-    """
+    """A packed graph."""
 
     name: str
     data: bytes
-    source: int = 0
+    source: int = 0  # fingerprint of the document that it was built from; 0: unknown
 
 
 def content_of(records: Sequence[Record]) -> Content:
@@ -300,7 +291,7 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         Returns:
             The store, with the counts of records, repairs and refusals as ``import_report``.
         """
-        from .penman import import_penman
+        from .penman_files import import_penman
 
         self.import_report = import_penman(file, self, mode=mode, verbose=verbose)
         return self
@@ -361,17 +352,13 @@ class GraphStoreIndexer(Indexer):
     def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
         """Store packed graphs; otherwise as :meth:`index`."""
         with self.store.job(self.mode, sources) as job:
-            self.write(job, records)
+            for _ in self.written(job, records):
+                pass
             job.commit({})
         return self.store
 
-    def write(self, job: Job, records: Iterable[Record]) -> None:
-        """Write the records that an earlier run of the job has not written; see :meth:`written`."""
-        for _ in self.written(job, records):
-            pass
-
     def written(self, job: Job, records: Iterable[Record]) -> Iterator[Record]:
-        """Write records in parts of at most ``shard_size``, and pass them on."""
+        """Write the records that an earlier run has not written, in parts of at most ``shard_size``; yield each."""
         part: list[Record] = []
         size = 0
         for record in filterfalse(partial(_is_done, job), records):
@@ -409,18 +396,12 @@ def _is_done(job: Job, record: Record) -> bool:
 
 def record_of_row(row: Mapping[str, Any], source: int = 0) -> Record:
     """Make the record of a row with an id and a graph; the same bytes each time."""
-    name, graph = _id_and_graph(row)
-    graph = graph if graph.id == name else replace(graph, id=name)
-    graph.check()
-    return Record(name, pack(record_of(graph)), source)
-
-
-def _id_and_graph(row: Mapping[str, Any]) -> tuple[str, MathAMRGraph]:
-    """Find the id and the graph of a row."""
     for id_name, graph_name in _INPUTS:
         name, graph = row.get(id_name), row.get(graph_name)
         if isinstance(graph, MathAMRGraph) and not is_missing(name):
-            return str(name), graph
+            graph = graph if graph.id == str(name) else replace(graph, id=str(name))
+            graph.check()
+            return Record(graph.id, pack(record_of(graph)), source)
     columns = sorted(map(str, row))
     raise GraphError(f"a row with the columns {columns}", "no id with a MathAMRGraph; build one with GraphBuilder")
 
@@ -446,10 +427,8 @@ class GraphLoader(ColumnAdder, Transformer):
             if self.side == "both":
                 check.columns(includes=["qid", "docno"])
         names = {"docno": "graph", "qid": "query_graph"}
-        if self.side == "auto":
-            keys = ["docno" if "docno" in inp.columns else "qid"]
-        else:
-            keys = {"document": ["docno"], "query": ["qid"], "both": ["docno", "qid"]}[self.side]
+        auto = "docno" if "docno" in inp.columns else "qid"
+        keys = {"auto": [auto], "document": ["docno"], "query": ["qid"], "both": ["docno", "qid"]}[self.side]
         if inp.empty:
             return empty_output(inp, [names[key] for key in keys])
         for key in keys:

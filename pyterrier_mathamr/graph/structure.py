@@ -33,7 +33,7 @@ from typing import Literal, NamedTuple, get_args
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
-from pyterrier_mathamr.amr import AmrEdge, AmrGraph
+from pyterrier_mathamr.amr.graph import AmrEdge, AmrGraph
 
 from .errors import GraphError, MissingPlaceholderError
 
@@ -59,12 +59,10 @@ class GraphLayout:
     """The parts of one graph, as node indices.
 
     Attributes:
-        kinds: what each node is, one :class:`NodeKind` for each.
+        kinds: what each node is.
         placeholders: the node of ``FORMULA_i``, in order of ``i``.
         opts: the nodes of formula ``i``'s operator tree in writing order, root first; empty where it has none.
-        slts: those of its symbol layout tree.
-        roots: the root of each sentence, in order.
-        numbers: for each sentence the ``i`` of the root's ``:snti`` above it; 1 in a graph of one sentence.
+        slts: the nodes of its symbol layout tree.
         sentences: the AMR nodes of each sentence: those defined in it, root first, then those it only mentions.
     """
 
@@ -72,9 +70,12 @@ class GraphLayout:
     placeholders: list[int]
     opts: list[list[int]]
     slts: list[list[int]]
-    roots: list[int]
-    numbers: list[int]
     sentences: list[list[int]]
+
+    @property
+    def roots(self) -> list[int]:
+        """The root of each sentence, in order."""
+        return [nodes[0] for nodes in self.sentences]
 
 
 def placeholder_number(label: str) -> int:
@@ -101,25 +102,75 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
         MissingPlaceholderError: a formula has no node.
         GraphError: an edge leaves a node before the node is written.
     """
-    reader = _Reader(amr, formulas)
-    if not reader.read():
-        reason = "an edge leaves a node that is not written yet, or a node is never reached; use AmrGraph.arranged()"
-        raise GraphError(f"graph {graph_id!r}", reason)
-    placeholders = reader.placeholders()
-    if -1 in placeholders:
-        missing = [i for i, node in enumerate(placeholders) if node < 0]
+    labels, first_tree = amr.labels, NodeKind.OPT
+    kinds = [NodeKind.CONCEPT if variable else NodeKind.CONSTANT for variable in amr.variables]
+    found = ((node, placeholder_number(label)) for node, label in enumerate(labels) if label[:1] == "F")
+    numbers = {node: number for node, number in found if 0 <= number < formulas}
+    layout = GraphLayout(kinds, [-1] * formulas, [[] for _ in range(formulas)], [[] for _ in range(formulas)], [])
+    own: list[list[int] | None] = [None] * len(labels)  # the sentence or tree of each node
+
+    def begin(node: int) -> None:
+        own[node] = sentence = [node]
+        layout.sentences.append(sentence)
+
+    joints = {0} if labels[0] == SENTENCES else set[int]()
+    if not joints:
+        begin(0)
+    special = joints | numbers.keys()
+    placed, bare = bytearray(len(labels)), frozenset(amr.mentions)
+    placed[0] = 1
+    again: list[tuple[int, int]] = []
+    for index, (source, role, target) in enumerate(amr.edges):
+        if not placed[source]:
+            raise _unordered(graph_id)
+        if placed[target] or index in bare:
+            again.append((source, target))
+            continue
+        placed[target] = 1
+        part = own[source]
+        if source in special and source in joints:  # other nodes below a joint are in no sentence
+            if _SENTENCE_ROLE.fullmatch(role) and labels[target] == SENTENCES:
+                joints.add(target)
+                special.add(target)
+            elif _SENTENCE_ROLE.fullmatch(role):
+                begin(target)
+        elif source in special and role in _TREES and kinds[source] < first_tree:
+            kinds[target], trees = (NodeKind.OPT, layout.opts) if role == ":opt" else (NodeKind.SLT, layout.slts)
+            own[target] = tree = trees[numbers[source]]
+            tree.append(target)
+        elif part is not None:
+            own[target] = part
+            part.append(target)
+            if kinds[source] >= first_tree:
+                kinds[target] = kinds[source]
+    if not all(placed):
+        raise _unordered(graph_id)
+    for node, number in numbers.items():
+        if layout.placeholders[number] < 0 and kinds[node] < first_tree:
+            layout.placeholders[number] = node
+    if missing := [i for i, node in enumerate(layout.placeholders) if node < 0]:
         names = ", ".join(f"{_PREFIX}{number}" for number in missing[:5])
         raise MissingPlaceholderError(f"graph {graph_id!r} of {formulas} formulas", f"no node for {names}", missing)
-    if not reader.roots:
-        reader.roots, reader.within = [0], [1]
-        reader.sentences = [[node for node, kind in enumerate(reader.kinds) if kind < NodeKind.OPT]]
-    return GraphLayout(
-        reader.kinds, placeholders, reader.opts, reader.slts, reader.roots, reader.within, reader.sentences
-    )
+    seen: set[tuple[int, int]] = set()
+    for source, target in again:  # nodes that a sentence only mentions
+        part = own[source]
+        if part is None or part is own[target] or max(kinds[source], kinds[target]) >= first_tree:
+            continue
+        if (id(part), target) not in seen:
+            seen.add((id(part), target))
+            part.append(target)
+    if not layout.sentences:
+        layout.sentences.append([node for node, kind in enumerate(kinds) if kind < first_tree])
+    return layout
+
+
+def _unordered(graph_id: str) -> GraphError:
+    reason = "an edge leaves a node that is not written yet, or a node is never reached; use AmrGraph.arranged()"
+    return GraphError(f"graph {graph_id!r}", reason)
 
 
 def sentence_numbers(amr: AmrGraph) -> list[int]:
-    """Find the ``numbers`` of :func:`layout_of`, and nothing else of it."""
+    """Find for each sentence the ``i`` of the root's ``:snti`` above it; 1 in a graph of one sentence."""
     if amr.labels[0] != SENTENCES:
         return [1]
     joints, numbers = {0: 0}, list[int]()  # multi-sentence nodes with their number in the root
@@ -135,93 +186,6 @@ def sentence_numbers(amr: AmrGraph) -> list[int]:
             else:
                 numbers.append(number)
     return numbers or [1]
-
-
-class _Reader:
-    """The state of one pass: each node belongs to the list of its sentence or tree, or to none."""
-
-    def __init__(self, amr: AmrGraph, formulas: int) -> None:
-        self.amr = amr
-        self.kinds = [NodeKind.CONCEPT if variable else NodeKind.CONSTANT for variable in amr.variables]
-        numbers = ((node, placeholder_number(label)) for node, label in enumerate(amr.labels) if label[:1] == "F")
-        self.numbers = {node: number for node, number in numbers if 0 <= number < formulas}
-        self.opts: list[list[int]] = [[] for _ in range(formulas)]
-        self.slts: list[list[int]] = [[] for _ in range(formulas)]
-        self.roots: list[int] = []
-        self.within: list[int] = []
-        self.sentences: list[list[int]] = []
-        self.own: list[list[int] | None] = [None] * len(amr.labels)
-        self.joints = {0: 0} if amr.labels[0] == SENTENCES else {}  # multi-sentence nodes with their number in the root
-        if not self.joints:
-            self._begin_sentence(0, 1)
-
-    def read(self) -> bool:
-        """Follow all edges; tell whether each node is written before the edges that leave it."""
-        placed = bytearray(len(self.own))
-        placed[0] = 1
-        bare = frozenset(self.amr.mentions)
-        again: list[tuple[int, int]] = []
-        kinds, own, first_tree = self.kinds, self.own, NodeKind.OPT
-        special = self.joints.keys() | self.numbers.keys()
-        for index, (source, role, target) in enumerate(self.amr.edges):
-            if not placed[source]:
-                return False
-            if placed[target] or index in bare:
-                again.append((source, target))
-                continue
-            placed[target] = 1
-            part = own[source]
-            if source in special and (source in self.joints or (role in _TREES and kinds[source] < first_tree)):
-                self._begin_part(source, role, target)
-                if target in self.joints:
-                    special.add(target)
-            elif part is not None:
-                own[target] = part
-                part.append(target)
-                if kinds[source] >= first_tree:
-                    kinds[target] = kinds[source]
-        self._mention(again)
-        return all(placed)
-
-    def placeholders(self) -> list[int]:
-        """Find the first node of each formula outside the trees, -1 where there is none."""
-        found = [-1] * len(self.opts)
-        for node, number in self.numbers.items():
-            if found[number] < 0 and self.kinds[node] < NodeKind.OPT:
-                found[number] = node
-        return found
-
-    def _begin_sentence(self, node: int, number: int) -> None:
-        part = [node]
-        self.own[node] = part
-        self.roots.append(node)
-        self.within.append(number)
-        self.sentences.append(part)
-
-    def _begin_part(self, source: int, role: str, target: int) -> None:
-        """Begin a sentence below a joint, or a tree below a placeholder; other nodes below a joint have no sentence."""
-        if source not in self.joints:
-            kind, trees = (NodeKind.OPT, self.opts) if role == ":opt" else (NodeKind.SLT, self.slts)
-            part = trees[self.numbers[source]]
-            part.append(target)
-            self.kinds[target], self.own[target] = kind, part
-        elif match := _SENTENCE_ROLE.fullmatch(role):
-            number = self.joints[source] or int(match[1])
-            if self.amr.labels[target] == SENTENCES:
-                self.joints[target] = number
-            else:
-                self._begin_sentence(target, number)
-
-    def _mention(self, again: list[tuple[int, int]]) -> None:
-        """Add to each sentence the nodes that it only mentions."""
-        seen: set[tuple[int, int]] = set()
-        for source, target in again:
-            own = self.own[source]
-            if own is None or own is self.own[target] or max(self.kinds[source], self.kinds[target]) >= NodeKind.OPT:
-                continue
-            if (id(own), target) not in seen:
-                seen.add((id(own), target))
-                own.append(target)
 
 
 VirtualNodes = Literal["hierarchy", "none", "global"]
@@ -246,19 +210,12 @@ _FORMULA, _SENTENCE, _DOCUMENT, _AUXILIARY = VIRTUAL_ROLES
 
 
 class VirtualPart(NamedTuple):
-    """The additions of virtual nodes to a graph of ``size`` nodes.
+    """The additions of virtual nodes to a graph of ``size`` nodes."""
 
-    Attributes:
-        added: the kinds of the new nodes, numbered from ``size``.
-        edges: ``(source, role, target)`` over old and new nodes, inverses not included.
-        rows: the node of each retrieval vector: formulas, sentences, document.
-        kinds: what each of ``rows`` represents.
-    """
-
-    added: list[VirtualKind]
-    edges: list[AmrEdge]
-    rows: list[int]
-    kinds: list[VirtualKind]
+    added: list[VirtualKind]  # the kinds of the new nodes, numbered from ``size``
+    edges: list[AmrEdge]  # over old and new nodes, inverses not included
+    rows: list[int]  # the node of each retrieval vector: formulas, sentences, document
+    kinds: list[VirtualKind]  # what each of ``rows`` represents
 
 
 def check_conditions(formulas: str, virtual_nodes: str, auxiliary: str) -> None:
@@ -291,12 +248,6 @@ def virtual_part(
     return VirtualPart([VirtualKind.DOCUMENT], edges, [*rows, size], [*kinds, VirtualKind.DOCUMENT])
 
 
-def row_count(layout: GraphLayout, formulas: FormulaMode, virtual_nodes: VirtualNodes) -> int:
-    """Count the retrieval vectors of a graph, ``len(virtual_part(…).rows)``, without its edges."""
-    sentences = layout.sentences if virtual_nodes == "hierarchy" else layout.roots
-    return len(layout.placeholders) * (formulas != "none") + len(sentences) + (virtual_nodes != "none")
-
-
 def _hierarchy(layout: GraphLayout, formulas: FormulaMode, auxiliary: Auxiliary) -> VirtualPart:
     size = len(layout.kinds)
     members = _formula_members(layout, formulas)
@@ -317,7 +268,7 @@ def _hierarchy(layout: GraphLayout, formulas: FormulaMode, auxiliary: Auxiliary)
 
 
 def _formula_members(layout: GraphLayout, formulas: FormulaMode) -> list[list[int]]:
-    """List the nodes below each formula's virtual node: those of the chosen trees, else the placeholder."""
+    """List the nodes below each formula's virtual node: the nodes of the chosen trees, else the placeholder."""
     if formulas == "none":
         return []
     nothing: list[list[int]] = [[]] * len(layout.placeholders)

@@ -130,7 +130,6 @@ class TensorStore(StoredArtifact):
 
 
 def _read(snapshot: Snapshot, row: int) -> GraphTensors:
-    """Read one graph."""
     number = bisect_right(snapshot.bases, row) - 1
     part, row = snapshot.parts[number], row - int(snapshot.bases[number])
     nodes, edges, virtual = (slice(*part[name][row : row + 2].tolist()) for name in _OFFSETS)

@@ -35,7 +35,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,10 +58,6 @@ from .structure import (
     placeholder_number,
     virtual_part,
 )
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
 
 NORMALISATION_VERSION = 1
 """The version of these rules, part of the vocabulary's hash: a change alters the meaning of ids."""
@@ -151,7 +146,7 @@ class Vocabulary:
         roles = self.relations[::2]
         if self.nodes[: len(SPECIAL_NODES)] != SPECIAL_NODES or roles[: len(SPECIAL_ROLES)] != SPECIAL_ROLES:
             raise GraphError("vocabulary", "the special tokens and roles are not at the beginning")
-        if self.relations != tuple(name for role in roles for name in (role, role + "*")):
+        if self.relations != _with_inverses(roles):
             raise GraphError("vocabulary", "a role is not followed by its inverse")
         if len(set(self.nodes)) != len(self.nodes) or len(set(roles)) != len(roles):
             raise GraphError("vocabulary", "a label or role occurs twice")
@@ -193,18 +188,14 @@ class Vocabulary:
         counts: Counter[str] = Counter()
         for (label, kind), count in labels.items():
             counts[normalise(label, kind)] += count
-        ranked = sorted(counts, key=lambda text: (-counts[text], text))
         kept = [
             text
-            for text in ranked
+            for text in _by_frequency(counts)
             if text not in SPECIAL_NODES and (counts[text] >= min_number_count or number_token(text) is None)
         ]
-        common = sorted(
-            (role for role in roles if roles[role] >= min_role_count), key=lambda role: (-roles[role], role)
-        )[:_MOST_ROLES]
+        common = [role for role in _by_frequency(roles) if roles[role] >= min_role_count][:_MOST_ROLES]
         names = [*SPECIAL_ROLES, *sorted(role for role in common if role not in SPECIAL_ROLES)]
-        relations = tuple(name for role in names for name in (role, role + "*"))
-        return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), relations)
+        return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), _with_inverses(names))
 
     def node_id(self, label: str, kind: NodeKind) -> int:
         """Look up a label of a kind of node: its id, else that of its type of number, else that of unknown labels."""
@@ -237,13 +228,6 @@ class Vocabulary:
         """Look up the roles of a whole graph, none of them inverse; see :meth:`relation_id`."""
         known = self._roles
         return [known.get(role, 0) for role in roles]
-
-    def coverage(self, graphs: Iterable[MathAMRGraph]) -> float:
-        """Compute the share of nodes whose label is known, from 0 to 1; 1 without graphs."""
-        labels, _ = count_labels(graphs)
-        unknown = sum(count for (label, kind), count in labels.items() if self.node_id(label, kind) == UNK_ID)
-        total = sum(labels.values())
-        return 1 - unknown / total if total else 1.0
 
     def spellings(self, graphs: Iterable[MathAMRGraph]) -> list[str]:
         """Find the most frequent label of each id: stemmed concepts and rare numbers share ids.
@@ -288,7 +272,7 @@ class Vocabulary:
         if found != (VOCABULARY_FORMAT, NORMALISATION_VERSION):
             wanted = (VOCABULARY_FORMAT, NORMALISATION_VERSION)
             raise _unreadable(path, f"format and normalisation {found}, but this release reads {wanted}")
-        return cls(nodes, tuple(name for role in roles for name in (role, role + "*")))
+        return cls(nodes, _with_inverses(roles))
 
     def _content(self) -> dict[str, object]:
         return {
@@ -297,6 +281,14 @@ class Vocabulary:
             "nodes": self.nodes,
             "roles": self.relations[::2],
         }
+
+
+def _by_frequency(counts: Mapping[str, int]) -> list[str]:
+    return sorted(counts, key=lambda text: (-counts[text], text))
+
+
+def _with_inverses(roles: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for role in roles for name in (role, role + "*"))
 
 
 def _unreadable(path: Path, reason: str) -> GraphError:
@@ -321,10 +313,7 @@ def count_labels(graphs: Iterable[MathAMRGraph]) -> tuple[Counter[tuple[str, Nod
         layout = layout_of(graph.amr, graph.n_formulas, graph.id)
         labels.update(zip(graph.amr.labels, layout.kinds, strict=True))
         roles.update(role for _, role, _ in graph.amr.triples())
-    starred = [role for role in roles if role.endswith("*")]
-    for role in starred:
-        del roles[role]
-    return labels, roles
+    return labels, Counter({role: count for role, count in roles.items() if not role.endswith("*")})
 
 
 _DROPPED: dict[FormulaMode, tuple[NodeKind, ...]] = {
@@ -371,31 +360,6 @@ class GraphTensors:
 
     def __hash__(self) -> int:
         return hash((self.nodes.tobytes(), self.edges.tobytes(), self.relations.tobytes()))
-
-    def to_pyg(self) -> Data:
-        """Convert the arrays to PyTorch Geometric's form, for its convolutions and loaders.
-
-        Returns:
-            ``x`` int64 ``[N]``, ``edge_index`` int64 ``[2, e]``, ``edge_type`` int64 ``[e]``, ``kinds`` int64 ``[n]``,
-            ``virtual_index`` int64 ``[n]``, which PyTorch Geometric shifts in a batch, and ``features`` float16
-            ``[n, d_text]``, if any.
-        """
-        import torch
-        from torch_geometric.data import Data
-
-        def tensor(array: npt.NDArray[Any]) -> torch.Tensor:
-            return torch.from_numpy(array.astype(np.int64))
-
-        features = {} if self.features is None else {"features": torch.from_numpy(self.features)}
-        return Data(
-            x=tensor(self.nodes),
-            edge_index=tensor(self.edges),
-            edge_type=tensor(self.relations),
-            virtual_index=tensor(self.virtual),
-            kinds=tensor(self.kinds),
-            num_nodes=len(self.nodes),
-            **features,
-        )
 
 
 def graph_tensors(
@@ -451,7 +415,7 @@ def graph_tensors(
 
 @dataclass(eq=False)
 class GraphBatch:
-    """The graphs of a batch, concatenated; node numbers are those of the batch.
+    """The graphs of a batch, concatenated; nodes are numbered through the batch.
 
     Attributes:
         nodes: int64 ``[N]``, vocabulary id of each node.
@@ -462,7 +426,7 @@ class GraphBatch:
         offsets: int64 ``[m + 1]``; graph ``i`` owns the rows ``virtual[offsets[i]:offsets[i + 1]]``.
         is_virtual: bool ``[N]``, virtual nodes: never masked, their edges never dropped.
         node_offsets: int64 ``[m + 1]``; graph ``i`` owns the nodes ``node_offsets[i]`` to ``node_offsets[i + 1]``.
-        features: float16 ``[r, d_x]``, what the model reads of each row of ``virtual`` beside the graph, or ``None``.
+        features: float16 ``[r, d_x]``, what the model reads for each row of ``virtual`` besides the graph, or ``None``.
     """
 
     nodes: Tensor
@@ -545,7 +509,6 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
 
 
 def _features(graphs: Sequence[GraphTensors]) -> Tensor | None:
-    """Concatenate the text features of all graphs, if any."""
     found = [graph.features for graph in graphs if graph.features is not None]
     if not found:
         return None

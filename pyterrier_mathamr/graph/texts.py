@@ -5,8 +5,8 @@ sentence   the sentence it was parsed from     Solve $x^2 = 2$.
 document   title and body                      An equation⏎Solve $x^2 = 2$. I tried $x = 1$.
 
 A single sentence says little ("This follows."), and a text encoder reads only the beginning of a long post. So a post
-is also cut into passages of consecutive sentences, or given as segments with the places of its formulas, of which an
-encoder reads as many as fit at a time.
+is also cut into passages of consecutive sentences, or into segments with the places of its formulas; an encoder reads
+as many segments as fit at a time.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def passages_of(graph: MathAMRGraph) -> Passages:
 
 
 class TextPlace(NamedTuple):
-    """Where a formula stands: characters ``start`` to ``end`` of segment ``segment``, its dollars left out."""
+    """The place of a formula: characters ``start`` to ``end`` of segment ``segment``, without its dollars."""
 
     segment: int
     start: int
@@ -112,8 +112,8 @@ class Segments:
     """A post as consecutive texts.
 
     Attributes:
-        texts: the distinct texts of its sentences, in order, with formulas as ``$latex$``; then those of formulas that
-            stand in no sentence.
+        texts: the distinct texts of its sentences, in order, with formulas as ``$latex$``; then the formulas that are
+            in no sentence.
         of_sentence: the number of each sentence's text.
         of_formula: the first place of each formula.
     """
@@ -153,7 +153,7 @@ def segments_of(graph: MathAMRGraph) -> Segments:
 
 
 def _with_places(text: str, latex: Sequence[str]) -> tuple[str, list[tuple[int, int, int]]]:
-    """Replace placeholders as :func:`with_latex` does, and tell the number, start and end of each formula."""
+    """Replace placeholders as :func:`_with_latex` does; also return the number, start and end of each formula."""
     parts, places, length, last = [], [], 0, 0
     for match in PLACEHOLDER.finditer(text):
         number = int(match[1])
@@ -174,10 +174,10 @@ def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:
     if kind is VirtualKind.DOCUMENT:
         if not graph.sentence_texts:  # an empty post has one empty sentence
             raise _missing(graph, "text of the post")
-        return with_latex(graph.text, graph.latex)
+        return _with_latex(graph.text, graph.latex)
     if number >= len(graph.sentence_texts):
         raise _missing(graph, f"text of sentence {number}")
-    return with_latex(graph.sentence_texts[number], graph.latex)
+    return _with_latex(graph.sentence_texts[number], graph.latex)
 
 
 def _missing(graph: MathAMRGraph, what: str) -> GraphError:
@@ -189,6 +189,6 @@ def _missing(graph: MathAMRGraph, what: str) -> GraphError:
     )
 
 
-def with_latex(text: str, latex: Sequence[str]) -> str:
+def _with_latex(text: str, latex: Sequence[str]) -> str:
     """Replace each placeholder by ``$latex$`` where there is LaTeX for it."""
     return PLACEHOLDER.sub(lambda match: f"${latex[int(match[1])]}$" if int(match[1]) < len(latex) else match[0], text)

@@ -29,7 +29,7 @@ import numpy as np
 
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.processes import Executor
-from pyterrier_mathamr.graph import GraphStore, layout_of, row_count
+from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import indexing
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, Build, Corpus, DocumentIndexer, Encode, document_posts
 from pyterrier_mathamr.index.parts import DOCUMENTS, DType, IndexMeta, part_content
@@ -75,8 +75,8 @@ class RowCounts:
 
     def __call__(self, docnos: Sequence[str]) -> list[int]:
         config = self.model.config
-        layouts = (layout_of(graph.amr, graph.n_formulas, graph.id) for graph in self.graphs.get_many(docnos))
-        return [row_count(layout, config.formulas, config.virtual_nodes) for layout in layouts]
+        graphs = self.graphs.get_many(docnos)
+        return [graph.n_vectors(config.formulas, config.virtual_nodes) for graph in graphs]
 
 
 def _plan(

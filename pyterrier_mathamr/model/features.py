@@ -45,7 +45,6 @@ from pyterrier_mathamr.graph import (
     Segments,
     VirtualKind,
     Vocabulary,
-    detach_formulas,
     graph_tensors,
     passages_of,
     row_texts,
@@ -126,7 +125,7 @@ def _reader(config: MathAMRConfig, text: TextEncoder | None) -> tuple[Collect, E
         )
     if options.formula_vectors != "none":
         return (
-            lambda graph, kinds: (len(kinds), detach_formulas(graph.amr, graph.n_formulas)[1]),
+            lambda graph, kinds: (len(kinds), graph.trees()),
             lambda posts: formula_features(posts, options.formula_vectors),
         )
     return None

@@ -25,11 +25,10 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.arqmath import Link, known_item_split, read_training_pairs
 from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
 from pyterrier_mathamr.fusion import ConvexFusion, ModifiedRRF
-from pyterrier_mathamr.graph import build_graphs
+from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
 from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index
@@ -220,9 +219,8 @@ def linearised(parts: AnswerParts) -> dict[str, str]:
 
 
 def _linearised(named: list[tuple[str, MathPost]], parts: AnswerParts) -> dict[str, str]:
-    names, posts = [name for name, _ in named], [post for _, post in named]
-    graphs = build_graphs(names, posts, get_parser("dependency"), "opt", parts.shared.formulas)
-    return {name: "" if graph.is_empty else linearise(graph) for name, graph in zip(names, graphs, strict=True)}
+    graphs = GraphBuilder(formulas="opt", store=parts.shared.formulas, batch_size=_BATCH).build(dict(named))
+    return {graph.id: "" if graph.is_empty else linearise(graph) for graph in graphs}
 
 
 def _posts(parts: AnswerParts) -> Iterator[tuple[str, MathPost]]:

@@ -8,8 +8,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.fusion import LinearBlend, WeightsFileError
-from pyterrier_mathamr.graph import MathAMRGraph
-from pyterrier_mathamr.graph.errors import GraphMetadataError
+from pyterrier_mathamr.graph import GraphError, MathAMRGraph
 from pyterrier_mathamr.model import MathAMRConfig
 
 
@@ -21,7 +20,7 @@ def test_bad_json_is_a_value_error_which_each_reader_names(text, tmp_path) -> No
     with pytest.raises(ConfigError):
         MathAMRConfig.from_json(text)
     for field in ("formula_map", "sentence_texts"):
-        with pytest.raises(GraphMetadataError):
+        with pytest.raises(GraphError):
             MathAMRGraph.from_penman(f"# ::{field} {text}\n(a / b)")
     (tmp_path / "blend.json").write_text(text)
     with pytest.raises(WeightsFileError):

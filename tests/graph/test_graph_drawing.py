@@ -9,7 +9,6 @@ import pytest
 
 from pyterrier_mathamr._common.drawing import (
     ROW,
-    Canvas,
     Palette,
     TreeNode,
     flow,
@@ -21,9 +20,8 @@ from pyterrier_mathamr._common.drawing import (
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import Picture, draw_graph, save
-from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph, layout_of
-from pyterrier_mathamr.graph.drawing import parts_of
-from pyterrier_mathamr.graph.structure import virtual_part
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+from pyterrier_mathamr.graph.structure import layout_of, virtual_part
 
 NS = {"s": "http://www.w3.org/2000/svg"}
 TEXT = """(m / multi-sentence
@@ -172,13 +170,6 @@ def test_a_symbol_row_is_broken_where_it_would_be_too_wide() -> None:
     assert hung.x[2] > hung.x[1] > hung.x[0]
 
 
-def test_every_node_is_in_one_part() -> None:
-    parts = parts_of(GRAPH)
-    drawn = [*parts.joint, *(n for group in (parts.sentences, parts.opts, parts.slts) for part in group for n in part)]
-    assert sum(not node.again for node in drawn) == len(GRAPH.amr.labels)
-    assert [len(part) for part in parts.opts] == [3, 0]
-
-
 def test_virtual_nodes_are_drawn_with_all_their_edges() -> None:
     layout = layout_of(GRAPH.amr, 2)
     edges = virtual_part(layout, "both", "hierarchy", "none").edges
@@ -257,9 +248,3 @@ def test_a_theme_changes_colours_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'light', 'dark'"):
         draw_graph(GRAPH, theme="grey")  # type: ignore[arg-type]
     assert save(light, tmp_path / "g.svg").read_text(encoding="utf-8") == light.svg == light._repr_svg_()
-
-
-def test_a_canvas_is_well_formed_whatever_is_written_on_it() -> None:
-    canvas = Canvas()
-    canvas.text(0, 0, "a\ud800<b>", "#000000", title='"&')
-    ET.fromstring(canvas.picture(10, 10, "#ffffff", "\x0b").svg)

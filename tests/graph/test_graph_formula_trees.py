@@ -3,17 +3,20 @@
 import pickle
 
 import pytest
-from graph_examples import BOTH, OPT, PAIRS, SLT, SLT_PAIR, TEXT, whole
+from graph_examples import BOTH, OPT, PAIRS, SLT, SLT_PAIR, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import AmrError, AmrGraph, decode_penman, encode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.graph import MathAMRGraph, detach_formulas
-from pyterrier_mathamr.graph.errors import MissingPlaceholderError
+from pyterrier_mathamr.graph import GraphError, MathAMRGraph
 from pyterrier_mathamr.graph.mathamr import attach_formulas
 from pyterrier_mathamr.graph.structure import placeholder_number
+
+
+def attached(amr, pairs):
+    return MathAMRGraph(attach_formulas(amr, pairs), ("",) * len(pairs))
 
 
 def test_each_tree_hangs_below_its_placeholder_by_opt_and_slt():
@@ -57,59 +60,39 @@ def test_new_variables_avoid_those_that_are_taken():
     assert decode_penman(encode_penman(amr, None)) == amr
 
 
-def test_labels_met_twice_on_a_path_stay_where_their_own_parent_is():
-    _, pairs = detach_formulas(whole().amr, 3)
-    assert pairs[1].slt == SLT_PAIR  # nesting by label would hang the comma below the outer f
+def test_labels_that_occur_twice_on_a_path_stay_where_their_own_parent_is():
+    assert whole().trees() == PAIRS
+    assert whole().trees()[1].slt == SLT_PAIR  # nesting by label would hang the comma below the outer f
 
 
-def test_taking_out_what_was_put_in_gives_back_graph_and_trees():
-    bare, pairs = detach_formulas(whole().amr, 3)
-    assert (bare, pairs) == (decode_penman(TEXT), PAIRS)
+def test_attaching_keeps_spellings_mentions_and_alignments():
+    text = '(m / multi-sentence~e.1 :snt1 (a / and :op1 b :op2 (f / FORMULA_0{}) :name "ok"~e.3) :snt2 (b / be-01))'
+    full = attach_formulas(decode_penman(text.format("")), (FormulaPair(slt=SLT, opt=None),))
+    assert encode_penman(full) == text.format(" :slt (t0 / V!x :slt-n (t1 / = :slt-n (t2 / N!2)))")
 
 
-def test_taking_out_keeps_spellings_mentions_and_alignments():
-    text = '(m / multi-sentence~e.1 :snt1 (a / and :op1 b :op2 (f / FORMULA_0) :name "ok"~e.3) :snt2 (b / be-01))'
-    amr = decode_penman(text)
-    assert detach_formulas(attach_formulas(amr, (BOTH,)), 1) == (amr, (BOTH,))
-
-
-def test_taking_out_from_a_graph_without_the_placeholder_names_it():
-    with pytest.raises(MissingPlaceholderError, match="FORMULA_1") as caught:
-        detach_formulas(decode_penman("(f / FORMULA_0)"), 2)
+def test_trees_of_a_graph_without_the_placeholder_are_refused_by_its_name():
+    with pytest.raises(GraphError, match="FORMULA_1") as caught:
+        MathAMRGraph(decode_penman("(f / FORMULA_0)"), ("", "")).trees()
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-@pytest.mark.parametrize("depth", [600, 10_000])
-def test_a_tree_of_any_depth_goes_in_and_out(depth):
-    chain = FormulaTree(("V!x",) * depth, tuple((i, i + 1, "n") for i in range(depth - 1)))
-    pairs = (FormulaPair(slt=chain, opt=None),)
-    amr = decode_penman("(f / FORMULA_0)")
-    full = attach_formulas(amr, pairs)
-    assert detach_formulas(decode_penman(encode_penman(full, None)), 1) == (amr, pairs)
+CHAIN = FormulaTree(("V!x",) * 10_000, tuple((i, i + 1, "n") for i in range(9_999)))
+# operand labels go on through the character table: 0-9, A-Z, a-z, then characters that no role may hold
+OPERANDS = [*map(chr, (*range(0x30, 0x100), 0x2028, 0x1D465)), *map(chr, range(0x100, 0x180))]
+WIDE = FormulaTree(("E!", *["N!1"] * len(OPERANDS)), tuple((0, i, label) for i, label in enumerate(OPERANDS, 1)))
 
 
-def test_a_post_of_300_formulas_has_all_its_trees():
-    amr = decode_penman("(a / and " + " ".join(f":op{i} (f{i} / FORMULA_{i})" for i in range(300)) + ")")
-    assert detach_formulas(attach_formulas(amr, (BOTH,) * 300), 300) == (amr, (BOTH,) * 300)
-
-
-def test_a_matrix_of_hundreds_of_operands_can_be_written_and_read():
-    # operand labels go on through the character table: 0-9, A-Z, a-z, then characters that no role may hold
-    labels = [*"0123456789", *map(chr, range(ord("A"), ord("A") + 290))]
-    matrix = FormulaTree(("M!M-1x300", *["N!1"] * 300), tuple((0, i, label) for i, label in enumerate(labels, 1)))
-    amr, pairs = decode_penman("(f / FORMULA_0)"), (FormulaPair(slt=None, opt=matrix),)
-    assert detach_formulas(decode_penman(encode_penman(attach_formulas(amr, pairs), None)), 1) == (amr, pairs)
-
-
-def test_a_formula_of_very_many_operands_is_written_and_read_back() -> None:
-    labels = [chr(code) for code in (*range(0x30, 0x100), 0x2028, 0x1D465)]  # 65th operands have labels beyond "z"
-    edges = tuple((0, i, label) for i, label in enumerate(labels, 1))
-    tree = FormulaTree(("E!", *["N!1"] * len(labels)), edges, kind="opt")
-    pair = FormulaPair(slt=None, opt=tree)
-    graph = MathAMRGraph(attach_formulas(decode_penman("(f / FORMULA_0)"), [pair]), ("",))
+@pytest.mark.parametrize(
+    "pairs",
+    [(FormulaPair(slt=CHAIN, opt=None),), (FormulaPair(slt=None, opt=WIDE),), (BOTH,) * 300],
+    ids=["deep", "wide", "many"],
+)
+def test_large_trees_are_written_and_read_back(pairs):
+    graph = attached(decode_penman("(a / and :op1 (f / FORMULA_0))"), pairs)
     again = MathAMRGraph.from_penman(graph.to_penman())
     assert again == graph
-    assert detach_formulas(again.amr, 1)[1] == (pair,)
+    assert again.trees() == pairs
 
 
 @st.composite
@@ -129,11 +112,9 @@ def trees(draw, edge_labels):
 @given(st.lists(st.tuples(st.none() | trees("anbuowecd"), st.none() | trees("019Az")), max_size=4))
 def test_attach_write_read_detach_is_the_identity(drawn):
     pairs = tuple(FormulaPair(slt=slt, opt=opt) for slt, opt in drawn)
-    amr = attach_formulas(decode_penman("(a / and :op1 (b / be-01))"), pairs, "none")
-    full = attach_formulas(amr, pairs)
-    read = decode_penman(encode_penman(full, None))
-    assert read == full
-    assert detach_formulas(read, len(pairs)) == (amr, pairs)
+    full = attached(decode_penman("(a / and :op1 (b / be-01))"), pairs)
+    read = MathAMRGraph.from_penman(full.to_penman())
+    assert (read, read.trees()) == (full, pairs)
 
 
 def edge_by_edge(amr, pairs):

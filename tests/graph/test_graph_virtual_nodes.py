@@ -2,9 +2,8 @@
 
 import time
 
-import numpy as np
 import pytest
-from graph_examples import BOTH, one_sentence, whole
+from graph_examples import one_sentence, whole
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import AmrGraph, decode_penman
@@ -15,10 +14,8 @@ from pyterrier_mathamr.graph import (
     VirtualKind,
     Vocabulary,
     graph_tensors,
-    layout_of,
 )
-from pyterrier_mathamr.graph.mathamr import attach_formulas
-from pyterrier_mathamr.graph.structure import auxiliary_edges, document_order
+from pyterrier_mathamr.graph.structure import auxiliary_edges, document_order, layout_of
 
 VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_number_count=1, min_role_count=1)
 
@@ -55,22 +52,11 @@ def test_every_edge_has_its_inverse_in_the_second_half():
     assert [(t, name + "*", s) for s, name, t in edges[:half]] == edges[half:]
 
 
-def test_the_dtypes_are_the_contract():
-    tensors = graph_tensors(whole(), VOCABULARY)
-    arrays = (tensors.nodes, tensors.edges, tensors.relations, tensors.virtual, tensors.kinds)
-    assert [array.dtype for array in arrays] == [np.int32, np.int32, np.int16, np.int32, np.int8]
-
-
 def test_edges_are_read_from_the_de_inverted_triples():
     graph = MathAMRGraph(decode_penman("(q / quick :ARG1-of (r / run-01))"))
     vocabulary = Vocabulary.build([graph], min_role_count=1)
     tensors = graph_tensors(graph, vocabulary)
     assert (vocabulary.relations[tensors.relations[0]], tensors.edges[:, 0].tolist()) == (":ARG1", [1, 0])
-
-
-def test_the_vectors_are_formulas_then_sentences_then_the_document():
-    kinds = graph_tensors(whole(), VOCABULARY).kinds.tolist()
-    assert kinds == [0, 0, 0, 1, 1, 1, 2]
 
 
 def test_a_formula_without_trees_joins_its_placeholder():
@@ -116,11 +102,6 @@ def test_the_global_node_is_last_and_joined_to_every_node():
     assert [(s, t) for s, name, t in named(tensors) if name == ":virtual_document"] == [(size, i) for i in range(size)]
 
 
-def test_without_formulas_only_sentence_roots_stand_for_the_post():
-    tensors = graph_tensors(whole(), VOCABULARY, formulas="none", virtual_nodes="none")
-    assert tensors.kinds.tolist() == [1, 1, 1]
-
-
 def test_a_graph_of_one_node_has_vectors_and_edges():
     graph = MathAMRGraph(decode_penman("(a / amr-empty)"))
     assert len(graph_tensors(graph, VOCABULARY, virtual_nodes="none").relations) == 0
@@ -136,11 +117,6 @@ def test_a_graph_of_one_node_has_vectors_and_edges():
 def test_document_order_puts_each_formula_after_its_sentence_and_a_dropped_one_after_the_last_before_it():
     # formulas 0, 1, 2 and sentences 3, 4, 5; FORMULA_2 hangs at the root
     assert document_order(layout_of(whole().amr, 3), 3) == [3, 0, 4, 5, 1, 2]
-
-
-def test_dropped_formulas_before_the_first_sentence_begin_the_document():
-    amr = attach_formulas(decode_penman("(m / multi-sentence :snt1 (a / b) :snt2 (f / FORMULA_1))"), (BOTH, BOTH))
-    assert document_order(layout_of(amr, 2), 2) == [0, 2, 3, 1]
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,6 @@ def _is_many(c: Conversion, token: int) -> bool:
 
 
 def _counts_unknown(c: Conversion, token: int) -> bool:
-    """Whether the token is the "many" of "how many"."""
     return _is_many(c, token) and any(c.lower[child] == "how" for child in c.children[token])
 
 
@@ -177,7 +176,6 @@ def _modifier(c: Conversion, token: int) -> int:
 
 
 def _names(c: Conversion, head: int, token: int) -> bool:
-    """Return whether a token is a part of its head's name."""
     return (
         c.tags[head] in ("NNP", "NNPS") and c.tags[token] in ("NNP", "NNPS", "CD", ",", "HYPH")
         and _is_name(c, head) and not c.formula[token]

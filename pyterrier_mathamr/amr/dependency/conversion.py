@@ -4,7 +4,7 @@
       repairs    errors of the tree                         :ARG0 (y / you)
       concepts   prove, FORMULA_0, equal, 2                 :ARG1 (q / possible-01 :polarity -
       wrappers   can -> possible-01                            :ARG1 (e / equal-01 :ARG1 (f0 / FORMULA_0) :ARG2 2)))
-      roles      the edges, by relation; those of clauses
+      roles      the edges, by relation
 
 A token has an inner node, to which its dependents are attached, and an outer node, which is attached to its head: the
 modal, comparison or coordination around it. Function words have neither; their dependents are attached to their head.
@@ -54,7 +54,6 @@ class Conversion:
     # -- the tree ----------------------------------------------------------------------------------------------------
 
     def lemma(self, token: int) -> str:
-        """Return the token's lemma."""
         return lemma(self.lower[token], self.tags[token], self.lemmas)
 
     def child(self, token: int, *relations: str) -> int:
@@ -65,7 +64,6 @@ class Conversion:
         return -1
 
     def subject(self, token: int) -> int:
-        """Return the token's subject, or -1."""
         for child in self.children[token]:
             if self.relations[child] in _SUBJECTS:
                 return child
@@ -79,11 +77,9 @@ class Conversion:
         return ""
 
     def is_verb(self, token: int) -> bool:
-        """Return whether the token is tagged as a verb."""
         return self.tags[token][0] == "V"
 
     def label(self, token: int) -> str:
-        """Return the concept of the token's inner node."""
         return self.part.labels[self.inner[token]]
 
     def has_frame(self, token: int) -> bool:
@@ -120,7 +116,6 @@ class Conversion:
         return self._shared[name]
 
     def edge(self, source: int, role: str, target: int) -> None:
-        """Add an edge."""
         self.part.edges.append((source, role, target))
 
 
@@ -162,7 +157,6 @@ def repair(c: Conversion) -> None:
 
 
 def _move(c: Conversion, token: int, head: int, relation: str) -> None:
-    """Attach a token to another head."""
     if c.heads[token] >= 0:
         c.children[c.heads[token]].remove(token)
     c.heads[token], c.relations[token] = head, relation

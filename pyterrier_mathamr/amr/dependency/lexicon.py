@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 
 def _table(text: str) -> dict[str, str]:
-    """Read ``word:value`` pairs."""
     return dict(pair.split(":", 1) for pair in text.split())
 
 
@@ -237,7 +236,6 @@ _DOUBLED = re.compile(r"([bdgklmnprt])\1$")
 
 
 def lemma(word: str, tag: str, known: Mapping[str, str]) -> str:
-    """Return a word's lemma."""
     kind = "v" if tag[0] == "V" or tag == "MD" else "n" if tag[0] == "N" else "a" if tag[0] in "JR" else ""
     if not kind:
         return word

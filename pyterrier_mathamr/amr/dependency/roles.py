@@ -2,7 +2,7 @@
 
     nsubj       :ARG0; :ARG1 in the passive, of verbs such as "converge" and of adjectives; :domain of nouns
     obj, iobj   :ARG1, :ARG2
-    xcomp ...   :ARG1, :ARG2 beside an object; the subject that an infinitive shares is a second edge
+    xcomp ...   :ARG1, :ARG2 after an object; the subject that an infinitive shares is a second edge
     obl, nmod   by preposition          advcl   by conjunction          advmod   by adverb
     acl, relcl  :ARG0-of, :ARG1-of      amod, det, compound, appos and all others   :mod
 
@@ -80,7 +80,6 @@ def attach(c: Conversion, token: int, head: int) -> None:
 
 
 def _behind_such(c: Conversion, token: int, head: int) -> bool:
-    """Return whether "such that" is between a word and its dependent."""
     return "such" in c.present and any(c.lower[child] == "such" and head < child < token for child in c.children[head])
 
 

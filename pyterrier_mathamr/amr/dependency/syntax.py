@@ -48,7 +48,6 @@ def tokenize(sentence: str) -> list[str]:
 
 
 def is_placeholder(token: str) -> bool:
-    """Return whether a token is the placeholder of a formula."""
     return _PLACEHOLDER.fullmatch(token) is not None
 
 
@@ -66,7 +65,6 @@ FEATURES = Features._fields
 
 
 def features_of(token: str) -> Features:
-    """Return the features of a token; those of all formulas are equal."""
     if is_placeholder(token):
         return Features("FORMULA", "", "", "", "formula")
     lower = _DIGIT.sub("0", token.lower().replace("’", "'"))
@@ -80,7 +78,6 @@ def features_of(token: str) -> Features:
 def feature_ids(
     tokens: Sequence[str], vocabulary: Mapping[str, int], memory: dict[str, tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    """Look up the features of tokens."""
     found = []
     for token in tokens:
         ids = memory.get(token)
@@ -245,7 +242,6 @@ class SyntaxNet:
         self._distance[places, places + 1] = -1e9  # no token is its own head
 
     def analyse(self, sentences: Sequence[list[str]]) -> list[Syntax]:
-        """Analyse sentences."""
         with one_blas_thread():
             windows = runs_within(map(len, sentences), _WINDOW)
             return [analysis for run in windows for analysis in self._analyse(sentences[run.start : run.stop])]

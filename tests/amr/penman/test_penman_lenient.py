@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.amr import PenmanError, decode_leniently, decode_penman, encode_penman
+from pyterrier_mathamr.amr import PenmanError, decode_penman, encode_penman
+from pyterrier_mathamr.amr.lenient import decode_leniently
 
 REPAIRS = [
     ("(a / b", "(a / b)", "a closing bracket added"),

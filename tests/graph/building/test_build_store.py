@@ -116,12 +116,6 @@ def test_documents_that_do_not_come_again_in_their_places_are_refused(tmp_path, 
         build_store(documents, builder(Parser()), store, shard_size=5)
 
 
-def test_fewer_documents_than_an_earlier_run_stored_are_refused(tmp_path):
-    store = stopped(GraphStore(tmp_path / "store.mathamr"))
-    with pytest.raises(UnfinishedJobError, match=r"'d7'.*rows without these"):
-        build_store(DOCUMENTS[:7], builder(Parser()), store, shard_size=5)
-
-
 def test_other_makers_and_sources_are_refused_by_name(tmp_path):
     store = stopped(GraphStore(tmp_path / "store.mathamr"), sources={"posts.xml": [3, "abc"]})
     same = {"sources": {"posts.xml": [3, "abc"]}, "shard_size": 5}
@@ -149,23 +143,6 @@ def test_other_formula_trees_are_refused(tmp_path):
     with pytest.raises(UnfinishedJobError, match="trees"):
         build_store(DOCUMENTS, makers[1], store, shard_size=5)
     build_store(DOCUMENTS, makers[0], store, shard_size=5)
-
-
-def test_work_of_a_running_job_is_neither_taken_nor_discarded(tmp_path):
-    store = GraphStore(tmp_path / "store.mathamr")
-    refused = []
-
-    def documents():
-        for i, document in enumerate(DOCUMENTS):
-            if i == 50:
-                for attempt in (lambda: build_store(DOCUMENTS, builder(), GraphStore(store.path)), store.discard):
-                    with pytest.raises(WriteError, match="being written"):
-                        attempt()
-                    refused.append(i)
-            yield document
-
-    build_store(documents(), builder(Parser()), store, shard_size=5)
-    assert (refused, len(store)) == ([50, 50], len(DOCUMENTS))
 
 
 SCRIPT = """

@@ -1,10 +1,9 @@
 from pathlib import Path
 
 import pandas as pd
-import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.formula import FormulaStore, opt_from_latex, slt_from_latex
 from pyterrier_mathamr.graph import GraphBuilder
 
@@ -49,19 +48,6 @@ def test_a_ranking_is_built_from_its_query() -> None:
     found = graphs(ranking)
     assert [graph.latex for graph in found.query_graph] == [("x",), ("x",)]
     assert found.query_formula_id.tolist() == ["", ""]
-
-
-def test_inspection_sees_both_ways_in() -> None:
-    inputs = pt.inspect.transformer_inputs(graphs)
-    assert ["qid", "latex"] in inputs
-    assert ["qid", "query"] in inputs
-    columns = pt.inspect.transformer_outputs(graphs, ["qid", "latex"])
-    assert columns == ["qid", "latex", "query_formula_id", "query_graph"]
-
-
-def test_no_other_kind_of_query_is_known() -> None:
-    with pytest.raises(ConfigError, match="queries"):
-        GraphBuilder(queries="latex")  # type: ignore[arg-type]
 
 
 def test_empty_formulas_are_named_in_one_warning() -> None:

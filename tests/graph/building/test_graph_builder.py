@@ -1,7 +1,5 @@
 """The transformer from text to graphs: every kind of frame, and posts that make a part of the way fail."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pyterrier as pt
@@ -10,10 +8,9 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.amr import decode_penman
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store, detach_formulas
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.graph import building as building_module
-from pyterrier_mathamr.posts import post_from_html
 
 
 class OneWordParser:
@@ -69,7 +66,7 @@ def build(frame, **options):
 def test_documents_get_graphs_with_their_formulas_and_ids():
     [graph] = build([{"docno": "5", "html": HTML}])["graph"]
     assert (graph.id, graph.formula_ids, graph.amr.labels[0]) == ("5", ("77", "5#1"), "solve")
-    _, pairs = detach_formulas(graph.amr, 2)
+    pairs = graph.trees()
     for pair, latex in zip(pairs, ("x^2", "y"), strict=True):
         made = trees_from_latex(latex)
         assert [tree.nodes for tree in pair if tree] == [tree.nodes for tree in made if tree]
@@ -77,7 +74,7 @@ def test_documents_get_graphs_with_their_formulas_and_ids():
 
 def test_official_trees_come_before_those_of_latex_which_fill_what_they_lack():
     [graph] = build([{"docno": "5", "html": HTML}], store=Official())["graph"]
-    _, pairs = detach_formulas(graph.amr, 2)
+    pairs = graph.trees()
     assert pairs[0].slt == Official.trees.slt
     assert pairs[0].opt.nodes == trees_from_latex("x^2").opt.nodes
 
@@ -87,7 +84,7 @@ def test_official_trees_come_before_those_of_latex_which_fill_what_they_lack():
 )
 def test_only_the_wanted_trees_are_attached(formulas, present):
     [graph] = build([{"docno": "5", "html": HTML}], formulas=formulas)["graph"]
-    _, pairs = detach_formulas(graph.amr, 2)
+    pairs = graph.trees()
     assert tuple(int(tree is not None) for tree in pairs[0]) == present
     assert graph.n_formulas == 2
 
@@ -202,11 +199,6 @@ def test_what_a_ranking_has_kept_from_its_topics_is_no_document():
     assert roots(build([{**row, "title": ""} for row in alike], side="both"), "graph") == ["alike"] * 6
 
 
-def test_batches_do_not_change_the_graphs():
-    rows = [{"docno": str(i), "text": f"Word{i} $x_{i}$"} for i in range(7)]
-    assert build(rows, batch_size=2)["graph"].tolist() == build(rows)["graph"].tolist()
-
-
 def test_a_post_that_the_parser_fails_on_is_named_and_keeps_its_formulas_and_the_others_are_built():
     rows = [{"docno": str(i), "text": f"Word{i} $x$"} for i in range(9)]
     rows[4]["text"] = "explode $a+b$"
@@ -214,7 +206,7 @@ def test_a_post_that_the_parser_fails_on_is_named_and_keeps_its_formulas_and_the
         result = build(rows)
     assert len(caught) == 1
     assert roots(result, "graph") == [*(f"word{i}" for i in range(4)), "amr-empty", *(f"word{i}" for i in range(5, 9))]
-    assert detach_formulas(result["graph"][4].amr, 1)[1][0].slt is not None
+    assert result["graph"][4].trees()[0].slt is not None
 
 
 def test_a_parser_that_gives_too_few_graphs_has_failed():
@@ -269,14 +261,9 @@ def test_the_real_parser_gives_a_node_for_each_formula_of_a_long_post():
         + ".</p>"
     )
     [graph] = GraphBuilder()(pd.DataFrame([{"docno": "1", "html": html}]))["graph"]
-    _, pairs = detach_formulas(graph.amr, 300)
+    pairs = graph.trees()
     assert all(pair.slt is not None and pair.opt is not None for pair in pairs)
     assert graph.formula_ids == tuple(map(str, range(300)))
-
-
-def test_posts_that_are_read_already_are_built():
-    graphs = GraphBuilder(OneWordParser()).build({"1": post_from_html(HTML), "2": post_from_html("Two")})
-    assert [graph.id for graph in graphs] == ["1", "2"]
 
 
 @pytest.mark.parametrize(
@@ -307,23 +294,6 @@ def test_wrong_options_are_refused():
             GraphBuilder(**options)
     with pytest.raises(ConfigError, match="no such parser"):
         GraphBuilder("no such parser")(pd.DataFrame([{"text": "x"}]))
-
-
-def test_equal_builders_are_equal_and_survive_a_worker_process(tmp_path):
-    builder = GraphBuilder(formulas="opt", store=FormulaStore(tmp_path / "f.sqlite"), batch_size=3)
-    assert repr(pickle.loads(pickle.dumps(builder))) == repr(builder)
-    assert pickle.loads(pickle.dumps(GraphBuilder(side="both"))) == GraphBuilder(side="both")
-    assert GraphBuilder(side="both") == GraphBuilder(side="both") != GraphBuilder()
-    assert hash(GraphBuilder()) == hash(GraphBuilder())
-    assert repr(GraphBuilder(formulas="slt", side="both")) == "GraphBuilder(formulas='slt', side='both')"
-    assert eval(repr(GraphBuilder(OneWordParser(), batch_size=2))) == GraphBuilder(OneWordParser(), batch_size=2)
-
-
-def test_a_rank_cutoff_goes_before_the_builder():
-    parser = OneWordParser()
-    ranking = pd.DataFrame({"qid": ["1", "2"] * 3, "query": ["a", "b"] * 3, "docno": list("uvwxyz"), "score": range(6)})
-    result = (GraphBuilder(parser, side="auto") % 1).compile()(pt.model.add_ranks(ranking))
-    assert len(result) == 2
 
 
 def test_posts_go_into_a_store_through_a_pipeline(tmp_path):
@@ -358,33 +328,6 @@ def test_one_text_for_each_qid_is_nothing_to_report(
 ) -> None:
     GraphBuilder()(pd.DataFrame(frame))
     assert not [warning for warning in recwarn if issubclass(warning.category, MathAMRWarning)]
-
-
-@pytest.mark.parametrize("options", [{}, {"side": "both"}, {"queries": "formula"}], ids=str)
-def test_no_rows_give_no_graphs(options):
-    builder = GraphBuilder(**options)
-    assert (builder([]), list(builder.transform_iter([]))) == ([], [])
-
-
-def test_frames_and_empty_input_are_indexed(tmp_path):
-    posts = pd.DataFrame({"docno": ["1", "2"], "text": ["One $x$", "Two"]})
-    builder = GraphBuilder(OneWordParser())
-    stores = [GraphStore(tmp_path / name) for name in "abcde"]
-    (builder >> stores[0].indexer()).index(posts)
-    stores[1].index(builder(posts))
-    build_store(posts, builder, stores[2])
-    assert [store.get_many(store.ids()) for store in stores[1:3]] == [stores[0].get_many(["1", "2"])] * 2
-    (builder >> stores[3].indexer()).index([])
-    build_store([], builder, stores[4])
-    assert [len(store) for store in stores] == [2, 2, 2, 0, 0]
-    assert (stores[3].loader()([]), list(stores[3].loader().transform_iter([]))) == ([], [])
-
-
-def test_options_are_checked_when_they_are_set():
-    builder = GraphBuilder()
-    for option, value in (("batch_size", 0), ("batch_size", 2.5), ("formulas", "all"), ("side", None)):
-        with pytest.raises(ConfigError, match=option):
-            setattr(builder, option, value)
 
 
 TestGraphBuilder = pt.testing.transformer_test_class(GraphBuilder.example)

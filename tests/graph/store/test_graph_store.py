@@ -1,17 +1,32 @@
-"""The store of graphs: by id, resumed after a kill, never half replaced."""
+"""The store of graphs: by id, the same bytes after a kill, damage and old formats named.
 
-import json
+What every artifact does (jobs, modes, deletion, publication) is tested once for all of them in ``tests/store``.
+"""
+
 import pickle
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pyterrier as pt
 import pytest
 from graph_examples import one_sentence, whole
-from store_examples import files, graph, rows
+from store_examples import dies_after, files, graph, rows
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.graph import GraphError, GraphStore
-from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, WriteError
+from pyterrier_mathamr.amr import AmrError
+from pyterrier_mathamr.graph import GraphError, GraphStore, MathAMRGraph
+from pyterrier_mathamr.graph.store import Record, pack
+from pyterrier_mathamr.store import (
+    DamagedError,
+    FormatError,
+    NotBuiltError,
+    UnfinishedJobError,
+    UnknownIdError,
+    WriteError,
+)
+
+DATA = Path(__file__).parents[2] / "data"
 
 
 def test_what_was_stored_comes_back_in_order(store):
@@ -22,14 +37,6 @@ def test_what_was_stored_comes_back_in_order(store):
     assert (store["b"].id, store["b"].formula_ids) == ("b", whole().formula_ids)
     assert [row["docno"] for row in store.get_corpus_iter()] == ["b", "a"]
     assert ("a" in store, "c" in store, 3 in store) == (True, False, False)
-
-
-@pytest.mark.parametrize("numbers", [[], [1], [1, 2], range(30)])
-def test_a_store_of_any_number_of_graphs_is_opened_again(store, numbers):
-    store.indexer(shard_size=7).index(rows(*numbers))
-    again = GraphStore(store.path)
-    assert again.ids() == [str(i) for i in numbers]
-    assert again.get_many(again.ids()) == [graph(i) for i in numbers]
 
 
 def test_queries_are_stored_by_qid(store):
@@ -53,25 +60,6 @@ def test_unknown_ids_are_all_named(store):
         store["nope"]
 
 
-def test_a_duplicate_id_is_refused_and_nothing_is_replaced(store):
-    store.index(rows(1))
-    with pytest.raises(DuplicateIdError, match="'3'"):
-        store.indexer("overwrite").index(rows(3, 2, 3))
-    assert GraphStore(store.path).ids() == ["1"]
-
-
-def test_create_refuses_what_exists(store):
-    store.index(rows(1))
-    with pytest.raises(WriteError, match="append"):
-        store.index(rows(2))
-    assert store.ids() == ["1"]
-
-
-def test_an_empty_folder_can_be_filled(store):
-    store.path.mkdir()
-    assert store.index(rows(1)).ids() == ["1"]
-
-
 def test_overwrite_replaces_and_append_adds(store):
     store.index(rows(1))
     store.indexer("overwrite").index(rows(2, 3))
@@ -82,46 +70,6 @@ def test_overwrite_replaces_and_append_adds(store):
     assert store["6"] == graph(6)
     assert {name: files(store.path)[name] for name in old if name != "pt_meta.json"}.items() <= old.items()
     assert [file for file in store.path.parent.iterdir() if file != store.path] == []
-
-
-def test_adding_a_few_graphs_many_times_gives_the_graphs_of_one_build_in_few_parts(store, tmp_path):
-    whole = GraphStore(tmp_path / "whole.mathamr").index(rows(*range(40)))
-    for i in range(40):
-        store.indexer("append").index(rows(i))
-    assert store.ids() == whole.ids()
-    assert store.get_many(store.ids()) == whole.get_many(whole.ids())
-    assert len(list(store.path.glob("part-*"))) < 8
-
-
-def test_what_is_deleted_is_gone_for_every_reader_and_can_be_stored_again(store, tmp_path):
-    store.indexer(shard_size=3).index(rows(*range(10)))
-    store.delete(["0", "4", "5"])
-    left = [str(i) for i in (1, 2, 3, 6, 7, 8, 9)]
-    for _ in range(2):
-        assert (len(store), store.ids(), "4" in store) == (7, left, False)
-        assert [row["docno"] for row in store.get_corpus_iter()] == left
-        assert store.get_many(left) == [graph(int(name)) for name in left]
-        with pytest.raises(UnknownIdError, match="'4'"):
-            store.get("4")
-        store.to_penman(tmp_path / "left.amr")
-        assert GraphStore(tmp_path / "left.mathamr").from_penman(tmp_path / "left.amr", mode="overwrite").ids() == left
-        store.compact()
-    store.indexer("append").index(rows(4))
-    assert store.ids() == [*left, "4"]
-
-
-def test_append_refuses_ids_that_are_there_and_builds_where_nothing_is(store):
-    store.indexer("append").index(rows(1))
-    with pytest.raises(DuplicateIdError, match="'1'"):
-        store.indexer("append").index(rows(2, 1))
-    assert GraphStore(store.path).ids() == ["1"]
-
-
-def test_the_metadata_makes_it_an_artifact_that_pyterrier_loads(store):
-    store.index(rows(1))
-    meta = json.loads((store.path / "pt_meta.json").read_text())
-    assert (meta["type"], meta["format"], meta["package_hint"]) == ("graph_store", "mathamr", "pyterrier-mathamr")
-    assert pt.Artifact.load(str(store.path)) == store
 
 
 def test_rows_without_id_or_graph_are_refused(store):
@@ -138,16 +86,6 @@ def test_wrong_options_are_refused(store):
         store.indexer(shard_size=0)
     with pytest.raises(ConfigError, match="side='left'"):
         store.loader(side="left")
-
-
-@pytest.mark.parametrize("name", ["graphs.amr", "graphs.amr.gz"])
-def test_penman_files_go_out_and_in(store, tmp_path, name):
-    store.index([{"docno": "1", "graph": whole()}, {"docno": "2", "graph": one_sentence()}])
-    store.to_penman(tmp_path / name)
-    again = GraphStore(tmp_path / "again.mathamr").from_penman(tmp_path / name)
-    assert again.get_many(["1", "2"]) == store.get_many(["1", "2"])
-    again.to_penman(tmp_path / ("2" + name))
-    assert (tmp_path / ("2" + name)).read_bytes() == (tmp_path / name).read_bytes()
 
 
 def test_a_file_that_cannot_be_written_leaves_the_one_that_was_there(store, tmp_path, monkeypatch):
@@ -183,27 +121,66 @@ def test_the_loader_names_unknown_documents(store):
         store.loader()(pd.DataFrame({"docno": ["1", "x"]}))
 
 
-def test_a_rank_cutoff_goes_before_the_loader(store):
-    store.index(rows(1, 2))
-    ranking = pd.DataFrame(
-        {"qid": ["q"] * 2, "query": ["x"] * 2, "docno": ["1", "2"], "score": [2.0, 1.0], "rank": [0, 1]}
-    )
-    fused = (store.loader() % 1).compile()
-    assert fused == pt.RankCutoff(1) >> store.loader() or fused[0] == pt.RankCutoff(1)
-    assert fused(ranking)["docno"].tolist() == ["1"]
+def test_the_same_graphs_give_the_same_bytes_also_after_a_kill(store, tmp_path):
+    store.indexer(shard_size=3).index(rows(*range(10)))
+    killed = GraphStore(tmp_path / "killed.mathamr")
+    with pytest.raises(KeyboardInterrupt):
+        killed.indexer(shard_size=3).index(dies_after(rows(*range(8))))
+    assert (killed.built(), killed.unfinished()) == (False, 6)
+    with pytest.raises(NotBuiltError, match="finished 6 rows"):
+        killed.ids()
+    killed.indexer(shard_size=3).index(rows(*range(10)))
+    assert files(killed.path) == files(store.path)
 
 
-def test_equal_transformers_are_equal_and_survive_a_worker_process(store):
-    store.index(rows(1))
-    len(store)
-    assert pickle.loads(pickle.dumps(store.loader())) == store.loader()
-    assert pickle.loads(pickle.dumps(store)).ids() == ["1"]
-    assert store.loader() != store.loader(side="query")
-    assert hash(store.indexer()) == hash(store.indexer())
-    assert store.indexer() != store.indexer("append")
-    assert eval(
-        repr(store.loader(side="both")), {**vars(pt), "GraphLoader": type(store.loader()), "GraphStore": GraphStore}
-    ) == (store.loader(side="both"))
+def test_going_on_with_other_graphs_is_refused(store):
+    with pytest.raises(KeyboardInterrupt):
+        store.indexer(shard_size=1).index(dies_after(rows(1, 2)))
+    with pytest.raises(UnfinishedJobError, match="row '1': one content, not another"):
+        store.index([{"docno": "1", "graph": graph(99)}])
+
+
+def test_a_store_of_the_format_before_is_refused_with_what_rebuilds_it():
+    with pytest.raises(FormatError, match=r"format 2, .*to_penman under the release that made it.*import-graphs FILE"):
+        GraphStore(DATA / "graph-store-format-2").ids()
+
+
+def test_a_store_of_this_format_opens():
+    store = GraphStore(DATA / "graph-store-format-3")
+    store.verify()
+    assert store.ids() == ["1", "2", "3"]
+    assert store["2"].text == "The sum FORMULA_0 is even."
+    assert store["2"].latex == ("a + b",)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *map(pack, ("[]", "{}", '{"amr": {"variables": "a", "edges": [[], [], []], "labels": []}}', "x", "[" * 99_999)),
+        b"\xff\xff",
+    ],
+)
+def test_a_record_that_is_no_graph_is_reported(store, data):
+    store.indexer().index_records([Record("1", data)], {})
+    with pytest.raises(DamagedError, match="the record of '1' is no graph"):
+        store.get("1")
+
+
+def test_what_penman_cannot_write_is_refused(store):
+    unwritable = MathAMRGraph(replace(graph(1).amr, variables=("a b", "")), (), "1")
+    with pytest.raises(AmrError, match="variable"):
+        store.index([{"docno": "1", "graph": unwritable}])
+
+
+def test_graphs_are_kept_in_parts_that_are_bounded_in_bytes(store, monkeypatch):
+    monkeypatch.setattr("pyterrier_mathamr.graph.store.GRAPHS", replace(store.KIND, part_bytes=1000))
+    parts = []
+    monkeypatch.setattr("pyterrier_mathamr.store.Job.add", lambda job, content: parts.append(content))
+    monkeypatch.setattr("pyterrier_mathamr.store.Job.commit", lambda job, details: None)
+    store.index(rows(*range(50)))
+    sizes = [len(content.arrays["records"]) for content in parts]
+    assert sum(len(content.ids) for content in parts) == 50
+    assert max(sizes) <= 1000 < min(sizes[:-1]) + 200
 
 
 TestLoader = pt.testing.transformer_test_class(lambda: GraphStore.example().loader())

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.amr import decode_penman, encode_penman
-from pyterrier_mathamr.graph import GraphError, GraphStore, MathAMRGraph, import_penman, layout_of
-from pyterrier_mathamr.graph import penman as penman_files
-from pyterrier_mathamr.graph.penman import iter_raw_records
+from pyterrier_mathamr.graph import GraphError, GraphStore, MathAMRGraph, import_penman, penman_files
+from pyterrier_mathamr.graph.structure import layout_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 
@@ -211,13 +210,6 @@ def test_where_an_empty_store_is_not_wanted_the_error_says_what_became_of_the_re
         import_penman(tmp_path / "x.amr", GraphStore(tmp_path / "g"), allow_empty=False)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["x.amr"]
-
-
-def test_records_are_read_one_at_a_time(tmp_path):
-    (tmp_path / "x.amr").write_text("# ::id 1\n(a / b)\n\n" * 3)
-    records = iter_raw_records(tmp_path / "x.amr")
-    assert next(records).line == 1
-    assert [record.line for record in records] == [4, 7]
 
 
 def test_the_openly_licensed_graphs_are_read_without_repair(shared_data, read):

@@ -1,24 +1,18 @@
 """Tensors on disk: narrow where they can be, the same when they come back."""
 
 import dataclasses
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 from graph_examples import one_sentence, whole
-from store_examples import files
 
 from pyterrier_mathamr.graph import GraphError, GraphTensors, TensorStore, Vocabulary, graph_tensors
 from pyterrier_mathamr.graph.tensor_store import TENSORS
 from pyterrier_mathamr.store import (
     DamagedError,
-    DuplicateIdError,
     FormatError,
-    NotBuiltError,
-    OtherArtifactError,
     UnknownIdError,
-    WriteError,
 )
 
 DATA = Path(__file__).parents[2] / "data"
@@ -86,26 +80,11 @@ def test_parts_are_bounded_in_bytes_and_read_as_one(tmp_path, monkeypatch):
     assert store.get_many(["wide", "a7", "c0"]) == [wide, ITEMS[0][1], ITEMS[2][1]]
 
 
-def test_deleted_graphs_are_gone_and_merging_keeps_the_others(tmp_path):
-    wide = tensors([70_000, 1], [[0, 1], [1, 0]], [4, 5])
-    store = TensorStore.build(tmp_path / "t", [*ITEMS, ("wide", wide)])
-    store.delete(["b"])
-    for _ in range(2):
-        assert (store.ids, list(store)) == (["a", "c", "wide"], [ITEMS[0][1], ITEMS[2][1], wide])
-        assert store[1] == ITEMS[2][1]
-        store.compact()
-
-
 def test_edges_without_mirror_images_are_kept_as_they_are(tmp_path):
     odd = tensors([1, 2], [[0, 0, 1], [1, 1, 0]], [4, 5, 7])
     same = tensors([1, 2], [[0, 1], [1, 0]], [4, 4])
     store = TensorStore.build(tmp_path / "t", [("odd", odd), ("same", same)])
     assert list(store) == [odd, same]
-
-
-def test_a_store_of_nothing_is_a_store(tmp_path):
-    store = TensorStore.build(tmp_path / "t", [])
-    assert (len(store), store.ids, list(store)) == (0, [], [])
 
 
 def test_unknown_rows_and_ids_are_errors(tmp_path):
@@ -116,41 +95,6 @@ def test_unknown_rows_and_ids_are_errors(tmp_path):
         store[-4]
     with pytest.raises(UnknownIdError, match="'zz'"):
         store["zz"]
-
-
-def test_a_build_that_fails_leaves_what_was_there(tmp_path):
-    TensorStore.build(tmp_path / "t", ITEMS)
-    with pytest.raises(DuplicateIdError, match="'a'"):
-        TensorStore.build(tmp_path / "t", [ITEMS[0], ITEMS[0]], mode="overwrite")
-    assert TensorStore(tmp_path / "t").ids == ["a", "b", "c"]
-    assert [file.name for file in tmp_path.iterdir()] == ["t"]
-
-
-def test_a_store_is_replaced_only_on_demand(tmp_path):
-    TensorStore.build(tmp_path / "t", ITEMS)
-    with pytest.raises(WriteError, match="already"):
-        TensorStore.build(tmp_path / "t", ITEMS[:1])
-    assert TensorStore.build(tmp_path / "t", ITEMS[:1], mode="overwrite").ids == ["a"]
-
-
-def test_the_same_tensors_give_the_same_bytes(tmp_path):
-    for name in ("one", "two"):
-        TensorStore.build(tmp_path / name, ITEMS)
-    assert files(tmp_path / "one") == files(tmp_path / "two")
-
-
-def test_what_is_no_store_or_damaged_is_refused(tmp_path):
-    with pytest.raises(NotBuiltError):
-        len(TensorStore(tmp_path / "nothing"))
-    (tmp_path / "u").mkdir()
-    (tmp_path / "u" / "thesis.tex").write_text("chapter 1")
-    with pytest.raises(OtherArtifactError, match="holds files"):
-        TensorStore.build(tmp_path / "u", ITEMS, mode="overwrite")
-    store = TensorStore.build(tmp_path / "t", ITEMS)
-    file = tmp_path / "t" / "part-000000" / "arrays.safetensors"
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(DamagedError, match="arrays"):
-        len(TensorStore(store.path))
 
 
 def test_an_edge_to_a_node_that_is_not_there_is_reported(tmp_path):
@@ -186,8 +130,3 @@ def test_text_features_come_back_and_a_store_without_them_has_none(tmp_path):
         TensorStore.build(store.path, [("d", ITEMS[0][1])], mode="append")
     assert TensorStore.build(store.path, [("d", items[0][1])], mode="append").ids == ["a", "b", "c", "d"]
     assert (store["d"], len(store)) == (items[0][1], 4)
-
-
-def test_a_store_survives_a_worker_process(tmp_path):
-    store = TensorStore.build(tmp_path / "t", ITEMS)
-    assert pickle.loads(pickle.dumps(store))["c"] == ITEMS[2][1]

@@ -1,13 +1,11 @@
 """The vocabulary: the paper's normalisation, stable numbers, a format that does not change by accident."""
 
-import gzip
 import json
 import pickle
 
 import pytest
 from graph_examples import one_sentence, whole
 
-from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import MASK_ID, GraphError, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.graph.structure import NodeKind
 from pyterrier_mathamr.graph.tensors import UNK_ID, normalise, number_token
@@ -132,12 +130,6 @@ def test_one_vocabulary_entry_serves_a_symbol_of_both_trees():
     assert vocabulary.node_id("V!𝑥", OPT) == vocabulary.node_id("V!x", SLT) != UNK_ID
 
 
-def test_coverage_is_the_share_of_nodes_that_are_known():
-    vocabulary = Vocabulary.build([graph("(a / bee)")])
-    assert vocabulary.coverage([graph("(a / bee :ARG0 (b / cow :ARG0 (c / bees)))")]) == pytest.approx(2 / 3)
-    assert vocabulary.coverage([]) == 1
-
-
 @pytest.mark.parametrize("name", ["vocabulary.json", "vocabulary.json.gz"])
 def test_saving_gives_the_same_bytes_and_loading_the_same_vocabulary(tmp_path, name):
     vocabulary = Vocabulary.build([whole(), graph('(a / "漢字 \\"x")')], min_role_count=1)
@@ -188,18 +180,7 @@ def test_a_damaged_or_foreign_file_is_refused_with_the_reason(tmp_path, content,
         Vocabulary.load(path)
 
 
-def test_a_file_cut_short_is_refused(tmp_path):
-    path = tmp_path / "vocabulary.json.gz"
-    path.write_bytes(gzip.compress(b"{}" * 1000)[:-9])
-    with pytest.raises(GraphError, match="no vocabulary"):
-        Vocabulary.load(path)
-
-
 def test_a_label_twice_is_refused():
     nodes = (*Vocabulary.build([]).nodes, "a", "a")
     with pytest.raises(GraphError, match="twice"):
         Vocabulary(nodes, Vocabulary.build([]).relations)
-
-
-def test_the_example_graph_has_the_labels_of_its_text():
-    assert "equal-01" in Vocabulary.build([MathAMRGraph(decode_penman("(e / equal-01)"))]).nodes

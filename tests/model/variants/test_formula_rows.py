@@ -6,7 +6,7 @@ from test_bags import Letters
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import trees_from_latex
-from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, collate, detach_formulas, graph_tensors
+from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, collate, graph_tensors
 from pyterrier_mathamr.graph.mathamr import attach_formulas
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelError, TextEncoder, Trainer
 from pyterrier_mathamr.model.features import tensors_of
@@ -39,7 +39,7 @@ def test_a_formula_has_the_mean_of_its_nodes_in_both_graphs_and_other_rows_nothi
     graph = graphs["q0"]
     (post,) = tensors_of([graph], vocabulary, config)
     model, expected = InOut.from_pretrained("in-out-mini"), []
-    for pair in detach_formulas(graph.amr, graph.n_formulas)[1]:
+    for pair in graph.trees():
         layout, operators = (
             unit(model.encode([tree], kind, distinct=False)[0].mean(axis=0))
             for tree, kind in ((pair.slt, "slt"), (pair.opt, "opt"))

@@ -23,18 +23,18 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr.amr import decode_leniently
+from pyterrier_mathamr.amr.lenient import decode_leniently
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.store import Mode, file_fingerprint
 
-from .errors import GraphError, GraphMetadataError, MissingPlaceholderError
+from .errors import GraphError, MissingPlaceholderError
 from .mathamr import MathAMRGraph, attach_formulas
 from .store import Record, record_of_row
 from .structure import layout_of
@@ -53,21 +53,11 @@ _ENDS_IN_ROLE = re.compile(r":[^\s()]*\s*$")
 
 
 class RawRecord(NamedTuple):
-    """One record of a file.
-
-    Attributes:
-        line: number of its first line.
-        text: its lines.
-        id: the id next to the text; empty where it is in the text.
-        damage: why the record cannot be read; empty otherwise.
-        replaced: bytes that are not UTF-8 were replaced.
-    """
-
-    line: int
+    line: int  # the number of its first line
     text: str
-    id: str = ""
-    damage: str = ""
-    replaced: bool = False
+    id: str = ""  # empty where it is in the text
+    damage: str = ""  # why the record cannot be read
+    replaced: bool = False  # bytes that are not UTF-8 were replaced
 
 
 class _Line(NamedTuple):
@@ -77,48 +67,48 @@ class _Line(NamedTuple):
     replaced: bool
 
 
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
 def iter_raw_records(path: Path) -> Iterator[RawRecord]:
-    """Split a file into records."""
     cutter = _Cutter()
-    with open(path, "rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        try:
-            for line in _lines(cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw):
-                yield from cutter.add(line)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            yield from cutter.end()
-            yield RawRecord(cutter.line, "", damage=f"the compressed file is damaged from here on: {error}")
-            return
-    yield from cutter.end()
+    try:
+        for line in _lines(path):
+            yield from cutter.add(line)
+    except _DAMAGED as error:
+        yield from cutter.end()
+        yield RawRecord(cutter.line, "", damage=f"the compressed file is damaged from here on: {error}")
+    else:
+        yield from cutter.end()
 
 
 def count_records(path: Path) -> int | None:
     """Count the ids of a Penman file, or the lines of a table, without reading them; ``None`` if it is damaged."""
     ids = lines = 0
-    with open(path, "rb") as raw:
-        packed = raw.read(2) == _GZIP
-        raw.seek(0)
-        try:
-            for line in _lines(cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw):
-                ids += line.text.startswith("# ::id")
-                lines += line.begins
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            return None
+    try:
+        for line in _lines(path):
+            ids += line.text.startswith("# ::id")
+            lines += line.begins
+    except _DAMAGED:
+        return None
     return ids or lines
 
 
-def _lines(data: IO[bytes]) -> Iterator[_Line]:
-    """Decode lines; a very long line is read in pieces."""
+def _lines(path: Path) -> Iterator[_Line]:
+    """Decode the lines of a file, compressed or not; a very long line is read in pieces."""
     number, begins = 1, True
-    while piece := data.readline(MAX_RECORD):
-        if number == 1 and begins:
-            piece = piece.removeprefix(b"\xef\xbb\xbf")
-        text = piece.decode("utf-8", "replace")
-        replaced = "\ufffd" in text and text.encode("utf-8") != piece
-        yield _Line(number, text, begins, replaced)
-        begins = piece.endswith(b"\n")
-        number += begins
+    with open(path, "rb") as raw:
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        data = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
+        while piece := data.readline(MAX_RECORD):
+            if number == 1 and begins:
+                piece = piece.removeprefix(b"\xef\xbb\xbf")
+            text = piece.decode("utf-8", "replace")
+            replaced = "\ufffd" in text and text.encode("utf-8") != piece
+            yield _Line(number, text, begins, replaced)
+            begins = piece.endswith(b"\n")
+            number += begins
 
 
 class _Cutter:
@@ -274,10 +264,6 @@ def import_penman(
     return report
 
 
-class _RefusedError(Exception):
-    """A record cannot be stored: reason and detail."""
-
-
 class _Reader:
     """One pass over a file, with its counts."""
 
@@ -291,31 +277,36 @@ class _Reader:
     def records(self) -> Iterator[Record]:
         """Yield the records that can be stored, and count the others."""
         for raw in iter_raw_records(self.path):
-            try:
-                graph, repairs = read_record(raw)
-                if graph.id in self.taken:
-                    raise _RefusedError(_KNOWN, repr(graph.id[:80]))
-                record = record_of_row({"docno": graph.id, "graph": graph})
-            except _RefusedError as refused:
-                self.refuse(Refusal(raw.line, *map(str, refused.args)))
-            except (MathAMRError, ValueError) as error:
-                self.refuse(Refusal(raw.line, "no graph", str(error).partition("\n")[0][:300]))
+            repairs: Counter[str] = Counter()
+            found = self._read(raw, repairs)
+            if isinstance(found, Refusal):
+                self.reasons[found.reason] += 1
+                if len(self.refusals) < SHOWN:
+                    self.refusals.append(found)
+                    warnings.warn(f"{self.path}, {found}.", MathAMRWarning, stacklevel=2)
             else:
-                self.taken.add(graph.id)
+                self.taken.add(found.name)
                 self.stored += 1
-                self.repaired += bool(repairs)
+                self.repaired += any(repairs.values())
                 self.repairs += repairs
-                yield record
+                yield found
 
-    def refuse(self, refusal: Refusal) -> None:
-        """Count a refusal; warn of the first ones."""
-        self.reasons[refusal.reason] += 1
-        if len(self.refusals) < SHOWN:
-            self.refusals.append(refusal)
-            warnings.warn(f"{self.path}, {refusal}.", MathAMRWarning, stacklevel=2)
+    def _read(self, raw: RawRecord, repairs: Counter[str]) -> Record | Refusal:
+        """Read one record leniently, and count its repairs."""
+        if raw.damage:
+            return Refusal(raw.line, raw.damage)
+        try:
+            graph = _graph(raw, repairs)
+            if not graph.id:
+                return Refusal(raw.line, "no '# ::id'")
+            graph = _with_all_formulas(graph, repairs)
+            if graph.id in self.taken:
+                return Refusal(raw.line, _KNOWN, repr(graph.id[:80]))
+            return record_of_row({"docno": graph.id, "graph": graph})
+        except (MathAMRError, ValueError) as error:
+            return Refusal(raw.line, "no graph", str(error).partition("\n")[0][:300])
 
     def report(self) -> ImportReport:
-        """Make the report."""
         refused = self.reasons.total()
         return ImportReport(
             records=self.stored + refused,
@@ -336,30 +327,19 @@ class _Reader:
         return GraphError(str(self.path), f"{reason}; {advice}")
 
 
-def read_record(raw: RawRecord) -> tuple[MathAMRGraph, Counter[str]]:
-    """Read one record leniently; return the graph and its repairs."""
-    if raw.damage:
-        raise _RefusedError(raw.damage)
-    amr, repairs = decode_leniently(raw.text, first_line=raw.line)
+def _graph(raw: RawRecord, repairs: Counter[str]) -> MathAMRGraph:
+    amr, made = decode_leniently(raw.text, first_line=raw.line)
+    repairs += made
     repairs["bytes that are no UTF-8 replaced"] += raw.replaced
     metadata = dict(amr.metadata)
     if raw.id:
         metadata["id"] = raw.id
-    if repairs["the case of a placeholder"] and "formula_map" in metadata:
+    if made["the case of a placeholder"] and "formula_map" in metadata:
         metadata["formula_map"] = _MAP_NAME.sub(lambda name: name[0].upper(), metadata["formula_map"])
-    graph = None
-    while graph is None:
-        try:
-            graph = MathAMRGraph.from_amr(amr.with_metadata(tuple(metadata.items())))
-        except GraphMetadataError as error:
-            del metadata[error.key]
-            repairs["metadata that cannot be read left out"] += 1
-        except RecursionError:  # lists in lists in lists
-            metadata = {"id": metadata.get("id", "")}
-            repairs["metadata that cannot be read left out"] += 1
-    if not graph.id:
-        raise _RefusedError("no '# ::id'")
-    return _with_all_formulas(graph, repairs), +repairs
+    unreadable: list[str] = []
+    graph = MathAMRGraph.from_amr(amr.with_metadata(tuple(metadata.items())), unreadable=unreadable)
+    repairs["metadata that cannot be read left out"] += len(unreadable)
+    return graph
 
 
 def _with_all_formulas(graph: MathAMRGraph, repairs: Counter[str]) -> MathAMRGraph:
@@ -368,7 +348,6 @@ def _with_all_formulas(graph: MathAMRGraph, repairs: Counter[str]) -> MathAMRGra
         layout_of(graph.amr, graph.n_formulas, graph.id)
     except MissingPlaceholderError as error:
         repairs["a formula without a node attached to the root"] += len(error.numbers)
-        amr = attach_formulas(graph.amr, [_NO_TREES] * graph.n_formulas)
-        layout_of(amr, graph.n_formulas, graph.id)
-        return MathAMRGraph(amr, graph.formula_ids, graph.id, graph.text, graph.sentence_texts, graph.latex)
+        graph = replace(graph, amr=attach_formulas(graph.amr, [_NO_TREES] * graph.n_formulas))
+        layout_of(graph.amr, graph.n_formulas, graph.id)
     return graph
