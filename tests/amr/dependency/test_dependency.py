@@ -14,28 +14,6 @@ from pyterrier_mathamr.posts import PLACEHOLDER, post_from_html, post_from_text
 
 PARSER = DependencyAmrParser()
 
-MEANINGS = [
-    ("FORMULA_0 converges to FORMULA_1.", "(c / converge-01 :ARG1 (f0 / FORMULA_0) :ARG2 (f1 / FORMULA_1))"),
-    ("Is FORMULA_0 continuous?", "(c / continuous :domain (f0 / FORMULA_0) :polarity (a / amr-unknown))"),
-    ("Which people were born in Vienna?",
-     '(b / bear-02 :ARG1 (p / person :mod (a / amr-unknown)) '
-     ':location (c / city :name (n / name :op1 "Vienna")))'),
-    ("I do not understand the proof of FORMULA_0.",
-     "(u / understand-01 :polarity - :ARG0 (i / i) :ARG1 (p / prove-01 :ARG1 (f0 / FORMULA_0)))"),
-    ("Let FORMULA_0 be a finite group.",
-     "(l / let-01 :ARG1 (f0 / FORMULA_0) :ARG2 (g / group :mod (ff / finite) :domain f0) "
-     ":mode imperative :ARG0 (y / you))"),
-    ("How many people live in Poland?",
-     '(l / live-01 :ARG0 (p / person :quant (a / amr-unknown)) '
-     ':location (c / country :name (n / name :op1 "Poland")))'),
-    ("FORMULA_0 is equal to FORMULA_1", "(e / equal-01 :ARG1 (f0 / FORMULA_0) :ARG2 (f1 / FORMULA_1))"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("sentence", "penman"), MEANINGS)
-def test_sentences_mean_what_they_say(sentence, penman):
-    assert PARSER.parse_sentences([sentence]) == [penman]
-
 
 HOSTILE = [
     "", " ", "?!", "...", "FORMULA_0", "FORMULA_0 FORMULA_1 FORMULA_0", "(((", '"', "a" * 5000, "x " * 1000, "1/2",
@@ -79,12 +57,13 @@ def posts(shared_data):
 
 
 def test_every_real_post_keeps_each_formula_once_and_is_read_back(posts):
-    graphs = PARSER.parse_posts(posts)
-    assert len(graphs) == 6_164
-    for post, graph in zip(posts, graphs, strict=True):
+    some = posts[::4]  # benchmarks/parsing.py reads all of them
+    graphs = PARSER.parse_posts(some)
+    assert len(graphs) == 1_541
+    for post, graph in zip(some, graphs, strict=True):
         labels = [label for label in graph.labels if label.startswith("FORMULA_")]
         assert sorted(labels) == sorted(f"FORMULA_{i}" for i in range(len(post.formulas)))
-    for graph in graphs[::5]:
+    for graph in graphs:
         assert decode_penman(encode_penman(graph)) == graph
     assert not any(role == ":math" for graph in graphs for _, role, _ in graph.edges)  # none is lost and repaired
 

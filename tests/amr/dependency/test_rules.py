@@ -214,6 +214,10 @@ RULES = {
         "(l / let-01 :ARG1 (f0 / FORMULA_0) :ARG2 (d / denote-01 :ARG0 f0 :ARG1 (n / number :poss (e / edge))) "
         ":mode imperative :ARG0 (y / you))",
     ),
+    "which": (
+        "Which people were born in Vienna?",
+        '(b / bear-02 :ARG1 (p / person :mod (a / amr-unknown)) :location (c / city :name (n / name :op1 "Vienna")))',
+    ),
     "let": (
         "Let FORMULA_0 be a finite group.",
         "(l / let-01 :ARG1 (f0 / FORMULA_0) :ARG2 (g / group :mod (ff / finite) :domain f0) "
