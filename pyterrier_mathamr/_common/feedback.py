@@ -51,7 +51,7 @@ def progress(
 
 @contextmanager
 def counted_progress(desc: str, unit: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
-    """Yield what is called with counts of finished items, and show a bar; none for a single item.
+    """Yield a function that adds to the count of finished items, and show a bar; none for a single item.
 
     Bytes (unit ``B``) are scaled, and have a bar only if they take more than a second.
     """
@@ -96,7 +96,7 @@ class Counted:
     """Gives a class the text of its counts; its `repr` stays the call that rebuilds it."""
 
     def counts(self) -> list[str]:
-        """List what it holds."""
+        """List its contents, each with its number."""
         raise NotImplementedError
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What every transformer does with a DataFrame: each query once, objects as a column, the empty frame.
+"""DataFrames of transformers: each query once, objects as a column, the empty frame.
 
 Three properties of PyTerrier's frames are handled here and nowhere else::
 
@@ -41,7 +41,7 @@ class MissingValueError(MathAMRError):
 
 
 def documents(stream: pd.DataFrame | Iterable[Mapping[Any, Any]]) -> Iterable[dict[str, Any]]:
-    """Iterate over what an indexer is given."""
+    """Iterate over the documents that an indexer is given."""
     if isinstance(stream, pd.DataFrame):
         return (dict(zip(stream.columns, row, strict=True)) for row in stream.itertuples(index=False, name=None))
     return stream  # type: ignore[return-value]

@@ -52,7 +52,7 @@ class ConstructorSignature:
 
 
 class Rule(NamedTuple):
-    """What an option can be: the words of a message and the test."""
+    """The allowed values of an option: the words of a message and the test."""
 
     allowed: str
     holds: Callable[[Any], bool]

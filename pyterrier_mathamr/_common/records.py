@@ -1,4 +1,4 @@
-"""Records that somebody else may have written: JSON, every fault of which is a ``ValueError``, and compressed bytes."""
+"""Records from outside: JSON, whose every fault is a ``ValueError``, and compressed bytes."""
 
 from __future__ import annotations
 

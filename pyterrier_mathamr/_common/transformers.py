@@ -46,10 +46,10 @@ _draw_offline()
 
 
 class Stage(ByParameters):
-    """A stage of a pipeline is its parameters, and says what a drawing shows."""
+    """A stage of a pipeline is its parameters, and has a label in drawings."""
 
     label: ClassVar[str] = ""
-    """What a drawing shows, at most 20 characters; the class's name where it is empty."""
+    """The label in drawings, at most 20 characters; the class's name where it is empty."""
     help_url: ClassVar[str] = HELP_URL
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:

@@ -11,7 +11,7 @@
 
     artifact    the base of all artifacts; deleting, compacting, verifying; artifacts that consist of others
     job         one writer, its unfinished work and publication, also of parts that several workers write
-    manifest    what a kind declares, and pt_meta.json
+    manifest    the declaration of a kind, and pt_meta.json
     parts, ids  one part, several as one, their ids
     files       durable files and arrays, locks
     cache       values by key in one SQLite file

@@ -56,7 +56,7 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
     ARTIFACT_PACKAGE_HINT = PACKAGE
     KIND: ClassVar[Kind]
     HOLDS: ClassVar[str] = "row"
-    """What a row is."""
+    """The noun for a row."""
     path: Path
 
     def __init_subclass__(cls, **options: Any) -> None:

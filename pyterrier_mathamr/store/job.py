@@ -89,7 +89,7 @@ class Unfinished(NamedTuple):
         return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
 
     def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
-        """Whether a job continues after these parts; an overwrite discards those appended to what it replaces."""
+        """Whether a job continues after these parts; an overwrite discards parts appended to what it replaces."""
         if self.published_by(manifest, kind):
             return False
         if self.header.get("base") and header["mode"] == "overwrite":
@@ -236,7 +236,7 @@ def _move_whole(place: Path, path: Path, manifest: Manifest, kind: Kind) -> None
 
 
 def _move_parts(place: Path, path: Path, parts: Sequence[StoredPart], manifest: Manifest, kind: Kind) -> None:
-    """Move parts beside those of the artifact, where no manifest names them until it is swapped."""
+    """Move parts into the folder of the artifact, where no manifest names them until it is swapped."""
     for part in parts:
         if part.path.parent == place:
             remove(path / part.meta.name)  # moved by a job that was killed, and named by no manifest
@@ -472,7 +472,7 @@ def write_planned(
     Args:
         folder: of the job, which has called :meth:`Job.plan`.
         number: of the part among those planned.
-        of: identifies what the part is made of; one of something else is not taken.
+        of: identifies the sources of the part; a part of other sources is not taken.
         make: computes the content.
         kind: its declaration.
         root: the artifact, for errors.

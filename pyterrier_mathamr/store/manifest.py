@@ -365,7 +365,7 @@ def is_published(path: Path, manifest: Manifest, kind: Kind) -> bool:
 
 
 def clean(path: Path, manifest: Manifest) -> None:
-    """Remove what the manifest does not name: replaced parts, and those of an older format."""
+    """Remove everything that the manifest does not name: replaced parts, and parts of an older format."""
     named = {META} | {part.name for part in manifest.parts}
     named |= {part.deleted.name for part in manifest.parts if part.deleted}
     for entry in path.iterdir():

@@ -72,7 +72,7 @@ def finite(value: object, name: str) -> float:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what is wrong with a file, without its path."""
+    """Return the reason of an error about a file, without its path."""
     return error.reason if isinstance(error, DamagedError) else str(error)
 
 
@@ -86,7 +86,7 @@ def is_saved(path: Path) -> bool:
 
 
 def saved_faults(path: Path) -> Iterator[MathAMRError]:
-    """Compare a file with its checksum, and yield what is wrong."""
+    """Compare a file with its checksum, and yield its faults."""
     try:
         described(path)
     except UNREADABLE as error:
@@ -94,7 +94,7 @@ def saved_faults(path: Path) -> Iterator[MathAMRError]:
 
 
 def described(path: Path) -> str:
-    """Say what a file is."""
+    """Describe a file in a few words."""
     content = read_saved(path)
     if content["format"] == FORMAT:
         kind: object = parse_json(path.read_bytes())["type"]

@@ -1,1 +1,1 @@
-"""How work runs: in several processes, kept on one thread, and how a command ends."""
+"""How work runs: in several processes, on a cluster, or kept on one thread."""

@@ -239,7 +239,7 @@ def one_thread_each() -> Iterator[None]:
 
 
 def _keep_tail(child: weakref.ref[Child], output: IO[bytes]) -> None:
-    """Read what a child prints, so that its pipe does not fill up."""
+    """Read the output of a child, so that its pipe does not fill up."""
     with output:
         while read := os.read(output.fileno(), 1 << 16):
             if (there := child()) is None:
@@ -302,7 +302,7 @@ def _serve(connection: Connection, function: Callable[..., Any], seconds: float)
 
 
 def _portable(error: Exception) -> Exception:
-    """Return an error that can be pickled: itself, or one that says what it was."""
+    """Return an error that can be pickled: itself, or one that describes it."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
