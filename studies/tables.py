@@ -107,7 +107,8 @@ class Results:
         """Return values in the form of which all tables are made: the topics of several years, each with its year."""
         found = self.values[self.values["topics"].isin(topics) & self.values["measure"].isin(measures)]
         names = list(map(name_of, zip(found["condition"], found["system"], strict=True)))
-        return found.assign(name=names, qid=found["topics"] + " " + found["qid"])
+        # where some topics have no values, those of the others are objects
+        return found.assign(name=names, qid=found["topics"] + " " + found["qid"]).astype({"value": "float64"})
 
 
 def name_of(key: Key) -> str:

@@ -209,7 +209,7 @@ def paired_tests(
 
     The values of a topic are averaged over the seeds first, so that each topic enters a test once.
     """
-    of_measure = values[values["measure"] == measure].fillna({"value": 0.0})
+    of_measure = values[values["measure"] == measure].astype({"value": "float64"}).fillna({"value": 0.0})
     wide = of_measure.pivot_table(index="qid", columns="name", values="value")
     rows = [
         (name, other, *paired_test(wide[name].to_numpy(), wide[other].to_numpy(), number or len(pairs)))
@@ -228,7 +228,7 @@ def means_table(
     """
     seeds = "seed" in values.columns
     spread = "std" if seeds else "error"
-    of_name = dict(list(values.groupby("name", sort=False)))
+    of_name = dict(list(values.astype({"value": "float64"}).groupby("name", sort=False)))
     rows = []
     for name in names:
         own = of_name.get(name, values.iloc[:0])
