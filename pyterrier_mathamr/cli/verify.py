@@ -96,11 +96,7 @@ def _compound(path: Path) -> SearchEngine | ShardedIndex | None:
 
 
 def _kind_of(path: Path) -> Kind:
-    """Read from the manifest which kind of artifact is at the path.
-
-    Raises:
-        OtherArtifactError: none of this package. DamagedError: it cannot be read.
-    """
+    """Read from the manifest which kind of artifact is at the path."""
     from pyterrier_mathamr.store import OtherArtifactError
     from pyterrier_mathamr.systems.removed import GraphTermsIndex
 
@@ -114,11 +110,7 @@ def _kind_of(path: Path) -> Kind:
 
 
 def _type_of(path: Path) -> str:
-    """Read type and format of an artifact from its manifest.
-
-    Raises:
-        DamagedError: it cannot be read.
-    """
+    """Read type and format of an artifact from its manifest."""
     from pyterrier_mathamr.store import META, DamagedError, parse_json
 
     try:

@@ -67,15 +67,7 @@ TOO_FEW = (
 def run_systems(
     systems: Mapping[str, pt.Transformer], topics: pd.DataFrame
 ) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
-    """Search with each system once.
-
-    Args:
-        systems: name to a transformer from ``topics`` to a ranking.
-        topics: ``qid`` and what the systems need.
-
-    Returns:
-        Name to ranking (``qid``, ``docno``, ``score``, ``rank``), and a table of ``name`` and ``ms per query``.
-    """
+    """Search with each system once: rankings by name, and a table of ``name`` and ``ms per query``."""
     rankings, costs = {}, []
     for name, system in systems.items():
         start = time.perf_counter()
@@ -120,17 +112,7 @@ def measure(
 def measure_by_topic(
     rankings: Rankings, topics: pd.DataFrame, qrels: pd.DataFrame, measures: list[Any] | None = None
 ) -> pd.DataFrame:
-    """Measure rankings for each topic.
-
-    Args:
-        rankings: name to ranking.
-        topics: ``qid``.
-        qrels: ``qid``, ``docno``, ``label``.
-        measures: of ``ir_measures``; by default those of Task 1.
-
-    Returns:
-        ``name``, ``qid``, ``measure``, ``value``; rankings, topics and measures in the given order.
-    """
+    """Measure rankings for each topic: ``name``, ``qid``, ``measure``, ``value``, each in the given order."""
     measures = measures or TASK1_MEASURES
     if not topics["qid"].isin(qrels["qid"]).any():
         return pd.DataFrame(columns=["name", "qid", "measure", "value"])
@@ -314,14 +296,9 @@ def random_known_items(qrels: pd.DataFrame, documents: int) -> pd.DataFrame:
 def near_random(
     values: pd.DataFrame, floor: pd.DataFrame, measure: str, advice: str, baseline: str | None = None
 ) -> tuple[str, ...]:
-    """Write a remark on the systems that are not significantly above a random order; none if all are.
+    """Write a remark with advice on the systems that are not significantly above a random order; none if all are.
 
-    Args:
-        values: ``name``, ``qid``, ``value`` of the measure.
-        floor: ``qid``, ``value`` of the random order.
-        measure: its name.
-        advice: what helps such systems.
-        baseline: a system that only more topics can help.
+    If the baseline is among them, the advice is to take more topics. All values are of one measure.
     """
     chance = floor.set_index("qid")["value"]
     names = values["name"].drop_duplicates().tolist()
@@ -517,14 +494,7 @@ def evaluate_runs(
 ) -> Evaluation:
     """Measure rankings over all topics that are judged, also those that a ranking does not have.
 
-    Args:
-        rankings: name to ``qid``, ``docno``, ``score``, ``rank``.
-        qrels: ``qid``, ``docno``, ``label``.
-        measures: of ``ir_measures``, by the names that they are shown by.
-        baseline: the ranking that each other is tested against.
-
-    Raises:
-        ARQMathError: a ranking has no topic that is judged.
+    Measures have the names that they are shown by; each ranking is tested against the baseline.
     """
     judged = qrels["qid"].drop_duplicates()
     missing = {name: judged[~judged.isin(ranking["qid"])].tolist() for name, ranking in rankings.items()}

@@ -366,18 +366,7 @@ DEMO_CANDIDATES = 100
 
 
 def run_demo(model: str = "mathamr-plus-mini", *, verbose: bool = False) -> pd.DataFrame:
-    """Build, index and search the bundled sample with a bundled model, and compare the systems.
-
-    Everything is built in a temporary folder; nothing is downloaded.
-
-    Args:
-        model: name or folder of the model.
-        verbose: show progress bars.
-
-    Returns:
-        The table of :func:`~pyterrier_mathamr.experiments.measure` over the measures of Task 1, and a random
-        order of the judged answers in the last row.
-    """
+    """Build, index and search the bundled sample in a temporary folder, and compare the systems and a random order."""
     dataset = pt.get_dataset(DEMO_DATASET)
     encoder = MathAMR.from_pretrained(model)
     graphs = GraphBuilder()  # without a bar: that of the corpus shows the progress
