@@ -53,6 +53,8 @@ class How:
     hnsw_ef: int = 128
     hits: int = 128
     device: str | None = None
+    scored: bool = True
+    """Whether approximate hits need scores: not where they are scored by other vectors then."""
 
 
 class Hits(NamedTuple):

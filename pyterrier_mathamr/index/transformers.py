@@ -224,8 +224,9 @@ class IndexRetriever(_Scoring):
 
     def best(self, queries: QueryBatch, backend: Backend) -> list[Hits]:
         """Select the best documents of each query; score them again where they are ranked by other vectors."""
-        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), check_device(self.device))
         select, rank = self.strategy
+        device = check_device(self.device)
+        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), device, scored=select == rank)
         if select == rank:
             return backend.select(queries, self.num_results, select, how)
         nearest = backend.select(queries, getattr(self, "candidates", self.num_results), select, how)

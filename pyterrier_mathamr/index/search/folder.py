@@ -72,6 +72,8 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
             found = exact_candidates(self, asked, k, field, how.device)
         else:
             found = graph_candidates(self, asked, k if field == "doc" else how.hits, field, how.hnsw_ef)
+            if not how.scored:
+                return [Hits(numbers, np.zeros(len(numbers))) for numbers in found]
         scores = self.score(queries, found, field)
         return [best_of(self, numbers, own, k) for numbers, own in zip(found, scores, strict=True)]
 
