@@ -2,12 +2,13 @@
 
 ::
 
-    MathAMRGraph  ──networks──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
+    MathAMRGraph  ──features──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
 
     config          what a model is: the paper's Table 4.5, and groups of options for what is added to it
     encoder/        the network of the paper and MaxSim
-    networks        the network of a configuration, the arrays that it reads, and the weights that it starts from
-    text_encoder    a pretrained encoder of text; text_rows: its vectors as rows
+    features        the arrays of graphs, with vectors of rows from pretrained encoders
+    networks        the network of a configuration, and the weights that it starts from
+    text_encoder    a pretrained encoder of text
     score_weights   weights in the score
     mathamr         `MathAMR`: configuration, vocabulary and weights; saving: its files
     transformers    every model as stages of a PyTerrier pipeline
