@@ -82,7 +82,7 @@ def count_documents(source: str | Path) -> int | None:
         return count_posts(path)
     if kind == "release":
         return ARQMathCollection(path).count_posts()
-    pairs = (pair for _, pair in _pairs(path) if not isinstance(pair, DocumentError))
+    pairs = (pair for _, pair in json_lines(path, texts=_FIELDS) if not isinstance(pair, DocumentError))
     return len({name for pair in pairs for name in (pair["qid"], pair["aid"])})
 
 
@@ -143,15 +143,7 @@ def read_pair_file(path: Path) -> Iterator[dict[str, str]]:
     """Read the valid lines of a file of pairs; a warning at the end names the others."""
     if not path.is_file():
         raise _missing(path)
-    yield from readable(_pairs(path), "pairs", str(path))
-
-
-def _pairs(path: Path) -> Iterator[tuple[str, dict[str, str] | DocumentError]]:
-    for place, pair in json_lines(path):
-        if isinstance(pair, dict) and not all(isinstance(pair.get(field), str) for field in _FIELDS):
-            yield place, DocumentError(place, f"no pair, which has the texts {', '.join(_FIELDS)}")
-        else:
-            yield place, pair
+    yield from readable(json_lines(path, texts=_FIELDS), "pairs", str(path))
 
 
 def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set[str]]:

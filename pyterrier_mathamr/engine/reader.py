@@ -23,7 +23,7 @@ from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import Document, MathPost, in_latex, post_from_any, post_from_html
+from pyterrier_mathamr.posts import Document, MathPost, post_from_any, post_from_html
 from pyterrier_mathamr.store import StoreError, signature
 
 from .generations import EngineOptions, EngineRecord, Generations, none_here
@@ -85,7 +85,7 @@ class EngineReader(Counted):
 
     def read_query(self, query: str) -> MathPost:
         """Read a query as the engine's posts are read."""
-        return in_latex(post_from_any(query, bare_formulas=self.snapshot().options.bare_formulas))
+        return post_from_any(query, bare_formulas=self.snapshot().options.bare_formulas).in_latex()
 
     def frame(self, query: str) -> pd.DataFrame:
         """Write a query as a frame, with delimiters around each of its formulas."""

@@ -27,7 +27,7 @@ from pyterrier_mathamr._common.frames import (
     is_missing,
     with_objects,
 )
-from pyterrier_mathamr.posts import MathPost, PostError, PostFormula, post_from_any, post_from_html
+from pyterrier_mathamr.posts import MathPost, PostFormula, post_from_any, post_from_html
 
 from .errors import AskedError
 
@@ -236,10 +236,7 @@ class Asked(NamedTuple):
             return Reading.of_graph(graph)
         for column, read in (("html", post_from_html), ("text", post_from_any)):
             if not is_missing(self.row.get(column)):
-                try:
-                    return Reading(read(str(self.row[column])))
-                except PostError:
-                    return None
+                return Reading(read(str(self.row[column])))
         return None
 
     def explained(self, parts: Sequence[Part]) -> Explanation:

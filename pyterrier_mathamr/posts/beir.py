@@ -10,14 +10,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError
 
-from .own_posts import DocumentError, json_lines, readable
+from .own_posts import json_lines, readable
+from .post import DocumentError
 
 TEST = "test"
 
@@ -122,12 +123,8 @@ class BeirFolder:
                 return file
         raise DocumentError(str(self.path / f"{name}.jsonl"), "there is no such file, which BEIR's layout has")
 
-    def _records(self, name: str) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
-        for place, record in json_lines(self._file(name)):
-            if isinstance(record, dict) and not all(isinstance(record.get(field), str) for field in ("_id", "text")):
-                yield place, DocumentError(place, "it has no texts _id and text")
-            else:
-                yield place, record
+    def _records(self, name: str) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
+        return json_lines(self._file(name), texts=("_id", "text"))
 
 
 def _is_number(text: str) -> bool:

@@ -18,9 +18,10 @@ formula is looked for. The copy that MathJax 3 shows beside its MathML is left o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import escape, unescape
 
-from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, strip_delimiters
+from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, replaced, strip_delimiters
 from .mathml_latex import latex_of_mathml, text_of_mathml
 from .post import PostFormula
 
@@ -46,7 +47,12 @@ def with_latex(source: str, unread: list[str] | None = None) -> str:
     """Put LaTeX in the place of rendered formulas."""
     if "<mjx-" in source:
         source = _MATHJAX_TAG.sub("", _SHOWN.sub("", source))
-    out, at, position = list[str](), 0, 0
+    return replaced(source, _rendered(source, [] if unread is None else unread))
+
+
+def _rendered(source: str, unread: list[str]) -> Iterator[tuple[int, int, str]]:
+    """Find rendered formulas, and what stands for each."""
+    position = 0
     unended = set[str]()  # elements without an end tag from here on, so that not each start looks for one
     while start := _START.search(source, position):
         name, position = start[1].lower().rpartition(":")[2], start.end()
@@ -64,14 +70,12 @@ def with_latex(source: str, unread: list[str] | None = None) -> str:
             written = f'<span class="math-container">{latex}</span>'
         elif name == "math":
             text = text_of_mathml(source[start.start() : close])
-            if text and unread is not None:
+            if text:
                 unread.append(text)
             written = f"<code>{escape(text, quote=False)}</code>"
         else:
             continue
-        out += [source[at : start.start()], written]
-        at = position
-    return "".join([*out, source[at:]])
+        yield start.start(), position, written
 
 
 def _of_math(content: str, attributes: str) -> str:

@@ -15,10 +15,10 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from .latex_macros import DEFINED, closers, macros_written_out, skipped
-from .math_spans import clean, math_spans
+from .latex_macros import DEFINED, after_blanks, closers, macros_written_out, skipped
+from .math_spans import clean, math_spans, replaced
 
 _SHELTERED = re.compile(
     r"\\verb\*?(?P<mark>[^\w\s*])(?P<code>[^\n]{0,300}?)(?P=mark)"
@@ -51,7 +51,6 @@ _HOLD = "\ue005"
 """Each character of a formula, while the text around it is read."""
 
 _TOKEN = re.compile(rf"\\([A-Za-z@]+)\*?|\\([^{_HOLD}])|[{{}}~&{_HOLD}]|---?|``|''|[!?]`", re.DOTALL)
-_BLANKS = re.compile(r"[^\S\n]*+\n?[^\S\n]*+")
 _OPTION = re.compile(r"[^\S\n]*+\[([^\[\]\n]{0,200})\]")
 _MARKS = {"``": "“", "''": "”", "--": "–", "---": "—", "!`": "¡", "?`": "¿", "~": " ", "&": " "}
 _ACCENTS = {
@@ -107,30 +106,11 @@ _LAYOUT = """
 """.split()  # noqa: SIM905
 
 
-class LatexText(NamedTuple):
-    """What a LaTeX document says.
-
-    Attributes:
-        title: with formulas between their delimiters.
-        text: likewise, paragraphs separated by blank lines.
-        problems: what is wrong, and where.
-    """
-
-    title: str
-    text: str
-    problems: tuple[tuple[str, str], ...]
-
-
-def text_from_latex(source: str) -> tuple[str, str]:
-    r"""Read a LaTeX document, or a part of one."""
-    return read_latex(source)[:2]
-
-
-def read_latex(source: str) -> LatexText:
-    """Read a LaTeX document as :func:`text_from_latex` does, and say which of its commands are unknown."""
+def read_latex(source: str) -> tuple[str, str, dict[str, str]]:
+    """Read a LaTeX document, or a part of one: title and text with formulas between delimiters, what is wrong where."""
     source = clean(source.replace("\r\n", "\n")).replace(_HOLD, "")
-    source = _without_verbatim(_SHELTERED.sub(_sheltered, source))
-    source = macros_written_out(source)
+    source = _SHELTERED.sub(_sheltered, source)
+    source = macros_written_out(replaced(source, _verbatim(source)))
     titled = _TITLE.search(source)
     ends = closers(source) if titled else {}
     title, after = _group(source, titled.end(), ends) if titled else ("", 0)
@@ -143,21 +123,17 @@ def read_latex(source: str) -> LatexText:
         title, after = _group(source, heading.end(), closers(source))
         source = source[after:]
     problems: dict[str, str] = {}
-    return LatexText(_text(title, problems), _text(source, problems), tuple(problems.items()))
+    return _text(title, problems), _text(source, problems), problems
 
 
 def _text(source: str, problems: dict[str, str]) -> str:
     """Read a part of a document, whose commands end in it."""
     source = _MATH_ENVIRONMENTS.sub(lambda found: _DELIMITERS[found[1], found[2] == "math"], source)
     source = _REFERENCES.sub("", _LABELS.sub("", source))
-    formulas: dict[int, tuple[int, str]] = {}
-    masked, at = [], 0
-    for start, end, _ in math_spans(_SOFT_BREAK.sub(" ", source)):  # a formula may go on in the next line
-        formulas[start] = end, _formula(source[start:end])
-        masked += [source[at:start], _HOLD * (end - start)]
-        at = end
-    reader = _Reader("".join([*masked, source[at:]]), source, formulas, problems)
-    return reader.text().translate(_UNSHELTER).strip()
+    spans = [(start, end) for start, end, _ in math_spans(_SOFT_BREAK.sub(" ", source))]  # over the ends of lines
+    formulas = {start: (end, _formula(source[start:end])) for start, end in spans}
+    masked = replaced(source, ((start, end, _HOLD * (end - start)) for start, end in spans))
+    return _Reader(masked, source, formulas, problems).text().translate(_UNSHELTER).strip()
 
 
 def _formula(source: str) -> str:
@@ -240,7 +216,7 @@ class _Reader:
             self._out.append("\n\n")
         option = _OPTION.match(self._masked, at) if name in _HEADINGS or name == "footnote" else None
         at = option.end() if option else at
-        group_at = _blanks_end(self._masked, at)
+        group_at = after_blanks(self._masked, at)
         closer = self._ends.get(group_at)
         if name == "ensuremath" and closer is not None:
             self._out.append(f"${self._source[group_at + 1 : closer]}$")
@@ -251,11 +227,6 @@ class _Reader:
         symbol = _symbols().get(name, "")
         self._out.append(symbol)
         return group_at if symbol.isalpha() else at
-
-
-def _blanks_end(text: str, at: int) -> int:
-    found = _BLANKS.match(text, at)
-    return found.end() if found else at
 
 
 @cache
@@ -308,8 +279,9 @@ def _sheltered(match: re.Match[str]) -> str:
     return match["kept"] or ""
 
 
-def _without_verbatim(source: str) -> str:
-    pieces, at = [], 0
+def _verbatim(source: str) -> Iterator[tuple[int, int, str]]:
+    """Find the environments of code and comments, which become an empty line."""
+    at = 0
     unended = set[str]()  # environments that do not end from here on, so that not each start looks for the end
     for start in _VERBATIM.finditer(source):
         if start.start() < at or start[1] in unended:
@@ -318,10 +290,9 @@ def _without_verbatim(source: str) -> str:
         end = source.find(closer, start.end())
         if end < 0:
             unended.add(start[1])
-            continue
-        pieces += [source[at : start.start()], "\n\n"]
-        at = end + len(closer)
-    return "".join([*pieces, source[at:]])
+        else:
+            at = end + len(closer)
+            yield start.start(), at, "\n\n"
 
 
 def _group(source: str, start: int, ends: Mapping[int, int]) -> tuple[str, int]:

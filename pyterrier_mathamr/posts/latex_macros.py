@@ -15,10 +15,12 @@ r"""The macros that a document defines, written out where they are used, and its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyterrier_mathamr._common.running.worker import OverLimitError
+
+from .math_spans import replaced
 
 DEFINED = "\ue006"
 """Private-use character in the place of a definition that was taken out."""
@@ -45,7 +47,6 @@ _HEADS = sorted(
 )
 _DEFINITION = re.compile(rf"\\({'|'.join(_HEADS)})(?![A-Za-z@])\*?")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
-_DEFINED_NAME = re.compile(r"\\([A-Za-z]+)")
 _PARAMETERS = re.compile(r"[^\S\n]*((?:#[1-9][^\S\n]*)*)(?=\{)")
 _DELIMITED = re.compile(r"[^{}\n]{0,200}(?=\{)")
 _ALIAS = re.compile(r"\s*+=?[^\S\n]*+(\\[A-Za-z]+|\\.|[^\s{}])", re.DOTALL)
@@ -122,7 +123,8 @@ class Macros:
 def macros_written_out(source: str) -> str:
     """Write the macros of a document out, and leave `DEFINED` in the place of each definition."""
     found, spans = definitions(source)
-    return Macros(found, len(source)).written_out(without_spans(source, spans))
+    without = replaced(source, ((start, end, DEFINED) for start, end in spans))
+    return Macros(found, len(source)).written_out(without)
 
 
 def definitions(source: str) -> tuple[dict[str, _Macro], list[tuple[int, int]]]:
@@ -145,15 +147,6 @@ def definitions(source: str) -> tuple[dict[str, _Macro], list[tuple[int, int]]]:
     return macros, spans
 
 
-def without_spans(source: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Put `DEFINED` in the place of definitions."""
-    pieces, at = [], 0
-    for start, end in spans:
-        pieces += [source[at:start], DEFINED]
-        at = end
-    return "".join([*pieces, source[at:]])
-
-
 def closers(source: str) -> dict[int, int]:
     """Find the brace that closes each brace, in one pass."""
     ends: dict[int, int] = {}
@@ -169,7 +162,7 @@ def closers(source: str) -> dict[int, int]:
 def skipped(source: str, at: int, kinds: str, ends: Mapping[int, int]) -> int | None:
     """Return where arguments end, of which each is a brace or a bracket; nothing where a group is missing."""
     for kind in kinds:
-        start = _after_blanks(source, at)
+        start = after_blanks(source, at)
         if kind == "[":
             optional = _OPTIONAL.match(source, start)
             at = optional.end() if optional else at
@@ -203,19 +196,19 @@ def _definition(
         delimited = parameters.re is _DELIMITED
         count, at = parameters[0].count("#"), parameters.end()
     elif by in _COMMANDS:
-        if optional := _OPTIONAL.match(source, _after_blanks(source, at)):
+        if optional := _OPTIONAL.match(source, after_blanks(source, at)):
             count, at = int(optional[1]) if optional[1] in set("0123456789") else 0, optional.end()
-            if optional := _OPTIONAL.match(source, _after_blanks(source, at)):
+            if optional := _OPTIONAL.match(source, after_blanks(source, at)):
                 default, at = optional[1], optional.end()
     elif by in _DOCUMENT_COMMANDS:
-        start = _after_blanks(source, at)
+        start = after_blanks(source, at)
         if start not in ends:
             return None
         kinds = source[start + 1 : ends[start]].split()
         count, delimited, at = len(kinds), set(kinds) > {"m"}, ends[start] + 1
     meanings = []
     for _ in range(2 if by == "DeclarePairedDelimiter" else 1):
-        start = _after_blanks(source, at)
+        start = after_blanks(source, at)
         if start not in ends:
             return None
         meanings.append(source[start + 1 : ends[start]])
@@ -229,9 +222,9 @@ def _definition(
 
 def _name(source: str, at: int, ends: Mapping[int, int]) -> tuple[str, int] | None:
     r"""Read the command that is defined, ``\a`` or ``{\a}``, and where that ends."""
-    start = _after_blanks(source, at)
+    start = after_blanks(source, at)
     braced = start in ends
-    name = _DEFINED_NAME.match(source, _after_blanks(source, start + 1) if braced else start)
+    name = _COMMAND.match(source, after_blanks(source, start + 1) if braced else start)
     if name is None:
         return None
     return name[1], ends[start] + 1 if braced else name.end()
@@ -277,13 +270,13 @@ def _arguments(source: str, at: int, macro: _Macro, ends: Mapping[int, int]) -> 
     if macro.starred and source[at : at + 1] == "*":
         at += 1
     spans: list[tuple[int, int]] = []  # sliced where all are there: a long argument would be copied in vain else
-    optional = _OPTIONAL.match(source, _after_blanks(source, at)) if macro.default is not None else None
+    optional = _OPTIONAL.match(source, after_blanks(source, at)) if macro.default is not None else None
     if optional:
         spans.append(optional.span(1))
         at = optional.end()
     missing = macro.default is not None and not optional
     while len(spans) + missing < macro.arguments:
-        start = _after_blanks(source, at)
+        start = after_blanks(source, at)
         if start in ends:
             spans.append((start + 1, ends[start]))
             at = ends[start] + 1
@@ -296,7 +289,7 @@ def _arguments(source: str, at: int, macro: _Macro, ends: Mapping[int, int]) -> 
     return ([macro.default or "", *values] if missing else values), at
 
 
-def _after_blanks(source: str, at: int) -> int:
+def after_blanks(source: str, at: int) -> int:
     """Return the place after blanks and at most one line end: an empty line ends a paragraph."""
     found = _BLANKS.match(source, at)
     return found.end() if found else at

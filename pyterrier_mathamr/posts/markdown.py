@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyterrier_mathamr._common.running.worker import MEMORY, Worker
 
 from .latex_document import excerpt, unknown_commands
 from .latex_macros import DEFINED, Macros, definitions
-from .math_spans import MARK, clean, math_spans
+from .math_spans import MARK, clean, math_spans, replaced, strip_delimiters
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -45,18 +45,6 @@ _DEEPEST = 40
 """Blocks in blocks, beyond which Markdown is left out."""
 
 
-class MarkdownText(NamedTuple):
-    """What parts of a Markdown document say.
-
-    Attributes:
-        html: of each part.
-        problems: what is wrong, and where.
-    """
-
-    html: tuple[str, ...]
-    problems: tuple[tuple[str, str], ...]
-
-
 def html_from_markdown(source: str) -> str:
     r"""Read Markdown as the HTML that :func:`~pyterrier_mathamr.posts.post_from_html` takes.
 
@@ -71,11 +59,12 @@ def html_from_markdown(source: str) -> str:
         OverLimitError: it takes more than a minute, or its macros write more than a million characters and ten times
             its length.
     """
-    return read_markdown(source).html[0]
+    (html,), _ = read_markdown(source)
+    return html
 
 
-def read_markdown(*sources: str) -> MarkdownText:
-    """Read parts of a document as :func:`html_from_markdown` does; what one of them defines holds in all."""
+def read_markdown(*sources: str) -> tuple[list[str], dict[str, str]]:
+    """Read parts of a document, of which each may define macros for all: their HTML, and what is wrong where."""
     parts = [_OURS.sub("", clean(_FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
     masked = [_without_code(part) for part in parts]
     defined = [definitions(text) for text, _ in masked]
@@ -84,22 +73,16 @@ def read_markdown(*sources: str) -> MarkdownText:
     texts: list[str] = []
     held: list[list[tuple[str, str]]] = []
     for part, (shadow, given), (_, spans) in zip(parts, masked, defined, strict=True):
-        items: list[tuple[str, str]] = []
-        pieces: list[str] = []
-        at = 0
-        for start, end, latex in _held(part, shadow, given, spans):
-            pieces += [part[at:start], f"{_HOLD}{len(items)}{_HOLD}"]
-            problems.update(unknown_commands(shadow[at:start]))
-            items.append((part[start:end], macros.written_out(latex)))
-            at = end
-        texts.append("".join([*pieces, part[at:]]))
-        problems.update(unknown_commands(shadow[at:]))
-        held.append(items)
+        items = list(_held(part, shadow, given, spans))
+        texts.append(replaced(part, ((start, end, f"{_HOLD}{i}{_HOLD}") for i, (start, end, _) in enumerate(items))))
+        starts, ends = [start for start, _, _ in items], [end for _, end, _ in items]
+        for start, end in zip([0, *ends], [*starts, len(part)], strict=True):
+            problems.update(unknown_commands(shadow[start:end]))
+        held.append([(part[start:end], macros.written_out(latex)) for start, end, latex in items])
     rendered, whole = _guarded(texts)
     if not whole:
         problems[f"blocks more than {_DEEPEST} deep are left out"] = excerpt(parts[-1], 0)
-    html = (_with_formulas(text, items) for text, items in zip(rendered, held, strict=True))
-    return MarkdownText(tuple(html), tuple(problems.items()))
+    return [_with_formulas(text, items) for text, items in zip(rendered, held, strict=True)], problems
 
 
 def title_of_markdown(source: str) -> tuple[str, str]:
@@ -129,11 +112,7 @@ def _without_code(text: str) -> tuple[str, dict[int, re.Match[str]]]:
 
 
 def _masked(text: str, spans: Iterable[tuple[int, int]], mark: str = MARK) -> str:
-    pieces, at = [], 0
-    for start, end in spans:
-        pieces += [text[at:start], mark * (end - start)]
-        at = end
-    return "".join([*pieces, text[at:]])
+    return replaced(text, ((start, end, mark * (end - start)) for start, end in spans))
 
 
 def _held(
@@ -143,7 +122,10 @@ def _held(
     plain = _masked(text, defined, DEFINED)
     shadow = _SOFT_BREAK.sub(" ", _masked(masked, defined, DEFINED))  # a formula may go on in the next line
     found = [
-        *((start, end, _undelimited(plain[start:end].replace(DEFINED, ""))) for start, end, _ in math_spans(shadow)),
+        *(
+            (start, end, strip_delimiters(plain[start:end].replace(DEFINED, "")))
+            for start, end, _ in math_spans(shadow)
+        ),
         *((match.start(), match.end(), match[1]) for match in given.values()),
         *((start, end, "") for start, end in defined),
     ]
@@ -152,6 +134,10 @@ def _held(
         if start >= at:  # no definition within a formula
             yield start, end, latex
             at = end
+
+
+def _formula(source: str) -> str:
+    return strip_delimiters(source.replace(DEFINED, ""))
 
 
 def _fenced(text: str) -> Iterator[tuple[int, int]]:
@@ -165,14 +151,6 @@ def _fenced(text: str) -> Iterator[tuple[int, int]]:
             opened = None
     if opened:
         yield opened.start(), len(text)
-
-
-def _undelimited(latex: str) -> str:
-    """Take dollars and brackets off; environments keep their begin and end."""
-    for opening, closing in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):
-        if latex.startswith(opening):
-            return latex[len(opening) : -len(closing)].strip()
-    return latex
 
 
 def _code_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ prose after an amount: ``$5 and $10``. Unpaired delimiters are text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 MARK = "\ue000"
 """Private-use character in the place of a formula that is already known."""
@@ -43,6 +43,15 @@ _CONTROL = re.compile(
 def clean(text: str) -> str:
     """Drop control characters, invisible ones, lone surrogates and our own marks."""
     return _CONTROL.sub("", text)
+
+
+def replaced(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """Put a text in the place of each span, which are in order and do not overlap."""
+    pieces, at = [], 0
+    for start, end, by in spans:
+        pieces += [text[at:start], by]
+        at = end
+    return "".join([*pieces, text[at:]])
 
 
 def strip_delimiters(latex: str) -> str:

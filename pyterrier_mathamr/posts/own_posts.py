@@ -20,8 +20,7 @@ import stat
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from html import escape
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
@@ -34,11 +33,10 @@ from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.records import parse_json
 
-from .bare_formulas import latex_of_unicode
 from .html import title_of_html
 from .latex_document import read_latex
 from .markdown import read_markdown, title_of_markdown
-from .post import PLACEHOLDER, MathPost, PostFormula, formula_id
+from .post import PLACEHOLDER, DocumentError, MathPost, formula_id
 from .reading import post_from_any, post_from_html, post_from_text, tell_unclosed
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
@@ -67,40 +65,12 @@ LONGEST_ID = 300
 """Characters of an id, which the ids of its formulas repeat."""
 
 
-class DocumentError(MathAMRError):
-    """A post cannot be read."""
-
-    place: str
-    reason: str
-    template = "{place}: {reason}."
+Record = Mapping[str, Any] | DocumentError
+"""A post as it was given, or why there is none at its place."""
 
 
-def records_of(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
-    """Iterate over the dictionaries of a source, each with its place; their texts can be written as UTF-8."""
-    for place, record in _records(source):
-        yield place, record if isinstance(record, DocumentError) else _encodable(place, record)
-
-
-def _encodable(place: str, record: Mapping[str, Any]) -> Mapping[str, Any] | DocumentError:
-    """Return a record whose texts can be written as UTF-8, or why its id can be none."""
-    for name in IDS:
-        docno = record.get(name)
-        if isinstance(docno, bool | list | tuple | dict):
-            return DocumentError(place, f"its {name} is {docno!r:.80}, neither a text nor a number")
-        if isinstance(docno, str):
-            for pattern, what in ((_HALF, "half of a surrogate pair"), (_CONTROL, "a control character")):
-                if found := pattern.search(docno):
-                    reason = f"its {name} {docno!r:.80} has {what} at place {found.start() + 1:,}; give another"
-                    return DocumentError(place, reason)
-            if len(docno) > LONGEST_ID:
-                reason = f"its {name} {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
-                return DocumentError(place, reason)
-    if any(isinstance(text, str) and _HALF.search(text) for text in record.values()):
-        return {name: _HALF.sub(_REPLACEMENT, text) if isinstance(text, str) else text for name, text in record.items()}
-    return record
-
-
-def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
+def _records(source: Source) -> Iterator[tuple[str, Record]]:
+    """Iterate over the dictionaries of a source, each with its place."""
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_dir():
@@ -123,8 +93,7 @@ def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | Document
             yield place, DocumentError(place, f"no dictionary with an id and a text, but {record!r:.80}")
 
 
-def _folder(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
-    """Read the posts in a folder."""
+def _folder(path: Path) -> Iterator[tuple[str, Record]]:
     files, left_out = _found(path)
     if not files and not left_out:
         raise DocumentError(_text_of(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
@@ -171,8 +140,12 @@ def _regular(path: Path) -> IO[bytes]:
     return file
 
 
-def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
+def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
     """Read a file with a JSON object in each line, plain or gzipped.
+
+    Args:
+        path: of the file.
+        texts: the fields of an object that are texts.
 
     Yields:
         The place of each line that is not blank, and its object or why it is none.
@@ -193,7 +166,12 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | DocumentError
                 except ValueError as error:
                     yield place, DocumentError(place, f"no JSON ({error})")
                     continue
-                yield place, record if isinstance(record, dict) else DocumentError(place, "no JSON object")
+                if not isinstance(record, dict):
+                    yield place, DocumentError(place, "no JSON object")
+                elif not all(isinstance(record.get(field), str) for field in texts):
+                    yield place, DocumentError(place, f"it needs the texts {', '.join(texts)}")
+                else:
+                    yield place, record
     except _UNREADABLE as error:
         raise DocumentError(_text_of(path), f"it cannot be read ({error})") from error
 
@@ -308,11 +286,10 @@ class Document(NamedTuple):
         return self._asdict()
 
 
-def document_of(place: str, record: Mapping[str, Any], bare_formulas: bool) -> Document:
+def _document(place: str, given: Mapping[str, Any], bare_formulas: bool) -> Document:
     """Read one post: its id, and its text in the form that the name of the column says."""
-    docno = next((str(record[name]) for name in IDS if not is_missing(record.get(name))), "")
-    if not docno.strip():
-        raise DocumentError(place, f"no id; give one of {', '.join(IDS)}")
+    docno = _docno(place, given)
+    record = {name: _HALF.sub(_REPLACEMENT, text) if isinstance(text, str) else text for name, text in given.items()}
     kind = next((name for name in _TEXTS if not is_missing(record.get(name))), "")
     if not kind:
         found = ", ".join(sorted(map(str, record))) or "nothing"
@@ -327,14 +304,28 @@ def document_of(place: str, record: Mapping[str, Any], bare_formulas: bool) -> D
         title_post = post_from_text(record["title_or"])
     if not title_post.text and not body.text:
         raise DocumentError(place, "the post is empty")
-    title_post, body = in_latex(title_post), in_latex(body)
-    return Document(docno, _html(docno, title_post, 0), _html(docno, body, len(title_post.formulas)))
+    title_html = _html(docno, title_post.in_latex(), 0)
+    return Document(docno, title_html, _html(docno, body.in_latex(), len(title_post.formulas)))
 
 
-def in_latex(post: MathPost) -> MathPost:
-    r"""Rewrite formulas typed in Unicode, so that ``√2`` and ``\sqrt{2}`` have the same symbols in every index."""
-    formulas = (PostFormula(latex_of_unicode(formula.latex), formula.id) for formula in post.formulas)
-    return replace(post, formulas=tuple(formulas))
+def _docno(place: str, record: Mapping[str, Any]) -> str:
+    """Return the id of a post, which can be written as UTF-8 and on a page."""
+    for name in IDS:
+        docno = record.get(name)
+        if isinstance(docno, bool | list | tuple | dict):
+            raise DocumentError(place, f"its {name} is {docno!r:.80}, neither a text nor a number")
+        if isinstance(docno, str):
+            for pattern, what in ((_HALF, "half of a surrogate pair"), (_CONTROL, "a control character")):
+                if found := pattern.search(docno):
+                    reason = f"its {name} {docno!r:.80} has {what} at place {found.start() + 1:,}; give another"
+                    raise DocumentError(place, reason)
+            if len(docno) > LONGEST_ID:
+                reason = f"its {name} {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
+                raise DocumentError(place, reason)
+    docno = next((str(record[name]) for name in IDS if not is_missing(record.get(name))), "")
+    if not docno.strip():
+        raise DocumentError(place, f"no id; give one of {', '.join(IDS)}")
+    return docno
 
 
 def _read_parts(docno: str, kind: str, text: Any, title: Any, bare: bool) -> tuple[MathPost, MathPost]:
@@ -350,9 +341,9 @@ def _read_parts(docno: str, kind: str, text: Any, title: Any, bare: bool) -> tup
         read = post_from_html
     else:
         found, text = title_of_html(text) if kind == "html" and isinstance(text, str) else ("", text)
-        title, problems = title or found, ()
+        title, problems = title or found, {}
         read = post_from_html if kind == "html" else post_from_any
-    for what, where in problems:
+    for what, where in problems.items():
         tell(docno, what, where)
     return read(title, bare_formulas=bare), read(text, bare_formulas=bare)
 
@@ -400,13 +391,14 @@ def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[
         DocumentError: the source itself cannot be read.
     """
     seen: set[str] = set()
-    for place, record in records_of(source):
+    for place, record in _records(source):
+        if isinstance(record, DocumentError):
+            yield place, record
+            continue
         try:
-            if isinstance(record, DocumentError):
-                raise record
-            document = document_of(place, record, bare_formulas)
+            document = _document(place, record, bare_formulas)
         except DocumentError as error:
-            yield place, error
+            yield place, DocumentError(place, error.reason)
         except MathAMRError as error:
             yield place, DocumentError(place, str(error).rstrip("."))
         except Exception as error:  # whatever one post does to its reader, the others are read

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.types import DocNo, FormulaId
 
-from .bare_formulas import bare_spans
+from .bare_formulas import bare_spans, latex_of_unicode
 from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, math_spans
 
 MAX_TOKENS = 120
@@ -122,6 +123,14 @@ _EXCERPT = 60
 _CODE = re.compile(f"{CODE_START}([^{CODE_END}]*){CODE_END}?")
 
 
+class DocumentError(MathAMRError):
+    """A post cannot be read: ``place`` is its file, line or number, or ``post`` where only its text is known."""
+
+    place: str
+    reason: str
+    template = "{place}: {reason}."
+
+
 @dataclass(frozen=True, slots=True)
 class PostFormula:
     """A formula of a post.
@@ -160,12 +169,17 @@ class MathPost:
         """Return the post of a document, in which each formula has an id: its own, else that of `formula_id`.
 
         Args:
-            docno: the document; without a docno nothing changes.
+            docno: the document; nothing changes where it is empty.
         """
         if not docno or all(formula.id for formula in self.formulas):
             return self
         named = (PostFormula(of.latex, of.id or formula_id(docno, i)) for i, of in enumerate(self.formulas))
         return replace(self, formulas=tuple(named))
+
+    def in_latex(self) -> MathPost:
+        r"""Rewrite formulas typed in Unicode, so that ``√2`` and ``\sqrt{2}`` have the same symbols in every index."""
+        formulas = (PostFormula(latex_of_unicode(formula.latex), formula.id) for formula in self.formulas)
+        return replace(self, formulas=tuple(formulas))
 
 
 def formula_id(docno: DocNo, i: int) -> FormulaId:

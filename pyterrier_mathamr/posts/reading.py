@@ -6,18 +6,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from html import escape
 from typing import Any
 
-from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.feedback import tell
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.running.worker import OverLimitError
 
 from .html import HtmlFlattener
-from .latex_document import text_from_latex
-from .markdown import read_markdown
+from .markdown import html_from_markdown, read_markdown
 from .math_spans import clean
-from .post import MathPost, assemble
+from .post import DocumentError, MathPost, assemble
 
 _LOOKS_LIKE_HTML = re.compile(
     r"</?(?:p|br|div|span|em|strong|li|ul|ol|code|pre|blockquote|h[1-6]|sub|sup|hr|table|math|[a-z]{1,9}:math)(?:\s[^<>]{0,500})?/?>"
@@ -25,18 +24,6 @@ _LOOKS_LIKE_HTML = re.compile(
     re.IGNORECASE,
 )
 _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
-
-
-class PostError(MathAMRError):
-    """The title or body of a post is not text but ``value``."""
-
-    value: object
-    template = "a post's title and body are text, not {value.__class__.__name__}: {shown!r}"
-
-    @property
-    def shown(self) -> str:
-        """The beginning of the value."""
-        return str(self.value)[:60]
 
 
 def post_from_html(body: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
@@ -52,7 +39,7 @@ def post_from_html(body: str, title: str = "", *, bare_formulas: bool = False) -
         The post; each span with an id is one formula with that id.
 
     Raises:
-        PostError: ``body`` or ``title`` is not text.
+        DocumentError: ``body`` or ``title`` is not text.
     """
     _check(body, title)
     return _from_html(body, title, bare_formulas)
@@ -76,7 +63,7 @@ def post_from_text(text: str, title: str = "", *, bare_formulas: bool = False) -
         bare_formulas: see :func:`post_from_html`.
 
     Raises:
-        PostError: ``text`` or ``title`` is not text.
+        DocumentError: ``text`` or ``title`` is not text.
     """
     _check(text, title)
     blocks = (
@@ -95,55 +82,24 @@ def post_from_any(text: str, title: str = "", *, bare_formulas: bool = False) ->
         bare_formulas: see :func:`post_from_html`.
 
     Raises:
-        PostError: ``text`` or ``title`` is not text.
+        DocumentError: ``text`` or ``title`` is not text.
     """
     _check(text, title)
-    read = post_from_html if is_html(text) or is_html(title) else post_from_text
+    read = post_from_html if _LOOKS_LIKE_HTML.search(text) or _LOOKS_LIKE_HTML.search(title) else post_from_text
     return read(text, title, bare_formulas=bare_formulas)
 
 
-def is_html(text: str) -> bool:
-    """Tell whether a text has tags or entities of HTML."""
-    return _LOOKS_LIKE_HTML.search(text) is not None
-
-
 def post_from_markdown(text: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
-    r"""Read Markdown (CommonMark with tables) in which formulas have delimiters as in :func:`post_from_html`.
-
-    Args:
-        text: Markdown. Code spans and blocks hold no formulas; links keep their text.
-        title: Markdown of one line, which becomes the first block.
-        bare_formulas: see :func:`post_from_html`.
-
-    Raises:
-        PostError: ``text`` or ``title`` is not text.
-        OverLimitError: see :func:`html_from_markdown`.
-    """
+    """Read Markdown (CommonMark with tables); code holds no formulas, and links keep their text."""
     _check(text, title)
-    title, text = read_markdown(title, text).html
+    (title, text), _ = read_markdown(title, text)
     return post_from_html(text, title, bare_formulas=bare_formulas)
-
-
-def post_from_latex(source: str, *, bare_formulas: bool = False) -> MathPost:
-    r"""Read a LaTeX document, or a part of one; ``\title`` becomes the first block.
-
-    Args:
-        source: LaTeX; the macros that it defines are written out.
-        bare_formulas: see :func:`post_from_html`.
-
-    Raises:
-        PostError: ``source`` is not text.
-        OverLimitError: see :func:`text_from_latex`.
-    """
-    _check(source)
-    title, text = text_from_latex(source)
-    return post_from_text(text, title, bare_formulas=bare_formulas)
 
 
 def _check(*texts: object) -> None:
     for text in texts:
         if not isinstance(text, str):
-            raise PostError(text)
+            raise DocumentError("post", f"its title and body are text, not {type(text).__name__}: {text!s:.60}")
 
 
 DOCUMENT_COLUMNS = ("html", "body", "text", "markdown")
@@ -166,17 +122,39 @@ def document_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
         The post; a formula without an id gets that of :func:`~pyterrier_mathamr.posts.formula_id`.
 
     Raises:
-        PostError: the value is not text.
+        DocumentError: the value is not text.
         OverLimitError: it is Markdown that takes too long, or whose macros write too much.
     """
-    name = next((name for name in DOCUMENT_COLUMNS if not is_missing(row.get(name))), "")
+    name, text = _text_column(row)
     read = {"html": post_from_html, "markdown": post_from_markdown}.get(name, post_from_any)
     docno = text_of(row, "docno")
     try:
-        post = read(row[name] if name else "", text_of(row, "title"), bare_formulas=bare_formulas)
+        post = read(text, text_of(row, "title"), bare_formulas=bare_formulas)
     except OverLimitError as error:
         raise OverLimitError(f"document {docno!r:.80}: {error}") from error
     return tell_unclosed(docno, post).with_formula_ids(docno)
+
+
+def document_html(row: Row) -> str:
+    """Write the text of a document as HTML, plain text by paragraphs.
+
+    Args:
+        row: see :func:`document_post`; its title is not read.
+
+    Raises:
+        OverLimitError: it is Markdown that takes too long, or whose macros write too much.
+    """
+    name, text = _text_column(row)
+    if name == "markdown":
+        return html_from_markdown(text)
+    if name == "html" or _LOOKS_LIKE_HTML.search(text):
+        return text
+    return "".join(f"<p>{escape(block, quote=False)}</p>" for block in _PARAGRAPH.split(text))
+
+
+def _text_column(row: Row) -> tuple[str, Any]:
+    name = next((name for name in DOCUMENT_COLUMNS if not is_missing(row.get(name))), "")
+    return name, row[name] if name else ""
 
 
 def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
@@ -187,7 +165,7 @@ def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
         bare_formulas: as for the documents that are searched.
 
     Raises:
-        PostError: the value is not text.
+        DocumentError: the value is not text.
     """
     if not is_blank(row.get("body")):
         post = post_from_any(row["body"], text_of(row, "title"), bare_formulas=bare_formulas)

@@ -30,7 +30,7 @@ from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.transformers import Indexer, Retriever
 from pyterrier_mathamr.explain import Explanation, QueryRow
-from pyterrier_mathamr.posts import MathPost, PostError
+from pyterrier_mathamr.posts import DocumentError, MathPost
 from pyterrier_mathamr.store import (
     META,
     Array,
@@ -130,7 +130,7 @@ def warn_of_queries(qids: Sequence[str], why: str, advice: str) -> None:
 def _read(reader: Callable[..., MathPost], row: Mapping[Any, Any], bare_formulas: bool, name: str) -> MathPost:
     try:
         return reader(row, bare_formulas=bare_formulas)
-    except PostError as error:
+    except DocumentError as error:
         warnings.warn(f"{name} cannot be read; it is used without text: {error}", MathAMRWarning, stacklevel=3)
         return MathPost("", ())
 

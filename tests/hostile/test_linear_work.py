@@ -17,9 +17,7 @@ from pyterrier_mathamr.amr.lenient import decode_leniently
 from pyterrier_mathamr.amr.workers import read_answer
 from pyterrier_mathamr.formula import definitions, opt_from_latex, slt_from_latex, slt_from_mathml
 from pyterrier_mathamr.formula.tex.converter import has_many_fences, sized
-from pyterrier_mathamr.posts import html_from_markdown, post_from_any, post_from_html
-from pyterrier_mathamr.posts.latex_document import text_from_latex
-from pyterrier_mathamr.posts.markdown import title_of_markdown
+from pyterrier_mathamr.posts import post_from_any, post_from_html, read_posts
 from pyterrier_mathamr.sparse import TokenOptions, post_tokens
 
 SMALL = 60  # repetitions
@@ -42,9 +40,17 @@ def bare_formulas(text):
     return post_from_any(text, bare_formulas=True)
 
 
+def from_markdown(text):
+    list(read_posts([{"id": "d", "markdown": text}]))
+
+
+def from_latex(text):
+    list(read_posts([{"id": "d", "latex": text}]))
+
+
 READERS = [
     slt_from_latex, opt_from_latex, defined, post_from_html, sentences, tokens, slt_from_mathml, decode_leniently,
-    read_answer, bare_formulas, text_from_latex, html_from_markdown, title_of_markdown,
+    read_answer, bare_formulas, from_markdown, from_latex,
 ]  # fmt: skip
 FAMILIES = [  # before, repeated, after
     ("\\newcommand\\a", " ", "x"),

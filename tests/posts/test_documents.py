@@ -5,12 +5,10 @@ import json
 
 import pandas as pd
 import pytest
+from post_helpers import posts_of
 
-from pyterrier_mathamr.posts import DocumentError, post_from_html, read_posts
-
-
-def posts_of(source, **options):
-    return [post for _, post in read_posts(source, **options)]
+from pyterrier_mathamr._common.running.worker import OverLimitError
+from pyterrier_mathamr.posts import BeirFolder, DocumentError, own_posts, post_from_html, read_posts
 
 
 def formulas_of(document) -> list[tuple[str, str]]:
@@ -53,15 +51,6 @@ def test_a_whole_page_is_read_without_its_tags_and_with_its_title(tmp_path) -> N
     assert post_from_html(document.title).text == "Roots & FORMULA_0"
     words = post_from_html(document.html).text.split()
     assert " ".join(words) == "Home A root For FORMULA_0 we have a<b and 2 Vote End"
-
-
-def test_a_file_in_another_encoding_is_named_alone_and_in_a_folder(tmp_path) -> None:
-    (tmp_path / "old.txt").write_bytes("na\xefve $x$".encode("latin-1"))
-    (tmp_path / "NEW.TXT").write_text("so $x$")
-    for source in (tmp_path / "old.txt", tmp_path):
-        errors = [str(error) for _, error in read_posts(source) if isinstance(error, DocumentError)]
-        assert errors == [f"{tmp_path / 'old.txt'}: it is no UTF-8 from byte 2 on; save it as UTF-8."]
-    assert [post.docno for post in posts_of(tmp_path / "NEW.TXT")] == ["NEW"]
 
 
 def test_what_is_no_dictionary_is_an_error_with_its_place() -> None:
@@ -143,3 +132,47 @@ def test_two_files_of_one_name_and_an_id_that_comes_twice(tmp_path) -> None:
     first, second, third = (post for _, post in read_posts(again))
     assert (first.docno, third.docno) == ("x", "y")
     assert str(second) == "post 2: the id 'x' came before."
+
+
+@pytest.mark.parametrize("form", ["html", "text", "markdown", "latex"])
+def test_a_post_of_more_than_a_stated_length_is_refused_by_name(form, monkeypatch) -> None:
+    monkeypatch.setattr(own_posts, "LONGEST_POST", 100)
+    long, short = posts_of([{"id": 1, form: "a " * 60}, {"id": 2, form: "a " * 40}])
+    assert str(long) == "post 1: its 120 characters are more than 100; split it."
+    assert short.docno == "2"
+
+
+@pytest.mark.parametrize("error", [RecursionError("deep"), MemoryError(), KeyError("x"), OverLimitError("too long")])
+def test_whatever_a_reader_raises_is_the_error_of_one_post(error, monkeypatch) -> None:
+    real = own_posts.post_from_any
+
+    def read(text, **options):
+        if text == "bad":
+            raise error
+        return real(text, **options)
+
+    monkeypatch.setattr(own_posts, "post_from_any", read)
+    good, bad, other = posts_of([{"id": 1, "text": "x"}, {"id": 2, "text": "bad"}, {"id": 3, "text": "z"}])
+    assert isinstance(bad, DocumentError)
+    assert str(bad).startswith("post 2: ")
+    assert (good.docno, other.docno) == ("1", "3")
+
+
+def test_a_placeholder_that_tags_divide_or_a_file_is_named_after_is_text(tmp_path) -> None:
+    (post,) = posts_of([{"id": 1, "html": "FORM<code>ULA_3</code> FORMULA_<code>0</code> $x$"}])
+    assert post_from_html(post.html).text == "FORMULA-3 FORMULA-0 FORMULA_0"
+    (tmp_path / "FORMULA_3.txt").write_text("no title")
+    (post,) = posts_of(tmp_path)
+    assert (post.docno, post.title) == ("FORMULA_3", "<p>FORMULA-3</p>")
+
+
+def test_a_judgment_whose_grade_is_no_number_is_named(tmp_path) -> None:
+    for name in ("corpus", "queries"):
+        (tmp_path / f"{name}.jsonl").write_text('{"_id": "a", "text": "x"}\n')
+    (tmp_path / "qrels").mkdir()
+    for grade in ("nan", "inf", "1e999", "x"):
+        (tmp_path / "qrels" / "test.tsv").write_bytes(f"q\td\tscore\nq\td\xff\t{grade}\n".encode("latin-1"))
+        with pytest.raises(DocumentError, match=r"test\.tsv, line 2: it is no query-id"):
+            list(BeirFolder(tmp_path).judgments())
+    (tmp_path / "qrels" / "test.tsv").write_text("q\td\t2\n")
+    assert [judgment.relevance for judgment in BeirFolder(tmp_path).judgments()] == [2]

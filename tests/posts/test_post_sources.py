@@ -141,13 +141,18 @@ def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeyp
     ]
 
 
-def test_a_file_that_is_too_large_is_refused_by_name(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_large_or_in_another_encoding_is_refused_by_name(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(own_posts, "LARGEST_FILE", 100)
-    (notes / "just.txt").write_text("word " * 20)
+    (notes / "JUST.TXT").write_text("word " * 20)
     (notes / "more.txt").write_text("word " * 20 + "x")
+    (notes / "old.txt").write_bytes("na\xefve $x$".encode("latin-1"))
     docnos, errors = read(notes)
-    assert docnos == ["good", "just"]
-    assert errors == [f"{notes / 'more.txt'}: it has more than 100 bytes; split it."]
+    assert docnos == ["JUST", "good"]
+    assert errors[0] == f"{notes / 'more.txt'}: it has more than 100 bytes; split it."
+    assert errors[1:] == read(notes / "old.txt")[1]
+    assert errors[1:] == [f"{notes / 'old.txt'}: it is no UTF-8 from byte 2 on; save it as UTF-8."]
 
 
 def test_a_folder_of_nothing_but_what_is_left_out_is_an_error_that_says_why(notes: Path) -> None:

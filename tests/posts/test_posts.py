@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyterrier_mathamr.posts import (
     PLACEHOLDER,
     TOKEN,
+    DocumentError,
     MathPost,
-    PostError,
     PostFormula,
     is_formula,
     placeholder,
@@ -99,7 +99,7 @@ def test_a_text_is_read_as_html_only_where_it_looks_like_it():
 
 
 def test_what_is_no_text_is_refused():
-    with pytest.raises(PostError, match="not NoneType"):
+    with pytest.raises(DocumentError, match="not NoneType"):
         post_from_html(None)
 
 

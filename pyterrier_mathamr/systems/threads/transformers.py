@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import documents, empty_output, is_missing, ordered_by_score
 from pyterrier_mathamr._common.parameters import FLAG
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
-from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, html_from_markdown, is_html
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, document_html
 
 if TYPE_CHECKING:
     from .thread_store import ThreadStore
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 _RESULT = ("docno", "score", "rank")
 _OF_DOCUMENT = {"docid", "html", "text", "markdown", "graph", "formula_ids", "question_docno", "qq_score"}
 _TAG = re.compile(r"[^<>|,\s]+")
-_BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _FEATURES = ("votes", "comments", "accepted", "tag_overlap")
 
 
@@ -250,14 +248,8 @@ class ThreadTextLoader(ColumnAdder, _OfThreads):
 
 def _in_front(row: dict[str, Any], title: str | None, question: str) -> tuple[str, str]:
     """Return title and HTML of a document with its question."""
-    name = next((name for name in DOCUMENT_COLUMNS if not is_missing(row.get(name))), "")
-    text = row[name] if name else ""
-    if name == "markdown":
-        text = html_from_markdown(text)
-    elif name != "html" and not is_html(text):
-        text = "".join(f"<p>{escape(block, quote=False)}</p>" for block in _BLANK_LINES.split(text))
     own = row.get("title")
-    return ("" if is_missing(own) else str(own)) if title is None else title, question + text
+    return ("" if is_missing(own) else str(own)) if title is None else title, question + document_html(row)
 
 
 def tags_of(value: object) -> tuple[str, ...]:
