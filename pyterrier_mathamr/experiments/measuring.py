@@ -40,7 +40,7 @@ from pyterrier_mathamr.arqmath import (
     strictly,
 )
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
-from pyterrier_mathamr.fusion import fit_fusion_weight, fuse_rankings
+from pyterrier_mathamr.fusion import fit_fusion_weight, ranked, standard_scores
 
 Rankings = Mapping[str, pd.DataFrame]
 Missing = dict[str, MissingExtraError]
@@ -388,9 +388,9 @@ WEIGHTS = tuple(step / 20 for step in range(21))
 def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     """Measure the fusion of two rankings at each weight, for inspection; see :func:`fitted_weight` for the choice."""
     rows = []
-    judged = qrels.rename(columns=ALIASES)
+    judged, scores = qrels.rename(columns=ALIASES), standard_scores([left, right])
     for weight in WEIGHTS:
-        run = fuse_rankings(left, right, weight, num_results=10).rename(columns=ALIASES)
+        run = ranked(scores, (1 - weight, weight), 10).rename(columns=ALIASES)
         rows.append((weight, ir_measures.calc_aggregate([RR @ 10], judged, run)[RR @ 10]))
     table: pd.DataFrame = pd.DataFrame(rows, columns=["weight", "RR@10"])
     return table

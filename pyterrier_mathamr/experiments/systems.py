@@ -30,7 +30,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.fusion import ZScoreFusion, fuse_rankings
+from pyterrier_mathamr.fusion import ZScoreFusion, ranked, standard_scores
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
@@ -214,7 +214,8 @@ class SystemSearch:
             if way.fuses:
                 own = way.settings["weight"]
                 weight = self.weight if own is None else own
-                found[name] = fuse_rankings(found[BM25], found[COLBERT], weight, self.depth.results)
+                scores = standard_scores([found[BM25], found[COLBERT]])
+                found[name] = ranked(scores, (1 - weight, weight), self.depth.results)
         return found
 
     def fit(self, questions: TopicSet) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,16 +1,12 @@
-from .errors import NotFittedError as NotFittedError
-from .errors import WeightsFileError as WeightsFileError
 from .fusions import RRF_K as RRF_K
 from .fusions import ConvexFusion as ConvexFusion
-from .fusions import Fusion as Fusion
 from .fusions import ModifiedRRF as ModifiedRRF
-from .fusions import System as System
 from .fusions import ZScoreFusion as ZScoreFusion
-from .fusions import fuse_rankings as fuse_rankings
 from .fusions import ranked as ranked
 from .fusions import reciprocal_ranks as reciprocal_ranks
 from .fusions import standard_scores as standard_scores
 from .learned import Ensemble as Ensemble
 from .learned import LinearBlend as LinearBlend
+from .learned import WeightsError as WeightsError
 from .learned import fit_fusion_weight as fit_fusion_weight
 from .learned import fit_fusion_weights as fit_fusion_weights

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -45,14 +45,10 @@ _RESULTS = ("docno", "score", "rank")
 
 
 class Fusion(Retriever):
-    """Ranks all documents that one of several systems finds; subclasses say what they contribute.
+    """Ranks all documents that one of several systems finds; subclasses say what each contributes.
 
-    The ranking has the columns of the queries and those that the rankings of all systems have; what several systems say
-    of a document is taken from the first.
-
-    Args:
-        systems: each takes queries and returns a ranking, or is a ranking.
-        num_results: the number of documents for each query.
+    The ranking has the columns of the queries and those that the rankings of all systems have; where systems disagree
+    on a column of a document, the first one counts.
     """
 
     help_url = "https://pyterrier.readthedocs.io/en/latest/operators.html"
@@ -85,26 +81,17 @@ class Fusion(Retriever):
         return [with_text_docnos(system(queries)) for system in self.systems]
 
     def answers(self, asked: Asked) -> list[Ranked]:
-        """Ask each system what it says of a document, and why."""
+        """Ask each system about one document: its ranking, and the explanation of the document's score."""
         frame, texts = asked.query_frame(), asked.texts()
         return [explained(system, frame, asked.docno, texts) for system in self.systems]
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Turn the scores of a ranking into what its rows contribute, float64 ``[n]``; NaN where there is no score.
-
-        Args:
-            query: int ``[n]``, the number of each row's query, from 0.
-            ranking: ``docno`` and ``score``.
-        """
+        """Compute what each row of a ranking contributes, float64 ``[n]``; ``query`` is the number of its query."""
         raise NotImplementedError
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain what one system contributes: its answer to one query, by the system's name and weight."""
+        """Explain what one system contributes to a document."""
         raise NotImplementedError
-
-    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        """Return ``qid``, ``docno`` and ``0``, ``1``, …: what each system contributes, without gaps."""
-        return contributed(rankings, self.contributions, lowest=self.lacking_is_lowest)
 
     def transform_inputs(self) -> list[list[str]]:
         """Return the columns that all systems take."""
@@ -129,7 +116,8 @@ class Fusion(Retriever):
             return empty_output(queries, ["docno", *added, "score", "rank"])
         rankings = self.rankings(distinct_queries(inp))
         added = _shared([list(ranking.columns) for ranking in rankings], queries.columns)
-        fused = ranked(self.joined(rankings), self.weights, self.num_results)
+        joined = contributed(rankings, self.contributions, lowest=self.lacking_is_lowest)
+        fused = ranked(joined, self.weights, self.num_results)
         if added:
             found = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
             fused = _with_columns(fused, found, added)
@@ -163,7 +151,7 @@ def ranked(joined: pd.DataFrame, weights: Sequence[float], num_results: int) -> 
     """Rank by the weighted sum of columns, equal scores by ``docno``.
 
     Args:
-        joined: ``qid``, ``docno`` and for each weight a column ``0``, ``1``, ….
+        joined: ``qid``, ``docno`` and for each weight a column ``0``, ``1``, …, such as :func:`standard_scores` makes.
         weights: of the columns.
         num_results: the number of documents for each query.
 
@@ -179,63 +167,39 @@ def ranked(joined: pd.DataFrame, weights: Sequence[float], num_results: int) -> 
 
 
 def with_text_docnos(ranking: pd.DataFrame) -> pd.DataFrame:
-    """Make docnos that are numbers texts, as those of indexes are: ``pd.read_csv`` reads ``198``, not ``"198"``."""
+    """Turn docnos that are numbers into text, as indexes have them: ``pd.read_csv`` reads ``198``, not ``"198"``."""
     if ranking.empty or not pd.api.types.is_integer_dtype(ranking["docno"]):
         return ranking
     return ranking.assign(docno=ranking["docno"].astype(str))
 
 
-class Aligned(NamedTuple):
-    """The documents that several rankings have for queries, each once.
-
-    Attributes:
-        documents: ``qid`` and ``docno``, sorted by both.
-        query: int ``[documents]``, the number of each document's query.
-        rows: for each ranking the row in ``documents`` of each of its rows.
-    """
-
-    documents: pd.DataFrame
-    query: npt.NDArray[np.int64]
-    rows: list[npt.NDArray[np.int64]]
-
-    def column(self, rows: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Lay the values of a ranking's rows out by document, NaN without one; of two for a document, the first."""
-        found = np.full(len(self.documents), np.nan)
-        found[rows[::-1]] = values[::-1]
-        return found
-
-
-def aligned(rankings: Sequence[pd.DataFrame]) -> Aligned:
-    """Find the documents that any ranking has."""
-    every = pd.concat([with_text_docnos(ranking[["qid", "docno"]]) for ranking in rankings], ignore_index=True)
-    queries, qids = pd.factorize(every["qid"], sort=True)
-    documents, docnos = pd.factorize(every["docno"], sort=True)
-    keys, rows = np.unique(queries.astype(np.int64) * max(len(docnos), 1) + documents, return_inverse=True)
-    query, document = np.divmod(keys, max(len(docnos), 1))
-    frame = pd.DataFrame({"qid": qids[query], "docno": docnos[document]})
-    ends = np.cumsum([len(ranking) for ranking in rankings])
-    return Aligned(frame, query, np.split(rows, ends[:-1]))
-
-
 def contributed(
     rankings: Sequence[pd.DataFrame], of: Callable[[Numbers, pd.DataFrame], Floats], *, lowest: bool
 ) -> pd.DataFrame:
-    """Lay out what rankings contribute to the documents of any of them, as ``qid``, ``docno``, ``0``."""
-    known = aligned(rankings)
+    """Compute what each ranking contributes to the documents of any of them, as ``qid``, ``docno``, ``0``, ``1``, ….
+
+    A contribution of NaN counts as a document that was not found; of two rows for a document the first counts.
+    """
+    every = pd.concat([with_text_docnos(ranking[["qid", "docno"]]) for ranking in rankings], ignore_index=True)
+    queries, qids = pd.factorize(every["qid"], sort=True)
+    documents, docnos = pd.factorize(every["docno"], sort=True)
+    keys, places = np.unique(queries.astype(np.int64) * max(len(docnos), 1) + documents, return_inverse=True)
+    query, document = np.divmod(keys, max(len(docnos), 1))
     columns = {}
-    for number, (ranking, rows) in enumerate(zip(rankings, known.rows, strict=True)):
-        query = known.query[rows]
-        parts = of(query, ranking)
-        found, lacking = known.column(rows, parts), np.zeros(int(known.query.max(initial=-1)) + 1)
+    ends = np.cumsum([len(ranking) for ranking in rankings])
+    for number, (ranking, rows) in enumerate(zip(rankings, np.split(places, ends[:-1]), strict=True)):
+        parts = of(query[rows], ranking)
+        found, lacking = np.full(len(keys), np.nan), np.zeros(len(qids))
+        found[rows[::-1]] = parts[::-1]
         if lowest:
             there = ~np.isnan(parts)
-            np.minimum.at(lacking, query[there], parts[there])
-        columns[str(number)] = np.where(np.isnan(found), lacking[known.query], found)
-    return known.documents.assign(**columns)
+            np.minimum.at(lacking, query[rows[there]], parts[there])
+        columns[str(number)] = np.where(np.isnan(found), lacking[query], found)
+    return pd.DataFrame({"qid": qids[query], "docno": docnos[document], **columns})
 
 
 def _shared(columns: Sequence[Sequence[str]], of_queries: Iterable[str]) -> list[str]:
-    """List the columns that all rankings have beside those of the queries and of any result."""
+    """List the columns that all rankings have, without those of the queries and of any result."""
     known = {"qid", *_RESULTS, *of_queries}
     first, *others = columns or [[]]
     return [name for name in first if name not in known and all(name in other for other in others)]
@@ -251,21 +215,69 @@ def _with_columns(fused: pd.DataFrame, found: pd.DataFrame, names: Sequence[str]
 
 
 def distinct_names(systems: Sequence[pt.Transformer]) -> list[str]:
-    """Name systems; those of one name have numbers, too."""
+    """Name systems, and number those of one name."""
     names = [name_of(system) for system in systems]
     numbers = (f" {names[:place].count(name) + 1}" if names.count(name) > 1 else "" for place, name in enumerate(names))
     return [name + number for name, number in zip(names, numbers, strict=True)]
 
 
-def sole_name(found: Explanation, system: str) -> str | None:
+def _extremes(query: Numbers, scores: Floats) -> tuple[Floats, Floats]:
+    """Find the lowest and the highest score of each query."""
+    queries = int(query.max(initial=-1)) + 1
+    lowest, highest = np.full(queries, np.inf), np.full(queries, -np.inf)
+    np.minimum.at(lowest, query, scores)
+    np.maximum.at(highest, query, scores)
+    return lowest, highest
+
+
+def standardised(query: Numbers, scores: Floats) -> Floats:
+    """Standardise the scores of each query, 0 where they are all the same; NaN stays."""
+    queries, there = int(query.max(initial=-1)) + 1, ~np.isnan(scores)
+    own, given = query[there], scores[there]
+    count = np.maximum(np.bincount(own, minlength=queries), 1)
+    away = given - (np.bincount(own, given, queries) / count)[own]
+    spread = np.sqrt(np.bincount(own, away**2, queries) / count)
+    least, most = _extremes(own, given)
+    differ = (least < most)[own]  # else rounding might leave a distance to the mean, and the same as the spread
+    standard = np.full(len(scores), np.nan)
+    standard[there] = np.where(differ, away / np.where(differ, spread[own], 1.0), 0.0)
+    return standard
+
+
+def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Standardise the scores of rankings within each query, for all documents of any of them.
+
+    Args:
+        rankings: ``qid``, ``docno``, ``score``.
+
+    Returns:
+        ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each ranking, 0 where its scores are all the same,
+        its lowest of the query where it lacks the document, 0 where it has no row.
+    """
+    return contributed(rankings, _standard_contributions, lowest=True)
+
+
+def _standard_contributions(query: Numbers, ranking: pd.DataFrame) -> Floats:
+    return standardised(query, ranking["score"].to_numpy(np.float64))
+
+
+def _min_max(query: Numbers, ranking: pd.DataFrame, constant: float = 0.0) -> Floats:
+    """Bring the scores of each query to 0 … 1; those of a query that are all equal become ``constant``."""
+    scores = ranking["score"].to_numpy(np.float64)
+    lowest, highest = _extremes(query, scores)
+    differ = lowest < highest
+    factor = np.divide(1.0, highest - lowest, out=np.zeros(len(lowest)), where=differ)
+    scaled: Floats = (scores - lowest[query]) * factor[query] + np.where(differ, 0.0, constant)[query]
+    return scaled
+
+
+def _sole_name(found: Explanation, system: str) -> str | None:
     """Return the name of a system for all parts of its score; ``None`` for a fusion, whose parts keep their names."""
     return system if len({part.system for part in found.rows}) == 1 else None
 
 
-def explain_standard(
-    docno: str, system: str, scores: npt.NDArray[np.float64], found: Explanation | None, weight: float
-) -> Explanation:
-    """Explain the weighted standard score of a document."""
+def explain_standard(docno: str, system: str, scores: Floats, found: Explanation | None, weight: float) -> Explanation:
+    """Explain the weighted standard score of a document among the scores of its query."""
     if not len(scores):
         return Explanation.of(docno, [])
     mean, spread = float(scores.mean()), float(scores.std()) or 1.0
@@ -273,7 +285,20 @@ def explain_standard(
         lowest = weight * (float(scores.min()) - mean) / spread
         return Explanation.of(docno, [Part(system, "not found: lowest score", contribution=lowest)])
     shift = Part(system, f"mean of {len(scores)} scores", contribution=-weight * mean / spread)
-    return found.scaled(weight / spread, sole_name(found, system)).plus(shift)
+    return found.scaled(weight / spread, _sole_name(found, system)).plus(shift)
+
+
+def _explain_min_max(docno: str, system: str, answer: Ranked, weight: float, constant: float = 0.0) -> Explanation:
+    """Explain the weighted score, brought to 0 … 1, of a document that the system found."""
+    scores, found = answer.ranking["score"].to_numpy(np.float64), answer.explanation
+    if found is None:
+        return Explanation.of(docno, [])
+    if not len(scores) or not scores.min() < scores.max():
+        return Explanation.of(docno, [Part(system, "all scores are equal", contribution=weight * constant)])
+    lowest = float(scores.min())
+    factor = weight / (float(scores.max()) - lowest)
+    shift = Part(system, "lowest score", contribution=-factor * lowest)
+    return found.scaled(factor, _sole_name(found, system)).plus(shift)
 
 
 _WEIGHTS = list_of(between(0))
@@ -286,7 +311,7 @@ class StandardFusion(Fusion):
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
         """Standardise scores."""
-        return _standardised(query, ranking)
+        return _standard_contributions(query, ranking)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
         """Explain the weighted standard score."""
@@ -297,8 +322,8 @@ class StandardFusion(Fusion):
 class ZScoreFusion(StandardFusion):
     """Ranks by the weighted sum of the systems' scores, standardised for each query.
 
-    The scores of BM25 and of MaxSim have no common scale; after the subtraction of their mean and the division by
-    their standard deviation they have. A document that a system did not find gets that system's lowest score.
+    The scores of BM25 and of MaxSim have no common scale; after subtraction of their mean and division by their
+    standard deviation they have. A document that a system did not find gets that system's lowest score.
 
     Args:
         systems: each takes queries and returns a ranking.
@@ -337,107 +362,13 @@ class ZScoreFusion(StandardFusion):
         Raises:
             ConfigError: there are not as many as systems.
         """
-        count = len(self.systems)
-        if self.weight is None:
+        count, given = len(self.systems), self.weight
+        if given is None:
             return (1 / count,) * count
-        given = self.weight
         weights = tuple(given) if isinstance(given, Sequence) else (1 - float(given), float(given))
         if len(weights) != count:
-            raise ConfigError("weight", self.weight, f"a list of {count} numbers, one for each system")
+            raise ConfigError("weight", given, f"a list of {count} numbers, one for each system")
         return weights
-
-
-def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, num_results: int = 1000) -> pd.DataFrame:
-    """Merge two rankings by the weighted sum of their standardised scores.
-
-    Args:
-        left: ``qid``, ``docno``, ``score``.
-        right: the same of the other system.
-        weight: 0 to 1; the weight of ``right``, ``left`` has the rest.
-        num_results: the number of documents for each query.
-
-    Returns:
-        ``qid``, ``docno``, ``score``, ``rank``, best first for each query, equal scores by ``docno``; a document that
-        one ranking lacks has that ranking's lowest standardised score of the query, 0 where it has no row.
-    """
-    return ranked(standard_scores([left, right]), (1 - weight, weight), num_results)
-
-
-def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Standardise the scores of rankings within each query, for all documents of any of them.
-
-    Args:
-        rankings: ``qid``, ``docno``, ``score``.
-
-    Returns:
-        ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each ranking, 0 where its scores are all the same,
-        its lowest of the query where it lacks the document, 0 where it has no row.
-    """
-    return contributed(rankings, _standardised, lowest=True)
-
-
-def _standardised(query: Numbers, ranking: pd.DataFrame) -> Floats:
-    """Standardise the scores of each query."""
-    scores, queries = ranking["score"].to_numpy(np.float64), int(query.max(initial=-1)) + 1
-    there = ~np.isnan(scores)
-    own, given = query[there], scores[there]
-    count = np.maximum(np.bincount(own, minlength=queries), 1)
-    away = given - (np.bincount(own, given, queries) / count)[own]
-    spread = np.sqrt(np.bincount(own, away**2, queries) / count)
-    least, most = np.full(queries, np.inf), np.full(queries, -np.inf)
-    np.minimum.at(least, own, given)
-    np.maximum.at(most, own, given)
-    standard = np.full(len(scores), np.nan)
-    differ = least < most  # else rounding might leave a distance to the mean, and the same as the spread
-    standard[there] = np.where(differ[own], away / np.where(differ, spread, 1.0)[own], 0.0)
-    return standard
-
-
-class MinMax(NamedTuple):
-    """The scale (score - lowest) · factor + constant.
-
-    Attributes:
-        lowest: of the scores.
-        factor: 1 / (highest - lowest); 0 where all are equal.
-        constant: what equal scores become; 0 where they differ.
-    """
-
-    lowest: float
-    factor: float
-    constant: float = 0.0
-
-    @classmethod
-    def of(cls, scores: npt.NDArray[np.float64], constant: float = 0.0) -> MinMax:
-        """Return the scale of the scores of a query, float64 ``[n]``; all of them become ``constant`` if equal."""
-        if not len(scores):
-            return cls(0.0, 0.0)
-        lowest, highest = float(scores.min()), float(scores.max())
-        return cls(lowest, 1 / (highest - lowest)) if highest > lowest else cls(lowest, 0.0, constant)
-
-    def apply(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Scale scores, float64 ``[n]``."""
-        return (scores - self.lowest) * self.factor + self.constant
-
-    def explained(self, docno: str, system: str, found: Explanation, weight: float) -> Explanation:
-        """Explain a scaled score times a weight, by the explanation of the score itself."""
-        if not self.factor:
-            return Explanation.of(docno, [Part(system, "all scores are equal", contribution=weight * self.constant)])
-        shift = Part(system, "lowest score", contribution=-weight * self.factor * self.lowest)
-        return found.scaled(weight * self.factor, sole_name(found, system)).plus(shift)
-
-
-def _by_query(query: Numbers) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield the rows of each query."""
-    order = np.argsort(query, kind="stable")
-    yield from (rows for rows in np.split(order, np.cumsum(np.bincount(query))[:-1]) if len(rows))
-
-
-def _min_max(query: Numbers, ranking: pd.DataFrame, constant: float = 0.0) -> Floats:
-    """Bring the scores of each query to 0 … 1."""
-    scores, found = ranking["score"].to_numpy(np.float64), np.zeros(len(ranking))
-    for rows in _by_query(query):
-        found[rows] = MinMax.of(scores[rows], constant).apply(scores[rows])
-    return found
 
 
 class ConvexFusion(Fusion):
@@ -502,10 +433,7 @@ class ConvexFusion(Fusion):
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
         """Explain the weighted scaled score."""
-        if answer.explanation is None:
-            return Explanation.of(docno, [])
-        scale = MinMax.of(answer.ranking["score"].to_numpy(np.float64), self.constant)
-        return scale.explained(docno, system, answer.explanation, weight)
+        return _explain_min_max(docno, system, answer, weight, self.constant)
 
 
 Normalise = Literal["none", "min-max"]
@@ -513,23 +441,24 @@ RRF_K = 60
 """What is added to a rank: the value of Cormack and others (2009), and of all papers here."""
 
 
-def reciprocal_ranks(
-    scores: npt.NDArray[np.float64], names: npt.ArrayLike, k: float = RRF_K
-) -> npt.NDArray[np.float64]:
+def reciprocal_ranks(scores: Floats, names: npt.ArrayLike, k: float = RRF_K, queries: Numbers | None = None) -> Floats:
     """Compute 1 / (k + rank) of each document of a ranking, ranks from 1.
 
     Args:
         scores: float64 ``[n]``.
         names: ``[n]``, which order equal scores, ascending: docnos, or numbers in their order.
         k: what is added to ranks.
+        queries: int64 ``[n]``, the number of each document's query; by default all are of one.
 
     Returns:
         float64 ``[n]``.
     """
-    by_name = np.argsort(np.asarray(names), kind="stable")
-    order = by_name[np.argsort(-scores[by_name], kind="stable")]
+    of_query = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
+    _, by_name = np.unique(np.asarray(names), return_inverse=True)
+    order = np.lexsort((by_name, -scores, of_query))
+    before = np.searchsorted(of_query[order], of_query[order])  # rows of earlier queries
     found = np.empty(len(scores))
-    found[order] = 1 / (k + np.arange(1, len(scores) + 1))
+    found[order] = 1 / (k + np.arange(1, len(scores) + 1) - before)
     return found
 
 
@@ -537,7 +466,7 @@ class ModifiedRRF(Fusion):
     r"""Ranks by modified reciprocal rank fusion: Σ score / (k + rank) over the systems, ranks from 1.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), equation 4.2. A document
-    that a system did not find has nothing from it. The lower a negative score ranks, the less it takes away: a warning
+    that a system did not find gets nothing from it. The lower a negative score ranks, the less it takes away: a warning
     names the system, whose scores ``normalise`` brings to 0 … 1.
 
     Args:
@@ -575,45 +504,37 @@ class ModifiedRRF(Fusion):
         self.k, self.normalise, self.classic = k, normalise, classic
         self._told: set[str] = set()
 
-    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        """Return ``qid``, ``docno`` and ``0``, ``1``, …: what each system contributes, 0 for what it did not find."""
+    def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
+        """Ask each system, and warn of negative scores, once for each system."""
+        found = super().rankings(queries)
         if self.normalise == "none" and not self.classic:
-            self._warn_of_negative(rankings)
-        return super().joined(rankings)
+            negative = [
+                name
+                for name, ranking in zip(self.part_names, found, strict=True)
+                if name not in self._told and bool((ranking["score"] < 0).any())
+            ]
+            if negative:
+                self._told.update(negative)
+                text = f"negative scores of {', '.join(negative)} take the less from a document, the lower it ranks"
+                warnings.warn(MathAMRWarning(f"{text}. Give normalise='min-max'."), stacklevel=4)
+        return found
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
         """Compute score / (k + rank)."""
+        scores, docnos = ranking["score"].to_numpy(np.float64), ranking["docno"].to_numpy(dtype=object)
+        inverse = reciprocal_ranks(scores, docnos, self.k, query)
         if self.classic:
-            return self._inverse_ranks(query, ranking)
-        scores = _min_max(query, ranking) if self.normalise == "min-max" else ranking["score"].to_numpy(np.float64)
-        return scores * self._inverse_ranks(query, ranking)
+            return inverse
+        return inverse * (_min_max(query, ranking) if self.normalise == "min-max" else scores)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
         """Explain score / (k + rank)."""
         if answer.explanation is None:
             return Explanation.of(docno, [])
-        here = (answer.ranking["docno"] == docno).to_numpy()
-        weight *= float(self._inverse_ranks(np.zeros(len(here), dtype=np.int64), answer.ranking)[here][0])
+        scores, docnos = answer.ranking["score"].to_numpy(np.float64), answer.ranking["docno"].to_numpy(dtype=object)
+        weight *= float(reciprocal_ranks(scores, docnos, self.k)[docnos == docno][0])
         if self.classic:
             return Explanation.of(docno, [Part(system, "1 / (k + rank)", contribution=weight)])
         if self.normalise == "min-max":
-            scores = answer.ranking["score"].to_numpy(np.float64)
-            return MinMax.of(scores).explained(docno, system, answer.explanation, weight)
-        return answer.explanation.scaled(weight, sole_name(answer.explanation, system))
-
-    def _inverse_ranks(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Compute 1 / (k + rank) of each row."""
-        scores, docnos = ranking["score"].to_numpy(np.float64), ranking["docno"].to_numpy(dtype=object)
-        found = np.zeros(len(ranking))
-        for rows in _by_query(query):
-            found[rows] = reciprocal_ranks(scores[rows], docnos[rows], self.k)
-        return found
-
-    def _warn_of_negative(self, rankings: Sequence[pd.DataFrame]) -> None:
-        """Warn of each system with negative scores, once for this object."""
-        names = distinct_names(self.systems)
-        negative = [name for name, ranking in zip(names, rankings, strict=True) if bool((ranking["score"] < 0).any())]
-        if told := [name for name in negative if name not in self._told]:
-            self._told.update(told)
-            text = f"negative scores of {', '.join(told)} take the less from a document, the lower it ranks"
-            warnings.warn(MathAMRWarning(f"{text}. Give normalise='min-max'."), stacklevel=4)
+            return _explain_min_max(docno, system, answer, weight)
+        return answer.explanation.scaled(weight, _sole_name(answer.explanation, system))

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
 from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
@@ -29,10 +29,23 @@ from pyterrier_mathamr._common.transformers import Retriever, Transformer, input
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
 from pyterrier_mathamr.store.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
-from .errors import NotFittedError, WeightsFileError
-from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores
+from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores, standardised
 
 _FIRST = "first stage"
+
+
+class WeightsError(MathAMRError):
+    """A learned combination or ranker has no weights: it was not fitted, or a file does not hold those of its parts."""
+
+    @classmethod
+    def not_fitted(cls, what: str, reader: str) -> WeightsError:
+        """Make the error of something that was not fitted."""
+        return cls(f"{what} has no weights. Call .fit(), give weights, or read them with {reader}.")
+
+    @classmethod
+    def of_file(cls, path: str | Path, reason: str) -> WeightsError:
+        """Make the error of a file."""
+        return cls(f"{path}: {reason}. Give the file that .save() of the same class wrote, and the same parts.")
 
 
 class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
@@ -72,6 +85,11 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             allowed = f"{len(self.scorers) + 1} numbers: of the incoming score, then of each scorer"
             raise ConfigError("weights", self.weights, allowed)
 
+    def _fitted(self) -> tuple[float, ...]:
+        if self.weights is None:
+            raise WeightsError.not_fitted("the blend", "LinearBlend.load()")
+        return tuple(self.weights)
+
     def transform_inputs(self) -> list[list[str]]:
         """Return the columns of a ranking that all scorers take."""
         return inputs_of_all(self.scorers, "qid", "docno", "score")
@@ -86,16 +104,14 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             The same rows, ordered, with ``score`` and ``rank``.
 
         Raises:
-            NotFittedError: there are no weights yet.
+            WeightsError: there are no weights yet.
         """
         pt.validate.result_frame(inp, extra_columns=["score"], context=self)
         outputs_of_all(self.scorers, list(inp.columns))
         self._check_count()
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        if self.weights is None:
-            raise NotFittedError("the blend", "LinearBlend.load()")
-        return ordered_by_score(inp, self.features(inp) @ np.array(self.weights))
+        return ordered_by_score(inp, self.features(inp) @ np.array(self._fitted()))
 
     def fit(
         self,
@@ -112,8 +128,8 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         Args:
             topics_or_res_tr: a ranking of the training questions, as :meth:`transform` takes it.
             qrels_tr: ``qid``, ``docno``, ``label``; right is what has a label above 0.
-            topics_or_res_va: not used.
-            qrels_va: not used.
+            topics_or_res_va: not used, like ``qrels_va``.
+            qrels_va: see above.
 
         Raises:
             NothingToFitError: no question has both a right and a wrong document.
@@ -131,11 +147,9 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         Returns:
             float64 ``[rows, 1 + scorers]``.
         """
-        raw = pd.DataFrame(filled_scores(ranking, [scorer(ranking) for scorer in self.scorers]))
-        by_query = raw.groupby(ranking["qid"].to_numpy())
-        spread = by_query.transform("std", ddof=0).replace(0.0, 1.0)
-        standard: npt.NDArray[np.float64] = ((raw - by_query.transform("mean")) / spread).to_numpy()
-        return standard
+        raw = filled_scores(ranking, [scorer(ranking) for scorer in self.scorers])
+        query = pd.factorize(ranking["qid"])[0]
+        return np.stack([standardised(query, scores) for scores in raw.T], axis=1)
 
     def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
         """Say what the incoming score and each scorer contribute to the score of a document.
@@ -146,8 +160,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             incoming: the explanation of the document's incoming score, which is one part without it.
 
         Raises:
-            AskedError: it is no ranking, or the document is not in it.
-            NotFittedError: there are no weights yet.
+            AskedError: it is no ranking, or the document is not in it. WeightsError: there are no weights yet.
         """
         asked = read_asked(query, docno, self.label)
         frame = query if isinstance(query, pd.DataFrame) else pd.DataFrame(columns=["docno", "score"])
@@ -155,31 +168,25 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         if rows.empty:
             reason = f"{asked.docno!r} is not in a ranking of the query, among whose scores its own is standardised"
             raise AskedError(self.label, reason, "Give the frame that the blend ranks, or use explain.explain_score.")
-        if self.weights is None:
-            raise NotFittedError("the blend", "LinearBlend.load()")
+        weights = self._fitted()
         whole = Part(_FIRST, "score", contribution=float(rows["score"].iloc[0]))
         first = Ranked(frame, incoming or Explanation.of(asked.docno, [whole]))
         parts = [first, *(explained(scorer, frame, asked.docno) for scorer in self.scorers)]
         names = [_FIRST, *distinct_names(self.scorers)]
         result = asked.explained([])
         columns = filled_scores(frame, [ranking for ranking, _ in parts[1:]]).T
-        for name, ranked, scores, weight in zip(names, parts, columns, self.weights, strict=True):
+        for name, ranked, scores, weight in zip(names, parts, columns, weights, strict=True):
             result += explain_standard(asked.docno, name, scores, ranked.explanation, weight)
         return result
 
     def save(self, path: str | Path) -> None:
         """Write the weights as JSON with a checksum, replacing the file at once.
 
-        Args:
-            path: of the file.
-
         Raises:
-            NotFittedError: there are no weights yet. WriteError: the file cannot be written.
+            WeightsError: there are no weights yet. WriteError: the file cannot be written.
         """
-        if self.weights is None:
-            raise NotFittedError("the blend", "LinearBlend.load()")
         scorers = [repr(scorer) for scorer in self.scorers]
-        write_saved(path, type(self).__name__, {"weights": list(self.weights), "scorers": scorers})
+        write_saved(path, type(self).__name__, {"weights": list(self._fitted()), "scorers": scorers})
 
     @classmethod
     def load(cls, path: str | Path, scorers: Sequence[pt.Transformer]) -> LinearBlend:
@@ -190,7 +197,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             scorers: as many as when it was written, in the same order; the file names them for people.
 
         Raises:
-            WeightsFileError: the file is no blend, was changed, or is one of another number of scorers.
+            WeightsError: the file is no blend, was changed, or is one of another number of scorers.
         """
         try:
             content = read_saved(path, cls.__name__)
@@ -198,7 +205,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             return cls(scorers, weights=weights)
         except UNREADABLE as error:
             reason = f"no blend of {len(scorers)} scorer(s) ({reason_of(error)})"
-            raise WeightsFileError(Path(path), reason) from error
+            raise WeightsError.of_file(path, reason) from error
 
 
 def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:
@@ -215,7 +222,7 @@ def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.
 
 
 def grouped(ranking: pd.DataFrame, features: npt.NDArray[np.float64], qrels: pd.DataFrame) -> list[Group]:
-    """Split the features of a ranking by query, and tell which rows are right."""
+    """Split the features of a ranking by query, with a mark for the rows that are right."""
     relevant = set(qrels.loc[qrels["label"] > 0, ["qid", "docno"]].itertuples(index=False, name=None))
     right = np.array([pair in relevant for pair in zip(ranking["qid"], ranking["docno"], strict=True)], dtype=bool)
     codes, _ = pd.factorize(ranking["qid"])
@@ -280,7 +287,7 @@ def fit_fusion_weights(
 
 
 def _examples(scores: pd.DataFrame, systems: int, qrels: pd.DataFrame) -> list[Group]:
-    """Split the standard scores of systems by query, and tell which documents are right."""
+    """Split the standard scores of systems by query, with a mark for the documents that are right."""
     return grouped(scores, scores[list(map(str, range(systems)))].to_numpy(), qrels)
 
 
@@ -349,10 +356,10 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         """The weight of each system and feature.
 
         Raises:
-            NotFittedError: there are none yet.
+            WeightsError: there are none yet.
         """
         if self.weight is None:
-            raise NotFittedError("the ensemble", "Ensemble.load()")
+            raise WeightsError.not_fitted("the ensemble", "Ensemble.load()")
         return self.weight
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -365,7 +372,7 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
             The columns of ``inp``, ``docno``, the columns that all systems add, ``score`` and ``rank``.
 
         Raises:
-            NotFittedError: there are no weights yet.
+            WeightsError: there are no weights yet.
         """
         len(self.weights)  # refuses to search before it is fitted
         return super().transform(inp)
@@ -394,8 +401,8 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         Args:
             topics_or_res_tr: queries, as :meth:`transform` takes them.
             qrels_tr: ``qid``, ``docno``, ``label``.
-            topics_or_res_va: not used.
-            qrels_va: not used.
+            topics_or_res_va: not used, like ``qrels_va``.
+            qrels_va: see above.
 
         Raises:
             NothingToFitError: no query has judged candidates of different grades.
@@ -408,11 +415,8 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write names, weights and coverage as JSON with a checksum, replacing the file at once.
 
-        Args:
-            path: of the file.
-
         Raises:
-            NotFittedError: there are no weights yet. WriteError: the file cannot be written.
+            WeightsError: there are no weights yet. WriteError: the file cannot be written.
         """
         parts = dict(zip(self.part_names, self.weights, strict=True))
         write_saved(path, type(self).__name__, {"weights": parts, "coverage": self.coverage})
@@ -435,7 +439,7 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
             num_results: the number of documents for each query.
 
         Raises:
-            WeightsFileError: the file is no ensemble, was changed, or is one of other parts; it names them.
+            WeightsError: the file is no ensemble, was changed, or is one of other parts; it names them.
         """
         features = features or {}
         try:
@@ -445,28 +449,31 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
                 for name in ("weights", "coverage")
             )
         except UNREADABLE as error:
-            raise WeightsFileError(Path(path), f"no ensemble ({reason_of(error)})") from error
+            raise WeightsError.of_file(path, f"no ensemble ({reason_of(error)})") from error
         names = [*systems, *features]
         if set(names) != set(weights) or len(names) != len(weights):
-            raise WeightsFileError(Path(path), f"an ensemble of {', '.join(weights)}, not of {', '.join(names)}")
-        given: dict[str, Any] = {"names": names, "weight": [weights[name] for name in names]}
-        made = cls(*systems.values(), features=tuple(features.values()), num_results=num_results, **given)
+            raise WeightsError.of_file(path, f"an ensemble of {', '.join(weights)}, not of {', '.join(names)}")
+        made = cls(
+            *systems.values(),
+            features=tuple(features.values()),
+            names=names,
+            weight=[weights[name] for name in names],
+            num_results=num_results,
+        )
         made.coverage = coverage
         return made
 
 
 def _candidates(queries: pd.DataFrame, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """All documents that were found, with the columns of their queries; no system's score is among them."""
+    """List all documents that were found, with the columns of their queries and without any system's score."""
     found = pd.concat([ranking[["qid", "docno"]] for ranking in rankings]).drop_duplicates()
     candidates = queries.merge(found, on="qid")
     return candidates.assign(score=0.0, rank=candidates.groupby("qid").cumcount())
 
 
 def _coverage(rankings: Sequence[pd.DataFrame], qrels: pd.DataFrame) -> list[float]:
-    """For each ranking, the share of the judged documents found by any that it has."""
-    judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]]).unique()
-    own = [pd.MultiIndex.from_frame(ranking[["qid", "docno"]]).intersection(judged) for ranking in rankings]
-    every = own[0]
-    for one in own[1:]:
-        every = every.union(one)
+    """Compute for each ranking its share of the judged documents that any of them has."""
+    judged = set(qrels[["qid", "docno"]].itertuples(index=False, name=None))
+    own = [judged.intersection(zip(ranking["qid"], ranking["docno"], strict=True)) for ranking in rankings]
+    every = set().union(*own)
     return [len(one) / len(every) for one in own]

@@ -38,7 +38,6 @@ _MOVED = {
         "ZScoreFusion",
         "fit_fusion_weight",
         "fit_fusion_weights",
-        "fuse_rankings",
         "LinearBlend",
     },
     "sparse": {

@@ -46,7 +46,7 @@ from pyterrier_mathamr.experiments.preparing import Prepared
 from pyterrier_mathamr.experiments.systems import BM25, COLBERT, DEPTH, FUSION, AnswerParts, AnswerSystem, System
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.fusion import fit_fusion_weights, fuse_rankings, ranked, standard_scores
+from pyterrier_mathamr.fusion import fit_fusion_weights, ranked, standard_scores
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.store import StoredArtifact, replace_file
 from studies.answers.catalogue import ANSWER_SYSTEMS
@@ -334,7 +334,8 @@ class Catalogue:
         words, vectors = (self._own.candidates(name)[0] for name in parts)
 
         def rank(questions: Questions) -> pd.DataFrame:
-            return fuse_rankings(words.rank(questions), vectors.rank(questions), self._weight)
+            scores = standard_scores([words.rank(questions), vectors.rank(questions)])
+            return ranked(scores, (1 - self._weight, self._weight), DEPTH)
 
         return choice(WEIGHED, [Fitted({}, rank)], against=parts)
 

@@ -7,7 +7,7 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.arqmath import read_training_pairs
-from pyterrier_mathamr.fusion import LinearBlend, WeightsFileError
+from pyterrier_mathamr.fusion import LinearBlend, WeightsError
 from pyterrier_mathamr.graph import GraphError, MathAMRGraph
 from pyterrier_mathamr.model import MathAMRConfig
 
@@ -23,7 +23,7 @@ def test_bad_json_is_a_value_error_which_each_reader_names(text, tmp_path) -> No
         with pytest.raises(GraphError):
             MathAMRGraph.from_penman(f"# ::{field} {text}\n(a / b)")
     (tmp_path / "blend.json").write_text(text)
-    with pytest.raises(WeightsFileError):
+    with pytest.raises(WeightsError):
         LinearBlend.load(tmp_path / "blend.json", [])
     with gzip.open(tmp_path / "pairs.jsonl.gz", "wt") as file:
         file.write(f'{text or "{}"}\n{{"qid": "q", "aid": "a", "question": "Q", "answer": "A"}}\n')

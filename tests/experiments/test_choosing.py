@@ -18,7 +18,7 @@ from pyterrier_mathamr.experiments.choosing import (
     weight_grid,
 )
 from pyterrier_mathamr.experiments.systems import System
-from pyterrier_mathamr.fusion import fuse_rankings
+from pyterrier_mathamr.fusion import ZScoreFusion
 from studies.protocol.catalogue import JUDGED, crossed_years
 
 QIDS = [f"{year} A.{number}" for year in (2020, 2022) for number in range(1, 6)]
@@ -115,7 +115,7 @@ def test_the_weights_of_a_fusion_are_chosen_for_the_parts_of_the_same_fold() -> 
     nested = Nested([choice("one", (OLD, NEW)), choice("other", (NEW, OLD)), fused(("one", "other"))], QUESTIONS, QRELS)
     chosen = nested.fit(frozenset(QIDS[:5]))
     assert chosen["one"] is chosen["other"] is OLD
-    half = fuse_rankings(OLD.rank(QUESTIONS), OLD.rank(QUESTIONS), 0.0)
+    half = ZScoreFusion(OLD.rank(QUESTIONS), OLD.rank(QUESTIONS), weight=0.0)(QUESTIONS.topics[["qid"]])
     found = chosen["one + other"].rank(QUESTIONS)
     pd.testing.assert_frame_equal(found.drop(columns="score"), half.drop(columns="score"))
 

@@ -9,12 +9,16 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.fusion import ZScoreFusion, fuse_rankings
+from pyterrier_mathamr.fusion import ZScoreFusion, ranked, standard_scores
 from pyterrier_mathamr.sparse import BM25Index
 
 LEFT = pd.DataFrame({"qid": ["1"] * 3, "docno": ["a", "b", "c"], "score": [30.0, 20.0, 10.0]})
 RIGHT = pd.DataFrame({"qid": ["1"] * 2, "docno": ["b", "d"], "score": [0.9, 0.1]})
 TOP = (3 / 2) ** 0.5  # the standardised score of the first of three equally spaced ones
+
+
+def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, most: int = 1000) -> pd.DataFrame:
+    return ranked(standard_scores([left, right]), (1 - weight, weight), most)
 
 
 def test_scores_are_standardised_and_an_absent_document_gets_the_lowest() -> None:
@@ -28,16 +32,13 @@ def test_scores_are_standardised_and_an_absent_document_gets_the_lowest() -> Non
 
 @pytest.mark.parametrize(("weight", "first"), [(0.0, "a"), (1.0, "b")])
 def test_the_weight_says_what_the_right_side_counts(weight: float, first: str) -> None:
-    fused = fuse_rankings(LEFT, RIGHT, weight, num_results=1)
+    fused = fuse_rankings(LEFT, RIGHT, weight, 1)
     assert fused[["docno", "rank"]].to_numpy().tolist() == [[first, 0]]
 
 
-def test_one_result_and_equal_scores_give_no_nan() -> None:
+def test_one_result_is_no_nan_and_a_query_found_by_one_side_keeps_that_sides_order() -> None:
     one = pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [5.0]})
     assert fuse_rankings(one, one, 0.5).score.tolist() == [0.0]
-
-
-def test_a_query_found_by_one_side_only_keeps_that_sides_order() -> None:
     nothing = RIGHT.iloc[:0]
     assert fuse_rankings(LEFT, nothing, 0.5).docno.tolist() == ["a", "b", "c"]
     assert fuse_rankings(nothing, LEFT, 0.5).docno.tolist() == ["a", "b", "c"]
@@ -147,14 +148,11 @@ def test_columns_that_all_systems_add_are_kept_and_others_are_not() -> None:
     assert pt.inspect.transformer_outputs(fusion, list(topics.columns)) == list(found.columns)
 
 
-def test_a_query_in_several_rows_is_searched_once() -> None:
+def test_a_query_in_several_rows_is_searched_once_and_one_that_finds_nothing_keeps_its_columns() -> None:
     topics = pd.DataFrame({"qid": ["1", "1"], "query": [None, "x"], "lang": ["en", None]})
     found = ZScoreFusion(Fixed(LEFT), Fixed(RIGHT))(topics)
     assert found["docno"].is_unique
     assert set(found["lang"]) == {"en"}
-
-
-def test_what_finds_nothing_gives_an_empty_ranking_with_all_columns() -> None:
     nothing = ZScoreFusion(Fixed(LEFT), Fixed(RIGHT))(pd.DataFrame({"qid": ["2"], "query": ["x"]}))
     assert list(nothing.columns) == ["qid", "query", "docno", "score", "rank"]
     assert [str(nothing[name].dtype) for name in ("score", "rank")] == ["float64", "int64"]

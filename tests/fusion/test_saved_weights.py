@@ -11,10 +11,8 @@ import pyterrier as pt
 import pytest
 from click.testing import CliRunner
 
-from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.fusion import Ensemble, LinearBlend
-from pyterrier_mathamr.fusion.errors import WeightsFileError
+from pyterrier_mathamr.fusion import Ensemble, LinearBlend, WeightsError
 from pyterrier_mathamr.store import WriteError, signed
 from pyterrier_mathamr.systems import ListwiseRanker, PairwiseRanker
 
@@ -22,10 +20,9 @@ SYSTEM = pt.Transformer.from_df(pd.DataFrame({"qid": ["1"], "docno": ["a"], "sco
 
 
 class Saved(NamedTuple):
-    """What is saved, its own error, how it is loaded, and what an earlier release wrote of the same."""
+    """What is saved, how it is loaded, and what an earlier release wrote of the same."""
 
     thing: Any
-    error: type[MathAMRError]
     load: Callable[[Path], Any]
     earlier: dict[str, Any]
 
@@ -33,26 +30,22 @@ class Saved(NamedTuple):
 KINDS = {
     "blend": Saved(
         LinearBlend((SYSTEM,), weights=(0.25, 3.0)),
-        WeightsFileError,
         lambda path: LinearBlend.load(path, (SYSTEM,)),
         {"format": 1, "weights": [0.25, 3.0], "scorers": ["SYSTEM"]},
     ),
     "ensemble": Saved(
         Ensemble(SYSTEM, SYSTEM, names=["words", "graph"], weight=[0.5, 2.0]),
-        WeightsFileError,
         lambda path: Ensemble.load(path, {"words": SYSTEM, "graph": SYSTEM}),
         {"format": 1, "weights": {"words": 0.5, "graph": 2.0}, "coverage": {}},
     ),
     "ranker": Saved(
         PairwiseRanker(0.5, names=["a", "b"], weights=[1.0, -2.0]),
-        WeightsFileError,
         PairwiseRanker.load,
         {"format": 1, "ranker": "PairwiseRanker", "c": 0.5, "loss": "squared-hinge", "names": ["a", "b"],
          "weights": [1.0, -2.0]},
     ),
     "listwise": Saved(
         ListwiseRanker(weights=[1.0, 2.0]),
-        WeightsFileError,
         ListwiseRanker.load,
         {"format": 1, "ranker": "ListwiseRanker", "ridge": 1e-4, "relevant": 1, "names": None, "weights": [1.0, 2.0]},
     ),
@@ -95,7 +88,7 @@ def test_each_changed_byte_is_a_named_error_and_a_fault(saved: Saved, tmp_path: 
     saved.thing.save(file)
     for number, data in enumerate(damaged(file.read_bytes())):
         file.write_bytes(data)
-        with pytest.raises(saved.error, match=r"it\.json"):
+        with pytest.raises(WeightsError, match=r"it\.json"):
             saved.load(file)
         if number % 50 == 0:
             assert verify(file).startswith("BAD  "), data
@@ -119,12 +112,12 @@ def test_a_field_that_is_missing_or_mistyped_is_a_named_error(saved: Saved, tmp_
     for name in whole:
         file.write_bytes(signed({key: value for key, value in whole.items() if key != name}))
         if name in ("weights", "type", "format", "coverage"):
-            with pytest.raises(saved.error, match=name):
+            with pytest.raises(WeightsError, match=name):
                 saved.load(file)
         for value in ODD_VALUES:
             for changed in (signed({**whole, name: value}), json.dumps({**saved.earlier, name: value}).encode()):
                 file.write_bytes(changed)
-                with suppress(saved.error):  # and nothing else; some values are right, such as no weights of no parts
+                with suppress(WeightsError):  # and nothing else; some values are right, such as no weights of no parts
                     saved.load(file)
 
 
@@ -145,5 +138,5 @@ def test_a_failed_write_leaves_the_old_file(saved: Saved, tmp_path: Path, monkey
 def test_a_file_of_another_class_is_refused(tmp_path: Path) -> None:
     KINDS["ranker"].thing.save(tmp_path / "it.json")
     for name in ("blend", "ensemble", "listwise"):
-        with pytest.raises(KINDS[name].error, match="'PairwiseRanker'"):
+        with pytest.raises(WeightsError, match="'PairwiseRanker'"):
             KINDS[name].load(tmp_path / "it.json")

@@ -12,7 +12,7 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
 from pyterrier_mathamr.explain import AskedError
-from pyterrier_mathamr.fusion import NotFittedError, WeightsFileError
+from pyterrier_mathamr.fusion import WeightsError
 from pyterrier_mathamr.systems import ListwiseRanker, NothingJudgedError, PairwiseRanker
 from pyterrier_mathamr.systems.formula_ltr import ranker as rankers
 
@@ -125,15 +125,15 @@ def test_a_ranker_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert again.weights == ranker.weights
     assert again.names == tuple("abcd")
     assert (tuple(again.c), again.loss) == ((0.5, 2.0), "logistic")
-    with pytest.raises(WeightsFileError, match="no ListwiseRanker"):
+    with pytest.raises(WeightsError, match="no ListwiseRanker"):
         ListwiseRanker.load(tmp_path / "r.json")
     for content in ("[]", "{", json.dumps({"format": 9, "ranker": "PairwiseRanker"}), '{"format": 1}'):
         (tmp_path / "bad.json").write_text(content)
-        with pytest.raises(WeightsFileError, match=r"bad\.json"):
+        with pytest.raises(WeightsError, match=r"bad\.json"):
             PairwiseRanker.load(tmp_path / "bad.json")
-    with pytest.raises(WeightsFileError, match="absent"):
+    with pytest.raises(WeightsError, match="absent"):
         PairwiseRanker.load(tmp_path / "absent.json")
-    with pytest.raises(NotFittedError):
+    with pytest.raises(WeightsError):
         PairwiseRanker().save(tmp_path / "none.json")
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_fitted_or_used_is_refused() -> None:
         PairwiseRanker().fit(*examples(), group=[3, 4])
     with pytest.raises(ConfigError, match="features=3"):
         PairwiseRanker(weights=(1.0,)).predict([[1, 2, 3]])
-    with pytest.raises(NotFittedError):
+    with pytest.raises(WeightsError):
         PairwiseRanker().predict([[1, 2, 3]])
     with pytest.raises(NothingToFitError):
         PairwiseRanker().fit([[1.0], [2.0]], [1, 1], group=[2])

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr.fusion import NotFittedError, WeightsFileError
+from pyterrier_mathamr.fusion import WeightsError
 from pyterrier_mathamr.systems import NothingJudgedError, RankingSVM
 
 RELEVANT, OTHER = (1.0, 0.0), (0.0, 1.0)
@@ -93,9 +93,9 @@ def test_a_ranker_is_saved_and_loaded(tmp_path: Path) -> None:
     svm = RankingSVM(C=0.5, names=["a", "b"]).fit([RELEVANT, OTHER], [1, 0], group=[2])
     svm.save(tmp_path / "svm.json")
     assert RankingSVM.load(tmp_path / "svm.json") == svm
-    with pytest.raises(WeightsFileError):
+    with pytest.raises(WeightsError):
         RankingSVM.load(tmp_path / "none.json")
-    with pytest.raises(NotFittedError):
+    with pytest.raises(WeightsError):
         RankingSVM().save(tmp_path / "none.json")
 
 

@@ -20,7 +20,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError, Slopes, fit_listwise, minimise
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, list_of, one_of
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
-from pyterrier_mathamr.fusion.errors import NotFittedError, WeightsFileError
+from pyterrier_mathamr.fusion import WeightsError
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, finite, read_saved, reason_of, write_saved
 from pyterrier_mathamr.systems.errors import NothingJudgedError
 
@@ -190,7 +190,7 @@ class LinearRanker(ByParameters):
     def save(self, path: str | Path) -> None:
         """Write the ranker as JSON with a checksum, replacing the file at once."""
         if self.weights is None:
-            raise NotFittedError("the ranker", ".load()")
+            raise WeightsError.not_fitted("the ranker", ".load()")
         write_saved(path, type(self).__name__, self.parameters())
 
     @classmethod
@@ -199,20 +199,18 @@ class LinearRanker(ByParameters):
         try:
             content = read_saved(path, cls.__name__)
             if content.pop("format") != FORMAT and content.pop("ranker") != cls.__name__:  # format 1 has this key
-                raise WeightsFileError(Path(path), f"no {cls.__name__}")
+                raise ValueError("it is another ranker")
             content["weights"] = [finite(weight, "weight") for weight in field(content, "weights", list)]
             names = None if content["names"] is None else field(content, "names", list)
             if names and not all(isinstance(name, str) for name in names):
                 raise ValueError(f"its names are {names!r:.80}")
             return cls(**content)
-        except WeightsFileError:
-            raise
         except UNREADABLE as error:
-            raise WeightsFileError(Path(path), f"no {cls.__name__} ({reason_of(error)})") from error
+            raise WeightsError.of_file(path, f"no {cls.__name__} ({reason_of(error)})") from error
 
     def _found(self, features: int) -> _Floats:
         if self.weights is None:
-            raise NotFittedError("the ranker", ".load()")
+            raise WeightsError.not_fitted("the ranker", ".load()")
         if len(self.weights) != features:
             raise ConfigError("features", features, f"{len(self.weights)} features, as the ranker has weights")
         return np.array(self.weights)
