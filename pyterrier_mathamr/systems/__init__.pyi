@@ -5,7 +5,6 @@ from .colbert import ColBERTTraining as ColBERTTraining
 from .edit_distance import EditCosts as EditCosts
 from .edit_distance import EditDistanceReranker as EditDistanceReranker
 from .edit_distance import tree_edit_distance as tree_edit_distance
-from .errors import NothingJudgedError as NothingJudgedError
 from .errors import SystemsError as SystemsError
 from .extract import CosineScorer as CosineScorer
 from .extract import ExtractAnswer as ExtractAnswer
@@ -36,7 +35,6 @@ from .two_step import MathSEScore as MathSEScore
 from .two_step import QASim as QASim
 from .two_step import QQSim as QQSim
 from .two_step import RankingSVM as RankingSVM
-from .two_step import TangentAnswers as TangentAnswers
 from .two_step import TimesQQ as TimesQQ
 from .two_step import TwoStepFeatures as TwoStepFeatures
 from .two_step import linearise as linearise

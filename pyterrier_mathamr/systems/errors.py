@@ -9,9 +9,9 @@ class SystemsError(MathAMRError):
     """The base of the errors of this room (the plain name is one of Python's own)."""
 
 
-class NothingJudgedError(SystemsError):
-    """Weights cannot be fitted."""
-
-    queries: int
-    template = "none of the candidates of {queries} query(ies) is judged."
-    advice = "Give judgments of these queries whose docno is a formula's id or its visual id."
+def nothing_judged(queries: int) -> SystemsError:
+    """Make the error of weights that cannot be fitted."""
+    return SystemsError(
+        f"none of the candidates of {queries} query(ies) is judged. Give judgments of these queries whose docno is a "
+        "formula's id or its visual id."
+    )

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -29,7 +29,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import distinct_queries, documents, empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule, at_least, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
@@ -43,16 +43,10 @@ Start = Literal["beginning", "middle"]
 
 
 class AnswerSnippet(NamedTuple):
-    """A run of sentences of a post.
+    """A run of sentences of a post."""
 
-    Attributes:
-        start: the number of its first sentence, from 0.
-        size: the number of its sentences; 0 for a part of one.
-        text: what it says.
-    """
-
-    start: int
-    size: int
+    start: int  # the number of its first sentence
+    size: int  # the number of its sentences; 0 for a part of one
     text: str
 
 
@@ -98,7 +92,7 @@ def longest_prefix(post: MathPost, limit: int = 1200) -> AnswerSnippet | None:
 
 
 def printed_sentences(post: MathPost) -> list[str]:
-    """Return the sentences of a post with formulas as ``$latex$``."""
+    """Return the sentences of a post, formulas as ``$latex$``."""
     return [plain_text(replace(post, text=sentence)) for sentence in post.sentences]
 
 
@@ -119,8 +113,8 @@ def _prefix(parts: Sequence[str], limit: int) -> AnswerSnippet:
 class CosineScorer(Transformer):
     """Scores each document of a ranking by the cosine of its text's vector and the query's.
 
-    Formulas are read as ``$latex$``. Each distinct text is encoded once. Rows are ordered by query, descending score
-    and docno.
+    Formulas are read as ``$latex$``, and each distinct text is encoded once. Rows are ordered by query, descending
+    score and docno.
 
     Example::
 
@@ -137,34 +131,18 @@ class CosineScorer(Transformer):
         self.encoder = encoder
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Replace ``score`` and ``rank``.
-
-        Args:
-            inp: ``qid``, ``docno``, ``query`` (or ``title`` and ``body``), and ``html``, ``text`` or ``markdown``.
-
-        Raises:
-            MissingExtraError: sentence-transformers is not installed.
-        """
+        """Replace ``score`` and ``rank`` of a ranking with the texts of queries and documents."""
         check_texts(inp, "ranking", self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         queries = distinct_queries(inp)
-        rows = (dict(zip(queries.columns, row, strict=True)) for row in queries.itertuples(index=False, name=None))
-        asked = {row["qid"]: plain_text(query_post(row)) for row in rows}
-        texts = [_text(dict(zip(inp.columns, row, strict=True))) for row in inp.itertuples(index=False, name=None)]
+        asked = {row["qid"]: plain_text(query_post(row)) for row in documents(queries)}
+        texts = [_text(row) for row in documents(inp)]
         scores = self._cosines([asked[qid] for qid in inp["qid"]], texts)
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what the score of a document is: one part, since a vector has no others.
-
-        Args:
-            query: a row with the texts of query and document, or a frame of one query.
-            docno: the document; by default that of the row.
-
-        Raises:
-            AskedError: the row has no text of the document, or no document is named.
-        """
+        """Return the score as one part: a cosine of vectors has no others."""
         name = next((name for name in TEXT_COLUMNS if name in query), TEXT_COLUMNS[0])
         asked = read_asked(query, docno, self.label, [name])
         texts = plain_text(query_post(asked.query_row())), _text(asked.row)
@@ -188,14 +166,6 @@ def _text(row: Mapping[str, Any]) -> str:
 Posts = Literal["original", "rerank", "remap"]
 
 _RESULT = {"docno", "docid", "score", "rank", *TEXT_COLUMNS}
-
-
-class _Candidate(NamedTuple):
-    """A snippet with its place: ``post`` is the number of its post, in the order of the ranking."""
-
-    post: int
-    docno: str
-    snippet: AnswerSnippet
 
 
 class ExtractAnswer(Transformer):
@@ -302,50 +272,39 @@ class ExtractAnswer(Transformer):
     def _answer(self, ranking: pd.DataFrame) -> tuple[str, str, str, float, str] | None:
         """Extract the answer to the topic of a ranking; ``None`` where no post has a text."""
         posts = list(self._posts_of(ranking))
-        options = {"shortest": self.shortest, "limit": self.limit}
         candidates = [
-            _Candidate(number, docno, snippet)
-            for number, (docno, post) in enumerate(posts)
-            for snippet in snippets_of(post, self.start, self.sizes, **options)
+            (docno, snippet)
+            for docno, post in posts
+            for snippet in snippets_of(post, self.start, self.sizes, shortest=self.shortest, limit=self.limit)
         ]
         if not candidates:
-            whole = ((i, docno, longest_prefix(post, self.limit)) for i, (docno, post) in enumerate(posts))
-            candidates = [_Candidate(i, docno, snippet) for i, docno, snippet in whole if snippet is not None][:1]
+            whole = ((docno, longest_prefix(post, self.limit)) for docno, post in posts)
+            candidates = [(docno, snippet) for docno, snippet in whole if snippet is not None][:1]
         if not candidates:
             return None
         scores = self._scores(ranking, candidates)
-        best = max(range(len(candidates)), key=lambda place: (scores[place], -place))  # in the order of ties
-        chosen = candidates[best]
-        return ranking["qid"].iloc[0], chosen.docno, chosen.snippet.text, scores[best], chosen.docno
+        best = scores.index(max(scores))  # candidates are in the order of ties
+        docno, snippet = candidates[best]
+        return ranking["qid"].iloc[0], docno, snippet.text, scores[best], docno
 
     def _posts_of(self, ranking: pd.DataFrame) -> Iterator[tuple[str, MathPost]]:
         """Read the posts that snippets are taken from, best first, without those that have no text."""
-        threads = self.threads if self.posts == "remap" else None
-        found = _texts(ranking) if threads is None else _best_answers(threads, ranking)
+        found: Iterator[tuple[str, MathPost]]
+        if self.posts == "remap" and (threads := self.threads) is not None:
+            best = threads.best_answer()(ranking[["qid", "docno", "score"]])["docno"]
+            found = ((docno, post_from_html(threads.texts([docno])[0][1])) for docno in best)
+        else:
+            rows = map(text_row, documents(ranking))
+            found = ((row["docno"], document_post(row)) for row in rows)
         with_text = ((docno, post) for docno, post in found if post.text)
-        wanted = self.depth if self.posts == "rerank" else 1
-        for _, pair in zip(range(wanted), with_text, strict=False):
-            yield pair
+        return islice(with_text, self.depth if self.posts == "rerank" else 1)
 
-    def _scores(self, ranking: pd.DataFrame, candidates: list[_Candidate]) -> list[float]:
+    def _scores(self, ranking: pd.DataFrame, candidates: list[tuple[str, AnswerSnippet]]) -> list[float]:
         """Score the snippets against the topic."""
         topic = ranking.iloc[[0] * len(candidates)].drop(columns=_RESULT & {*ranking.columns})
-        names = [f"{of.docno}#{of.snippet.start}+{of.snippet.size}" for of in candidates]
-        texts = [of.snippet.text for of in candidates]
+        names = [f"{docno}#{snippet.start}+{snippet.size}" for docno, snippet in candidates]
+        texts = [snippet.text for _, snippet in candidates]
         frame = topic.reset_index(drop=True).assign(docno=names, text=texts, score=0.0, rank=range(len(names)))
         scored = self.scorer(frame)
         found = dict(zip(scored["docno"], scored["score"].fillna(-math.inf), strict=True))
         return [float(found[name]) for name in names]
-
-
-def _best_answers(threads: ThreadStore, ranking: pd.DataFrame) -> Iterator[tuple[str, MathPost]]:
-    """Read the best answers of the threads of a ranking."""
-    for docno in threads.best_answer()(ranking[["qid", "docno", "score"]])["docno"]:
-        yield docno, post_from_html(threads.texts([docno])[0][1])
-
-
-def _texts(ranking: pd.DataFrame) -> Iterator[tuple[str, MathPost]]:
-    """Read the posts of a ranking."""
-    for row in ranking.itertuples(index=False, name=None):
-        document = text_row(dict(zip(ranking.columns, row, strict=True)))
-        yield document["docno"], document_post(document)

@@ -19,7 +19,7 @@ import torch
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.frames import distinct_queries, is_missing
-from pyterrier_mathamr._common.parameters import one_of
+from pyterrier_mathamr._common.parameters import Rule, between, one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.model.config import Options, rules
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
@@ -38,6 +38,8 @@ QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
 
 TEXT_COLUMNS = ("html", "text", "markdown")
 """Where the text of a document is, in order of preference."""
+
+POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
 
 T = TypeVar("T", bound="SavedOptions")
 
@@ -64,6 +66,11 @@ def mixed(device: torch.device, precision: Precision = "auto") -> AbstractContex
     if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16)
+
+
+def linear_rate(step: int, steps: int, rise: int) -> float:
+    """Return the share of the learning rate in a step, from 0: a linear rise in so many steps, then a fall to 0."""
+    return min((step + 1) / max(1, rise), (steps - step) / max(1, steps - rise))
 
 
 def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision: str | None = None) -> Path:

@@ -31,7 +31,7 @@ from pyterrier_mathamr.sparse.expressions import ExpressionSnapshot, FormulaRetr
 from pyterrier_mathamr.sparse.index import best_first
 from pyterrier_mathamr.sparse.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.errors import NothingJudgedError
+from pyterrier_mathamr.systems.errors import nothing_judged
 from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreePairs
 
 Numbers = npt.NDArray[np.int32]
@@ -590,7 +590,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
             qrels_va: not used.
 
         Raises:
-            NothingJudgedError: no candidate is judged.
+            SystemsError: no candidate is judged.
         """
         snapshot, rows, grades = self.tangent_index.snapshot(), [np.zeros((0, 7))], list[float]()
         queries = topics_or_res_tr.drop_duplicates("qid")
@@ -604,7 +604,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
                 rows.append(np.column_stack([np.ones(len(known)), features[[row_of[name] for name in known]]]))
                 grades += judged[known].tolist()
         if not grades:
-            raise NothingJudgedError(len(queries))
+            raise nothing_judged(len(queries))
         self.weights = tuple(np.linalg.lstsq(np.concatenate(rows), np.array(grades), rcond=None)[0].tolist())
 
     def _best_expressions(self, snapshot: TangentSnapshot, pair: FormulaPair, kind: Packed) -> Rows:

@@ -19,13 +19,16 @@ from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
 from pyterrier_mathamr.systems.colbert import PRESETS
-from pyterrier_mathamr.systems.colbert.training import States, positive_pairs
+from pyterrier_mathamr.systems.colbert.training import States
 from studies.study import Study
 
 from .rows import BM25_ROW, SINGLE_ROW, STRUCTURAL_ROW, TOKEN_ROW
 
 BACKBONES = {"mini": "all-MiniLM-L6-v2", "full": "hf:bert-base-uncased"}
 """The paper pretrains BERT further on math text; its checkpoint is ``ColBERT.from_pretrained`` of whoever has it."""
+
+LEAST_VOTES = 8
+"""Votes from which on an answer is right: more than 7 (Zhong et al. 2022, section 4.2)."""
 
 
 def new_colbert(parts: AnswerParts) -> ColBERT:
@@ -45,7 +48,9 @@ def colbert_pairs(parts: AnswerParts) -> list[tuple[str, str]]:
     train = read_training_pairs(collection.path).train
     votes = {post.id: post.score for post in collection.answers() if post.score is not None}
     accepted = {post.accepted_answer_id for post in collection.questions() if post.accepted_answer_id}
-    found = positive_pairs(train, votes, accepted)
+    found = dict.fromkeys(train)
+    if votes or accepted:
+        found = {pair: None for pair in found if pair[1] in accepted or votes.get(pair[1], 0) >= LEAST_VOTES}
     return [*found, *(pair for file in parts.shared.pairs for pair in read_training_pairs(file).train)]
 
 

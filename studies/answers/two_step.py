@@ -33,7 +33,7 @@ from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
 from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index
 from pyterrier_mathamr.store import replace_file
-from pyterrier_mathamr.systems import MathSEScore, RankingSVM, TangentAnswers, TimesQQ, TwoStepFeatures
+from pyterrier_mathamr.systems import FormulaAnswers, MathSEScore, RankingSVM, TimesQQ, TwoStepFeatures
 from pyterrier_mathamr.systems.two_step import FitOptions, linearise
 from pyterrier_mathamr.systems.two_step.qasim import TARGETS, QASim
 from pyterrier_mathamr.systems.two_step.qqsim import QQSim
@@ -506,7 +506,7 @@ def _tf_idf(parts: AnswerParts) -> pt.Transformer:
 
 
 def _tangent(parts: AnswerParts) -> pt.Transformer:
-    return TangentAnswers(parts.shared.tangent, parts.threads, DEPTH, store=parts.topic_trees())
+    return FormulaAnswers(parts.shared.tangent, parts.threads, DEPTH, store=parts.topic_trees())
 
 
 def _tf_idf_tangent(parts: AnswerParts) -> pt.Transformer:

@@ -48,14 +48,9 @@ def test_all_forms_of_one_model_give_the_rows_of_the_first(forms, form):
 
 
 @pytest.mark.parametrize("form", ["sentence-transformers", "PyLate", "Stanford", "Approach Zero"])
-def test_the_stored_projection_is_the_one_that_is_used(forms, form):
-    model = ColBERT.from_pretrained(forms[form])
+def test_the_stored_projection_is_used_and_prefixes_are_single_tokens(forms, form):
+    model = ColBERT.from_pretrained(forms[form].parent, subfolder=forms[form].name, query_length=LENGTH)
     assert torch.equal(model.encoder[1].linear.weight.detach().cpu(), projection())
-
-
-@pytest.mark.parametrize("form", ["PyLate", "Stanford", "Approach Zero"])
-def test_prefixes_are_single_tokens_and_come_second(forms, form):
-    model = ColBERT.from_pretrained(forms[form], query_length=LENGTH)
     for side, prefix in (("query", "[unused0]"), ("document", "[unused1]")):
         ids = model.encode(["prove the sum"], side)[0].ids
         assert model.encoder.tokenizer.convert_ids_to_tokens(ids[0].item()) == prefix
@@ -73,11 +68,6 @@ def test_a_stanford_checkpoint_without_metadata_has_queries_of_512_tokens_not_32
 def test_capitals_of_math_tokens_are_kept_but_for_approach_zero(forms):
     cases = {form: ColBERT.from_pretrained(folder).options.case for form, folder in forms.items()}
     assert cases == {"sentence-transformers": True, "PyLate": True, "Stanford": True, "Approach Zero": False}
-
-
-def test_a_subfolder_is_a_checkpoint_of_its_own(forms):
-    model = ColBERT.from_pretrained(forms["Approach Zero"].parent, subfolder="a0")
-    assert model == ColBERT.from_pretrained(forms["Approach Zero"])
 
 
 @pytest.mark.parametrize("make", ["bert", "sentence-transformer", "empty", "no projection", "no json"])
@@ -109,12 +99,9 @@ def test_what_is_no_checkpoint_is_refused_by_name(make, tmp_path):
     assert "ColBERT.new(backbone)" in str(raised.value)
 
 
-def test_a_folder_that_does_not_exist_is_named(tmp_path):
+def test_what_is_not_there_or_could_run_code_is_refused(forms, tmp_path):
     with pytest.raises(ModelNotFoundError, match="nowhere"):
         ColBERT.from_pretrained(tmp_path / "nowhere")
-
-
-def test_what_could_run_code_is_refused(forms, tmp_path):
     folder = stored_inline(tmp_path / "pickled", "ColBERT")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UnsafeModelError, match="safetensors"):
@@ -142,30 +129,27 @@ def test_a_saved_copy_is_equal_to_the_bit(forms, form, tmp_path):
         model.save(tmp_path / "copy")
 
 
-def test_a_damaged_copy_is_told(forms, tmp_path):
-    from pyterrier_mathamr.systems.colbert.checkpoints import colbert_faults
+def test_mathamr_verify_knows_a_model_and_names_what_is_damaged(forms, tmp_path):
+    def verified() -> tuple[int, str]:
+        found = CliRunner().invoke(main, ["verify", str(tmp_path / "copy")])
+        return found.exit_code, found.output
 
     ColBERT.from_pretrained(forms["Approach Zero"]).save(tmp_path / "copy")
-    assert list(colbert_faults(tmp_path / "copy")) == []
+    code, text = verified()
+    assert code == 0
+    assert "ColBERT model" in text
     weights = tmp_path / "copy" / "model.safetensors"
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(bytes(data))
-    assert [str(fault.path) for fault in colbert_faults(tmp_path / "copy")] == [str(weights)]
+    code, text = verified()
+    assert code == 1
+    assert "model.safetensors" in text
+    weights.unlink()
+    assert "model.safetensors: the file is missing" in verified()[1]
     (tmp_path / "copy" / "mathamr_colbert.json").write_text("{}", "utf-8")
     with pytest.raises(ModelFileError, match="mathamr_colbert"):
         ColBERT.from_pretrained(tmp_path / "copy")
-
-
-def test_mathamr_verify_knows_a_model_and_names_what_is_damaged(forms, tmp_path):
-    ColBERT.from_pretrained(forms["Approach Zero"]).save(tmp_path / "copy")
-    found = CliRunner().invoke(main, ["verify", str(tmp_path / "copy")])
-    assert found.exit_code == 0
-    assert "ColBERT model" in found.output
-    (tmp_path / "copy" / "model.safetensors").unlink()
-    found = CliRunner().invoke(main, ["verify", str(tmp_path / "copy")])
-    assert found.exit_code == 1
-    assert "model.safetensors: the file is missing" in found.output
 
 
 def test_a_checkpoint_of_others_that_lacks_math_tokens_is_told_once(forms):

@@ -9,9 +9,10 @@ import pyterrier as pt
 import pytest
 import torch
 from colbert_checkpoints import DIMENSIONS, projection
+from folder_bytes import folder_bytes
 from tiny_models import tiny_bert
 
-from pyterrier_mathamr import MathAMRIndex
+from pyterrier_mathamr import MathAMRIndex, Processes
 from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
@@ -19,19 +20,7 @@ from pyterrier_mathamr.systems import ColBERT
 from pyterrier_mathamr.systems.colbert.network import assemble, encode_texts
 
 WORDS = [
-    "sum",
-    "of",
-    "fraction",
-    "limit",
-    "prove",
-    "the",
-    "is",
-    "less",
-    "two",
-    ",",
-    ".",
-    "$x$",
-    "$x^2$",
+    *["sum", "of", "fraction", "limit", "prove", "the", "is", "less", "two", ",", ".", "$x$", "$x^2$"],
     r"$\frac{1}{2}$",
 ]
 
@@ -157,32 +146,32 @@ def test_an_index_knows_the_model_and_refuses_the_queries_of_another(model, enco
     assert len((model.query_encoder() >> half.colbert(num_results=20))(queries(2))) == 40
 
 
-def test_an_interrupted_index_is_resumed_without_encoding_what_is_done(model, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyterrier_mathamr.index.indexing.PART_BYTES", 4_096)
-    index, corpus = MathAMRIndex(tmp_path / "i"), posts(60)
-
-    def read(until: int) -> Iterator[dict[str, Any]]:
-        for number, row in enumerate(corpus.to_dict("records")):
-            if number == until:
-                raise KeyboardInterrupt
-            yield row
-
-    def build(until: int) -> list[str]:
-        read_again = []
-        indexer = index.indexer(resume=True)
-        stream = (read_again.append(row["docno"]) or row for row in indexer.pending(read(until), 10))
-        (model.doc_encoder(batch_size=10) >> indexer).index(stream, batch_size=10)
-        return read_again
-
-    with pytest.raises(KeyboardInterrupt):
-        build(45)
-    assert 0 < len(build(-1)) < 60
+def test_an_executor_encodes_what_a_pipeline_does_and_resumes_after_what_is_done(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("pyterrier_mathamr.index.indexing.PART_BYTES", 30_000)
+    corpus = posts(350).to_dict("records")
+    encode = model.doc_encoder(precision="float32", device="cpu", batch_size=100)
     whole = MathAMRIndex(tmp_path / "whole")
-    (model.doc_encoder(batch_size=10) >> whole.indexer()).index(corpus.to_dict("records"), batch_size=10)
-    kept = {row["docno"]: row["doc_embs"] for row in index.get_corpus_iter()}
-    for row in whole.get_corpus_iter():
-        np.testing.assert_allclose(kept.pop(row["docno"]), row["doc_embs"], rtol=0, atol=2e-3)  # other batches, float16
-    assert not kept
+    indexer = whole.indexer(dtype="float16", resume=True)
+    (encode >> indexer).index(indexer.pending(corpus))
+    encoded: list[str] = []
+    transform = type(encode).transform
+    monkeypatch.setattr(
+        type(encode), "transform", lambda self, inp: encoded.extend(inp["docno"]) or transform(self, inp)
+    )
+
+    def stopping() -> Iterator[Any]:
+        yield from corpus[:320]
+        raise KeyboardInterrupt
+
+    begun = MathAMRIndex(tmp_path / "begun")
+    with pytest.raises(KeyboardInterrupt):
+        begun.indexer(dtype="float16", resume=True).index_encoded(stopping(), encode, executor=Processes(1))
+    stored = begun.unfinished()
+    assert 100 < stored < 320
+    encoded.clear()
+    begun.indexer(dtype="float16", resume=True).index_encoded(corpus, encode)
+    assert encoded == [post["docno"] for post in corpus[stored - stored % 100 :]]
+    assert folder_bytes(begun.path) == folder_bytes(whole.path)
 
 
 def test_masking_every_formula_changes_rows_and_renaming_layout_does_not(model):

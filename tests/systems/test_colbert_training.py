@@ -20,7 +20,6 @@ from pyterrier_mathamr.systems.colbert.training import (
     Tail,
     in_batch_loss,
     learning_rate,
-    positive_pairs,
     triple_loss,
 )
 
@@ -79,13 +78,6 @@ def test_rows_that_do_not_score_are_missing_and_not_zero():
     assert loss.item() == pytest.approx(math.log(2))
 
 
-def test_positives_are_accepted_answers_those_of_duplicates_and_answers_with_more_than_seven_votes():
-    pairs = [("q1", "a"), ("q1", "b"), ("q1", "c"), ("q2", "d"), ("q2", "e"), ("q1", "a")]
-    votes = {"a": 7, "b": 8, "c": 100, "e": -2}
-    assert positive_pairs(pairs, votes, {"d"}, {"q1": ["q2"]}) == [("q1", "b"), ("q1", "c"), ("q2", "d"), ("q1", "d")]
-    assert positive_pairs(pairs) == pairs[:5]
-
-
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     with one_torch_thread():
@@ -111,28 +103,20 @@ def test_steps_lower_the_loss_and_the_same_seed_gives_the_same_bytes(backbone, t
 
 
 def test_the_loss_of_one_batch_goes_to_zero(backbone):
-    assert trained(backbone, epochs=60, learning_rate=0.05, loss="triple").history[-1] < 0.2
+    assert trained(backbone, epochs=40, learning_rate=0.05, loss="triple").history[-1] < 0.2
 
 
-def test_last_trains_the_projection_and_the_last_layer_alone(backbone):
+@pytest.mark.parametrize("train", ["last", "all"])
+def test_last_trains_the_projection_and_the_last_layer_alone_and_all_the_embeddings_too(backbone, train):
     start = ColBERT.new(backbone, options=OPTIONS)
     start.prepare(ColBERTData.read(PAIRS, negatives=NEGATIVES).posts.values())
     before = {name: tensor.clone() for name, tensor in start.encoder.state_dict().items()}
-    start.training = ColBERTTraining(epochs=1, batch_size=6, learning_rate=0.01, warmup=0.0)
+    start.training = ColBERTTraining(train=train, epochs=1, batch_size=6, learning_rate=0.01, warmup=0.0)
     start.fit(PAIRS, negatives=NEGATIVES)
     changed = {name for name, tensor in start.encoder.state_dict().items() if not torch.equal(tensor, before[name])}
+    others = {name for name in changed if "encoder.layer.0." not in name and name != "1.linear.weight"}
     assert "1.linear.weight" in changed
-    assert changed
-    assert all("encoder.layer.0." in name or name == "1.linear.weight" for name in changed)
-
-
-def test_all_trains_the_embeddings_too(backbone):
-    start = ColBERT.new(backbone, options=OPTIONS)
-    start.prepare(ColBERTData.read(PAIRS).posts.values())
-    before = start.encoder[0].model.get_input_embeddings().weight.detach().clone()
-    start.training = ColBERTTraining(train="all", epochs=1, batch_size=6, learning_rate=0.01, warmup=0.0)
-    start.fit(PAIRS)
-    assert not torch.equal(start.encoder[0].model.get_input_embeddings().weight, before)
+    assert any("word_embeddings" in name for name in others) if train == "all" else not others
 
 
 def test_the_cached_states_give_the_rows_of_the_whole_model(backbone):
@@ -205,7 +189,7 @@ def test_the_learning_rate_rises_and_falls_or_stays():
     assert rates(0.2) == pytest.approx([0.5, 1.0, 1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125])
 
 
-@pytest.mark.parametrize(("train", "stop"), [("last", 3), ("all", 3), ("all", 5)])
+@pytest.mark.parametrize(("train", "stop"), [("last", 3), ("all", 5)])
 def test_a_killed_training_resumes_to_the_bytes_of_an_uninterrupted_one(backbone, tmp_path, monkeypatch, train, stop):
     options = {"train": train, "batch_size": 2, "epochs": 3, "warmup": 0.2}
     whole = trained(backbone, **options)

@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.fusion import WeightsError
-from pyterrier_mathamr.systems import ListwiseRanker, NothingJudgedError, PairwiseRanker
+from pyterrier_mathamr.systems import ListwiseRanker, PairwiseRanker, SystemsError
 from pyterrier_mathamr.systems.formula_ltr import ranker as rankers
 
 SIZES = [12, 1, 30, 7]
@@ -114,7 +114,7 @@ def test_only_judged_rows_are_learned_from_by_id_or_visual_id() -> None:
     assert PairwiseRanker(1.0).fit_judged(ranking, visual) == wanted
     by_id = visual.assign(docno=["a#0", "c#0", "x#0"])
     assert PairwiseRanker(1.0).fit_judged(ranking, by_id) == wanted
-    with pytest.raises(NothingJudgedError):
+    with pytest.raises(SystemsError):
         PairwiseRanker().fit_judged(ranking, visual.assign(docno="none"))
 
 

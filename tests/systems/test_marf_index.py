@@ -1,19 +1,21 @@
 """Searching and keeping views: exact by brute force, in any order of building."""
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from folder_bytes import folder_bytes
 from marf_examples import DOCUMENTS, EXACT, POSTS, QUERIES, fusing, tiny_marf
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import EmbeddingError
 from pyterrier_mathamr.index.errors import ModelMismatchError
 from pyterrier_mathamr.model import exact_maxsim
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError
-from pyterrier_mathamr.systems import MaRFIndex
-from pyterrier_mathamr.systems.errors import SystemsError
+from pyterrier_mathamr.systems import MaRF, MaRFIndex, SystemsError
 from pyterrier_mathamr.systems.marf import index as marf_index
 
 _NAMES = ["a", "a!", "b#0", "c", "x", "é"]
@@ -142,6 +144,8 @@ def test_many_documents_are_not_scanned(index: MaRFIndex, monkeypatch: pytest.Mo
     monkeypatch.setattr(marf_index, "MOST_DOCUMENTS", 39)
     with pytest.raises(SystemsError, match="first stage"):
         index.retriever()(queries())
+    with pytest.raises(ConfigError, match="exact"):
+        index.retriever(exact=False)
 
 
 def test_each_view_is_a_part_of_the_score(index: MaRFIndex) -> None:
@@ -167,6 +171,14 @@ def test_text_scorer_and_index_agree_and_explain(tmp_path: Path) -> None:
     row = direct.iloc[0]
     assert marf.text_scorer(**EXACT).explain(row).score == pytest.approx(row["score"], abs=1e-5)
     assert index.search("the sum of $x^2$", model=marf)["docno"].nunique() == len(POSTS)
+
+
+def test_a_copy_of_an_encoder_makes_the_same_index(tmp_path: Path) -> None:
+    tiny_marf(tmp_path).save(tmp_path / "marf")
+    encode = MaRF.from_pretrained(tmp_path / "marf").doc_encoder(**EXACT)
+    (encode >> MaRFIndex(tmp_path / "whole").indexer()).index(DOCUMENTS.to_dict("records"))
+    MaRFIndex(tmp_path / "copy").indexer().index_encoded(DOCUMENTS, pickle.loads(pickle.dumps(encode)))
+    assert folder_bytes(tmp_path / "copy") == folder_bytes(tmp_path / "whole")
 
 
 def test_empty_frames_keep_their_columns_and_pipelines_work(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pyterrier_mathamr.store import UnfinishedJobError
 from pyterrier_mathamr.systems import MaRF, MaRFTraining
 from pyterrier_mathamr.systems.marf.training import MaRFRun
 
-STEPS = MaRFTraining(epochs=25, batch=6, formula_epochs=25, formula_batch=6, rate=1e-2, formula_rate=1e-2)
+STEPS = MaRFTraining(epochs=15, batch=6, formula_epochs=15, formula_batch=6, rate=1e-2, formula_rate=1e-2)
 
 
 def state(marf: MaRF, part: str) -> dict[str, torch.Tensor]:
@@ -34,7 +34,7 @@ def test_both_parts_learn_a_batch_by_heart(tmp_path: Path, score: str) -> None:
 
 
 def test_the_ratio_is_a_loss_that_falls(tmp_path: Path) -> None:
-    marf = tiny_marf(tmp_path, training=replace(STEPS, loss="ratio"))
+    marf = tiny_marf(tmp_path, training=replace(STEPS, loss="ratio", epochs=5, formula_epochs=1))
     losses = [step.loss for step in marf.fit(PAIRS, POSTS, device="cpu") if step.part == "fusion"]
     assert losses[-1] < losses[0]
 
@@ -73,18 +73,12 @@ def test_a_control_has_the_context_in_place_of_formulas(tmp_path: Path) -> None:
     assert len(views[0]) == 1
 
 
-def test_right_answers_are_no_negatives(tmp_path: Path) -> None:
-    marf = tiny_marf(tmp_path)
-    training = MaRFRun(marf, PAIRS, POSTS, {"d0": ["d4"]}, device="cpu")
-    assert training.answers.allowed([("d0", "d1"), ("d3", "d4")]).tolist() == [[True, False], [True, True]]
-
-
 def test_too_few_pairs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="at least 2 pairs"):
         tiny_marf(tmp_path).fit([("d0", "d1"), ("d0", "nowhere")], POSTS)
 
 
-@pytest.mark.parametrize(("part", "stop"), [("formulas", 2), ("formulas", 4), ("fusion", 2), ("fusion", 5)])
+@pytest.mark.parametrize(("part", "stop"), [("formulas", 2), ("fusion", 5)])
 def test_a_killed_training_resumes_to_the_bytes_of_an_uninterrupted_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, stop: int
 ) -> None:

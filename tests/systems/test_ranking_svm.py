@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.fusion import WeightsError
-from pyterrier_mathamr.systems import NothingJudgedError, RankingSVM
+from pyterrier_mathamr.systems import RankingSVM, SystemsError
 
 RELEVANT, OTHER = (1.0, 0.0), (0.0, 1.0)
 PRINTED = (0.52, 2.42, 0.0, 0.0, 0.0, 0.05)
@@ -74,7 +74,7 @@ def test_unjudged_rows_are_left_out_unless_they_are_asked_for() -> None:
     judged = RankingSVM(C=1.0).fit_ranking(ranking, qrels)
     assert judged.weights == pytest.approx((0.5, -0.5), abs=1e-3)
     assert RankingSVM(C=1.0).fit_ranking(ranking, qrels, judged_only=False).weights != judged.weights
-    with pytest.raises(NothingJudgedError):
+    with pytest.raises(SystemsError):
         RankingSVM().fit_ranking(ranking, qrels.assign(docno="z"))
     with pytest.raises(NothingToFitError):
         RankingSVM().fit_ranking(ranking, qrels.assign(label=1))

@@ -12,7 +12,7 @@ from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import FormulaTrees, NothingJudgedError, TangentS, alignment_scores
+from pyterrier_mathamr.systems import FormulaTrees, SystemsError, TangentS, alignment_scores
 from pyterrier_mathamr.systems.tangent_s import TANGENT_S_WEIGHTS
 
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "y", r"\int_0^\infty e^{-x^2}\,dx", "x^2+y^2+1", "x^2+1", "f(x)=x+1"]
@@ -72,7 +72,7 @@ def test_weights_are_fitted_to_grades_by_formula_or_visual_id(parts: SimpleNames
     assert system(QUERIES).set_index(["qid", "docno"])["score"].to_dict() == pytest.approx(
         ranking.assign(label=labels).set_index(["qid", "docno"])["label"].to_dict()
     )
-    with pytest.raises(NothingJudgedError, match="2 query"):
+    with pytest.raises(SystemsError, match="2 query"):
         system.fit(QUERIES, pd.DataFrame({"qid": ["1"], "docno": ["elsewhere"], "label": [1]}))
 
 

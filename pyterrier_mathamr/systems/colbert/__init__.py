@@ -4,7 +4,6 @@
 
     network      a post's text, its tokens, their rows [n, d], [CLS] last       checkpoints   of others, in four forms
     training     pairs and wrong answers, losses, all layers or the last        model         `ColBERT`: all of this
-    encoders     texts in, rows or scores out
 """
 
 from __future__ import annotations

@@ -1,23 +1,27 @@
-"""`ColBERT`: a model of token rows for posts with formulas, its transformers and the identity of its rows."""
+"""`ColBERT`: a model of token rows for posts with formulas, and how the transformers encode posts with it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.explain import Part
 from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.encoder.batching import choose_device
 from pyterrier_mathamr.model.saving import check_new_folder
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
+from pyterrier_mathamr.model.transformers import Columns
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
-from pyterrier_mathamr.systems.language_models import Precision, TokenModel, find_checkpoint
+from pyterrier_mathamr.systems.language_models import Precision, TokenModel, TokenPosts, find_checkpoint
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
 from .checkpoints import form_of, load_checkpoint, read_options, write_description
-from .encoders import ColBERTPosts
 from .network import (
     ColBERTOptions,
     ColBERTTexts,
@@ -31,10 +35,6 @@ from .network import (
     random_projection,
 )
 from .training import ColBERTData, ColBERTTraining, Records, States, train_colbert
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Preset = Literal["published", "mini"]
 
@@ -173,13 +173,10 @@ class ColBERT(TokenModel):
         """Give a new model its math tokens and the projection that training starts from.
 
         Args:
-            posts: of the training pairs.
+            posts: of the training pairs. The projection is set to the principal directions of the states of their
+                tokens; the paper starts at random.
             device: where to encode; ``None`` for CUDA if there is a GPU, else the CPU.
             verbose: show progress.
-
-        Returns:
-            The model, whose projection is the principal directions of the states of the posts' tokens (the paper
-            starts at random).
         """
         math_start(self._on(device), list(posts), self.options, verbose=verbose)
         self._unprepared, self._identity, self._source = False, None, None
@@ -216,7 +213,7 @@ class ColBERT(TokenModel):
             verbose: show progress.
 
         Returns:
-            The model. :attr:`history` has the mean loss of each epoch.
+            The model; :attr:`history` is the mean loss of each epoch.
 
         Raises:
             TrainingError: posts are missing, there are too few pairs, or the loss is not finite.
@@ -239,9 +236,6 @@ class ColBERT(TokenModel):
 
     def save(self, path: str | Path) -> None:
         """Write the model to a new folder, atomically; sentence-transformers can open it, too.
-
-        Args:
-            path: a folder that does not exist yet.
 
         Raises:
             ConfigError: the folder exists.
@@ -317,3 +311,52 @@ class ColBERT(TokenModel):
         if self._source is None:
             return None
         return repr(str(self._source[0])) + ("" if self._source[1] is None else f", query_length={self._source[1]}")
+
+
+class ColBERTPosts(TokenPosts):
+    """Reads the posts of a frame, and encodes each distinct text once."""
+
+    label = "ColBERT"
+    help_url = "https://ceur-ws.org/Vol-3180/paper-09.pdf"
+    batch_size = 256
+
+    def __init__(self, model: ColBERT, device: str | None, precision: Precision, verbose: bool) -> None:
+        super().__init__(device, precision, verbose)
+        self.model = model
+
+    def queries(self, frame: pd.DataFrame) -> Columns:
+        """Encode queries; one without text has no rows, float32 ``[0, d]``."""
+        found = self._queries(frame)
+        return {"query_embs": [found[qid].rows for qid in frame["qid"]], "query_model": self.model.name}
+
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        """Encode documents."""
+        names, found = self._documents(frame, of_ranking)
+        return {"doc_embs": [found[name].rows for name in names], "doc_model": self.model.name}
+
+    def parts(self, label: str, frame: pd.DataFrame) -> list[Part]:
+        """Make a part of each token of the query, and the one of the document that it matches best."""
+        (query,), (document,) = self._queries(frame).values(), self._documents(frame, True)[1].values()
+        if not len(query.rows):
+            return []
+        similarities = query.rows.astype(np.float64) @ document.rows.astype(np.float64).T
+        names = self.model.encoder.tokenizer.convert_ids_to_tokens
+        best = similarities.argmax(axis=1)
+        tokens, matches = names(query.ids.tolist()), names(document.ids[best].tolist())
+        return [
+            Part(label, "word", token, "word", match, value, 1.0, value)
+            for token, match, value in zip(tokens, matches, similarities.max(axis=1).tolist(), strict=True)
+        ]
+
+    def _queries(self, frame: pd.DataFrame) -> dict[object, TextRows]:
+        texts = {qid: self.model.texts.text(post).strip() for qid, post in self.query_posts(frame).items()}
+        asked = {qid: text for qid, text in texts.items() if text}
+        encoded = dict(zip(asked, self.model.encode(list(asked.values()), "query", **self.options), strict=True))
+        none = TextRows(np.empty((0, self.model.dimensions), np.float32), np.empty(0, np.int64))
+        return {qid: encoded.get(qid, none) for qid in texts}
+
+    def _documents(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[object], dict[object, TextRows]]:
+        names, posts = self.document_posts(frame, of_ranking)
+        self.model.warn_lacking(posts.values())
+        texts = [self.model.texts.text(post) for post in posts.values()]
+        return names, dict(zip(posts, self.model.encode(texts, "document", **self.options), strict=True))

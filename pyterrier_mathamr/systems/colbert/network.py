@@ -80,15 +80,10 @@ class ColBERTOptions(SavedOptions):
 
 @dataclass(frozen=True, slots=True)
 class ColBERTTexts:
-    """Writes posts as a model reads them.
+    """Writes posts as a model reads them."""
 
-    Attributes:
-        math: with math tokens; else formulas are LaTeX between dollars.
-        case: math tokens keep their capitals.
-    """
-
-    math: bool
-    case: bool
+    math: bool  # with math tokens; else formulas are LaTeX between dollars
+    case: bool  # math tokens keep their capitals
 
     def text(self, post: MathPost) -> str:
         """Write a post."""
@@ -157,7 +152,7 @@ def expand_queries(encoder: Any, length: int, expansion: bool) -> None:
 
 
 def has_math_tokens(tokenizer: Any) -> bool:
-    """Tell whether a tokenizer has math tokens, such as ``$frac$``, so that formulas are written with them."""
+    """Return whether a tokenizer has math tokens, such as ``$frac$``, so that formulas are written with them."""
     return any(len(token) > 2 and token[0] == token[-1] == "$" for token in tokenizer.get_vocab())
 
 
@@ -181,15 +176,10 @@ def digest_of(encoder: Any, case: bool) -> str:
 
 
 class TextRows(NamedTuple):
-    """What a text is encoded to.
-
-    Attributes:
-        rows: float32 ``[n, d]``.
-        ids: int64 ``[n]``, the token of each row.
-    """
+    """The encoding of a text."""
 
     rows: Embeddings
-    ids: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]  # the token of each row
 
 
 def encode_texts(

@@ -14,8 +14,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated, Any, Literal
@@ -45,14 +44,11 @@ from pyterrier_mathamr.model.pairs import (
     read_pairs,
 )
 from pyterrier_mathamr.posts import MathPost, document_post, post_from_any
-from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
+from pyterrier_mathamr.systems.language_models import SavedOptions, linear_rate, mixed
 
 from .network import ColBERTTexts, Side, batches_of_texts, features_of, finish
 
 Loss = Literal["in-batch", "triple"]
-
-LEAST_VOTES = 8
-"""Votes from which on an answer is right: more than 7 (Zhong et al. 2022, section 4.2)."""
 
 Records = Iterable[Mapping[str, Any]]
 Rows = Callable[[Sequence[str], Side], "Ragged"]
@@ -60,7 +56,6 @@ State = tuple[Tensor, Tensor, Tensor]
 """Of a text: states before the last layer, float16 ``[L, d_model]``; ids of the tokens; which are attended to."""
 
 States = dict[tuple[Side, str], State]
-"""Of texts, by side."""
 
 _NEGATIVES = 10_000_018  # in place of a batch's number: the generator that draws an epoch's wrong answers
 
@@ -96,15 +91,10 @@ class ColBERTTraining(SavedOptions):
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """The rows of several texts.
+    """The rows of several texts."""
 
-    Attributes:
-        rows: float32 ``[r, d]``, end to end.
-        offsets: int64 ``[m + 1]``.
-    """
-
-    rows: Tensor
-    offsets: Tensor
+    rows: Tensor  # float32 [r, d], end to end
+    offsets: Tensor  # int64 [m + 1]
 
     @classmethod
     def of(cls, padded: Tensor, scoring: Tensor) -> Ragged:
@@ -139,58 +129,23 @@ def in_batch_loss(queries: Ragged, documents: Ragged, allowed: Tensor) -> Tensor
     return info_nce(scores, 1.0, allowed)
 
 
-def positive_pairs(
-    pairs: Iterable[Pair],
-    votes: Mapping[str, int] | None = None,
-    accepted: Collection[str] = (),
-    duplicates: Mapping[str, Iterable[str]] | None = None,
-) -> list[Pair]:
-    """Choose the pairs to train on: accepted answers, those of duplicates, and answers with more than 7 votes."""
-    every = list(dict.fromkeys(pairs))
-    if not votes and not accepted:
-        return every
-    known = votes or {}
-    of: defaultdict[str, list[str]] = defaultdict(list)
-    for question, answer in every:
-        if answer in accepted:
-            of[question].append(answer)
-    found = {pair: None for pair in every if pair[1] in accepted or known.get(pair[1], 0) >= LEAST_VOTES}
-    for question, others in (duplicates or {}).items():
-        found |= {(question, answer): None for other in others for answer in of.get(other, ())}
-    return list(found)
-
-
 @dataclass(frozen=True, slots=True)
 class PostBatch:
-    """The texts of one step, by name.
+    """The texts of one step, by name."""
 
-    Attributes:
-        queries: B question ids.
-        documents: their B right answers, then H wrong ones.
-        allowed: bool ``[B, B + H]``; which documents may be negatives of which question.
-        wrong: for each question the place of its first own wrong answer among the documents.
-    """
-
-    queries: list[str]
-    documents: list[str]
-    allowed: Tensor
-    wrong: list[int | None]
+    queries: list[str]  # B question ids
+    documents: list[str]  # their B right answers, then H wrong ones
+    allowed: Tensor  # bool [B, B + H]: which documents may be negatives of which question
+    wrong: list[int | None]  # for each question the place of its first own wrong answer among the documents
 
 
 @dataclass(frozen=True, slots=True)
 class ColBERTData:
-    """The pairs of a run, the posts in them, and who may be a negative of whom.
-
-    Attributes:
-        pairs: to train on.
-        posts: by name: all questions and answers.
-        answers: those known to be right.
-        negatives: wrong answers.
-    """
+    """The pairs of a run, the posts in them, and who may be a negative of whom."""
 
     pairs: tuple[Pair, ...]
-    posts: dict[str, MathPost]
-    answers: PairAnswers
+    posts: dict[str, MathPost]  # all questions and answers, by name
+    answers: PairAnswers  # known to be right
     negatives: HardNegatives
 
     @classmethod
@@ -302,10 +257,8 @@ def train_colbert(
 
 def learning_rate(training: ColBERTTraining, step: int, steps: int) -> float:
     """Compute the learning rate of a step, counted from 0: a linear rise and fall, or a constant."""
-    rise = round(training.warmup * steps)
-    if not training.warmup:
-        return training.learning_rate
-    return training.learning_rate * ((step + 1) / rise if step < rise else (steps - step) / max(steps - rise, 1))
+    share = linear_rate(step, steps, round(training.warmup * steps)) if training.warmup else 1.0
+    return training.learning_rate * share
 
 
 def _last_layer(

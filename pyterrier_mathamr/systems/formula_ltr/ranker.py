@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, li
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.fusion import WeightsError
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, finite, read_saved, reason_of, write_saved
-from pyterrier_mathamr.systems.errors import NothingJudgedError
+from pyterrier_mathamr.systems.errors import nothing_judged
 
 _Floats = npt.NDArray[np.float64]
 Loss = Literal["squared-hinge", "logistic"]
@@ -163,7 +163,7 @@ class LinearRanker(ByParameters):
         rows = pd.concat(found).dropna(subset="label").drop_duplicates(["qid", "judged"])
         rows = rows.sort_values("qid", kind="stable")
         if rows.empty:
-            raise NothingJudgedError(ranking["qid"].nunique())
+            raise nothing_judged(ranking["qid"].nunique())
         sizes = rows.groupby("qid", sort=False).size()
         return self.fit(np.stack(rows["features"].tolist()), rows["label"], group=sizes.to_numpy())
 

@@ -4,7 +4,6 @@
 
     context       options, what is read of a post, the frozen language model      network   what is trained
     training      pairs of formulas, then pairs of posts                          model     `MaRF`: all of this
-    encoders      posts in, views or scores out
     index         `MaRFIndex`: every view of every document; ranks by the mean over views
 """
 
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 from .context import MaRFConfig as MaRFConfig
 from .index import MaRFIndex as MaRFIndex
-from .index import MaRFIndexer as MaRFIndexer
 from .model import PRESETS as PRESETS
 from .model import MaRF as MaRF
 from .training import MaRFTraining as MaRFTraining

@@ -17,10 +17,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.parameters import Rule
+from pyterrier_mathamr._common.parameters import Rule, between
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.errors import ModelNotFoundError
@@ -42,8 +43,7 @@ _BUDGET = {"cpu": 8_192, "cuda": 65_536}  # most tokens of a batch, padding incl
 _BLOCK = 1024  # texts between two writes to the cache
 
 
-def _share(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
+_BELOW_1 = Rule("a number from 0 and below 1", lambda value: between(0).holds(value) and value < 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class MaRFConfig(SavedOptions):
     formula_vocabulary: Literal["own", "context"] = "own"
     formula_score: Literal["token", "passage"] = "token"
     heads: Count = 8
-    dropout: Annotated[float, Rule("a number from 0 and below 1", _share)] = 0.1
+    dropout: Annotated[float, _BELOW_1] = 0.1
     keys: Keys = "formulas"
     formulas: Count = 6
     query_formulas: Literal["longest", "all"] = "longest"
@@ -110,15 +110,10 @@ class MaRFConfig(SavedOptions):
 
 @dataclass(frozen=True, slots=True)
 class MaRFPost:
-    """A post as MaRF reads it.
+    """A post as MaRF reads it."""
 
-    Attributes:
-        text: of the context encoder.
-        formulas: the distinct ones, sorted, so that their order in the post has no effect.
-    """
-
-    text: str
-    formulas: tuple[Formula, ...]
+    text: str  # for the context encoder
+    formulas: tuple[Formula, ...]  # distinct and sorted, so that their order in the post has no effect
 
     @classmethod
     def of(cls, post: MathPost, config: MaRFConfig) -> MaRFPost:
@@ -273,12 +268,9 @@ class ContextEncoder:
 
     @torch.inference_mode()
     def _batch(self, ids: list[list[int]], where: torch.device, precision: Precision) -> Iterator[Rows]:
-        longest = max(map(len, ids))
-        padded = torch.full((len(ids), longest), self.tokenizer.pad_token_id or 0)
-        mask = torch.zeros(len(ids), longest, dtype=torch.int64)
-        for row, of in enumerate(ids):
-            padded[row, : len(of)] = torch.tensor(of)
-            mask[row, : len(of)] = 1
+        tensors = list(map(torch.tensor, ids))
+        padded = pad_sequence(tensors, batch_first=True, padding_value=self.tokenizer.pad_token_id or 0)
+        mask = pad_sequence([torch.ones_like(of) for of in tensors], batch_first=True)
         with mixed(where, precision):
             states = self.network(input_ids=padded.to(where), attention_mask=mask.to(where)).last_hidden_state
         rows = states.to("cpu", torch.float16).float().numpy()

@@ -7,33 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import counted, progress
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ranking_frame, without_query_rows
-from pyterrier_mathamr._common.parameters import COUNT, Rule, method
+from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.frames import without_query_rows
+from pyterrier_mathamr._common.parameters import Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.index.backend import NO_HITS, ExactScores, Field, Hits, Numbers, Scores
+from pyterrier_mathamr.index.backend import NO_HITS, ExactScores, Field, Hits, How, Numbers, Scores
 from pyterrier_mathamr.index.errors import EmbeddingError
 from pyterrier_mathamr.index.indexes import IndexArtifact
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_docno, check_rows
-from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, stored_formula_ids
+from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, read_entries, stored_formula_ids
 from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
-from pyterrier_mathamr.index.search.maxsim import exact_scores, float32_error, scan
+from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error, scan
 from pyterrier_mathamr.index.search.queries import QueryBatch, query_batch
-from pyterrier_mathamr.index.transformers import IndexTransformer, MaxSimScorer
+from pyterrier_mathamr.index.transformers import IndexRetriever, MaxSimScorer, Strategy
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 from pyterrier_mathamr.systems.errors import SystemsError
 
-from .encoders import view_parts
-
-if TYPE_CHECKING:
-    from .model import MaRF
-
+from .model import MaRF, view_parts
 
 MOST_DOCUMENTS = 20_000
 """Documents that a retriever scans for each query; of more, a first stage finds the candidates of the scorer."""
@@ -72,16 +67,12 @@ class MaRFScorer(_Explained, MaxSimScorer):
     label = "MaRF index scorer"
 
 
-class MaRFRetriever(_Explained, IndexTransformer):
+class MaRFRetriever(_Explained, IndexRetriever):
     """Ranks all documents by the mean of MaxSim over their views, exactly.
 
     Every view is scanned for every query: for at most 20,000 documents; of more, put a first stage before
-    ``index.scorer()``. ``index.retriever()`` constructs one.
-
-    Args:
-        index: the index.
-        num_results: documents for each query at most.
-        verbose: show a progress bar.
+    ``index.scorer()``. ``index.retriever()`` constructs one; the options are those of ``MathAMRIndex.retriever()``, but
+    there is no approximate search.
 
     Example::
 
@@ -89,63 +80,18 @@ class MaRFRetriever(_Explained, IndexTransformer):
     """
 
     label = "MaRF retriever"
-    checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT}
-
-    def __init__(self, index: MaRFIndex, num_results: int = 1000, *, verbose: bool = False) -> None:
-        super().__init__(index)
-        self.num_results, self.verbose = num_results, verbose
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rank documents for each distinct query."""
-        pt.validate.query_frame(inp, extra_columns=["query_embs"], context=self)
-        columns = ["docno", "score", "rank"]
-        queries = distinct_queries(inp, columns)
-        if queries.empty:
-            return empty_output(queries, columns)
-        snapshot: MaRFSnapshot = self.index.snapshot()
-        if (documents := len(snapshot.table[1]) - 1) > MOST_DOCUMENTS:
-            raise SystemsError(
-                f"{self.index.path}: it has {documents:,} documents, and every view of at most {MOST_DOCUMENTS:,} is "
-                "scanned. Put a first stage before the scorer: bm25 >> marf.query_encoder() >> index.scorer()."
-            )
-        batch = query_batch(queries, snapshot)
-        hits: dict[str, Hits] = {}
-        groups = list(batch.of_rows(QUERY_ROWS))
-        for group in progress(groups, self.label, "batches", verbose=self.verbose):
-            hits |= zip(group.qids, self._find(snapshot, group), strict=True)
-        found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
-        return ranking_frame(queries, found, docno=snapshot.docnos)
-
-    def _find(self, snapshot: MaRFSnapshot, queries: QueryBatch) -> list[Hits]:
-        """Find the best documents of each query: by a scan of known error, then by exact scores."""
-        views, offsets = snapshot.table
-        if not len(views):
-            return [NO_HITS] * len(queries)
-        scanned: Scores = np.concatenate([scan(*shard.field("all"), queries) for shard in snapshot.shards], axis=1)
-        counts = np.diff(offsets)
-        means = np.add.reduceat(scanned[:, views].astype(np.float64), offsets[:-1], axis=1) / counts
-        errors = float32_error(queries, snapshot.max_norm, snapshot.meta.dimensions)
-        numbers, found = views[offsets[:-1]], []
-        for query, of_query, error in zip(queries.each(), means, errors, strict=True):
-            kept = np.arange(len(numbers))
-            if len(numbers) > self.num_results:
-                floor = np.partition(of_query, -self.num_results)[-self.num_results]
-                kept = np.flatnonzero(of_query >= floor - 2 * error - 1e-6 * abs(floor))
-            found.append(self._ranked(snapshot, query, numbers[kept]))
-        return found
-
-    def _ranked(self, snapshot: MaRFSnapshot, query: QueryBatch, numbers: Numbers) -> Hits:
-        scores = document_scores(snapshot, query, numbers)
-        docnos = np.array(snapshot.docnos(numbers), dtype=object)
-        order = sorted(range(len(numbers)), key=lambda i: (-scores[i], docnos[i]))[: self.num_results]
-        return Hits(numbers[order], scores[order])
+    strategy = Strategy(select="all", rank="all")
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **IndexRetriever.checks,
+        "exact": Rule("True: every view is scanned", lambda value: value is True),
+    }
 
 
 def document_scores(snapshot: MaRFSnapshot, query: QueryBatch, numbers: Numbers) -> ExactScores:
     """Score documents by the mean over all of their views, rounded to float32 precision: float64 ``[m]``."""
-    views, offsets = snapshot.views(numbers)
     if not len(numbers):
         return np.empty(0)
+    views, offsets = snapshot.views(numbers)
     means = np.add.reduceat(_exact(snapshot, query, views), offsets[:-1]) / np.diff(offsets)
     return means.astype(np.float32).astype(np.float64)
 
@@ -224,15 +170,20 @@ class MaRFSnapshot(FolderSnapshot):
     @cached_property
     def table(self) -> tuple[Numbers, Numbers]:
         """The views of all documents, a document's together and in order: int64 ``[v]``, and offsets ``[m + 1]``."""
-        numbers = np.concatenate([np.empty(0, np.int64), *self._alive()])
-        split = [name.rpartition("#") for name in self.texts("docno", numbers)]
+        numbers = self.live
+        split = [name.rpartition("#") for name in self.view_names(numbers)]
         order = sorted(range(len(split)), key=lambda i: (split[i][0], int(split[i][2])))
         starts = [place for place, i in enumerate(order) if split[i][2] == "0"]
         return numbers[order], np.array([*starts, len(order)], dtype=np.int64)
 
-    def docnos(self, numbers: Numbers) -> list[str]:
-        """Return the docno of each document."""
-        return [name.rpartition("#")[0] for name in self.texts("docno", numbers)]
+    def texts(self, name: str, numbers: Numbers) -> list[str]:
+        """Return one text of each document, such as its ``docno``."""
+        found = super().texts(name, numbers)
+        return [view.rpartition("#")[0] for view in found] if name == "docno" else found
+
+    def view_names(self, views: Numbers) -> list[str]:
+        """Return the name ``docno#k`` of each view."""
+        return super().texts("docno", views)
 
     def views(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """Return the views of some documents, end to end, and offsets, int64 ``[m + 1]``."""
@@ -243,18 +194,42 @@ class MaRFSnapshot(FolderSnapshot):
         lengths = offsets[places + 1] - offsets[places]
         return views[ranges(offsets[places], lengths)], np.cumsum([0, *lengths.tolist()], dtype=np.int64)
 
+    def entries(self) -> Iterator[Entry]:
+        """Yield every view in the order of indexing, with its own name."""
+        views: Any = super()
+        return read_entries(views, "documents", self.in_order())
+
     def formulas(self, views: Numbers) -> list[str]:
         """Return what each view is of: math tokens of a formula, or nothing."""
         found = (stored_formula_ids(text, self.path) for text in self.texts("formula_ids", views))
         return [ids[0] if ids else "" for ids in found]
 
+    def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
+        """Find the best ``k`` documents: candidates by a scan of all views whose error is known, then exact scores."""
+        views, offsets = self.table
+        if (documents := len(offsets) - 1) > MOST_DOCUMENTS:
+            raise SystemsError(
+                f"{self.path}: it has {documents:,} documents, and every view of at most {MOST_DOCUMENTS:,} is "
+                "scanned. Put a first stage before the scorer: bm25 >> marf.query_encoder() >> index.scorer()."
+            )
+        if not documents:
+            return [NO_HITS] * len(queries)
+        first, selected = views[offsets[:-1]], []
+        for group in queries.of_rows(QUERY_ROWS):
+            scanned: Scores = np.concatenate([scan(*shard.field("all"), group) for shard in self.shards], axis=1)
+            means = np.add.reduceat(scanned[:, views].astype(np.float64), offsets[:-1], axis=1) / np.diff(offsets)
+            errors = float32_error(group, self.max_norm, self.meta.dimensions)
+            for query, scores, error in zip(group.each(), means, errors, strict=True):
+                kept = np.arange(documents)
+                if documents > k:
+                    floor = np.partition(scores, -k)[-k]
+                    kept = np.flatnonzero(scores >= floor - 2 * error - 1e-6 * abs(floor))
+                selected.append(best_of(self, first[kept], document_scores(self, query, first[kept]), k))
+        return selected
+
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query by the mean over all of their views: float64 for each."""
         return [document_scores(self, query, own) for query, own in zip(queries.each(), numbers, strict=True)]
-
-    def _alive(self) -> Iterator[Numbers]:
-        for part, base in zip(self.parts, self.bases.tolist(), strict=False):
-            yield np.flatnonzero(part.alive) + base
 
 
 class MaRFIndex(IndexArtifact):
@@ -321,7 +296,7 @@ class MaRFIndex(IndexArtifact):
             num_results: results at most.
         """
         asked = pd.DataFrame({"qid": [qid], "query": [query]})
-        found: pd.DataFrame = self.retriever(num_results)(model.query_encoder()(asked))
+        found: pd.DataFrame = self.retriever(num_results=num_results)(model.query_encoder()(asked))
         return without_query_rows(found)
 
     def delete(self, ids: Iterable[str]) -> None:
@@ -332,7 +307,7 @@ class MaRFIndex(IndexArtifact):
         """
         snapshot = self.snapshot()
         views, _ = snapshot.views(snapshot.find(list(dict.fromkeys(ids))))
-        super().delete(snapshot.texts("docno", views))
+        super().delete(snapshot.view_names(views))
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
         """Yield the indexed documents: ``docno``, ``doc_views``, ``doc_formulas``, and ``doc_model`` where known."""

@@ -1,4 +1,4 @@
-"""`MaRF`: a context encoder, the network over it, the identity of the vectors that they make, and their files.
+"""`MaRF`: a context encoder, the network over it, their files, and how the transformers encode posts with it.
 
 ::
 
@@ -17,9 +17,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
+from pyterrier_mathamr.explain import Part
+from pyterrier_mathamr.model import exact_maxsim
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.saving import (
     HUB,
@@ -33,13 +38,13 @@ from pyterrier_mathamr.model.saving import (
     sums_of,
 )
 from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
+from pyterrier_mathamr.model.transformers import Columns
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed
-from pyterrier_mathamr.systems.language_models import Precision, TokenModel
+from pyterrier_mathamr.systems.language_models import Precision, TokenModel, TokenPosts
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
 from .context import ContextEncoder, Formula, FormulaTokens, MaRFConfig, MaRFPost, formula_tokens
-from .encoders import MaRFPosts
 from .network import MaRFNetwork, View, formula_rows, fused_rows, set_maps
 from .training import MaRFRun, MaRFStep, MaRFTraining
 
@@ -139,9 +144,6 @@ class MaRF(TokenModel):
 
         Raises:
             ModelNotFoundError: there is no such backbone. ConfigError: an option does not fit the backbone.
-
-        Warns:
-            MathAMRWarning: texts are written in math tokens, some of which the backbone's tokenizer lacks.
         """
         config, training = config or PRESETS[preset][0], training or PRESETS[preset][1]
         known = list(posts)
@@ -248,9 +250,17 @@ class MaRF(TokenModel):
         """
         self._folder = None
         vars(self).pop("identity", None)
-        kept: dict[str, Any] = {"fresh": fresh, "save_every": save_every, "device": device, "verbose": verbose}
-        path = None if checkpoint is None else Path(checkpoint)
-        training = MaRFRun(self, pairs, posts, known or {}, checkpoint=path, **kept)
+        training = MaRFRun(
+            self,
+            pairs,
+            posts,
+            known or {},
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            fresh=fresh,
+            save_every=save_every,
+            device=device,
+            verbose=verbose,
+        )
         try:
             steps = [] if self.config.keys == "context" else training.formulas()
             return (*steps, *training.fusion())
@@ -302,13 +312,7 @@ class MaRF(TokenModel):
         return found
 
     def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Formula, ...]:
-        """Choose the formulas that a post has views of; none for a post without formulas.
-
-        Args:
-            reading: the post.
-            name: the seed of the choice.
-            query: it is a query.
-        """
+        """Choose the formulas that a post has views of, by the seed ``name``; none for a post without formulas."""
         if self.config.keys == "context":
             return ()
         if not query:
@@ -328,11 +332,78 @@ class MaRF(TokenModel):
 
     @property
     def name(self) -> str:
-        """What an index stores of its model: the name and the beginning of the identity."""
+        """The name and the beginning of the identity, which an index stores of its model."""
         return f"MaRF@{self.identity[:16]}"
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
+
+
+class MaRFPosts(TokenPosts):
+    """Reads the posts of a frame, and encodes each distinct one to its views."""
+
+    label = "MaRF"
+    help_url = "https://github.com/MLPgroup/MaRF"
+    doc_columns = ("doc_views", "doc_formulas", "doc_model")
+
+    def __init__(self, model: MaRF, device: str | None, precision: Precision, verbose: bool) -> None:
+        super().__init__(device, precision, verbose)
+        self.model, self._weighted = model, model.config.query_formulas == "all"
+        self.query_columns = ("query_embs", "query_model", *(("query_weights",) if self._weighted else ()))
+
+    def queries(self, frame: pd.DataFrame) -> Columns:
+        """Encode queries; one without text has no rows."""
+        posts = {qid: post for qid, post in self.query_posts(frame).items() if post.text.strip()}
+        views = dict(zip(posts, self._encode(list(posts.values()), list(map(str, posts)), query=True), strict=True))
+        none = np.empty((0, self.model.dimensions), np.float32)
+        rows = {qid: np.concatenate(own) for qid, own in views.items()}
+        found: Columns = {"query_embs": [rows.get(qid, none) for qid in frame["qid"]], "query_model": self.model.name}
+        if self._weighted:
+            weights = {qid: np.full(len(rows[qid]), 1 / len(own)) for qid, own in views.items()}
+            found["query_weights"] = [weights.get(qid, np.empty(0)) for qid in frame["qid"]]
+        return found
+
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        """Encode documents, with the math tokens of the formula of each view."""
+        names, posts = self.document_posts(frame, of_ranking)
+        seeds = [str(name) if "docno" in frame.columns else "" for name in posts]
+        views = dict(zip(posts, self._encode(list(posts.values()), seeds, query=False), strict=True))
+        read = zip(posts, self.model.readings(list(posts.values())), seeds, strict=True)
+        formulas = {
+            name: [" ".join(one) for one in self.model.chosen(of, seed, False)] or [""] for name, of, seed in read
+        }
+        columns = {"doc_views": [views[name] for name in names], "doc_formulas": [formulas[name] for name in names]}
+        return {**columns, "doc_model": self.model.name}
+
+    def score(self, query: Mapping[str, Any], documents: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """Score documents by the mean over their views, rounded to float32 precision: float64 ``[m]``."""
+        means = [np.float32(view_scores(query, views).mean()) for views in documents["doc_views"]]
+        return np.array(means, np.float64)
+
+    def parts(self, label: str, frame: pd.DataFrame) -> list[Part]:
+        """Make a part of each view."""
+        query = {name: values[0] for name, values in self.queries(frame).items() if not isinstance(values, str | float)}
+        document: Any = self.documents(frame, of_ranking=True)
+        (views,), (formulas,) = document["doc_views"], document["doc_formulas"]
+        return view_parts(label, view_scores(query, views), formulas)
+
+    def _encode(self, posts: Sequence[MathPost], names: Sequence[str], *, query: bool) -> list[list[View]]:
+        return self.model.encode(self.model.readings(posts), names, query=query, **self.options)
+
+
+def view_scores(query: Mapping[str, Any], views: Sequence[View]) -> npt.NDArray[np.float64]:
+    """Score each view of a document against the columns of a query: float64 ``[views]``, of float32 precision."""
+    offsets = np.cumsum([0, *map(len, views)], dtype=np.int64)
+    return exact_maxsim(query["query_embs"], np.concatenate(views), offsets, query.get("query_weights"))
+
+
+def view_parts(system: str, scores: Sequence[float] | npt.NDArray[np.float64], formulas: Sequence[str]) -> list[Part]:
+    """Make a part of each view, its formula and its share of the score."""
+    share = 1 / len(formulas)
+    return [
+        Part(system, "view", "", "formula" if formula else "document", formula, contribution=float(score) * share)
+        for score, formula in zip(scores, formulas, strict=True)
+    ]
 
 
 def marf_faults(folder: Path) -> Iterator[MathAMRError]:

@@ -27,7 +27,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.parameters import Rule, between
+from pyterrier_mathamr._common.parameters import between
 from pyterrier_mathamr.model import TrainingError, maxsim_matrix
 from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, Natural
@@ -36,7 +36,7 @@ from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import info_nce, normalise
 from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
+from pyterrier_mathamr.systems.language_models import POSITIVE, SavedOptions, mixed
 
 from .context import MIN_TOKENS, Formula, MaRFPost
 from .network import padded
@@ -53,11 +53,7 @@ _BLOCK = 512  # posts that are encoded at once
 _LEAST = 1e-6
 
 
-def _positive(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
-
-
-_Positive = Annotated[float, Rule("a number above 0", _positive)]
+_Positive = Annotated[float, POSITIVE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,27 +105,17 @@ class ScoreLoss(nn.Module):
         self.loss = loss
         self.log_temperature = nn.Parameter(torch.tensor(math.log(temperature)))
 
-    @property
-    def temperature(self) -> Tensor:
-        """τ, a scalar above 0."""
-        return self.log_temperature.exp()
-
     def forward(self, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
-        """Compute a scalar of scores ``[B, m]``; see :func:`ratio_loss`."""
+        """Compute a scalar of scores ``[B, m]``."""
         if self.loss == "ratio":
             return ratio_loss(scores, allowed)
-        return info_nce(scores, self.temperature, allowed)
+        return info_nce(scores, self.log_temperature.exp(), allowed)
 
 
 class MaRFStep(NamedTuple):
-    """The loss of a batch.
+    """The loss of a batch before its step."""
 
-    Attributes:
-        part: ``formulas`` or ``fusion``.
-        loss: before the step.
-    """
-
-    part: str
+    part: str  # formulas or fusion
     loss: float
 
 
@@ -217,7 +203,7 @@ class MaRFRun:
 
         def loss(item: Item) -> Tensor:
             found, batch = scores(item)
-            return measure(found, self._allowed(batch))  # type: ignore[no-any-return]
+            return measure(found, self.answers.allowed(batch).to(self.device))  # type: ignore[no-any-return]
 
         epochs = [batches for batches in epochs if batches]
         if not epochs:
@@ -248,9 +234,6 @@ class MaRFRun:
             batches = [mixed_up[start : start + size] for start in range(0, len(mixed_up), size)]
             found.append([batch for batch in batches if len(batch) > 1])
         return found
-
-    def _allowed(self, batch: Sequence[Pair]) -> Tensor:
-        return self.answers.allowed(batch).to(self.device)
 
     def _formula_rows(self, formulas: Sequence[Formula]) -> tuple[Tensor, Tensor]:
         """Encode formulas with gradient: rows end to end, float32 ``[r, f]``, and offsets."""

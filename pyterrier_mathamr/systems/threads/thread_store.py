@@ -70,7 +70,7 @@ from .transformers import (
 
 PostKind = Literal["question", "answer"]
 
-Get = Callable[[str], Any]
+_Get = Callable[[str], Any]  # a field of a post, None where it has none
 
 _MOST = 1 << 62
 
@@ -92,13 +92,13 @@ SCHEMA = (
 )
 
 _COLUMNS = "id, kind, question, accepted, votes, comments, tags"
-INSERT_POST = f"INSERT INTO post (number, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-INSERT_TEXT = "INSERT INTO text VALUES (?, ?)"
-COUNTS = (
-    "SELECT coalesce(sum(kind = 1), 0), coalesce(sum(kind = 2), 0), coalesce(sum(kind = 2 AND votes NOT NULL), 0), "
-    "coalesce(sum(kind = 2 AND comments NOT NULL), 0), coalesce(sum(kind = 1 AND accepted NOT NULL), 0) FROM post"
-)
-"""Questions, answers, answers with votes, answers with comments, questions with an accepted answer."""
+_COUNTS = {
+    "questions": "kind = 1",
+    "answers": "kind = 2",
+    "votes": "kind = 2 AND votes NOT NULL",
+    "comments": "kind = 2 AND comments NOT NULL",
+    "accepted": "kind = 1 AND accepted NOT NULL",
+}
 
 
 class ThreadPost(NamedTuple):
@@ -123,7 +123,7 @@ class ThreadRecord(NamedTuple):
 
 def record_of(row: object, number: int) -> ThreadRecord:
     """Read a post."""
-    get: Get = row.get if isinstance(row, Mapping) else lambda name: getattr(row, name, None)
+    get: _Get = row.get if isinstance(row, Mapping) else lambda name: getattr(row, name, None)
     name = _first_text(get, ("id", "docno"), f"post {number:,}")
     if not name:
         raise _unusable(f"post {number:,}", "it has no id")
@@ -147,11 +147,11 @@ def _unusable(post: str, reason: str) -> SystemsError:
     return SystemsError(f"{post}: {reason}. {advice}")
 
 
-def _first_text(get: Get, names: Sequence[str], where: str) -> str:
+def _first_text(get: _Get, names: Sequence[str], where: str) -> str:
     return next((text for name in names if (text := _text(get, name, where))), "")
 
 
-def _text(get: Get, name: str, where: str) -> str:
+def _text(get: _Get, name: str, where: str) -> str:
     value = get(name)
     if is_missing(value):
         return ""
@@ -160,7 +160,7 @@ def _text(get: Get, name: str, where: str) -> str:
     return value
 
 
-def _number(get: Get, name: str, where: str) -> int | None:
+def _number(get: _Get, name: str, where: str) -> int | None:
     value = get(name)
     if is_missing(value):
         return None
@@ -331,8 +331,8 @@ def _add_part(job: Job, records: Iterator[ThreadRecord]) -> Mapping[str, Any]:
         rows, digest = _fill(job, connection, scratch, records)
         with writing(job.path), unchanged(scratch):
             check_integrity(connection)
-            names = ("questions", "answers", "votes", "comments", "accepted")
-            counts = dict(zip(names, map(int, connection.execute(COUNTS).fetchone()), strict=True))
+            sums = ", ".join(f"coalesce(sum({condition}), 0)" for condition in _COUNTS.values())
+            counts = dict(zip(_COUNTS, connection.execute(f"SELECT {sums} FROM post").fetchone(), strict=True))
     details = {"rows": rows, "digest": digest.hex(), "counts": counts}
     job.add(Content(files={FILE: scratch}, count=counts["questions"] + counts["answers"], details=details))
     return counts
@@ -366,8 +366,13 @@ def _fill(
             _refuse_known(job, connection, [record.post.id for record in step])
             with connection:  # one transaction: the step's posts and the progress
                 numbered = list(enumerate(step, first))
-                connection.executemany(INSERT_POST, ((number, *post_row(record.post)) for number, record in numbered))
-                connection.executemany(INSERT_TEXT, ((number, pack_text(record)) for number, record in numbered))
+                connection.executemany(
+                    f"INSERT INTO post (number, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    ((number, *post_row(record.post)) for number, record in numbered),
+                )
+                connection.executemany(
+                    "INSERT INTO text VALUES (?, ?)", ((number, pack_text(record)) for number, record in numbered)
+                )
                 rows, first = rows + len(step), first + len(step)
                 connection.execute("UPDATE progress SET rows = ?, digest = ?", (rows, digest))
     return rows, digest
@@ -432,7 +437,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         self._told: set[str] = set()
 
     def index(self, iter: pd.DataFrame | Iterable[Any]) -> ThreadStore:
-        """Store posts; the same as ``indexer().index(iter)``."""
+        """Store posts, as ``indexer().index(iter)`` does."""
         return self.indexer().index(iter)
 
     def index_inputs(self) -> list[list[str]]:
@@ -470,13 +475,10 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         return self._file().answers(questions)
 
     def best_answers(self, questions: Iterable[DocNo]) -> dict[DocNo, DocNo]:
-        """Look up the best answer of each thread: the accepted one, else the one with most votes.
+        """Look up the best answer of each thread that has one: the accepted answer, else the one with most votes.
 
-        The paper is silent on ties and on threads without votes: unknown votes are 0, and equal answers are taken by
-        docno, so that each thread with an answer has a best one.
-
-        Args:
-            questions: the threads; one without an answer in the store is left out of the result.
+        The paper is silent on ties and on threads without votes: unknown votes are 0, and of equal answers the first by
+        docno is taken.
         """
         asked = list(dict.fromkeys(questions))
         accepted = {name: post.accepted_id for name, post in self._file().posts(asked).items()}
@@ -506,16 +508,12 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         return self._file().all_posts()
 
     def unknown(self) -> list[str]:
-        """List those of ``votes``, ``comments`` and ``accepted`` that are unknown of all posts."""
+        """List which of ``votes``, ``comments`` and ``accepted`` no post has."""
         number = self._counts()
         return [name for name in _ABSENT if not number[name]]
 
     def tell_unknown(self, *columns: str) -> None:
-        """Warn, once for this object, of columns of 0 because they are unknown of all posts.
-
-        Args:
-            columns: the features that are used: ``votes``, ``comments``, ``accepted``.
-        """
+        """Warn, once for this object, of the features that are 0 since no post has them."""
         if told := [name for name in columns if name in self.unknown() and name not in self._told]:
             self._told.update(told)
             text = f"{self.path}: no post has {' or '.join(_ABSENT[name] for name in told)}"
@@ -523,7 +521,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
 
     def _counts(self) -> dict[str, int]:
         details = self.snapshot().manifest.details
-        return {name: detail(details, name, int, self.path) for name in ("questions", "answers", *_ABSENT)}
+        return {name: detail(details, name, int, self.path) for name in _COUNTS}
 
     def _file(self) -> ThreadFile:
         file: ThreadFile = self.snapshot().caches["file"]

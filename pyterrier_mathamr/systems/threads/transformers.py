@@ -43,10 +43,9 @@ class _OfThreads(Transformer):
 
 
 class ThreadAnswers(_OfThreads):
-    """Replaces each question of a ranking by all of its answers.
+    """Replaces each question of a ranking by all of its answers, by docno, with the score of the question.
 
-    Answers have the score of their question, so those of one question are ordered by docno. Columns that describe the
-    question's text (``html``, ``text``, ``doc_…``) are dropped.
+    Columns that describe the question's text (``html``, ``text``, ``doc_…``) are dropped.
 
     Example::
 
@@ -97,8 +96,7 @@ class ThreadQuestions(_OfThreads):
 class ThreadMetadata(_OfThreads):
     """Adds what readers said of each answer of a ranking.
 
-    These are features of the ranker of Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval"
-    (dissertation, 2022), section 5.3. Unknown values are 0; one warning names columns that are unknown of all posts.
+    Unknown values are 0; one warning names columns that are unknown of all posts.
 
     Example::
 
@@ -121,28 +119,25 @@ class ThreadMetadata(_OfThreads):
         posts = self.threads.posts(inp["docno"].tolist())
         questions = {post.id: post for post in self.threads.known_posts(post.question_id for post in posts)}
         topics = inp["tags"] if "tags" in inp.columns else [()] * len(inp)
-        of_threads = [questions.get(post.question_id) for post in posts]
-        result: pd.DataFrame = inp.assign(
-            votes=np.array([post.votes or 0 for post in posts], dtype=np.int64),
-            comments=np.array([post.comments or 0 for post in posts], dtype=np.int64),
-            accepted=np.array(
-                [int(q is not None and q.accepted_id == p.id) for q, p in zip(of_threads, posts, strict=True)],
-                dtype=np.int64,
-            ),
-            tag_overlap=[
-                len({*tags} & {*(question.tags if question else ())}) / len(tags) if (tags := tags_of(topic)) else 0.0
-                for topic, question in zip(topics, of_threads, strict=True)
-            ],
-        )
+        rows = []
+        for post, topic in zip(posts, map(tags_of, topics), strict=True):
+            question = questions.get(post.question_id)
+            accepted = question is not None and question.accepted_id == post.id
+            shared = {*topic}.intersection(question.tags if question else ())
+            rows.append(
+                (post.votes or 0, post.comments or 0, int(accepted), len(shared) / len(topic) if topic else 0.0)
+            )
+        columns = zip(_FEATURES, zip(*rows, strict=True), strict=True)
+        result: pd.DataFrame = inp.assign(**{name: list(values) for name, values in columns})
         return result
 
 
 class BestAnswer(_OfThreads):
-    """Replaces each post of a ranking by the best answer of its thread.
+    """Replaces each post of a ranking by the best answer of its thread, which has the best score of the thread.
 
-    A thread has the best of its scores. This is the "re-map" of Zhong, Xie and Lin, "Applying Structural and Dense
-    Semantic Matching for the ARQMath Lab 2022" (CLEF 2022), section 4.7: the paper looks for the most similar question,
-    the published program for the first ranked answer, whose thread it takes; a ranking of either may be given.
+    This is the "re-map" of Zhong, Xie and Lin, "Applying Structural and Dense Semantic Matching for the ARQMath Lab
+    2022" (CLEF 2022), section 4.7: the paper looks for the most similar question, the published program for the first
+    ranked answer, whose thread it takes; a ranking of either may be given.
 
     Example::
 
@@ -208,14 +203,11 @@ class WithQuestion(_OfThreads):
         questions = {post.id for post in self.threads.known_posts(post.question_id for post in posts)}
         asked = [post.question_id if post.kind == "answer" else "" for post in posts]
         known = list(dict.fromkeys(name for name in asked if name in questions))
-        texts = {
-            name: (title, body if self.body else "")
-            for name, (title, body) in zip(known, self.threads.texts(known), strict=True)
-        }
-        rows = [
-            _in_front(row, *texts.get(question, (None, "")))
-            for row, question in zip(documents(inp), asked, strict=True)
-        ]
+        texts = dict(zip(known, self.threads.texts(known), strict=True))
+        rows = []
+        for row, question in zip(documents(inp), asked, strict=True):
+            title, body = texts.get(question, (None, ""))
+            rows.append(_in_front(row, title, body if self.body else ""))
         titles, bodies = zip(*rows, strict=True)
         result: pd.DataFrame = inp.assign(title=list(titles), html=list(bodies))
         return result

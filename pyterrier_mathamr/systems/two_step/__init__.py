@@ -6,14 +6,13 @@
                                                                └── qasim ──┘
     texts       what the models read: LaTeX between dollars, or a MathAMR graph as words
     networks    language models: loaded, saved, run, trained; the losses of bi-encoders
-    answers     baselines: answers of linked questions, and of formulas that Tangent or another index finds
+    answers     baselines: answers of linked questions, and of formulas that an index of formulas finds
 """
 
 from __future__ import annotations
 
 from .answers import FormulaAnswers as FormulaAnswers
 from .answers import LinkedPosts as LinkedPosts
-from .answers import TangentAnswers as TangentAnswers
 from .networks import FitOptions as FitOptions
 from .qasim import TARGETS as TARGETS
 from .qasim import QASim as QASim

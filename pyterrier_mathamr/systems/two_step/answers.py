@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -54,14 +54,9 @@ class LinkedPosts(Leaf, Retriever):
         self.threads, self.num_results = threads, num_results
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rank the answers of the duplicates of each query.
+        """Rank the answers of the duplicates of each query; ``score`` is their votes.
 
-        Args:
-            inp: ``qid``.
-
-        Returns:
-            The columns of the queries, ``docno``, ``score`` (the votes), ``rank``; no row for a topic without links,
-            or whose duplicates are not in the store or have no answer.
+        A topic without links, or whose duplicates are not in the store or have no answer, has no row.
         """
         pt.validate.query_frame(inp, context=self)
         queries = distinct_queries(inp, RESULT)
@@ -78,12 +73,7 @@ class LinkedPosts(Leaf, Retriever):
         return ranking(queries, pd.DataFrame(rows, columns=["qid", "docno", "score"]), self.num_results)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Return the votes as one part.
-
-        Raises:
-            AskedError: no document is named.
-            UnknownIdError: the store does not hold the answer.
-        """
+        """Return the votes as one part."""
         asked = read_asked(query, docno, self.label)
         part = Part(self.label, "votes", contribution=float(self.threads.posts([asked.docno])[0].votes or 0))
         return asked.explained([part])
@@ -109,22 +99,16 @@ def ranking(queries: pd.DataFrame, found: pd.DataFrame, num_results: int) -> pd.
     return kept
 
 
-class FormulaIndex(Protocol):
-    """An index of formulas that ranks them for another one."""
-
-    def retriever(self, num_results: int, *, store: FormulaStore | None, verbose: bool = False) -> FormulaRetriever:
-        """Return the retriever, of which :class:`FormulaAnswers` uses ``post_id`` and ``score``."""
-
-
 class FormulaAnswers(Leaf, Retriever):
     """Ranks answers by the formula in them that is most like one formula of the topic, by any formula index.
 
-    The formula is that of the title if it has one, else of
-    the body: of several the one whose layout tree has most nodes, a tie broken at random, always the same for a topic.
-    An answer has the score of its best formula; formulas of questions and of unknown posts are left out.
+    The formula is that of the title if it has one, else of the body: of several the one whose layout tree has most
+    nodes, a tie broken at random, always the same for a topic. An answer has the score of its best formula; formulas of
+    questions and of unknown posts are left out. Over a ``TangentIndex`` this is the Tangent baseline (Zanibbi and
+    others, CLEF 2020).
 
     Args:
-        formula_index: the formulas of the collection, such as those of Tangent or In+Out.
+        formula_index: the formulas of the collection: a ``TangentIndex``, ``InOutIndex`` or another.
         threads: says which posts are answers.
         num_results: the number of answers for each query.
         hits: formulas that are found, before those of questions are left out.
@@ -136,8 +120,8 @@ class FormulaAnswers(Leaf, Retriever):
 
     Example::
 
-        in_out = FormulaAnswers(InOutIndex("formulas.inout"), threads)
-        pipeline = ConvexFusion(in_out, bm25, alpha=.5)
+        tangent = FormulaAnswers(TangentIndex("formulas.tangent"), threads)
+        pipeline = ConvexFusion(tangent, bm25, alpha=.5)
     """
 
     label = "formula answers"
@@ -145,7 +129,7 @@ class FormulaAnswers(Leaf, Retriever):
 
     def __init__(
         self,
-        formula_index: FormulaIndex,
+        formula_index: Any,
         threads: ThreadStore,
         num_results: int = 1000,
         *,
@@ -158,14 +142,7 @@ class FormulaAnswers(Leaf, Retriever):
         self.hits, self.store, self.verbose = hits, store, verbose
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rank answers for each query.
-
-        Args:
-            inp: ``qid``, and ``title`` and ``body``, or ``query``.
-
-        Returns:
-            The columns of the queries, ``docno``, ``score``, ``rank``; no row for a topic without a formula.
-        """
+        """Rank answers for each query with ``title`` and ``body``, or ``query``; one without a formula has no row."""
         with pt.validate.any(inp, context=self) as validation:
             validation.query_frame(extra_columns=["title", "body"])
             validation.query_frame(extra_columns=["query"])
@@ -180,11 +157,7 @@ class FormulaAnswers(Leaf, Retriever):
         return ranking(queries, found, self.num_results)
 
     def formula(self, row: Mapping[Any, Any]) -> PostFormula | None:
-        """Choose the formula of a topic.
-
-        Args:
-            row: ``qid``, and ``title`` and ``body``, or ``query``.
-        """
+        """Choose the formula of a topic, given its ``qid``, and ``title`` and ``body``, or ``query``."""
         title, body = post_from_any(text_of(row, "title")), post_from_any(text_of(row, "body"))
         if is_blank(row.get("title")) and is_blank(row.get("body")):
             title = post_from_any(text_of(row, "query"))
@@ -194,56 +167,34 @@ class FormulaAnswers(Leaf, Retriever):
         trees = formula_trees(list(formulas), self.store)
         sizes = [0 if pair.slt is None else len(pair.slt.nodes) for pair in trees]
         largest = [formula for formula, size in zip(formulas, sizes, strict=True) if size == max(sizes)]
-        return largest[_random(text_of(row, "qid"), len(largest))]
+        drawn = int(hashlib.sha256(text_of(row, "qid").encode()).hexdigest(), 16)
+        return largest[drawn % len(largest)]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say which formula of an answer is most like the topic's, and what its trees contribute.
-
-        Raises:
-            AskedError: the topic has no formula, or none of the answer is found.
-        """
+        """Say which formula of an answer is most like the topic's, and what its trees contribute."""
         asked = read_asked(query, docno, self.label)
         formula = self.formula(asked.row)
         if formula is None:
             raise AskedError(self.label, "the topic has no formula", "Explain a document of its ranking.")
         frame = pd.DataFrame({"qid": ["explained"], "latex": [formula.latex], "formula_id": [formula.id]})
-        hits = self._search_formulas(frame)
+        hits = self._retriever()(frame)
         own = hits[hits["post_id"] == asked.docno]
         if own.empty:
             raise AskedError(
                 self.label, f"no formula of {asked.docno!r} is found", "Explain a document of its ranking."
             )
-        told = self.formula_index.retriever(self.hits, store=self.store).explain(frame, str(own["docno"].iloc[0]))
-        return asked.explained(told.rows)
+        return asked.explained(self._retriever().explain(frame, str(own["docno"].iloc[0])).rows)
 
-    def _search_formulas(self, formulas: pd.DataFrame) -> pd.DataFrame:
-        retriever = self.formula_index.retriever(self.hits, store=self.store, verbose=self.verbose)
-        found: pd.DataFrame = retriever(formulas)
+    def _retriever(self) -> FormulaRetriever:
+        found: FormulaRetriever = self.formula_index.retriever(self.hits, store=self.store, verbose=self.verbose)
         return found
 
     def _search(self, formulas: pd.DataFrame) -> pd.DataFrame:
         """Find formulas, and take the best of each answer: ``qid``, ``docno``, ``score``."""
         if formulas.empty:
             return pd.DataFrame({"qid": [], "docno": [], "score": []})
-        hits = self._search_formulas(formulas)
+        hits: pd.DataFrame = self._retriever()(formulas)
         known = self.threads.known_posts(hits["post_id"].unique())
         answers = {post.id for post in known if post.question_id != post.id}
         best = hits[hits["post_id"].isin(answers)].drop_duplicates(["qid", "post_id"])  # the best comes first
         return best[["qid", "post_id", "score"]].rename(columns={"post_id": "docno"})
-
-
-class TangentAnswers(FormulaAnswers):
-    """:class:`FormulaAnswers` of a :class:`TangentIndex`: the Tangent baseline (Zanibbi and others, CLEF 2020).
-
-    Example::
-
-        tangent = TangentAnswers(TangentIndex("formulas.tangent"), threads)
-        pipeline = ConvexFusion(tangent, bm25, alpha=.5)
-    """
-
-    label = "Tangent answers"
-
-
-def _random(qid: str, count: int) -> int:
-    """Draw a number below ``count``, always the same for a topic."""
-    return int(hashlib.sha256(qid.encode()).hexdigest(), 16) % count

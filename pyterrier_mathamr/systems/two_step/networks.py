@@ -1,4 +1,4 @@
-"""The language models of the two-step search: loaded, saved with what the search must know of them, and run."""
+"""The language models of the two-step search: loaded, saved with what the search must know of them, trained and run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -18,13 +18,14 @@ from torch import Tensor
 from pyterrier_mathamr._common.errors import MathAMRError, require
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
 from pyterrier_mathamr.model import ModelFileError
+from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural
 from pyterrier_mathamr.model.encoder.batching import choose_device
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
 from pyterrier_mathamr.model.saving import sum_faults, sums_of
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, read_saved, reason_of, write_saved
-from pyterrier_mathamr.systems.language_models import SavedOptions, find_checkpoint, mixed
+from pyterrier_mathamr.systems.language_models import SavedOptions, find_checkpoint, linear_rate, mixed
 
 Kind = Literal["cross", "bi"]
 """An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""
@@ -82,13 +83,48 @@ def two_step_faults(folder: Path) -> Iterator[MathAMRError]:
     yield from sum_faults(folder, sums)
 
 
-class TwoStepModel:
-    """A language model of the search, in a folder with what the search must know of it.
+B = TypeVar("B")
 
-    Attributes:
-        network: a model of sentence-transformers.
-        form: of the texts that it reads.
+_CLIP = 1.0  # the largest norm of a gradient
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions(SavedOptions):
+    """How a language model of the two-step search is trained.
+
+    Batch size and most epochs are printed (Mansouri, dissertation, 2022, section 5.3.1); the paper is silent on the
+    other options, which are those of sentence-transformers except for the learning rate's warm-up.
+
+    Args:
+        epochs: most epochs: 20 for questions, 50 for answers there.
+        batch_size: pairs of a step, 64 there.
+        learning_rate: the largest, of AdamW; it falls linearly to 0.
+        warm_up: the share of the steps in which the learning rate rises.
+        layers: train only so many of the last layers, and what follows them; ``None`` for all. With 2 of MiniLM's 6 a
+            step takes less than half the time.
+        seed: of the order of pairs, of negatives, and of dropout.
+
+    Raises:
+        ConfigError: an option is out of its range.
     """
+
+    epochs: Count = 10
+    batch_size: Count = 64
+    learning_rate: Annotated[float, between(0)] = 2e-5
+    warm_up: Annotated[float, FRACTION] = 0.1
+    layers: MaybeCount = None
+    seed: Natural = 0
+
+
+class Epoch(NamedTuple):
+    """The mean loss of the steps of an epoch, and the loss on held-out pairs where there are some."""
+
+    loss: float
+    validation: float | None
+
+
+class TwoStepModel:
+    """A model of sentence-transformers, and the form of the texts that it reads."""
 
     def __init__(self, network: Any, form: str) -> None:
         self.network, self.form = network, form
@@ -99,8 +135,62 @@ class TwoStepModel:
         """Return the options, in the order of their constructor."""
         raise NotImplementedError
 
+    def _train(
+        self,
+        batches: Callable[[np.random.Generator], Sequence[B]],
+        loss_of: Callable[[B, int], Tensor],
+        validate: Callable[[], float] | None,
+        options: FitOptions,
+        data: object,
+        *,
+        checkpoint: str | Path | None,
+        fresh: bool,
+        save_every: float,
+        verbose: bool,
+    ) -> list[Epoch]:
+        """Train the network; it ends with the weights of the epoch that was best on held-out pairs, else the last.
+
+        ``batches`` draws those of the next epoch, ``loss_of`` is given a batch and the number of its step, from 0, and
+        ``data`` is all that they depend on.
+        """
+        network, random = self.network, np.random.default_rng(options.seed)
+        drawn, passed = (batches(random) for _ in range(options.epochs)), 0
+
+        def numbered(epoch: int) -> list[tuple[int, B]]:
+            nonlocal passed  # a resumed run draws the batches of earlier epochs, too
+            found, passed = next(islice(drawn, epoch - 1 - passed, None)), epoch
+            return list(enumerate(found, (epoch - 1) * len(found)))
+
+        def rate(epoch: int, i: int, steps: int) -> float:
+            total = options.epochs * steps
+            warm_up = max(1, round(options.warm_up * total))
+            return options.learning_rate * linear_rate((epoch - 1) * steps + i, total, warm_up)
+
+        with RunFolder(checkpoint) as folder:
+            if checkpoint is not None:
+                digest = hashlib.sha256(repr(data).encode("utf-8", "surrogatepass")).hexdigest()
+                run = {**options.to_dict(), "data": digest, "starting model": self.identity()}
+                folder.begin(run, fresh=fresh)
+            loop: TrainingLoop[tuple[int, B], tuple[int, B]] = TrainingLoop(
+                network,
+                torch.optim.AdamW(_trained(network, options.layers), lr=options.learning_rate),
+                numbered,
+                lambda batch: loss_of(batch[1], batch[0]),
+                epochs=options.epochs,
+                rate=rate,
+                clip=_CLIP,
+                validate=None if validate is None else lambda _mean: Validation(*[validate()] * 2),
+                seed=options.seed,
+                verbose=verbose,
+            )
+            try:
+                history = loop.train(folder, save_every).history
+            finally:
+                network.requires_grad_(True)
+        return [Epoch(of.loss, None if validate is None else of.validation_loss) for of in history]
+
     def save(self, folder: str | Path) -> None:
-        """Write the model to a folder."""
+        """Write the model to a folder, which may have an older one."""
         folder, name = Path(folder), type(self).__name__
         (folder / DESCRIPTION).unlink(missing_ok=True)  # a model that is written half is none
         with _quiet():
@@ -108,7 +198,7 @@ class TwoStepModel:
         write_saved(folder / DESCRIPTION, name, {"model": name, **self._described(), "files": sums_of(folder)})
 
     def identity(self) -> str:
-        """Return the digest of the weights and of what is read, by which an index recognises its model."""
+        """Return the digest of weights and options, by which an index recognises its model."""
         said = " ".join(map(str, self._described().values()))
         weights = sorted(self.network.state_dict(keep_vars=True).items())
         written = [(id(value), value._version, value.data_ptr(), value.dtype) for _, value in weights]
@@ -123,7 +213,7 @@ class TwoStepModel:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Load or save without bars, and without the report of layers that start at random, which the docstring tells."""
+    """Load or save without bars, and without the report of layers that start at random, as documented."""
     loggers = [logging.getLogger(name) for name in ("transformers", "sentence_transformers")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -224,85 +314,6 @@ def random_batches(
         others = [(a, b) for a, b in others if a != b and (a, b) not in known and (b, a) not in known]
         found.append(QuestionBatch(similar, others))
     return found
-
-
-B = TypeVar("B")
-
-_CLIP = 1.0  # the largest norm of a gradient
-
-
-@dataclass(frozen=True, slots=True)
-class FitOptions(SavedOptions):
-    """How a language model of the two-step search is trained.
-
-    Batch size and most epochs are printed (Mansouri, dissertation, 2022, section 5.3.1); the paper is silent on the
-    others, which are those of sentence-transformers, but for the learning rate's warm-up.
-
-    Args:
-        epochs: most epochs: 20 for questions, 50 for answers there.
-        batch_size: pairs of a step, 64 there.
-        learning_rate: the largest, of AdamW; it falls linearly to 0.
-        warm_up: the share of the steps in which the learning rate rises.
-        layers: train only so many of the last layers, and what follows them; ``None`` for all. With 2 of MiniLM's 6 a
-            step takes less than half the time.
-        seed: of the order of pairs, of negatives, and of dropout.
-
-    Raises:
-        ConfigError: an option is out of its range.
-    """
-
-    epochs: Count = 10
-    batch_size: Count = 64
-    learning_rate: Annotated[float, between(0)] = 2e-5
-    warm_up: Annotated[float, FRACTION] = 0.1
-    layers: MaybeCount = None
-    seed: Natural = 0
-
-
-class Epoch(NamedTuple):
-    """What an epoch came to: the mean loss of its steps, and the loss on held-out pairs where there are some."""
-
-    loss: float
-    validation: float | None
-
-
-def fit_network(
-    network: Any,
-    batches: Callable[[np.random.Generator], Sequence[B]],
-    loss_of: Callable[[B, int], Tensor],
-    options: FitOptions,
-    validate: Callable[[], float] | None = None,
-    *,
-    verbose: bool = False,
-) -> list[Epoch]:
-    """Train a language model; it ends with the weights of the epoch that was best on held-out pairs, else the last."""
-    random = np.random.default_rng(options.seed)  # of all epochs, in order
-
-    def numbered(epoch: int) -> list[tuple[int, B]]:
-        drawn = batches(random)
-        return list(enumerate(drawn, (epoch - 1) * len(drawn)))
-
-    def rate(epoch: int, i: int, steps: int) -> float:
-        """Raise the learning rate linearly, then let it fall to 0."""
-        step, total = (epoch - 1) * steps + i, max(1, options.epochs * steps)
-        warm_up = max(1, round(options.warm_up * total))
-        return options.learning_rate * min((step + 1) / warm_up, (total - step) / max(1, total - warm_up))
-
-    loop: TrainingLoop[tuple[int, B], tuple[int, B]] = TrainingLoop(
-        network,
-        torch.optim.AdamW(_trained(network, options.layers), lr=options.learning_rate),
-        numbered,
-        lambda batch: loss_of(batch[1], batch[0]),
-        epochs=options.epochs,
-        rate=rate,
-        clip=_CLIP,
-        validate=None if validate is None else lambda _mean: Validation(*[validate()] * 2),
-        seed=options.seed,
-        verbose=verbose,
-    )
-    history = loop.train().history
-    network.requires_grad_(True)
-    return [Epoch(of.loss, None if validate is None else of.validation_loss) for of in history]
 
 
 def _trained(network: Any, layers: int | None) -> list[Tensor]:

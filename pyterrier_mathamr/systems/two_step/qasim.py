@@ -34,7 +34,6 @@ from .networks import (
     PairLosses,
     QuestionBatch,
     TwoStepModel,
-    fit_network,
     load_network,
     read_description,
 )
@@ -72,7 +71,7 @@ def split_folds(examples: Sequence[Example], folds: int | None, fold: int = 0) -
 
 
 def cross_logits(network: Any, pairs: Sequence[tuple[str, str]]) -> Tensor:
-    """Compute what a cross-encoder says of pairs before the sigmoid: float32 ``[n]``, with gradient."""
+    """Compute the scores of pairs before the sigmoid: float32 ``[n]``, with gradient."""
     features = {
         name: value.to(network.device) if isinstance(value, Tensor) else value
         for name, value in network.preprocess(list(pairs)).items()
@@ -133,7 +132,7 @@ class BiLosses:
         return float(np.mean([float(loss) for loss in found]))
 
 
-def example_batches(examples: Sequence[Example], batch_size: int, random: np.random.Generator) -> list[list[Example]]:
+def _batches(examples: Sequence[Example], batch_size: int, random: np.random.Generator) -> list[list[Example]]:
     """Cut examples into batches in a random order."""
     order = random.permutation(len(examples)).tolist()
     return [[examples[i] for i in order[start : start + batch_size]] for start in range(0, len(order), batch_size)]
@@ -160,10 +159,6 @@ class QASimScorer(Transformer):
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. Each pair of
     a query and a document is scored once.
-
-    Args:
-        qasim: the model.
-        verbose: show progress.
     """
 
     label = "QASim"
@@ -173,14 +168,10 @@ class QASimScorer(Transformer):
         self.qasim, self.verbose = qasim, verbose
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Score and order a ranking.
+        """Score, 0 to 1, and order a ranking.
 
-        Args:
-            inp: ``qid``, ``docno``; ``title`` and ``body``, or ``query``, of the topic; ``html`` or ``text`` of the
-                answer. Of a model of linearised graphs ``query_graph`` and ``graph``.
-
-        Returns:
-            The same rows, ordered, with ``score``, 0 to 1, and ``rank``.
+        It has ``title`` and ``body``, or ``query``, of the topic, and ``html`` or ``text`` of the answer; for a model
+        of linearised graphs ``query_graph`` and ``graph``.
         """
         form = self.qasim.form
         with pt.validate.any(inp, context=self) as validation:
@@ -203,25 +194,13 @@ class QASimScorer(Transformer):
         return ordered_by_score(inp, np.array([by_key[key] for key in keys]))
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Return the score as one part: the model reads both texts at once.
-
-        Args:
-            query: a row of a ranking with the texts.
-            docno: by default that of the row.
-
-        Raises:
-            AskedError: a text is missing.
-        """
+        """Return the score as one part: the model reads both texts at once."""
         asked = read_asked(query, docno, self.label)
-        row = asked.row
-        form = self.qasim.form
-        if not any(row.get(name) is not None for name in _ANSWER[form]):
-            raise AskedError(
-                self.label, f"the row has no {' or '.join(_ANSWER[form])}", "Load the answer's text first."
-            )
-        score = float(self.qasim.scores([(self.qasim.question(asked.query_row()), self.qasim.answer(row))])[0])
-        part = Part(self.label, "score", contribution=score)
-        return asked.explained([part])
+        needed = _ANSWER[self.qasim.form]
+        if not any(asked.row.get(name) is not None for name in needed):
+            raise AskedError(self.label, f"the row has no {' or '.join(needed)}", "Load the answer's text first.")
+        texts = self.qasim.question(asked.query_row()), self.qasim.answer(asked.row)
+        return asked.explained([Part(self.label, "score", contribution=float(self.qasim.scores([texts])[0]))])
 
 
 TARGETS = (0.0, 0.5, 1.0, 1.0)
@@ -291,11 +270,7 @@ class QASim(TwoStepModel):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> QASim:
-        """Load a model that :meth:`save` wrote.
-
-        Raises:
-            ModelFileError: the folder holds none.
-        """
+        """Load a model that :meth:`save` wrote; ``ModelFileError`` where the folder has none."""
         told = read_description(folder, cls.__name__, _TOLD)
         return cls(load_network(folder, told["kind"], told["max_length"], device), told["kind"], told["form"])
 
@@ -323,6 +298,9 @@ class QASim(TwoStepModel):
         loss: Loss = "bce",
         folds: int | None = 10,
         fold: int = 0,
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        save_every: float = 600.0,
         verbose: bool = False,
     ) -> list[Epoch]:
         """Train on questions, answers and targets.
@@ -338,14 +316,18 @@ class QASim(TwoStepModel):
             folds: the questions are divided into so many; ``None`` holds none out, and the last epoch is kept. A
                 question is in one fold with all of its answers.
             fold: the one that is held out, the same in each epoch; the best epoch by its loss is kept.
+            checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            save_every: seconds after which the state is also saved within an epoch.
             verbose: show progress.
 
         Returns:
-            What each epoch came to.
+            The losses of each epoch.
 
         Raises:
             TrainingError: there is nothing to train on.
             ConfigError: an option is out of its range, or a target is not between 0 and 1.
+            UnfinishedJobError: ``checkpoint`` has the state of another run.
         """
         one_of(*get_args(Loss)).check("loss", loss)
         options = options or FitOptions(epochs=50)
@@ -356,9 +338,19 @@ class QASim(TwoStepModel):
         if not training:
             raise TrainingError(f"{len(known)} examples leave nothing to train on")
         losses = BiLosses(self.network) if self.kind == "bi" else CrossLosses(self.network, loss)
-        batches = partial(example_batches, training, options.batch_size)
+        batches = partial(_batches, training, options.batch_size)
         validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
-        return fit_network(self.network, batches, losses.of_batch, options, validate, verbose=verbose)
+        return self._train(
+            batches,
+            losses.of_batch,
+            validate,
+            options,
+            (loss, training, held_out),
+            checkpoint=checkpoint,
+            fresh=fresh,
+            save_every=save_every,
+            verbose=verbose,
+        )
 
     def scores(self, pairs: Sequence[tuple[str, str]], *, verbose: bool = False) -> npt.NDArray[np.float64]:
         """Score pairs of question and answer, in batches of similar lengths.

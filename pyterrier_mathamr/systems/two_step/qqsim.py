@@ -29,7 +29,6 @@ from .networks import (
     Pair,
     PairLosses,
     TwoStepModel,
-    fit_network,
     load_network,
     random_batches,
     read_description,
@@ -66,7 +65,7 @@ class QuestionPosts(PostRows):
         return {"doc_embs": list(self._encode(frame)[:, None]), "doc_model": self.qqsim.identity()}
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
-        """Refuse: a vector has no parts."""
+        """Refuse: a cosine of vectors has no parts."""
         raise AskedError(self.label, "a cosine of vectors has no parts", "Explain the ranking of an index.")
 
     def _encode(self, frame: pd.DataFrame) -> npt.NDArray[np.float32]:
@@ -138,11 +137,7 @@ class QQSim(TwoStepModel):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> QQSim:
-        """Load a model that :meth:`save` wrote.
-
-        Raises:
-            ModelFileError: the folder holds none.
-        """
+        """Load a model that :meth:`save` wrote; ``ModelFileError`` where the folder has none."""
         told = read_description(folder, cls.__name__, _TOLD)
         return cls(load_network(folder, "bi", told["max_length"], device), told["view"], told["form"])
 
@@ -160,6 +155,9 @@ class QQSim(TwoStepModel):
         *,
         known: Collection[Pair] = (),
         validation: Sequence[Pair] = (),
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        save_every: float = 600.0,
         verbose: bool = False,
     ) -> list[Epoch]:
         """Train on pairs of similar questions, with as many pairs of random ones as negatives.
@@ -173,13 +171,17 @@ class QQSim(TwoStepModel):
             options: of the training; by default 20 epochs in batches of 64, as published.
             known: pairs that are similar though not in ``pairs``: no negatives.
             validation: held-out pairs; the best epoch by their ranking loss is kept.
+            checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            save_every: seconds after which the state is also saved within an epoch.
             verbose: show progress.
 
         Returns:
-            What each epoch came to.
+            The losses of each epoch.
 
         Raises:
             TrainingError: there is no pair.
+            UnfinishedJobError: ``checkpoint`` has the state of another run.
         """
         options = options or FitOptions(epochs=20)
         useful = [pair for pair in pairs if all(map(str.strip, pair))]
@@ -189,7 +191,17 @@ class QQSim(TwoStepModel):
         batches = partial(random_batches, useful, {*pairs, *known}, options.batch_size)
         held_out = [pair for pair in validation if all(map(str.strip, pair))]
         validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
-        return fit_network(self.network, batches, losses.of_batch, options, validate, verbose=verbose)
+        return self._train(
+            batches,
+            losses.of_batch,
+            validate,
+            options,
+            (useful, sorted({*pairs, *known}), held_out),
+            checkpoint=checkpoint,
+            fresh=fresh,
+            save_every=save_every,
+            verbose=verbose,
+        )
 
     def encode(self, texts: Sequence[str], *, verbose: bool = False) -> npt.NDArray[np.float32]:
         """Encode texts in batches of similar lengths, in bfloat16 where the processor multiplies in it.

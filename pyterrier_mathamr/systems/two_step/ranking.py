@@ -21,10 +21,11 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, require
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, with_objects
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr._common.parameters import Rule, between
+from pyterrier_mathamr._common.parameters import Rule
 from pyterrier_mathamr._common.transformers import Leaf, Transformer, inputs_of_all
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.systems.formula_ltr.ranker import Graded, LinearRanker
+from pyterrier_mathamr.systems.language_models import POSITIVE
 from pyterrier_mathamr.systems.threads import ThreadStore
 
 
@@ -51,13 +52,7 @@ class MathSEScore(Leaf, Transformer):
         self.threads = threads
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Score and order answers.
-
-        Args:
-            inp: ``qid``, ``docno`` and ``qq_score``, which ``threads.answers()`` adds.
-
-        Returns:
-            The same rows, ordered, with ``score`` and ``rank``.
+        """Score and order answers with ``qq_score``, which ``threads.answers()`` adds.
 
         Raises:
             UnknownIdError: some answers are not in the store; it names them.
@@ -70,11 +65,7 @@ class MathSEScore(Leaf, Transformer):
         return ordered_by_score(inp, inp["qq_score"].to_numpy(np.float64) * shares)
 
     def vote_shares(self, docnos: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Bring the votes of answers to 0 … 1 among the answers of their question (eq. 5.1): float64 ``[n]``.
-
-        Raises:
-            UnknownIdError: some answers are not in the store; it names them.
-        """
+        """Bring the votes of answers to 0 … 1 among the answers of their question (eq. 5.1): float64 ``[n]``."""
         posts = self.threads.posts(docnos)
         found = np.ones(len(posts))
         votes = {
@@ -89,16 +80,7 @@ class MathSEScore(Leaf, Transformer):
         return found
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Return the score as one part: the share of votes, weighted by the similarity of the questions.
-
-        Args:
-            query: a row of a ranking with ``qq_score``.
-            docno: by default that of the row.
-
-        Raises:
-            AskedError: the row has no ``qq_score``.
-            UnknownIdError: the store does not hold the answer.
-        """
+        """Return the score as one part: the share of votes, weighted by the similarity of the questions."""
         asked = read_asked(query, docno, self.label, ["qq_score"])
         share, weight = float(self.vote_shares([asked.docno])[0]), float(asked.row["qq_score"])
         part = Part(self.label, "votes", similarity=share, weight=weight, contribution=weight * share)
@@ -124,30 +106,14 @@ class TimesQQ(Transformer):
         super().__init__()
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Multiply and order.
-
-        Args:
-            inp: ``qid``, ``docno``, ``score`` and ``qq_score``, which ``threads.answers()`` adds.
-
-        Returns:
-            The same rows, ordered, with ``score`` and ``rank``.
-        """
+        """Multiply ``score`` by ``qq_score``, which ``threads.answers()`` adds, and order."""
         pt.validate.result_frame(inp, extra_columns=["score", "qq_score"], context=self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         return ordered_by_score(inp, (inp["score"] * inp["qq_score"]).to_numpy(np.float64))
 
     def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
-        """Multiply what contributes to the incoming score.
-
-        Args:
-            query: a row of a ranking with ``score`` and ``qq_score``.
-            docno: by default that of the row.
-            incoming: the explanation of the incoming score, which is one part without it.
-
-        Raises:
-            AskedError: the row lacks a score.
-        """
+        """Multiply what contributes to the incoming score, which is one part without ``incoming``."""
         asked = read_asked(query, docno, self.label, ["score", "qq_score"])
         whole = Part(self.label, "score", contribution=float(asked.row["score"]))
         first = incoming or asked.explained([whole])
@@ -160,8 +126,8 @@ class TwoStepFeatures(Transformer):
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1, in the
     order printed there: QQSim, QASim, the number of comments, votes, whether the asker accepted the answer (0 or 1),
     and the share of the topic's tags that the answer's question has. Nothing is normalised. ("Percentage" of the tags
-    may be 0 to 1 or 0 to 100; the weights that are printed fit both, and here it is a fraction.) What a collection does
-    not say is 0, with one warning.
+    may be 0 to 1 or 0 to 100; the printed weights fit both, and here it is a fraction.) What a collection does not say
+    is 0, with one warning.
 
     Args:
         threads: votes, comments, accepted answers and tags.
@@ -192,13 +158,7 @@ class TwoStepFeatures(Transformer):
         return inputs_of_all([self.qasim], "qid", "docno", "qq_score")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``features`` to a ranking of answers.
-
-        Args:
-            inp: ``qid``, ``docno``, ``qq_score``, what ``qasim`` takes, and ``tags`` of the topic where it has some.
-
-        Returns:
-            The same rows with ``features``, float64 ``[6]``.
+        """Add ``features``, float64 ``[6]``, to a ranking of answers with ``qq_score`` and the topic's ``tags`` if any.
 
         Raises:
             UnknownIdError: some answers are not in the store; it names them.
@@ -214,7 +174,6 @@ class TwoStepFeatures(Transformer):
 
 
 _Floats = npt.NDArray[np.float64]
-_POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
 _ITERATIONS = 100_000
 
 
@@ -247,7 +206,7 @@ class RankingSVM(LinearRanker):
         pipeline = pt.ltr.apply_learned_model(svm, form="ltr")
     """
 
-    checks: ClassVar[Mapping[str, Rule]] = {**LinearRanker.checks, "C": _POSITIVE, "tolerance": _POSITIVE}
+    checks: ClassVar[Mapping[str, Rule]] = {**LinearRanker.checks, "C": POSITIVE, "tolerance": POSITIVE}
 
     def __init__(
         self,
@@ -261,18 +220,15 @@ class RankingSVM(LinearRanker):
         self._set(names, weights)
 
     def fit_ranking(self, ranking: pd.DataFrame, qrels: pd.DataFrame, *, judged_only: bool = True) -> Self:
-        """Find the weights from a ranking and judgments.
-
-        PyTerrier's ``pipeline.fit`` gives the grade 0 to whatever is not judged.
+        """Find the weights from a ranking with ``features`` and judgments.
 
         Args:
             ranking: ``qid``, ``docno``, ``features``.
             qrels: ``qid``, ``docno``, ``label``.
-            judged_only: leave out what is not judged; otherwise its grade is 0.
+            judged_only: leave out what is not judged; otherwise its grade is 0, as in PyTerrier's ``pipeline.fit``.
 
         Raises:
-            NothingJudgedError: no row is judged.
-            NothingToFitError: no query has candidates of different grades.
+            SystemsError: no row is judged. NothingToFitError: no query has candidates of different grades.
         """
         if judged_only:
             return self.fit_judged(ranking, qrels)
@@ -283,13 +239,7 @@ class RankingSVM(LinearRanker):
         return self.fit(np.stack(rows["features"].tolist()), rows["label"].fillna(0), group=sizes)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
-        """Minimise the loss of the pairs of the groups.
-
-        Raises:
-            ConfigError: a feature is not finite.
-            MissingExtraError: scikit-learn is not installed.
-            NothingToFitError: there is no pair.
-        """
+        """Minimise the loss of the pairs of the groups."""
         pairs = np.concatenate([_differences(features, grades) for features, grades in groups])
         if not len(pairs):
             raise NothingToFitError(len(groups))

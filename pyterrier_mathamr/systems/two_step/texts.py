@@ -13,7 +13,6 @@ from typing import Any, Literal, get_args
 
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import one_of
-from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.structure import placeholder_number
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
@@ -48,7 +47,13 @@ def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = T
     """
     one_of(*get_args(Order)).check("order", order)
     amr, words = graph.amr, list[str]()
-    children = _children(amr, order)
+    children: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
+    for source, role, target in amr.edges:
+        children[source].append((role, target))
+    if order == "role":
+        for edges in children:
+            edges.reverse()
+            edges.sort(key=lambda edge: edge[0].lower())  # stable: of equal roles the last written stays first
     seen, waiting = bytearray(len(amr.labels)), [(0, False)]
     while waiting:  # no recursion: formulas may be thousands of symbols deep
         node, in_tree = waiting.pop()
@@ -65,18 +70,6 @@ def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = T
             if not (is_formula and role == _OTHER_TREE):
                 waiting.append((child, in_tree or (is_formula and role == _TREE)))
     return " ".join(word for word in words if word)
-
-
-def _children(amr: AmrGraph, order: Order) -> list[list[tuple[str, int]]]:
-    """List the role and the target of each edge that leaves a node, in the order in which they are written."""
-    found: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
-    for source, role, target in amr.edges:
-        found[source].append((role, target))
-    if order == "role":
-        for edges in found:
-            edges.reverse()
-            edges.sort(key=lambda edge: edge[0].lower())  # stable: of equal roles the last written stays first
-    return found
 
 
 Form = Literal["raw", "mathamr"]
