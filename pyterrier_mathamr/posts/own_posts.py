@@ -169,7 +169,7 @@ def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dic
                 if not isinstance(record, dict):
                     yield place, DocumentError(place, "no JSON object")
                 elif not all(isinstance(record.get(field), str) for field in texts):
-                    yield place, DocumentError(place, f"it needs the texts {', '.join(texts)}")
+                    yield place, DocumentError(place, f"no object with the texts {', '.join(texts)}")
                 else:
                     yield place, record
     except _UNREADABLE as error:
