@@ -152,7 +152,7 @@ def document_html(row: Row) -> str:
     return "".join(f"<p>{escape(block, quote=False)}</p>" for block in _PARAGRAPH.split(text))
 
 
-def _text_column(row: Row) -> tuple[str, Any]:
+def _text_column(row: Row) -> tuple[str, str]:
     name = next((name for name in DOCUMENT_COLUMNS if not is_missing(row.get(name))), "")
     return name, row[name] if name else ""
 

@@ -114,11 +114,10 @@ def test_a_real_score_is_the_sum_of_what_is_shown() -> None:
     graphs = GraphBuilder()(frame).graph.tolist()
     model = MathAMR.from_pretrained("mathamr-plus-mini")
     query, document = model.encode(graphs)
-    weights = model.score_weights
-    assert weights is not None
-    of_rows = weights.of_rows(len(query), graphs[0].n_formulas)
-    by_hand = float((of_rows * (query @ document.T).max(axis=1)).sum() + weights.blend * query[-1] @ document[-1])
-    options = {"query_weights": of_rows, "query_document_weight": weights.blend}
+    encoded = model.query_encoder()(pd.DataFrame({"qid": ["1"], "query_graph": graphs[:1]})).iloc[0]
+    of_rows, blend = encoded["query_weights"], encoded["query_document_weight"]
+    by_hand = float((of_rows * (query @ document.T).max(axis=1)).sum() + blend * query[-1] @ document[-1])
+    options = {"query_weights": of_rows, "query_document_weight": blend}
     terms, score = last_row(draw_maxsim(graphs[0], query, graphs[1], document, **options))
     assert explain_maxsim(graphs[0], query, graphs[1], document, **options).score == pytest.approx(by_hand)
     assert score == pytest.approx(sum(terms), abs=1e-9) == pytest.approx(by_hand, abs=6e-4)

@@ -161,6 +161,7 @@ MORE = r"\newcommand \operatorname \mathrm \begin \end \big \pmod ( [ { } ' _ ^ 
 PIECES = sorted({part for family in FAMILIES for part in family} | set(MORE.split()))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(
     st.sampled_from(PIECES), st.lists(st.sampled_from([*PIECES, " "]), min_size=1, max_size=3), st.sampled_from(PIECES)

@@ -40,6 +40,7 @@ def undisturbed(tmp_path_factory) -> Path:
     return output
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_to_the_same_bytes(undisturbed, tmp_path) -> None:
     assert start(tmp_path, die=[1, 3]) == -signal.SIGKILL  # within an epoch
     assert start(tmp_path, die=[2, 1]) == -signal.SIGKILL  # between two
