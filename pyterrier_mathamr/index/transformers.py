@@ -208,14 +208,14 @@ class IndexRetriever(_Scoring):
         """Rank documents for each distinct query."""
         pt.validate.query_frame(inp, extra_columns=list(self.needs), context=self)
         columns = [*self.gives, "score", "rank"]
-        if inp.empty:
-            return empty_output(distinct_queries(inp, columns), columns)
+        queries = distinct_queries(inp, columns)
+        if queries.empty:
+            return empty_output(queries, columns)
         backend: Backend = self.index.snapshot()
-        batches = query_batch(inp, backend, **self.reading()).of_size(self.batch_size)
+        batches = query_batch(queries, backend, **self.reading()).of_size(self.batch_size)
         hits: dict[str, Hits] = {}
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
             hits.update(zip(batch.qids, self.best(batch, backend), strict=True))
-        queries = distinct_queries(inp, columns)
         found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
         result = ranking_frame(queries, found, **{name: partial(backend.texts, name) for name in self.gives})
         if len(queries) >= _MANY:

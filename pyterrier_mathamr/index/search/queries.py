@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,36 +83,38 @@ def query_batch(
         normalise: divide the weights by the number of rows.
         formulas: of each query only the row at the place of ``query_formula_id`` in ``query_formula_ids``.
     """
-    values = _values(frame, "query_embs", frame["qid"])
-    if "query_model" in frame.columns:
-        for model in first_values(frame, "query_model").values():
-            check_model(backend.path, backend.meta.model, str(model))
-    all_rows = {qid: _check_rows(qid, value, backend) for qid, value in values.items()}
+    of_rows = ("query_formula_ids", "query_formula_id") if formulas else ("query_weights", "query_document_weight")
+    columns = [name for name in ("query_embs", "query_model", *of_rows) if name in frame.columns]
+    given = {name: first_values(frame, name) for name in columns}
+    for model in given.get("query_model", {}).values():
+        check_model(backend.path, backend.meta.model, str(model))
+    _need(given["query_embs"], "query_embs", frame["qid"])
+    all_rows = {qid: _check_rows(qid, value, backend) for qid, value in given["query_embs"].items()}
     rows = {qid: of for qid, of in all_rows.items() if len(of)}
     weights = of_documents = None
     if formulas:
-        ids, asked = _values(frame, "query_formula_ids", rows), _values(frame, "query_formula_id", rows)
+        for name in of_rows:
+            _need(given[name], name, rows)
+        ids, asked = (given[name] for name in of_rows)
         rows = {qid: _formula_row(qid, of, ids[qid], asked[qid]) for qid, of in rows.items()}
     else:
         sizes = np.array([len(of) if normalise else 1 for of in rows.values()])
-        if "query_weights" in frame.columns or normalise:
-            given = first_values(frame, "query_weights") if "query_weights" in frame.columns else {}
-            of_rows = [_check_weights(qid, given.get(qid), len(of)) for qid, of in rows.items()]
-            weights = np.concatenate([np.empty(0), *(of / size for of, size in zip(of_rows, sizes, strict=True))])
-        if "query_document_weight" in frame.columns:
-            given = first_values(frame, "query_document_weight")
-            of_documents = np.array([_check_document_weight(qid, given.get(qid)) for qid in rows]) / sizes
+        if "query_weights" in given or normalise:
+            own = given.get("query_weights", {})
+            checked = [_check_weights(qid, own.get(qid), len(of)) for qid, of in rows.items()]
+            weights = np.concatenate([np.empty(0), *(of / size for of, size in zip(checked, sizes, strict=True))])
+        if "query_document_weight" in given:
+            own = given["query_document_weight"]
+            of_documents = np.array([_check_document_weight(qid, own.get(qid)) for qid in rows]) / sizes
     stacked = np.concatenate(list(rows.values())) if rows else np.empty((0, 0), dtype=np.float32)
     offsets = np.cumsum([0, *map(len, rows.values())], dtype=np.int64)
     return QueryBatch(stacked, offsets, weights, of_documents, tuple(rows))
 
 
-def _values(frame: pd.DataFrame, column: str, qids: Any) -> dict[str, Any]:
-    """Return the first value of each query; refuse a query of ``qids`` without one."""
-    values = first_values(frame, column)
+def _need(values: Mapping[str, Any], column: str, qids: Iterable[str]) -> None:
+    """Refuse queries without a value."""
     if missing := [qid for qid in dict.fromkeys(qids) if qid not in values]:
         raise MissingValueError(column, "qid", missing)
-    return values
 
 
 def _check_rows(qid: str, value: Any, backend: Backend) -> Rows:
