@@ -281,7 +281,7 @@ class ModelSystems:
     indexes: Callable[[], tuple[MathAMR, MathAMRIndex]]
     bm25: Callable[[], BM25Index]
     found: Callable[[str], TopicSet]  # the topics of a set of questions
-    find: Callable[[Find, str], pd.DataFrame]  # what a system finds for a set, such as that of each year joined
+    find: Callable[[Find, str], pd.DataFrame]  # runs a search on a set of questions, all years joined
     _encoded: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)
     _rankings: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False)
 
@@ -301,7 +301,7 @@ class ModelSystems:
         return [self.fitted(partial(self._by_vectors, name))]
 
     def fitted(self, find: Find, chosen: Mapping[str, object] | None = None, *, keep: bool = True) -> Fitted:
-        """Make a system of what a function finds for a set of questions; rankings that are kept stay in memory."""
+        """Make a system of a search function; with ``keep`` its rankings stay in memory."""
         found: dict[str, pd.DataFrame] = {}
 
         def rank(questions: Questions) -> pd.DataFrame:

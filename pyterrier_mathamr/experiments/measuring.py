@@ -187,7 +187,7 @@ def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float6
 def paired_tests(
     values: pd.DataFrame, pairs: Sequence[tuple[str, str]], measure: str, number: int | None = None
 ) -> pd.DataFrame:
-    """Test systems against others by one measure, corrected for a number of tests, by default those of this table.
+    """Run a paired test of each pair of systems by one measure, with p corrected for ``number`` tests, or all pairs.
 
     The values of a topic are averaged over the seeds first, so that each topic enters a test once.
     """
@@ -236,7 +236,7 @@ def _spread(means: pd.Series[float], seeds: bool) -> float | None:
 
 
 def rounded(tests: pd.DataFrame) -> pd.DataFrame:
-    """Round differences: a report writes the smallest numbers as those of p are written, ``< 0.0001``."""
+    """Round differences to four places; a report writes smaller numbers like p, as ``< 0.0001``."""
     return tests.assign(difference=tests["difference"].astype(float).round(4))
 
 

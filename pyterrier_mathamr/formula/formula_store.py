@@ -272,14 +272,14 @@ class RowBatch(NamedTuple):
 
 
 class NumberedTrees(NamedTuple):
-    """What becomes of a batch.
+    """The trees of a batch of rows.
 
     Attributes:
-        place: of its table.
-        column: of its table.
-        formulas: of its rows, in order.
-        trees: those that the worker has not returned already, or has forgotten, by number.
-        failed: how many have MathML without a tree.
+        place: the number of the table.
+        column: the column that the table fills.
+        formulas: the formulas of the rows, in order.
+        trees: by number; without trees that the worker returned before and still remembers.
+        failed: the number of rows whose MathML has no tree.
     """
 
     place: int

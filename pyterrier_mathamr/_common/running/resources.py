@@ -111,6 +111,7 @@ def resident() -> int:
     return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+@lru_cache(maxsize=1)
 def _malloc_trim() -> Callable[[int], object] | None:
     if sys.platform != "linux" or not _STATM.exists():
         return None
