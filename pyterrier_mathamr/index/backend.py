@@ -20,11 +20,35 @@ Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.float32]
 """Vectors, float32 ``[r, d]``."""
 
-StoredRows = npt.NDArray[np.float32] | npt.NDArray[np.float16]
-"""Vectors as a file stores them, ``[r, d]``; all computation is in float32 or float64."""
-
 Codes = npt.NDArray[np.int8]
 """Vectors quantised to int8 ``[r, d]``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaledRows:
+    """Vectors as int8 codes ``[r, d]`` and a scale for each, float32 ``[r]``: row ``i`` is ``scales[i] codes[i]``.
+
+    A scale has 17 significant bits, so that its product with a code is exact in float32, and rows that are read and
+    stored again keep their bytes.
+    """
+
+    codes: Codes
+    scales: npt.NDArray[np.float32]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and dimensions."""
+        return self.codes.shape
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, which: Any) -> ScaledRows:
+        return ScaledRows(self.codes[which], self.scales[which])
+
+
+StoredRows = npt.NDArray[np.float32] | npt.NDArray[np.float16] | ScaledRows
+"""Vectors as a file stores them, ``[r, d]``; all computation is in float32 or float64."""
 
 Scores = npt.NDArray[np.float32]
 """Scores of a scan, float32, within a known error of the exact scores."""

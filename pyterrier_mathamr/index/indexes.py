@@ -269,7 +269,7 @@ class IndexArtifact(StoredArtifact, VectorIndex):
                 raise OtherArtifactError(source.path, f"only a {cls.__name__} can be merged here")
         dtypes: dict[DType, None] = dict.fromkeys(source.snapshot().meta.dtype for source in indexes)
         if dtype is None and len(dtypes) > 1:
-            allowed = f"'float32' or 'float16': the indexes store rows as {' and '.join(sorted(dtypes))}"
+            allowed = f"'float32', 'float16' or 'int8': the indexes store rows as {' and '.join(sorted(dtypes))}"
             raise ConfigError("dtype", dtype, allowed)
         entries = chain.from_iterable(source.entries() for source in indexes)
         posts = (IndexPost(entry.docno, [entry]) for entry in entries)

@@ -44,7 +44,7 @@ from pyterrier_mathamr._common.transformers import Indexer, Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.backend import Numbers, Rows, Sources
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model, resumed_model
-from pyterrier_mathamr.index.parts import TEXTS, DType, Entry, IndexMeta, Layout, VectorParts, part_content
+from pyterrier_mathamr.index.parts import DTYPES, TEXTS, DType, Entry, IndexMeta, Layout, VectorParts, part_content
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, formula_id
 from pyterrier_mathamr.store import (
     META,
@@ -328,6 +328,8 @@ class Build:
             room = _SAME * (1 + np.abs(stored))
             if self.dtype == "float16":
                 room += np.spacing(np.abs(stored).astype(np.float16))
+            elif self.dtype == "int8":
+                room += np.abs(stored).max(axis=1, keepdims=True) / 127  # the step of a code
             close = np.abs(np.concatenate([entry.rows for entry in entries]) - stored) <= room
             same = np.logical_and.reduceat(close.all(axis=1), offsets[:-1])
         if not same.all():
@@ -347,7 +349,7 @@ class ArtifactIndexer(Leaf, Indexer):
 
     checks: ClassVar[Mapping[str, Rule]] = {
         "mode": one_of("create", "overwrite", "append"),
-        "dtype": one_of("float32", "float16").or_none(),
+        "dtype": one_of(*DTYPES).or_none(),
     }
 
     def __init__(

@@ -25,15 +25,15 @@ import numpy as np
 from pyterrier_mathamr.store import Content, DamagedError, Kind, Parts, StoredPart, detail, ranges
 from pyterrier_mathamr.store import Field as PartField
 
-from .backend import Array, Backend, Codes, Field, Numbers, Rows, Sources, StoredRows, Weights
+from .backend import Array, Backend, Codes, Field, Numbers, Rows, ScaledRows, Sources, StoredRows, Weights
 from .errors import EmbeddingError
-from .search.int8 import encode_rows
+from .search.int8 import encode_rows, scaled_rows
 from .search.maxsim import widened
 
-DType = Literal["float32", "float16"]
-"""How the rows are stored."""
+DType = Literal["float32", "float16", "int8"]
+"""How the rows are stored; int8 has a scale for each row."""
 
-DTYPES: tuple[DType, ...] = ("float32", "float16")
+DTYPES: tuple[DType, ...] = ("float32", "float16", "int8")
 
 Layout = Literal["documents", "formulas"]
 """The entries of an index: posts with all their virtual nodes, or formula virtual nodes."""
@@ -80,16 +80,22 @@ def part_content(
     offsets = np.zeros(len(ordered) + 1, dtype=np.int64)
     np.cumsum(lengths[arrival], out=offsets[1:])
     max_norm = check_values(rows, offsets, ordered)
-    stored: StoredRows = rows
+    arrays: dict[str, Array] = {"rows": rows, "sources": sources}
     if dtype == "float16":
         with np.errstate(over="ignore"):  # a number that is too large becomes infinite and is refused
-            stored = rows.astype(np.float16)
-        rows = stored.astype(np.float32)
-        max_norm = check_values(rows, offsets, ordered, ", rounded to float16,")
-    arrays: dict[str, Array] = {"rows": stored, "sources": sources}
+            arrays["rows"] = rows.astype(np.float16)
+        rows = arrays["rows"].astype(np.float32)
+    elif dtype == "int8":
+        scaled = scaled_rows(rows)
+        arrays.update(rows=scaled.codes, row_scales=scaled.scales)
+        rows = widened(scaled, np.empty(rows.shape, dtype=np.float32))
+    if dtype != "float32":
+        max_norm = check_values(rows, offsets, ordered, f", rounded to {dtype},")
     if layout == "documents":
-        arrays.update(offsets=offsets, document_vectors=rows[offsets[1:] - 1], arrival=arrival.astype(np.int32))
-        arrays.update(zip(("codes", "scales", "code_bounds"), encode_rows(rows), strict=True))
+        arrays.update(offsets=offsets, arrival=arrival.astype(np.int32))
+        if dtype != "int8":  # whose rows are codes, and whose document vectors are read among them
+            arrays["document_vectors"] = rows[offsets[1:] - 1]
+            arrays.update(zip(("codes", "scales", "code_bounds"), encode_rows(rows), strict=True))
     for column, name in enumerate(TEXTS[layout][1:], 1):
         texts = [entry.texts[column].encode("utf-8", "surrogatepass") for entry in ordered]
         arrays[name] = np.frombuffer(b"".join(texts), dtype=np.uint8)
@@ -103,7 +109,7 @@ def merge(layout: Layout, parts: Sequence[StoredPart]) -> Content:
     sources = [part["sources"] for part in parts]
     if any(len(of) == 0 for of in sources) or any(len(part.deleted) for part in parts):
         sources = [np.zeros((0, 2), dtype=np.uint64)]  # read only in unfinished jobs, of which nothing is deleted
-    dtype: DType = "float16" if parts[0]["rows"].dtype == np.float16 else "float32"
+    dtype = next(known for known in DTYPES if known == parts[0]["rows"].dtype.name)
     model = parts[0].meta.details.get("model")
     return part_content(layout, dtype, list(together.entries()), np.concatenate(sources), model)
 
@@ -147,15 +153,16 @@ DOCUMENTS = Kind(
     rebuild="mathamr index GRAPHS MODEL --output {path}",
     fields=(
         # the vectors of all documents end to end; all other fields are computed from them as stored, rounded or not
-        PartField("rows", "float32 float16", "r d"),
+        PartField("rows", "float32 float16 int8", "r d"),
+        PartField("row_scales", "float32", "r", optional=True),  # of int8: the vector is the scale times the row
         PartField("offsets", "int64", "m+1", cuts="r"),
         # the rows as int8 codes, which the scan reads; the scale of each dimension; the greatest length of a row's
-        # rounding error, in units of the scales, and of a row of codes
-        PartField("codes", "int8", "r d"),
-        PartField("scales", "float32", "d"),
-        PartField("code_bounds", "float64", "2"),
-        # a copy of the last row of each document, its VIRTUAL_DOCUMENT, to be read alone
-        PartField("document_vectors", "float32", "m d"),
+        # rounding error, in units of the scales, and of a row of codes; an index of int8 has none of the three
+        PartField("codes", "int8", "r d", optional=True),
+        PartField("scales", "float32", "d", optional=True),
+        PartField("code_bounds", "float64", "2", optional=True),
+        # a copy of the last row of each document, its VIRTUAL_DOCUMENT, to be read alone; an index of int8 has none
+        PartField("document_vectors", "float32", "m d", optional=True),
         # the place of each document in the order of indexing
         PartField("arrival", "int32", "m", below="m"),
         *_texts("documents"),
@@ -168,7 +175,12 @@ FORMULAS = Kind(
     type="formula_index",
     version=VERSION,
     rebuild="MathAMRFormulaIndex('{path}').indexer('overwrite').index(…)",
-    fields=(PartField("rows", "float32 float16", "m d"), *_texts("formulas"), _SOURCES),
+    fields=(
+        PartField("rows", "float32 float16 int8", "m d"),
+        PartField("row_scales", "float32", "m", optional=True),
+        *_texts("formulas"),
+        _SOURCES,
+    ),
     merge=partial(merge, "formulas"),
 )
 
@@ -192,6 +204,7 @@ class IndexMeta:
         return cls(dimensions, model, dtype)
 
 
+_OF_FLOATS = ("document_vectors", "codes", "scales", "code_bounds")
 _READ = 4096  # documents
 _READ_ROWS = 1 << 13  # which stay in the CPU's caches until they are multiplied
 
@@ -205,6 +218,10 @@ class Shard:
         self.max_norm = detail(part.meta.details, "max_norm", float, part.path.parent)
         if not 0 <= self.max_norm < math.inf:
             raise DamagedError(part.path.parent, f"the length {self.max_norm} of a row of {part.meta.name}")
+        of_floats = _OF_FLOATS if self.layout == "documents" else ()
+        needed = ("row_scales",) if part["rows"].dtype == np.int8 else of_floats
+        if missing := [name for name in needed if name not in part]:
+            raise DamagedError(part.path, f"its rows are {part['rows'].dtype}, and it has no {missing[0]}")
 
     def __len__(self) -> int:
         """The number of documents, deleted ones included."""
@@ -222,6 +239,21 @@ class Shard:
         return offsets
 
     @cached_property
+    def rows(self) -> StoredRows:
+        """The vectors of all documents as they are stored."""
+        rows: Array = self.part["rows"]
+        if rows.dtype != np.int8:
+            return rows
+        scales = self.part["row_scales"]
+        if not (np.isfinite(scales).all() and (scales > 0).all()):
+            raise DamagedError(self.part.path, "the scale of a row is not a positive number")
+        return ScaledRows(rows, scales)
+
+    @cached_property
+    def _document_rows(self) -> StoredRows:
+        return self.rows[self._offsets[1:] - 1]
+
+    @cached_property
     def coding(self) -> tuple[Codes, Rows, Weights]:
         """The rows as codes, int8 ``[r, d]``, their scales, float32 ``[d]``, and error bounds, float64 ``[2]``."""
         codes, scales, bounds = (self.part[name] for name in ("codes", "scales", "code_bounds"))
@@ -232,10 +264,10 @@ class Shard:
     def field(self, field: Field) -> tuple[StoredRows, Numbers]:
         """Return the vectors of one field as they are stored, end to end."""
         if self.layout == "formulas":
-            return self.part["rows"], self._ones
-        if field == "doc":
-            return self.part["document_vectors"], self._ones
-        return self.part["rows"], self._offsets
+            return self.rows, self._ones
+        if field != "doc":
+            return self.rows, self._offsets
+        return self._document_rows if "row_scales" in self.part else self.part["document_vectors"], self._ones
 
     def live_rows(self, field: Field) -> StoredRows:
         """Return the vectors of one field without those of deleted documents."""
@@ -313,11 +345,12 @@ class VectorParts(Parts):
         ascending = bool((numbers[1:] > numbers[:-1]).all())
         for shard, places, local in self._by_shard(numbers):
             rows, offsets = shard.field(field)
-            found = np.take(rows, ranges(offsets[local], lengths[places]), axis=0)
+            found = rows[ranges(offsets[local], lengths[places])]
             if ascending:  # the rows of one shard lie together
                 widened(found, gathered[ends[places[0]] : ends[places[-1] + 1]])
             else:
-                gathered[ranges(ends[places], lengths[places])] = found
+                wide = widened(found, np.empty(found.shape, dtype=np.float32))
+                gathered[ranges(ends[places], lengths[places])] = wide
         return gathered, ends
 
     def in_order(self) -> Numbers:

@@ -58,6 +58,7 @@ class Field:
         shape: its extents as letters, ``m+1`` for one more, a number for a fixed extent.
         cuts: the values ascend from 0 to this extent.
         below: the values are at least 0 and below this extent.
+        optional: some parts lack it, of another dtype or an earlier release.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Field:
     shape: str
     cuts: str = ""
     below: str = ""
+    optional: bool = False
 
     def bind(self, array: Array, extents: dict[str, int]) -> None:
         """Check dtype and shape, and bind new extents.

@@ -77,10 +77,17 @@ class StoredPart:
 
     def _bind(self) -> None:
         try:
-            for field in self.kind.arrays:
+            for field in self._fields():
                 field.bind(self._arrays[field.name], self._extents)
         except (KeyError, ValueError) as error:
             raise DamagedError(self.path / ARRAYS, f"its arrays are not those declared ({error})") from error
+
+    def _fields(self) -> Iterator[Field]:
+        """Yield the declared arrays, without the optional ones that the part lacks."""
+        return (field for field in self.kind.arrays if not field.optional or field.name in self._arrays)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
 
     def sound(self, name: str) -> Path:
         """Return the path of a file that is parsed as a whole, after its checksum was compared.
@@ -139,7 +146,7 @@ class StoredPart:
                     yield DamagedError(self.path / name, "its content was changed since it was written")
             except OSError as error:
                 yield unreadable(error, self.path / name)
-        for field in self.kind.arrays:
+        for field in self._fields():
             try:
                 self[field.name]
             except DamagedError as error:
@@ -169,9 +176,10 @@ def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
 
 def _check(arrays: Mapping[str, Array], kind: Kind, count: int) -> None:
     extents = {"m": count}
-    for field in kind.arrays:
+    there = [field for field in kind.arrays if not field.optional or field.name in arrays]
+    for field in there:
         field.bind(arrays[field.name], extents)
-    for field in kind.arrays:
+    for field in there:
         field.check(arrays[field.name], extents)
 
 

@@ -4,7 +4,7 @@ A scan of all documents is fast and approximate, and its greatest possible error
 among the best ``k`` is kept, and scored exactly. Which of three scans is used depends on what is faster; the answer
 does not. See docs/exactness.md::
 
-    float32           maxsim      few documents for each result, and document vectors
+    float32           maxsim      few documents for each result, document vectors, and an index of int8
     int8, by torch    int8        the codes stay memory-mapped, or are copied to a GPU once; threads share the shards
     int8, compiled    compiled    the same on processors for which llvmlite is installed
 
@@ -33,7 +33,7 @@ from pyterrier_mathamr.store import Snapshot as StoredSnapshot
 
 from .compiled import Columns, CompiledScan, compiled
 from .int8 import CodedQueries, CodeScan, Memory, encode_queries, exactly, on_device, usable
-from .maxsim import best_of, blocks, exact_scores, float32_error, run_bounds, scan
+from .maxsim import best_of, blocks, exact_scores, float32_error, run_bounds, scan, widened
 from .queries import QueryBatch
 
 QUERY_ROWS = 160
@@ -95,7 +95,7 @@ def exact_candidates(
             for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
                 of_query.add(shard, found, error)
 
-        if field == "all" and (device or _codes_pay(snapshot, k)):
+        if field == "all" and snapshot.meta.dtype != "int8" and (device or _codes_pay(snapshot, k)):
             scan_codes(snapshot.shards, group, device, add)
             if len(group) == 1:
                 selected.append(_narrow(snapshot, group, best[0], k, on_threads))
@@ -226,7 +226,8 @@ def _graph(snapshot: FolderSnapshot, field: Field) -> Any:
         faiss.omp_set_num_threads(1)
         try:
             for shard in snapshot.shards:
-                graph.add(np.ascontiguousarray(shard.live_rows(field), dtype=np.float32))
+                rows = shard.live_rows(field)
+                graph.add(widened(rows, np.empty(rows.shape, dtype=np.float32)))
         finally:
             faiss.omp_set_num_threads(threads)
         snapshot.caches[name] = graph

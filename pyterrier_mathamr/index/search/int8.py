@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_torch_thread
-from pyterrier_mathamr.index.backend import Codes, Numbers, Rows, Scores, Weights
+from pyterrier_mathamr.index.backend import Codes, Numbers, Rows, ScaledRows, Scores, Weights
 
 from .maxsim import BLOCK_ROWS, run_bounds
 from .queries import QueryBatch
@@ -58,6 +58,22 @@ def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray
         squares = [float(np.einsum("ij,ij->i", of, of).max()) for of in (scaled, rounded)]
         bounds = np.maximum(bounds, np.sqrt(squares) + 1e-4)  # x / s is itself rounded, by less than 127 · 2⁻²⁴ each
     return codes, scales, bounds * _SLACK
+
+
+_LOW_BITS = 7
+
+
+def scaled_rows(rows: Rows) -> ScaledRows:
+    """Quantise each row to int8 with a scale of its own: its greatest number becomes 127 or -127."""
+    scales = (np.abs(rows).max(axis=1) / np.float32(_GREATEST)).astype(np.float32)
+    bits = scales.view(np.uint32)  # to 17 significant bits, so that a product with a code is exact
+    bits += np.uint32(1 << _LOW_BITS - 1)
+    bits &= np.uint32(2**32 - (1 << _LOW_BITS))
+    codes = np.empty(rows.shape, dtype=np.int8)
+    for start in range(0, len(rows), _PIECE):
+        some = slice(start, start + _PIECE)
+        codes[some] = np.clip(np.rint(rows[some] / scales[some, None]), -_GREATEST, _GREATEST)
+    return ScaledRows(codes, scales)
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ import numpy as np
 
 from pyterrier_mathamr._common.running.resources import on_threads
 from pyterrier_mathamr.index.backend import (
-    Array,
     Backend,
     ExactScores,
     Field,
     Hits,
     Numbers,
     Rows,
+    ScaledRows,
     Scores,
     StoredRows,
     Weights,
@@ -98,7 +98,7 @@ class Workspace:
         """Multiply some rows with all columns: ``[r, d]`` to float32 ``[r, T]``."""
         if len(rows) > len(self._products):
             self._rows, self._products = (np.empty((len(rows), of), dtype=np.float32) for of in self.columns.shape)
-        if rows.dtype != np.float32:
+        if isinstance(rows, ScaledRows) or rows.dtype != np.float32:
             rows = widened(rows, self._rows[: len(rows)])
         product: Rows = np.matmul(rows, self.columns, out=self._products[: len(rows)])
         return product
@@ -160,8 +160,10 @@ def _sum_rows(best: Rows, queries: QueryBatch, own: Rows) -> Scores:
 _AT_ONCE = 1 << 15  # numbers below which torch computes on the calling thread
 
 
-def widened(rows: Array, out: Rows) -> Rows:
+def widened(rows: StoredRows, out: Rows) -> Rows:
     """Copy rows into memory of float32; of float16 by torch, four times as fast as by numpy."""
+    if isinstance(rows, ScaledRows):
+        return np.multiply(rows.codes, rows.scales[:, None], out=out)
     if rows.dtype == np.float32:
         out[:] = rows
         return out

@@ -154,3 +154,12 @@ def test_a_package_is_unpacked_and_loaded_elsewhere(tmp_path, documents, topics)
     frame = topics([2])
     assert loaded.colbert()(frame).equals(MathAMRIndex(tmp_path / "moved").colbert()(frame))
     assert str(tmp_path).encode() not in b"".join(folder_bytes(tmp_path / "elsewhere").values())
+
+
+@pytest.mark.parametrize("scale", [np.nan, np.inf, 0.0, -1.0])
+def test_a_scale_that_is_no_positive_number_is_refused(tmp_path, documents, topics, scale):
+    index = MathAMRIndex(tmp_path / "x")
+    index.indexer(dtype="int8").index(documents([2, 3]))
+    index = rewritten(index, "row_scales", put(0, scale))
+    with pytest.raises(DamagedError, match="the scale of a row is not a positive number"):
+        MathAMRIndex(index.path).colbert()(topics([2]))

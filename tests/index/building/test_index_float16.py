@@ -108,8 +108,8 @@ def test_what_is_added_is_stored_as_the_index_stores_and_another_wish_is_refused
     assert folder_bytes(index.path) == before
     index.indexer("overwrite").index(documents([3]))
     assert index.snapshot().meta.dtype == "float32"
-    with pytest.raises(ConfigError, match=r"dtype='int8'.*'float32' or 'float16'"):
-        index.indexer(dtype="int8")
+    with pytest.raises(ConfigError, match=r"dtype='int4'.*'float32' or 'float16' or 'int8'"):
+        index.indexer(dtype="int4")
 
 
 def test_merging_keeps_the_dtype_converts_where_it_is_asked_to_and_refuses_to_choose(tmp_path, documents):
