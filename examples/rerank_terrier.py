@@ -26,7 +26,7 @@ else:
     bm25 = lexical.retriever() % 100
 
 # 2. The vectors of the same answers. The scorer reads only those of answers that the first stage finds.
-model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
+model = mathamr.MathAMR.from_pretrained()
 graphs = mathamr.GraphBuilder()
 index = mathamr.MathAMRIndex("rerank.mathamr")
 (graphs >> model.doc_encoder() >> index.indexer(mode="overwrite")).index(arqmath.get_corpus_iter())

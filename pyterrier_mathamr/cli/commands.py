@@ -167,7 +167,7 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
 @click.argument("sources", nargs=-1, required=True, type=SOURCE)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new model.")
 @click.option("--negatives", type=click.Choice(["bm25", "model", "tags"]), help="Mine hard negatives; one a pair.")
-@click.option("--negatives-from", default="mathamr-plus-mini", show_default=True, help="The model that mines.")
+@click.option("--negatives-from", default="mathamr-plus-text", show_default=True, help="The model that mines.")
 @click.option("--linked-questions", type=click.Choice(["none", "duplicate", "all"]), default="none", show_default=True)
 @click.option("--first", multiple=True, type=SOURCE, help="A source trained on before SOURCES, one epoch by default.")
 @click.option("--fresh", is_flag=True, help="Start again; do not continue an interrupted run.")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Build a search engine from your posts.")
 @click.argument("posts", type=SOURCE)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the engine.")
-@click.option("--model", help="Name or folder of a model; by default the best one that is installed.")
+@click.option("--model", default="mathamr-plus-text", show_default=True, help="Name or folder of a model.")
 @click.option("--add", is_flag=True, help="Add POSTS to the engine at OUTPUT.")
 @click.option("--overwrite", is_flag=True, help="Replace the engine at OUTPUT once the new one is complete.")
 @click.option("--fresh", is_flag=True, help="Discard the work of a build that was stopped.")
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def build(
     posts: Path,
     output: Path,
-    model: str | None,
+    model: str,
     add: bool,
     overwrite: bool,
     fresh: bool,

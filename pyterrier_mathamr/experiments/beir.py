@@ -15,7 +15,7 @@ from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.index import MathAMRIndex, index_documents
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 from pyterrier_mathamr.store import file_fingerprint
 
@@ -154,7 +154,7 @@ def run_beir(
     *,
     split: str | None = None,
     systems: Sequence[str] | None = None,
-    model: str = "mathamr-plus-mini",
+    model: str = DEFAULT_MODEL,
     verbose: bool = True,
 ) -> Report:
     """Search a collection in BEIR's layout by words, by a model, and by both.

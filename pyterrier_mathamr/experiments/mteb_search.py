@@ -20,7 +20,7 @@ from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 
 Build = Callable[[Iterable[dict[str, str]], Path], pt.Transformer]
@@ -61,7 +61,7 @@ class MTEBSearch:
 
     @classmethod
     def of_model(
-        cls, model: str = "mathamr-plus-mini", way: Way = "colbert", *, weight: float = 0.5, **options: Any
+        cls, model: str = DEFAULT_MODEL, way: Way = "colbert", *, weight: float = 0.5, **options: Any
     ) -> MTEBSearch:
         """Search with a trained model, with BM25, or with both.
 

@@ -1,15 +1,15 @@
-"""The model of an experiment on a folder: given, or trained by a preset that the number of its training pairs chooses.
+"""The model of an experiment on a folder: the default one, a given one, or one that a preset trains.
 
-=========  ==================  =======================================================================================
-preset     pairs               the model
-=========  ==================  =======================================================================================
-full       from 40,000         trained as in the paper (Table 4.5)
-mini       from 2,000          labels start from word vectors, rows as sums of them (``best/lookup``, condition bags)
-labels     from 2,000, where   labels are learned from the pairs alone: virtual nodes start as means, two layers, ten
-           the extra ``text``  times the paper's learning rate (``ablation/layers``)
-           is missing
-bundled    fewer               mathamr-plus-mini, which comes with the package; nothing is trained
-=========  ==================  =======================================================================================
+=========  ===============================  ==========================================================================
+preset     chosen                           the model
+=========  ===============================  ==========================================================================
+bundled    unless options are given         the default, which comes with the package; nothing is trained
+mini       with options, for fewer than     labels start from word vectors, rows as sums of them (``best/lookup``,
+           40,000 pairs                     condition bags)
+full       with options, for more           trained as in the paper (Table 4.5)
+labels     by its name                      labels are learned from the pairs alone: virtual nodes start as means, two
+                                            layers, ten times the paper's learning rate (``ablation/layers``)
+=========  ===============================  ==========================================================================
 
 The paper trains on about 45,000 pairs. ``docs/studies.md`` has the measurements behind the limits.
 """
@@ -19,7 +19,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.arqmath import TrainingPairs, read_training_pairs, train_on_pairs
 from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TrainingError, fit_score_weights
+from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR, MathAMRConfig, TrainingError, fit_score_weights
 
 from .stages import to_stderr
 from .workdir import Artifacts, ModelArtifacts
@@ -35,9 +34,6 @@ from .workdir import Artifacts, ModelArtifacts
 FULL_PAIRS = 40_000
 """Training pairs from which the paper's settings are chosen. The paper has about 45,000; on 2,669 and on 23,531 pairs
 other settings found far more (``docs/studies.md``)."""
-TRAINED_PAIRS = 2_000
-"""With fewer pairs, the bundled model finds more than one that is trained on them."""
-BUNDLED = "mathamr-plus-mini"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +87,7 @@ TRAINING_PRESETS: Mapping[str, TrainingPreset] = {
             False,
             "for few pairs, without word vectors: labels are learned from the pairs alone",
         ),
-        TrainingPreset("bundled", None, False, f"nothing is trained, {BUNDLED} is used"),
+        TrainingPreset("bundled", None, False, f"nothing is trained, {DEFAULT_MODEL} is used"),
     )
 }
 
@@ -101,21 +97,12 @@ def choose_training(preset: str, pairs: int, changes: Mapping[str, Any]) -> tupl
     names = ("auto", *TRAINING_PRESETS)
     if preset not in names:
         raise ConfigError("preset", preset, f"one of {', '.join(names)}")
-    found = TRAINING_PRESETS[_by_pairs(pairs, bool(changes)) if preset == "auto" else preset]
+    trained = "full" if pairs >= FULL_PAIRS else "mini"
+    found = TRAINING_PRESETS[preset if preset != "auto" else trained if changes else "bundled"]
     if found.config is None and changes:
         raise ConfigError("preset", preset, "one that trains a model, whose options --set changes")
-    better = "; mini finds more and needs the extra text-offline" if found.name == "labels" else ""
-    why = f"chosen by that number{better}; --model chooses another" if preset == "auto" else "given"
+    why = "chosen by itself; --model chooses another" if preset == "auto" else "given"
     return found, f"{pairs:,} training pairs: preset {found.name} ({found.what}), {why}"
-
-
-def _by_pairs(pairs: int, train: bool) -> str:
-    if pairs >= FULL_PAIRS:
-        return "full"
-    if pairs < TRAINED_PAIRS and not train:
-        return "bundled"
-    has_word_vectors = find_spec("sentence_transformers") is not None  # of the extra text
-    return "mini" if has_word_vectors else "labels"
 
 
 class Prepared(NamedTuple):
@@ -158,7 +145,7 @@ def prepare(
 ) -> Prepared:
     """Build the graphs, and open the given model or train one on the collection's training questions.
 
-    A model is trained by a configuration, or by a preset and its ``changes``; by default the number of pairs chooses.
+    A model is trained by a configuration, or by a preset and its ``changes``; by default none is trained.
     """
     given, changes = model or "auto", changes or {}
     by_preset = given in ("auto", *TRAINING_PRESETS)
@@ -178,13 +165,13 @@ def prepare(
         say(line)
     choices = {"training pairs": pairs, "preset": chosen.name}
     if chosen.config is None:
-        return _with_model(own, BUNDLED, f"{line}.", choices)
+        return _with_model(own, DEFAULT_MODEL, f"{line}.", choices)
     return _trained(own, chosen.config.replace(**changes), chosen.fitted, f"{line}.", choices)
 
 
 def _with_model(own: ModelArtifacts, model: str, note: str, choices: Mapping[str, Any]) -> Prepared:
-    other = "mathamr-plus-text" if Path(model).name == BUNDLED else BUNDLED
-    advice = f"Take another model (`--model {other}`), train one on more pairs (`mathamr train`), or take more topics."
+    better = "" if model == DEFAULT_MODEL else f"the default one (`--model {DEFAULT_MODEL}`), "
+    advice = f"Take {better}another model, train one on more pairs (`mathamr train`), or take more topics."
     own.shared.graphs  # noqa: B018  # the first stage
     return Prepared(own, MathAMR.from_pretrained(model), note, f"Model {model}.", advice, choices)
 
@@ -204,7 +191,7 @@ def _trained(
     number = own.shared.training_pairs
     small = "" if choices.get("preset") in ("mini", "labels") else ", a preset for few pairs (`--model mini`)"
     advice = (
-        f"The model may have learned too little from {number:,} pairs: take a trained one (`--model {BUNDLED}`)"
+        f"The model may have learned too little from {number:,} pairs: take a trained one (`--model {DEFAULT_MODEL}`)"
         f"{small}, train on more pairs (`mathamr train`), or take more topics (`--years`)."
     )
     who = f"One model, trained on {number:,} pairs with seed {config.training.seed}."

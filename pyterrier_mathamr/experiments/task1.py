@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import TASK3_MEASURES, ARQMathCollection, write_answers
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig
+from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR, MathAMRConfig
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.systems import ExtractAnswer
 
@@ -365,7 +365,7 @@ DEMO_CANDIDATES = 100
 """As in the README and the examples; of 222 answers."""
 
 
-def run_demo(model: str = "mathamr-plus-mini", *, verbose: bool = False) -> pd.DataFrame:
+def run_demo(model: str = DEFAULT_MODEL, *, verbose: bool = False) -> pd.DataFrame:
     """Build, index and search the bundled sample in a temporary folder, and compare the systems and a random order."""
     dataset = pt.get_dataset(DEMO_DATASET)
     encoder = MathAMR.from_pretrained(model)

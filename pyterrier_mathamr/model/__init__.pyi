@@ -13,6 +13,7 @@ from .errors import ModelNotFoundError as ModelNotFoundError
 from .errors import TrainingError as TrainingError
 from .in_out import train_in_out as train_in_out
 from .mathamr import MathAMR as MathAMR
+from .saving import DEFAULT_MODEL as DEFAULT_MODEL
 from .score_weights import fit_score_weights as fit_score_weights
 from .text_encoder import TextEncoder as TextEncoder
 from .trainer import Trainer as Trainer

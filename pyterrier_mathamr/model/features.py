@@ -54,6 +54,7 @@ from pyterrier_mathamr.graph import (
 from .config import MathAMRConfig
 from .encoder.batching import batches_by_size
 from .in_out import InOut
+from .minilm import MiniLM
 from .text_encoder import TextEncoder, TokenNetwork, unit_rows
 
 Features = npt.NDArray[np.float16]
@@ -63,7 +64,6 @@ FORMULA_WIDTH = 200
 """Of x: both graphs of a bundled In+Out model."""
 
 _AT_ONCE = 2048  # posts whose rows are encoded together, each distinct text or formula once
-_TOKENS = 8192  # pieces of a batch of windows
 
 
 def tensors_of(
@@ -195,7 +195,7 @@ def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
     offsets = np.cumsum([0, *(len(post.kinds) + 1 for post in posts)])  # the last row of each is its document
     windows = list(_windows(posts, offsets.tolist(), network))
     sums = torch.zeros(int(offsets[-1]), network.width)
-    batches = batches_by_size([len(window.ids) for window in windows], _TOKENS)
+    batches = batches_by_size([len(window.ids) for window in windows], network.at_once)
     for members in progress(batches, "encoding texts", "batches", verbose=text.verbose):
         found = network.states([windows[i].ids for i in members])
         for i, states in zip(members, found, strict=True):
@@ -209,7 +209,9 @@ def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
     return features
 
 
-def _windows(posts: Sequence[PostSegments], offsets: Sequence[int], network: TokenNetwork) -> Iterator[_Window]:
+def _windows(
+    posts: Sequence[PostSegments], offsets: Sequence[int], network: MiniLM | TokenNetwork
+) -> Iterator[_Window]:
     """Cut posts into windows of whole segments; one that is longer than a window is cut, too."""
     pieces = iter(network.pieces([line for post in posts for line in post.segments.texts]))
     for i, post in enumerate(posts):

@@ -20,6 +20,7 @@ from .features import tensors_of, vocabulary_of
 from .networks import network, random_network, starting_weights
 from .saving import (
     CONFIG,
+    DEFAULT_MODEL,
     WEIGHTS,
     ModelManifest,
     SavedModel,
@@ -53,7 +54,7 @@ class MathAMR(SavedModel):
 
     Example::
 
-        model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
+        model = mathamr.MathAMR.from_pretrained()
         encode = mathamr.GraphBuilder() >> model.doc_encoder()
     """
 
@@ -74,12 +75,12 @@ class MathAMR(SavedModel):
         self._encoders: dict[str, nn.Module] = {}
 
     @classmethod
-    def from_pretrained(cls, name_or_path: str | Path, *, text: TextEncoder | None = None) -> MathAMR:
+    def from_pretrained(cls, name_or_path: str | Path = DEFAULT_MODEL, *, text: TextEncoder | None = None) -> MathAMR:
         """Open a model; only its description is read until something is encoded.
 
         Args:
-            name_or_path: a bundled model's name, a folder that :meth:`save` wrote, or ``hf:organisation/name`` for a
-                model on the Hugging Face hub (extra ``hub``).
+            name_or_path: the name of a bundled model, ``mathamr-plus-text`` or ``mathamr-plus-mini``; a folder that
+                :meth:`save` wrote; or ``hf:organisation/name`` for a model on the Hugging Face hub (extra ``hub``).
             text: see the class. The ``text_model`` that the folder's configuration names is taken from the hub or
                 from inside the folder, never from another path.
 

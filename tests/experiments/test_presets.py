@@ -8,7 +8,7 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import preparing, run_arqmath, task1
+from pyterrier_mathamr.experiments import run_arqmath, task1
 from pyterrier_mathamr.experiments.preparing import choose_training, years_of
 from pyterrier_mathamr.model import MathAMRConfig
 
@@ -17,23 +17,21 @@ SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 
 @pytest.mark.parametrize(
-    ("pairs", "words", "name"),
+    ("pairs", "changes", "name"),
     [
-        (0, True, "bundled"),
-        (1_999, True, "bundled"),
-        (2_000, True, "mini"),
-        (2_000, False, "labels"),
-        (39_999, True, "mini"),
-        (40_000, False, "full"),
+        (0, {}, "bundled"),
+        (40_000, {}, "bundled"),
+        (39_999, {"epochs": 1}, "mini"),
+        (40_000, {"epochs": 1}, "full"),
     ],
 )
-def test_the_number_of_pairs_chooses(pairs: int, words: bool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "find_spec", lambda name: name if words else None)
-    found, line = choose_training("auto", pairs, {})
+def test_only_options_train_a_model_and_the_number_of_pairs_chooses_how(
+    pairs: int, changes: dict[str, int], name: str
+) -> None:
+    found, line = choose_training("auto", pairs, changes)
     assert found.name == name
     assert f"{pairs:,} training pairs" in line
     assert f"preset {name}" in line
-    assert ("text-offline" in line) == (name == "labels")
 
 
 def test_a_preset_that_is_given_is_taken_and_options_ask_for_training() -> None:

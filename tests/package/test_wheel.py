@@ -56,6 +56,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         "data/models/mathamr-plus-text/weights.safetensors",
         "data/models/mathamr-plus-text/README.md",
         "data/fitted/formula-systems.json",
+        "data/all-MiniLM-L6-v2/weights.safetensors",
+        "data/all-MiniLM-L6-v2/tokenizer.json",
+        "data/all-MiniLM-L6-v2/README.md",
     ],
 )
 def test_the_wheel_holds(wheel: zipfile.ZipFile, name: str) -> None:

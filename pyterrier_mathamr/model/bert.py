@@ -1,0 +1,192 @@
+"""BERT in plain torch, for the text encoder in the box: all-MiniLM-L6-v2 with int8 weights.
+
+::
+
+    pieces ──▶ word + position + segment ──norm──▶ x
+    six times:  x ← norm(x + attention(x))         attention = softmax(Q Kᵀ / √d_h) V, in 12 heads
+                x ← norm(x + W₂ gelu(W₁ x))
+    text   ──▶ unit(mean of the states of its pieces)
+
+Devlin et al., "BERT", NAACL 2019; Vaswani et al., "Attention is all you need", 2017. A weight matrix is stored as int8
+with a float16 scale for each row, ``W[i] = scale[i] · codes[i]``, a quarter of its size in float32. Products are
+computed in float32, in bfloat16, or in int8: then each row of x is rounded to 127 steps, too, and the integer product
+is scaled back::
+
+    (W x)[i] ≈ scale[i] · t · Σⱼ codes[i, j] · round(x[j] / t)          t = max |x| / 127
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+Precision = Literal["float32", "bfloat16", "int8"]
+"""Of the products with weights; states are float32, or bfloat16 with ``bfloat16``."""
+
+_SCALE = ".scale"  # of the rows of an int8 matrix, by the matrix's name
+
+
+class BertSize(NamedTuple):
+    """The numbers that a ``config.json`` gives, by the names that it gives them."""
+
+    vocab_size: int
+    max_position_embeddings: int
+    type_vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    layer_norm_eps: float
+
+    @classmethod
+    def read(cls, path: Path) -> BertSize:
+        content = json.loads(path.read_bytes())
+        return cls(**{name: content[name] for name in cls._fields})
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention with its residual and norm."""
+
+    def __init__(self, size: BertSize) -> None:
+        super().__init__()
+        width = size.hidden_size
+        self.heads = size.num_attention_heads
+        self.qkv = nn.Linear(width, 3 * width)  # query, key and value in one product
+        self.out = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=size.layer_norm_eps)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        texts, length, width = x.shape  # [n, l, d]
+        q, k, v = self.qkv(x).view(texts, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # each [n, h, l, d / h]
+        mixed: Tensor = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        out: Tensor = self.norm(x + self.out(mixed.transpose(1, 2).reshape(texts, length, width)))
+        return out
+
+
+class Layer(nn.Module):
+    """Attention, then a feed-forward network with its residual and norm."""
+
+    def __init__(self, size: BertSize) -> None:
+        super().__init__()
+        self.attention = Attention(size)
+        self.up = nn.Linear(size.hidden_size, size.intermediate_size)
+        self.down = nn.Linear(size.intermediate_size, size.hidden_size)
+        self.norm = nn.LayerNorm(size.hidden_size, eps=size.layer_norm_eps)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        x = self.attention(x, mask)
+        out: Tensor = self.norm(x + self.down(F.gelu(self.up(x))))
+        return out
+
+
+class Bert(nn.Module):
+    """The encoder: pieces of texts to one state for each piece."""
+
+    def __init__(self, size: BertSize) -> None:
+        super().__init__()
+        self.words = nn.Embedding(size.vocab_size, size.hidden_size)
+        self.positions = nn.Embedding(size.max_position_embeddings, size.hidden_size)
+        self.segments = nn.Embedding(size.type_vocab_size, size.hidden_size)
+        self.norm = nn.LayerNorm(size.hidden_size, eps=size.layer_norm_eps)
+        self.layers = nn.ModuleList(Layer(size) for _ in range(size.num_hidden_layers))
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Compute the states of texts.
+
+        Args:
+            ids: int64 ``[n, l]``, special pieces included, padded at the end with any piece.
+            lengths: int64 ``[n]``, the pieces of each text.
+
+        Returns:
+            float32 or bfloat16 ``[n, l, d]``; those of padding mean nothing.
+        """
+        place = torch.arange(ids.size(1), device=ids.device)
+        x = self.norm(self.words(ids) + self.positions(place) + self.segments.weight[0])
+        padded = bool((lengths < ids.size(1)).any())
+        mask = (place < lengths.unsqueeze(1))[:, None, None, :] if padded else None  # [n, 1, 1, l]
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+class Int8Linear(nn.Module):
+    """A linear map whose product is one of int8 matrices, with a scale for each row of both."""
+
+    def __init__(self, codes: Tensor, scale: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.codes, self.scale, self.bias = codes.T, scale, bias  # [in, out], [out], [out]
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.size(-1))
+        step = rows.abs().amax(1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny) / 127
+        product = torch._int_mm((rows / step).round_().to(torch.int8), self.codes).float()
+        out: Tensor = product.mul_(step).mul_(self.scale).add_(self.bias).view(*x.shape[:-1], -1)
+        return out
+
+
+_NAMES = {
+    "words": "embeddings.word_embeddings",
+    "positions": "embeddings.position_embeddings",
+    "segments": "embeddings.token_type_embeddings",
+    "norm": "embeddings.LayerNorm",
+}
+_LAYER_NAMES = {
+    "attention.out": "attention.output.dense",
+    "attention.norm": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "norm": "output.LayerNorm",
+}
+
+
+def from_transformers(weights: Mapping[str, Tensor], size: BertSize) -> dict[str, Tensor]:
+    """Rename the weights of a ``BertModel`` of transformers."""
+    found = {}
+    for kind in ("weight", "bias"):
+        for own, other in _NAMES.items():
+            if f"{other}.{kind}" in weights:
+                found[f"{own}.{kind}"] = weights[f"{other}.{kind}"]
+        for i in range(size.num_hidden_layers):
+            theirs = f"encoder.layer.{i}."
+            for own, other in _LAYER_NAMES.items():
+                found[f"layers.{i}.{own}.{kind}"] = weights[f"{theirs}{other}.{kind}"]
+            parts = [weights[f"{theirs}attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
+            found[f"layers.{i}.attention.qkv.{kind}"] = torch.cat(parts)
+    return found
+
+
+def pack(weights: Mapping[str, Tensor]) -> bytes:
+    """Write weights as safetensors: matrices as int8 rows with float16 scales, vectors as float32."""
+    packed = {}
+    for name, weight in weights.items():
+        if weight.dim() < 2:
+            packed[name] = weight.float().contiguous()
+            continue
+        scale = (weight.abs().amax(1) / 127).clamp_min(2.0**-24).half()
+        steps = (weight / scale.float().unsqueeze(1)).round().clamp(-127, 127)
+        packed[name], packed[name + _SCALE] = steps.to(torch.int8), scale
+    written: bytes = save(packed)
+    return written
+
+
+def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
+    """Open the weights that :func:`pack` wrote, in evaluation mode."""
+    packed = load_file(folder / "weights.safetensors")
+    with torch.device("meta"):
+        bert = Bert(BertSize.read(folder / "config.json"))
+    scales = {name.removesuffix(_SCALE): packed.pop(name).float() for name in list(packed) if name.endswith(_SCALE)}
+    linear = {name for name, part in bert.named_modules() if isinstance(part, nn.Linear)}
+    for name in linear if precision == "int8" else ():
+        codes, bias = packed.pop(f"{name}.weight"), packed.pop(f"{name}.bias")
+        bert.set_submodule(name, Int8Linear(codes, scales.pop(f"{name}.weight"), bias))
+    for name, scale in scales.items():
+        packed[name] = packed[name] * scale.unsqueeze(1)
+    bert.load_state_dict(packed, assign=True)
+    return (bert.bfloat16() if precision == "bfloat16" else bert).to(device).eval().requires_grad_(False)
