@@ -159,7 +159,7 @@ def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     return result
 
 
-_OF_DOCUMENTS = ("docid", "html", "text", "markdown", "graph", "formula_ids")
+_OF_DOCUMENTS = ("docid", "html", "text", "markdown", "parent_title", "graph", "formula_ids")
 _OF_EITHER = ("title", "body")
 _QUERY_ROWS = ("query_embs", "query_model", "query_formula_ids", "query_weights", "query_document_weight")
 

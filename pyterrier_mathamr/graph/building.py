@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, Literal, get_args
@@ -46,10 +47,13 @@ from pyterrier_mathamr.formula import (
 )
 from pyterrier_mathamr.posts import (
     DOCUMENT_COLUMNS,
+    PLACEHOLDER,
+    TITLE_FORMULA,
     MathPost,
     PostFormula,
     document_post,
     is_formula,
+    parent_title,
     placeholder,
     query_post,
     strip_delimiters,
@@ -62,6 +66,9 @@ from .texts import sentence_texts
 
 Queries = Literal["post", "formula"]
 """What a query is: a text with formulas, or one formula in LaTeX."""
+
+Context = Literal["title", "none"]
+"""What is read before a document: the title of its question, or nothing."""
 
 TOPIC_COLUMNS = ("title", "body", "query", "latex")
 """Where the text of a topic is."""
@@ -76,6 +83,10 @@ class GraphBuilder(ColumnAdder, Transformer):
     ``query_graph`` from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct
     query is built once from ``query`` and joined back. A formula of a document that has no id gets ``docno#0``,
     ``docno#1``, …; a query frame with ``formula_id`` gets ``query_formula_id`` from it.
+
+    A document with a ``parent_title``, the title of the question that it answers, begins with that title. The title's
+    formulas come after the document's own and have the id ``^title``, so that indexes of formulas leave them to the
+    question. Where the column is missing or blank, the graph is the same as without it.
 
     A warning names each post that cannot be parsed (its graph has its formulas only), each ``qid`` with several texts
     (the first is built), and each query without text, or without a formula (it gets an empty graph).
@@ -94,6 +105,7 @@ class GraphBuilder(ColumnAdder, Transformer):
             needs a ranking with ``query`` and the text of documents.
         queries: ``post``: a query is a text with formulas; ``formula``: it is one formula in LaTeX, in ``latex`` or
             ``query``, and also gets ``query_formula_id`` (its ``formula_id``, else the empty id).
+        context: ``title``: read ``parent_title`` before a document; ``none``: never.
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, in documents and queries.
         batch_size: posts that are parsed together.
         verbose: show progress.
@@ -107,6 +119,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         "formulas": one_of(*FORMULA_MODES),
         "side": one_of(*get_args(Side)),
         "queries": one_of(*get_args(Queries)),
+        "context": one_of(*get_args(Context)),
         "bare_formulas": FLAG,
         "batch_size": COUNT,
     }
@@ -119,6 +132,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         *,
         side: Side = "auto",
         queries: Queries = "post",
+        context: Context = "title",
         bare_formulas: bool = False,
         batch_size: int = 64,
         verbose: bool = False,
@@ -129,6 +143,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         self.store = store
         self.side: Side = side
         self.queries: Queries = queries
+        self.context: Context = context
         self.bare_formulas = bare_formulas
         self.batch_size = batch_size
         self.verbose = verbose
@@ -166,7 +181,7 @@ class GraphBuilder(ColumnAdder, Transformer):
             rows = _rows(inp[names].drop_duplicates() if len(inp) > 1 else inp, names)
             inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         if documents:  # each distinct one once, or each row where the frame has no docno
-            there = [name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]
+            there = [name for name in ("docno", "title", "parent_title", *DOCUMENT_COLUMNS) if name in inp.columns]
             names = [name for name in there if name not in of_topics]
             if not {*names} & {*DOCUMENT_COLUMNS}:  # all documents of each query have the same text
                 names = there
@@ -229,7 +244,13 @@ class GraphBuilder(ColumnAdder, Transformer):
     def _document_graphs(self, rows: Sequence[Row]) -> list[MathAMRGraph]:
         ids = [str(row.get("docno", "")) for row in rows]
         reader = partial(document_post, bare_formulas=self.bare_formulas)
-        return self._graphs(ids, [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)])
+        posts = [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)]
+        if self.context == "none":
+            return self._graphs(ids, posts)
+        reader = partial(parent_title, bare_formulas=self.bare_formulas)
+        titles = [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)]
+        graphs = self._graphs(ids, list(map(_with_title, posts, titles)))
+        return [_own_ids(graph, len(post.formulas)) for graph, post in zip(graphs, posts, strict=True)]
 
     def _query_graphs(self, rows: Sequence[Row], known: Mapping[Any, MathAMRGraph]) -> dict[Any, MathAMRGraph]:
         """Build the graph of each query from its first row with text, empty where it has none, unless it is known."""
@@ -323,6 +344,22 @@ def _read(name: str, row: Row, reader: Callable[[Row], MathPost]) -> MathPost:
     except Exception as error:
         _warn(name, "it cannot be read and counts as empty", error)
         return EMPTY_POST
+
+
+def _with_title(post: MathPost, title: MathPost) -> MathPost:
+    """Put a title before a post, its formulas after those of the post."""
+    if not title.text:
+        return post
+    first = len(post.formulas)
+    text = PLACEHOLDER.sub(lambda match: placeholder(first + int(match[1])), title.text)
+    return MathPost("\n".join(filter(None, (text, post.text))), (*post.formulas, *title.formulas))
+
+
+def _own_ids(graph: MathAMRGraph, own: int) -> MathAMRGraph:
+    """Mark the formulas after a document's own ones as those of a title."""
+    if graph.n_formulas == own:
+        return graph
+    return replace(graph, formula_ids=(*graph.formula_ids[:own], *[TITLE_FORMULA] * (graph.n_formulas - own)))
 
 
 def _formula_post(row: Row) -> MathPost:

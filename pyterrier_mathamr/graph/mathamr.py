@@ -56,7 +56,8 @@ class MathAMRGraph:
 
     Attributes:
         amr: the whole graph in writing order, with its trees.
-        formula_ids: entry ``i`` is the id of ``FORMULA_i`` in the collection, empty where it has none.
+        formula_ids: entry ``i`` is the id of ``FORMULA_i`` in the collection, empty where it has none, and ``^title``
+            where it is in the title of the question that a document answers.
         id: the post's docno or the topic's qid.
         text: title and body with placeholders; empty where the graph was not built from text.
         sentence_texts: entry ``i`` is the text of sentence ``i``, with placeholders.

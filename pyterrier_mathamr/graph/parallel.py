@@ -160,6 +160,7 @@ def begun_store(
         "side": builder.side,
         "queries": builder.queries,
         "bare_formulas": builder.bare_formulas,
+        "context": builder.context,
     }
     if sources is None:
         path = None if builder.store is None else builder.store.path

@@ -45,7 +45,7 @@ from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.backend import Numbers, Rows, Sources
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model, resumed_model
 from pyterrier_mathamr.index.parts import DTYPES, TEXTS, DType, Entry, IndexMeta, Layout, VectorParts, part_content
-from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, formula_id
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, TITLE_FORMULA, formula_id
 from pyterrier_mathamr.store import (
     META,
     DuplicateIdError,
@@ -101,7 +101,10 @@ def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
 
 
 def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[IndexPost]:
-    """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, 3.5.1)."""
+    """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, 3.5.1).
+
+    The formulas in the title of a document's question are left out: they belong to the question.
+    """
     for record in stream:
         docno = check_docno(record.get("docno"))
         rows = check_rows(docno, record.get("doc_embs"))
@@ -109,7 +112,7 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
         if ids is None:
             raise EmbeddingError(docno, "it has no formula_ids, the ids of its first rows")
         named = [formula or formula_id(docno, row) for row, formula in enumerate(ids)]
-        first = {formula: row for row, formula in reversed(list(enumerate(named)))}
+        first = {formula: row for row, formula in reversed(list(enumerate(named))) if formula != TITLE_FORMULA}
         visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
         places = sorted((row, formula) for formula, row in first.items())
         texts = [(formula, docno, str(visual.get(formula, ""))) for _, formula in places]

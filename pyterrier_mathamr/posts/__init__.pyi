@@ -11,6 +11,7 @@ from .own_posts import post_files as post_files
 from .own_posts import read_posts as read_posts
 from .own_posts import readable as readable
 from .post import PLACEHOLDER as PLACEHOLDER
+from .post import TITLE_FORMULA as TITLE_FORMULA
 from .post import TOKEN as TOKEN
 from .post import DocumentError as DocumentError
 from .post import MathPost as MathPost
@@ -22,6 +23,7 @@ from .post import plain_text as plain_text
 from .reading import DOCUMENT_COLUMNS as DOCUMENT_COLUMNS
 from .reading import document_html as document_html
 from .reading import document_post as document_post
+from .reading import parent_title as parent_title
 from .reading import post_from_any as post_from_any
 from .reading import post_from_html as post_from_html
 from .reading import post_from_text as post_from_text

@@ -187,6 +187,10 @@ def formula_id(docno: DocNo, i: int) -> FormulaId:
     return f"{docno}#{i}"
 
 
+TITLE_FORMULA = "^title"
+"""The id, in a document's graph, of each formula in the title of the question that the document answers."""
+
+
 def is_numbered(id: FormulaId) -> bool:
     """Tell whether an id is one of `formula_id`, not of the collection."""
     return _NUMBERED.search(id) is not None

@@ -135,6 +135,19 @@ def document_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
     return tell_unclosed(docno, post).with_formula_ids(docno)
 
 
+def parent_title(row: Row, *, bare_formulas: bool = False) -> MathPost:
+    """Read the title of the question that a document answers, ``parent_title``; an empty post where there is none.
+
+    Args:
+        row: the title is HTML where it has tags or entities of HTML.
+        bare_formulas: as for the document.
+
+    Returns:
+        The title; its formulas have the ids that they have in the question.
+    """
+    return post_from_any(text_of(row, "parent_title"), bare_formulas=bare_formulas)
+
+
 def document_html(row: Row) -> str:
     """Write the text of a document as HTML, plain text by paragraphs.
 

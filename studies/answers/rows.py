@@ -186,7 +186,7 @@ def _titles(parts: AnswerParts) -> pt.Transformer:
 
     def graphs(path: Path) -> None:
         builder = GraphBuilder(store=shared.formulas, verbose=shared.verbose)
-        (parts.threads.with_question(body=False) >> builder >> GraphStore(path).indexer("overwrite")).index(
+        (parts.threads.parent_titles() >> builder >> GraphStore(path).indexer("overwrite")).index(
             shared.answer_documents()
         )
 

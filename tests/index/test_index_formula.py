@@ -12,6 +12,7 @@ from pyterrier_mathamr.index import (
     MathAMRIndex,
     MathAMRIndexError,
 )
+from pyterrier_mathamr.posts import TITLE_FORMULA
 from pyterrier_mathamr.store import OtherArtifactError
 
 ROWS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [-1.0, 0.0]], np.float32)
@@ -53,6 +54,12 @@ def test_formulas_without_id_get_one_and_the_first_of_two_alike_is_kept(tmp_path
     found = list(MathAMRFormulaIndex(tmp_path / "x").index([post]).get_corpus_iter())
     assert [row["docno"] for row in found] == ["p1#0", "f1", "f2"]
     np.testing.assert_array_equal(found[1]["formula_vec"], ROWS[1])
+
+
+def test_formulas_in_the_title_of_the_question_are_left_to_the_question(tmp_path):
+    post = {"docno": "p1", "doc_embs": ROWS, "formula_ids": ["f1", TITLE_FORMULA, TITLE_FORMULA]}
+    found = list(MathAMRFormulaIndex(tmp_path / "x").index([post]).get_corpus_iter())
+    assert [row["docno"] for row in found] == ["f1"]
 
 
 @pytest.mark.parametrize("shard_rows", [1, 2, 1 << 19])

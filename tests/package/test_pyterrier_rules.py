@@ -127,6 +127,7 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     ),
     "thread loader": (lambda lab: lab.threads.text_loader(), "ranking"),
     "with question": (lambda lab: lab.threads.with_question(), "documents"),
+    "parent titles": (lambda lab: lab.threads.parent_titles(), "documents"),
 }
 TRANSFORMERS = RETRIEVERS | RERANKERS | OTHERS
 INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {

@@ -11,6 +11,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, Post
+from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError, UnknownIdError
 from pyterrier_mathamr.systems import SystemsError, ThreadStore
@@ -163,12 +164,19 @@ def test_an_answer_is_indexed_with_its_question_in_front(threads: ThreadStore, t
         "<p>Alone</p>",
         "<p>Q</p>",
     ]
-    titles = threads.with_question(body=False)(pd.DataFrame({"docno": ["13", "40"], "text": ["Yes, $b$.", "Alone"]}))
-    assert titles["title"].tolist() == ["Does $a<b$ hold?", ""]
-    assert titles["html"].tolist() == ["<p>Yes, $b$.</p>", "<p>Alone</p>"]
     index = BM25Index(tmp_path / "bm25")
     (mapper >> index.indexer()).index([{"docno": "13", "html": "<p>Yes.</p>"}, {"docno": "21", "html": "<p>No.</p>"}])
     assert index.retriever()(pd.DataFrame({"qid": ["1"], "query": ["hold"]}))["docno"].tolist() == ["13"]
+
+
+def test_the_title_of_its_question_is_added_to_an_answer_and_read_before_it(threads: ThreadStore) -> None:
+    answers = pd.DataFrame({"docno": ["13", "40", "10"], "text": ["Yes, $b$.", "Alone", "Q"]})
+    titled = threads.parent_titles()(answers)
+    assert titled.drop(columns="parent_title").equals(answers)
+    assert titled["parent_title"].tolist() == ["Does $a<b$ hold?", "", ""]
+    assert [graph.text for graph in GraphBuilder()(titled)["graph"]] == [
+        "Does FORMULA_1 hold?\nYes, FORMULA_0.", "Alone", "Q",
+    ]  # fmt: skip
 
 
 def test_texts_are_loaded_for_a_ranking(threads: ThreadStore) -> None:

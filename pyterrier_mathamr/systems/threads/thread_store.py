@@ -60,6 +60,7 @@ from pyterrier_mathamr.systems.errors import SystemsError
 
 from .transformers import (
     BestAnswer,
+    ParentTitles,
     ThreadAnswers,
     ThreadMetadata,
     ThreadQuestions,
@@ -456,6 +457,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
     metadata = method(ThreadMetadata)
     best_answer = method(BestAnswer)
     with_question = method(WithQuestion)
+    parent_titles = method(ParentTitles)
     text_loader = method(ThreadTextLoader)
 
     def posts(self, ids: Sequence[DocNo]) -> list[ThreadPost]:

@@ -8,6 +8,7 @@
     either ──────────────── BestAnswer ───────▶ the threads' best answers + question_docno
            ──────────────── ThreadTextLoader ─▶ the same rows             + html
     documents ───────────── WithQuestion ─────▶ the same rows             title and html with the question in front
+              ───────────── ParentTitles ─────▶ the same rows             + parent_title
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import documents, empty_output, is_missing, ordered_by_score
-from pyterrier_mathamr._common.parameters import FLAG
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, document_html
 
@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     from .thread_store import ThreadStore
 
 _RESULT = ("docno", "score", "rank")
-_OF_DOCUMENT = {"docid", "html", "text", "markdown", "graph", "formula_ids", "question_docno", "qq_score"}
+_OF_DOCUMENT = {
+    "docid",
+    "html",
+    "text",
+    "markdown",
+    "parent_title",
+    "graph",
+    "formula_ids",
+    "question_docno",
+    "qq_score",
+}
 _TAG = re.compile(r"[^<>|,\s]+")
 _FEATURES = ("votes", "comments", "accepted", "tag_overlap")
 
@@ -172,25 +182,16 @@ class WithQuestion(_OfThreads):
     Example::
 
         (threads.with_question() >> BM25Index("threads.bm25").indexer()).index(dataset.get_corpus_iter())
-
-    Args:
-        threads: the store.
-        body: the body of the question, too; else its title alone.
     """
 
     label = "with question"
-
-    def __init__(self, threads: ThreadStore, body: bool = True) -> None:
-        super().__init__(threads)
-        FLAG.check("body", body)
-        self.body = body
 
     def transform_inputs(self) -> list[list[str]]:
         """Return the columns of a document, one list for each way."""
         return [["docno", name] for name in DOCUMENT_COLUMNS]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Set ``title``, the question's, and ``html``, its body, if asked for, and the answer.
+        """Set ``title``, the question's, and ``html``, its body and the answer.
 
         What is a question, or has none in the store, keeps its own title and text.
         """
@@ -199,17 +200,34 @@ class WithQuestion(_OfThreads):
                 check.columns(includes=["docno", name])
         if inp.empty:
             return empty_output(inp, ["title", "html"])
-        posts = self.threads.posts(inp["docno"].tolist())
-        questions = {post.id for post in self.threads.known_posts(post.question_id for post in posts)}
-        asked = [post.question_id if post.kind == "answer" else "" for post in posts]
-        known = list(dict.fromkeys(name for name in asked if name in questions))
-        texts = dict(zip(known, self.threads.texts(known), strict=True))
-        rows = []
-        for row, question in zip(documents(inp), asked, strict=True):
-            title, body = texts.get(question, (None, ""))
-            rows.append(_in_front(row, title, body if self.body else ""))
+        questions = _question_texts(self.threads, inp["docno"].tolist())
+        rows = [_in_front(row, question) for row, question in zip(documents(inp), questions, strict=True)]
         titles, bodies = zip(*rows, strict=True)
         result: pd.DataFrame = inp.assign(title=list(titles), html=list(bodies))
+        return result
+
+
+class ParentTitles(ColumnAdder, _OfThreads):
+    """Adds the title of its question to each answer, which ``GraphBuilder`` reads before the answer.
+
+    A question's title before its own answers gives the answer away where the queries are questions of the collection,
+    as in known-item search: leave it out there.
+
+    Example::
+
+        (threads.parent_titles() >> graphs >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
+    """
+
+    label = "parent titles"
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Add ``parent_title``, HTML; empty for a question, and for an answer whose question the store lacks."""
+        with pt.validate.any(inp, context=self) as check:
+            check.columns(includes=["docno"])
+        if inp.empty:
+            return empty_output(inp, ["parent_title"])
+        questions = _question_texts(self.threads, inp["docno"].tolist())
+        result: pd.DataFrame = inp.assign(parent_title=[title for title, _ in questions])
         return result
 
 
@@ -238,10 +256,20 @@ class ThreadTextLoader(ColumnAdder, _OfThreads):
         return result
 
 
-def _in_front(row: dict[str, Any], title: str | None, question: str) -> tuple[str, str]:
+def _question_texts(threads: ThreadStore, docnos: list[str]) -> list[tuple[str, str]]:
+    """Return title and body of the question of each answer; empty for a question, and where it is unknown."""
+    posts = threads.posts(docnos)
+    asked = [post.question_id if post.kind == "answer" else "" for post in posts]
+    known = [post.id for post in threads.known_posts(filter(None, asked))]
+    texts = dict(zip(known, threads.texts(known), strict=True))
+    return [texts.get(name, ("", "")) for name in asked]
+
+
+def _in_front(row: dict[str, Any], question: tuple[str, str]) -> tuple[str, str]:
     """Return title and HTML of a document with its question."""
+    title, body = question
     own = row.get("title")
-    return ("" if is_missing(own) else str(own)) if title is None else title, question + document_html(row)
+    return title or ("" if is_missing(own) else str(own)), body + document_html(row)
 
 
 def tags_of(value: object) -> tuple[str, ...]:

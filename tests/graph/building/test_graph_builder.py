@@ -11,6 +11,7 @@ from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.graph import building as building_module
+from pyterrier_mathamr.posts import TITLE_FORMULA
 
 
 class OneWordParser:
@@ -97,6 +98,53 @@ def test_the_best_text_column_is_read_with_the_title_first():
         {"docno": "4", "html": "<p>Html</p>", "title": "Title"},
     ]
     assert roots(build(rows), "graph") == ["html", "body", "text", "title"]
+
+
+ANSWER = {"docno": "5", "html": HTML}
+TITLED = {**ANSWER, "parent_title": '<i>Is</i> $z!$ or <span class="math-container" id="9">w</span> prime?'}
+
+
+def test_a_document_begins_with_the_title_of_its_question_and_keeps_its_own_formulas():
+    builder = GraphBuilder()
+    plain, titled = (builder([row])[0]["graph"] for row in (ANSWER, TITLED))
+    assert titled.text == f"Is FORMULA_2 or FORMULA_3 prime?\n{plain.text}"
+    assert titled.sentence_texts == ("Is FORMULA_2 or FORMULA_3 prime?", *plain.sentence_texts)
+    assert titled.latex == ("x^2", "y", "z!", "w")
+    assert titled.formula_ids == ("77", "5#1", TITLE_FORMULA, TITLE_FORMULA)
+    assert titled.trees()[:2] == plain.trees()
+    assert builder.build_rows([TITLED])[0]["graph"] == titled
+
+
+def test_formulas_of_a_title_get_their_official_trees_by_the_ids_of_the_question():
+    title = '<span class="math-container" id="77">w</span>'
+    [graph] = build([{"docno": "5", "text": "$y$", "parent_title": title}], store=Official())["graph"]
+    assert [pair.slt == Official.trees.slt for pair in graph.trees()] == [False, True]
+
+
+@pytest.mark.parametrize("title", ["", " ", None, float("nan")])
+def test_a_document_without_the_title_of_a_question_is_built_as_if_there_were_no_such_column(title):
+    builder = GraphBuilder()
+    plain, blank = (
+        builder(pd.DataFrame([row]))["graph"][0].to_penman() for row in (ANSWER, {**ANSWER, "parent_title": title})
+    )
+    assert blank == plain
+
+
+def test_no_title_is_read_without_context():
+    builder = GraphBuilder(context="none")
+    assert builder([TITLED])[0]["graph"] == builder([ANSWER])[0]["graph"] == builder.build_rows([TITLED])[0]["graph"]
+
+
+def test_a_formula_typed_as_a_placeholder_in_a_title_is_none_of_the_document():
+    [graph] = build([{**ANSWER, "parent_title": "On FORMULA_0 and $z$"}])["graph"]
+    assert graph.text.startswith("On FORMULA-0 and FORMULA_2\n")
+
+
+def test_the_title_of_a_question_is_the_document_s_in_a_ranking_of_both_sides():
+    documents = pd.DataFrame([TITLED, {"docno": "6", "html": "Other", "parent_title": None}])
+    built = build(documents.assign(qid="1", query="q", title="t"), side="both")
+    assert [graph.text.split("\n")[0] for graph in built["graph"]] == ["Is FORMULA_2 or FORMULA_3 prime?", "Other"]
+    assert {graph.text for graph in built["query_graph"]} == {"q"}
 
 
 def test_documents_without_docno_are_built_row_by_row():
@@ -289,7 +337,7 @@ def test_a_frame_without_text_is_refused_with_what_is_needed(columns):
 
 
 def test_wrong_options_are_refused():
-    for options in ({"formulas": "all"}, {"side": "left"}, {"batch_size": 0}):
+    for options in ({"formulas": "all"}, {"side": "left"}, {"context": "body"}, {"batch_size": 0}):
         with pytest.raises(ConfigError):
             GraphBuilder(**options)
     with pytest.raises(ConfigError, match="no such parser"):
