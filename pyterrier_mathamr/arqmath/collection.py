@@ -87,8 +87,11 @@ class ARQMathCollection(ByPath):
         return read_dump(self.posts_file)
 
     def documents(self) -> Iterator[dict[str, str]]:
-        """Read all posts as input of ``GraphBuilder`` and of indexers: ``docno``, ``title`` and ``html``."""
-        return ({"docno": post.id, "title": post.title, "html": post.body} for post in self.posts())
+        """Read all posts as input of ``GraphBuilder`` and of indexers: ``docno``, ``title`` and ``html``.
+
+        An answer also has ``parent``, the id of its question, whose title a ``SearchEngine`` reads before the answer.
+        """
+        return map(_document, self.posts())
 
     def count_posts(self) -> int:
         """Count the rows of the dump without reading them; bad ones are among them."""
@@ -229,6 +232,11 @@ class ARQMathCollection(ByPath):
         for answer in self.answers():
             if answer.parent_id and (not accepted or answer.id in accepted):
                 yield Pair(answer.parent_id, answer.id)
+
+
+def _document(post: Post) -> dict[str, str]:
+    document = {"docno": post.id, "title": post.title, "html": post.body}
+    return {**document, "parent": post.parent_id} if post.parent_id else document
 
 
 def _each_once(rows: Iterator[FormulaRow]) -> Iterator[FormulaRow]:

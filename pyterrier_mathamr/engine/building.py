@@ -32,7 +32,7 @@ from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, buil
 from pyterrier_mathamr.graph.parallel import Built, begun_store, processes_for
 from pyterrier_mathamr.graph.store import graph_of, unpack
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import Document, document_post
+from pyterrier_mathamr.posts import TITLE_FORMULA, Document, document_post
 from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
 from pyterrier_mathamr.store import Mode, StoredArtifact
 
@@ -144,8 +144,12 @@ def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
 def _unindexed_formulas(indexes: Indexes) -> list[str]:
     """The posts with formulas of which the index of formula vectors, the last to be built, has none."""
     known = indexes.formulas.snapshot() if indexes.formulas.built() else None
-    posts = ((entry["docno"], entry.get("formula_ids") or []) for entry in indexes.vectors.get_corpus_iter())
-    return [docno for docno, ids in posts if ids and (known is None or known.look_up(list(ids[:1]))[0] < 0)]
+    posts = ((entry["docno"], (entry.get("formula_ids") or [])[:1]) for entry in indexes.vectors.get_corpus_iter())
+    return [
+        docno
+        for docno, first in posts
+        if first and first != [TITLE_FORMULA] and (known is None or known.look_up(first)[0] < 0)
+    ]
 
 
 def remove_posts(indexes: Indexes, docnos: Sequence[str]) -> None:

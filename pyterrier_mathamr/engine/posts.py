@@ -1,5 +1,8 @@
 """The posts of an engine, as they were read: title and body as HTML, and one id for each formula of all posts.
 
+A post that answers another one names it, or its title. Where it is indexed, the title of a post that is named is looked
+up among all posts of the engine; a title that comes or changes later is read when the answer is indexed again.
+
 People's HTML repeats its ids from post to post; a formula whose id is taken gets one of its own.
 """
 
@@ -98,6 +101,16 @@ class PostStore(StoredArtifact):
         snapshot = self.snapshot()
         return self._read(docnos, snapshot.find(docnos))
 
+    def titled(self, documents: Sequence[Document]) -> list[Document]:
+        """Give posts the titles of the posts that they answer, as far as these are there."""
+        asked = list(dict.fromkeys(post.parent for post in documents if post.parent and not post.parent_title))
+        if not asked:
+            return list(documents)
+        rows = self.snapshot().look_up(asked).tolist()
+        known = [name for name, row in zip(asked, rows, strict=True) if row >= 0]
+        titles = {post.docno: post.title for post in self.get_many(known)}
+        return [post._replace(parent_title=post.parent_title or titles.get(post.parent, "")) for post in documents]
+
     def __iter__(self) -> Iterator[Document]:
         """Iterate over all posts, in the order in which they were stored."""
         snapshot = self.snapshot()
@@ -127,7 +140,7 @@ class Records:
     def __iter__(self) -> Iterator[dict[str, str]]:
         names = iter(self.docnos)
         while batch := list(islice(names, AT_ONCE)):
-            for document in self.posts.get_many(batch):
+            for document in self.posts.titled(self.posts.get_many(batch)):
                 yield document.record()
 
 
@@ -155,14 +168,15 @@ def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> N
 
 
 def _packed(document: Document) -> bytes:
-    text = json.dumps([document.title, document.html], ensure_ascii=False, separators=(",", ":"))
+    _, title, html, *of_parent = document
+    stored = [title, html, *(of_parent if any(of_parent) else ())]
+    text = json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
 
 def _document(docno: str, data: bytes, path: Path) -> Document:
     try:
-        title, html = parse_json(decompressed(data).decode("utf-8", "surrogatepass"))
-        return Document(docno, str(title), str(html))
+        return Document(docno, *map(str, parse_json(decompressed(data).decode("utf-8", "surrogatepass"))))
     except (zlib.error, ValueError, TypeError) as error:
         raise DamagedError(path, f"the post {docno!r:.80} cannot be read ({error})") from error
 
@@ -200,6 +214,6 @@ def _with_own_ids(post: Document, taken: set[int]) -> Document:
         mine.add(name)
         return escape(name)
 
-    renamed = Document(post.docno, _ID.sub(own, post.title), _ID.sub(own, post.html))
+    renamed = post._replace(title=_ID.sub(own, post.title), html=_ID.sub(own, post.html))
     taken.update(hash(name) for name in mine if not name.startswith(f"{post.docno}#"))
     return renamed

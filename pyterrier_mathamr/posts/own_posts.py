@@ -2,10 +2,11 @@
 
 ::
 
-    dictionaries, a frame          docno | id,  title?,  html | body | text | contents | markdown | latex
+    dictionaries, a frame          docno | id,  title?,  html | body | text | contents | markdown | latex,
+                                   parent? | parent_title?: the id or the title of the post that it answers
     posts.jsonl, posts.jsonl.gz    one such dictionary a line
     a folder                       notes/limits.md, a.tex, b.html, c.txt: the path is the docno, without its ending
-        ──▶  Document(docno, title, html)      formulas found once, each with an id: ``notes/limits#0``
+        ──▶  Document(docno, title, html, …)   formulas found once, each with an id: ``notes/limits#0``
 
 Posts are read one at a time; those that cannot be read are named, and the others are kept. Every index that is built of
 them reads these records, so that all of them agree on what a formula is and on its id.
@@ -275,15 +276,20 @@ class Document(NamedTuple):
         docno: its id.
         title: HTML of its title, formulas as math containers; may be empty.
         html: HTML of its body, likewise.
+        parent: the id of the post that it answers, or empty.
+        parent_title: HTML of the title of that post, where it was given.
     """
 
     docno: str
     title: str
     html: str
+    parent: str = ""
+    parent_title: str = ""
 
     def record(self) -> dict[str, str]:
-        """Return the columns that builders and indexers read."""
-        return self._asdict()
+        """Return the columns that builders and indexers read; those of the other post where they are not empty."""
+        columns = self._asdict()
+        return {name: text for name, text in columns.items() if text or not name.startswith("parent")}
 
 
 def _document(place: str, given: Mapping[str, Any], bare_formulas: bool) -> Document:
@@ -294,8 +300,8 @@ def _document(place: str, given: Mapping[str, Any], bare_formulas: bool) -> Docu
     if not kind:
         found = ", ".join(sorted(map(str, record))) or "nothing"
         raise DocumentError(place, f"no text; give one of {', '.join(_TEXTS)}, not {found}")
-    title = "" if is_missing(record.get("title")) else record["title"]
-    for text in (title, record[kind]):
+    title, parent_title = ("" if is_missing(record.get(name)) else record[name] for name in ("title", "parent_title"))
+    for text in (title, parent_title, record[kind]):
         if isinstance(text, str) and len(text) > LONGEST_POST:
             raise DocumentError(place, f"its {len(text):,} characters are more than {LONGEST_POST:,}; split it")
     posts = _read_parts(docno, kind, record[kind], title, bare_formulas)
@@ -305,7 +311,20 @@ def _document(place: str, given: Mapping[str, Any], bare_formulas: bool) -> Docu
     if not title_post.text and not body.text:
         raise DocumentError(place, "the post is empty")
     title_html = _html(docno, title_post.in_latex(), 0)
-    return Document(docno, title_html, _html(docno, body.in_latex(), len(title_post.formulas)))
+    html = _html(docno, body.in_latex(), len(title_post.formulas))
+    of_parent = _html("", tell_unclosed(docno, post_from_any(parent_title, bare_formulas=bare_formulas)).in_latex(), 0)
+    return Document(docno, title_html, html, _parent(place, docno, record), of_parent)
+
+
+def _parent(place: str, docno: str, record: Mapping[str, Any]) -> str:
+    """Return the id of the post that a post answers."""
+    parent = record.get("parent")
+    if isinstance(parent, bool | list | tuple | dict):
+        raise DocumentError(place, f"its parent is {parent!r:.80}, neither a text nor a number")
+    if is_missing(parent):
+        return ""
+    name = str(int(parent) if isinstance(parent, float) and parent.is_integer() else parent)  # numbers beside gaps
+    return "" if name == docno else name
 
 
 def _docno(place: str, record: Mapping[str, Any]) -> str:

@@ -169,6 +169,7 @@ def test_an_arqmath_folder_becomes_an_engine(tmp_path) -> None:
     assert "2 posts" in result.output
     found = json.loads(run("search", tmp_path / "e", "sum", "--json", "-k", "1").stdout)
     assert (found["docno"], found["title"], found["snippet"]) == ("1", "A sum", "Is x^2=1?")
+    assert SearchEngine(tmp_path / "e").graph("2").text == "A sum\nYes."
 
 
 def test_a_release_becomes_an_engine_without_loading_experiments(tmp_path) -> None:

@@ -30,6 +30,22 @@ def test_ids_and_texts_go_by_several_names_and_formulas_get_ids() -> None:
     assert formulas_of(posts_of(source, bare_formulas=False)[0]) == [("1#0", "t"), ("1#1", "a<b")]
 
 
+def test_a_post_names_the_post_that_it_answers_or_its_title() -> None:
+    source = pd.DataFrame(
+        {
+            "docno": ["1", "2", "3"],
+            "text": ["a", "b", "c"],
+            "parent": [None, 1, 3],
+            "parent_title": ["so x²=1", None, ""],
+        }
+    )
+    titled, answer, own = posts_of(source)
+    assert (titled.parent, post_from_html(titled.parent_title).formulas[0].latex) == ("", "x^{2}=1")
+    assert (answer.parent, answer.parent_title) == ("1", "")
+    assert own.record() == {"docno": "3", "title": "", "html": "<p>c</p>"}  # it is no answer to itself
+    assert answer.record() == {"docno": "2", "title": "", "html": "<p>b</p>", "parent": "1"}
+
+
 @pytest.mark.parametrize("docno", ["a file", "it's", 'so "called"', "a\tb\nc", "x > y", "1 & 2", "данные и сети"])
 def test_formulas_have_the_whole_id_of_their_post_whatever_is_in_it(docno) -> None:
     (document,) = posts_of([{"docno": docno, "text": "$x$ or $y$"}])
@@ -101,6 +117,8 @@ def test_frames_files_and_folders_are_read(tmp_path) -> None:
         ({"docno": "a", "text": 3}, "not int"),
         ({"docno": "a", "text": ""}, "the post is empty"),
         ({"docno": "a", "text": float("nan")}, "no text"),
+        ({"docno": "a", "text": "x", "parent": ["b"]}, "its parent is ['b'], neither a text nor a number"),
+        ({"docno": "a", "text": "x", "parent_title": 3}, "not int"),
     ],
 )
 def test_a_post_that_cannot_be_read_is_an_error_with_its_place(record, reason) -> None:

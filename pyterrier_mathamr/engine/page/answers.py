@@ -31,7 +31,7 @@ from pyterrier_mathamr.engine.snippets import (
     marked_post,
     piece_of,
 )
-from pyterrier_mathamr.explain import Explanation, draw_graph, explain_score
+from pyterrier_mathamr.explain import Explanation, Reading, draw_graph, explain_score
 from pyterrier_mathamr.formula.display.typesetting import formula_span, inline_html
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text, post_from_any, post_from_html
 
@@ -57,16 +57,18 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     """
     query, matcher = engine.read_query(q), engine.matcher(q)
     post, titled = read_post(engine, docno)
+    read = Reading.of_graph(engine.graph(docno)) or Reading(post, post.sentences)  # perhaps after a question's title
     parts = _explanation(engine, q, docno, system, aligned=len(post.text) <= _ALIGNED).parts
     matched = _matched_formulas(parts)
 
     def of_document(formula: int) -> str:
         like = matched.get(formula)
-        return matcher.color_of_formula(post.formulas[formula].latex) if like is None else color_of(like)
+        return matcher.color_of_formula(read.post.formulas[formula].latex) if like is None else color_of(like)
 
     counted = parts[parts["contribution"] != 0]
     rest = counted["contribution"].iloc[_ROWS:]
-    of_query, of_post = _Cells(query, matcher, color_of), _Cells(post, matcher, of_document)
+    of_query = _Cells(Reading(query, query.sentences), matcher, color_of)
+    of_post = _Cells(read, matcher, of_document)
     document = shown_piece(post, best_piece(post, matcher), matcher, titled, of_document)
     return {
         "docno": docno,
@@ -133,9 +135,9 @@ def _matched_formulas(parts: pd.DataFrame) -> Mapping[int, int]:
 class _Cells:
     """Writes the parts of one of the two texts."""
 
-    def __init__(self, post: MathPost, matcher: Matcher, formula_color: Callable[[int], str]) -> None:
-        self._post, self._matcher, self._color = post, matcher, formula_color
-        self._sentences = post.sentences
+    def __init__(self, read: Reading, matcher: Matcher, formula_color: Callable[[int], str]) -> None:
+        self._post, self._sentences = read
+        self._matcher, self._color = matcher, formula_color
 
     def cell(self, row: int, text: str) -> str:
         """Write a part."""

@@ -1,0 +1,82 @@
+"""Posts that answer others: the title of the question is read before the answer, and is none of its own text."""
+
+import json
+import zlib
+
+import numpy as np
+import pytest
+
+from pyterrier_mathamr.engine.page.answers import explained
+from pyterrier_mathamr.engine.posts import PostStore
+from pyterrier_mathamr.posts import TITLE_FORMULA, Document
+from tests.engine.conftest import built
+
+QUESTION = {"docno": "q", "title": "Is $z!$ prime?", "text": "I ask."}
+ANSWER = {"docno": "a", "text": "Never, by $y$.", "parent": "q"}
+BARE = {"docno": "b", "text": "No.", "parent": "q"}
+OTHER = {"docno": "c", "text": "Groups.", "parent": "nobody"}
+THREAD = [ANSWER, BARE, OTHER, QUESTION]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("threads") / "engine", THREAD)
+
+
+def test_an_answer_begins_with_the_title_of_its_question_wherever_that_comes(engine) -> None:
+    assert engine.graph("a").text == "Is FORMULA_1 prime?\nNever, by FORMULA_0."
+    assert engine.graph("a").formula_ids == ("a#0", TITLE_FORMULA)
+    assert engine.graph("b").text == "Is FORMULA_0 prime?\nNo."
+    assert engine.graph("c").text == "Groups."
+
+
+def test_what_is_shown_of_an_answer_is_its_own(engine) -> None:
+    found = engine.search("Is $z!$ prime?", k=4).set_index("docno")
+    assert found.loc["b", ["title", "snippet"]].tolist() == ["", "No."]
+    assert engine.post("b").text == "No."
+
+
+def test_the_formulas_of_a_title_are_found_in_the_question_only(engine) -> None:
+    assert engine.search_formula("z!")["post_id"].tolist() == ["q"]
+    vectors = engine.snapshot().indexes.formulas
+    assert sorted(row["docno"] for row in vectors.get_corpus_iter()) == ["a#0", "q#0"]
+
+
+@pytest.mark.parametrize("docno", ["a", "b"])
+@pytest.mark.parametrize("system", ["blend", "bm25", "mathamr"])
+def test_the_parts_of_an_explanation_name_the_title_s_sentence(engine, docno, system) -> None:
+    answer = explained(engine.snapshot(), "Is $z!$ prime?", docno, system)
+    assert sum(part["contribution"] for part in answer["parts"]) == pytest.approx(answer["score"])
+    assert "prime" not in answer["document_html"]
+    if system == "mathamr":
+        assert any("prime" in part["document_html"] for part in answer["parts"])
+
+
+def test_a_title_that_is_given_needs_no_question(tmp_path) -> None:
+    engine = built(tmp_path / "e", [{"docno": "a", "text": "No.", "parent_title": "Is $z!$ prime?"}])
+    assert engine.graph("a").text == "Is FORMULA_0 prime?\nNo."
+
+
+def test_a_title_is_looked_up_when_the_answer_is_added_and_not_again(tmp_path) -> None:
+    engine = built(tmp_path / "e", [QUESTION])
+    engine.add([ANSWER])
+    assert engine.graph("a").text.startswith("Is FORMULA_1 prime?")
+    engine.delete(["q"])
+    assert engine.graph("a").text.startswith("Is FORMULA_1 prime?")
+    engine.delete(["a"])
+    engine.add([ANSWER])
+    engine.add([QUESTION])
+    assert engine.graph("a").text == "Never, by FORMULA_0."
+    assert len(engine.snapshot().indexes.formulas) == 2
+
+
+def test_posts_without_a_parent_are_stored_as_before_and_both_forms_are_read(tmp_path) -> None:
+    posts = [Document("a", "t", "h"), Document("b", "t", "h", "a"), Document("c", "t", "h", "", "p")]
+    store = PostStore(tmp_path / "posts")
+    store.write(posts, "create")
+    part = store.snapshot().parts[0]
+    cuts = zip(part["offsets"][:-1], part["offsets"][1:], strict=True)
+    stored = [json.loads(zlib.decompress(np.asarray(part["records"][i:j]).tobytes())) for i, j in cuts]
+    assert stored == [["t", "h"], ["t", "h", "a", ""], ["t", "h", "", "p"]]
+    assert list(store) == posts
+    assert [post.parent_title for post in store.titled(posts)] == ["", "t", "p"]
