@@ -170,6 +170,30 @@ def domains(folder: Path, pairs: tuple[Path, ...], changes: tuple[str, ...], qui
     click.echo(report.to_markdown())
 
 
+@main.command()
+@click.argument("folders", type=FOLDER, nargs=-1, required=True)
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
+@click.option("--model", "models", multiple=True, help="Name or folder; by default the two bundled models.")
+@quiet_option
+def judges(folders: tuple[Path, ...], workdir: Path, models: tuple[str, ...], quiet: bool) -> None:
+    """Measure BM25, models and the engine's score on FOLDERS in BEIR's layout, with nothing chosen."""
+    from .protocol.judges import MODELS, run_judges
+
+    click.echo(run_judges(folders, workdir, models=models or MODELS, verbose=not quiet).to_markdown())
+
+
+@main.command()
+@click.argument("sources", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
+@click.option("--model", default="mathamr-plus-text", show_default=True, help="Name or folder of a trained model.")
+@quiet_option
+def blending(sources: tuple[Path, ...], workdir: Path, model: str, quiet: bool) -> None:
+    """Fit the engine's score on SOURCES: files of pairs, and ARQMath folders."""
+    from .protocol.blending import run_blending
+
+    click.echo(run_blending(sources, workdir, model=model, verbose=not quiet).to_markdown())
+
+
 def _numbers(text: str | None) -> list[int] | None:
     try:
         return [int(number) for number in text.split(",")] if text else None

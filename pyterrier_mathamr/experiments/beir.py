@@ -22,7 +22,6 @@ from pyterrier_mathamr.store import file_fingerprint
 from .choosing import (
     SHIPPED,
     ChosenSystem,
-    Find,
     Fold,
     ModelSystems,
     Nested,
@@ -66,8 +65,9 @@ class TextArtifacts:
 
     collection: TextCollection
     model: MathAMR
-    stages: Stages  # of the work folder, which belongs to this collection and model
+    stages: Stages  # of the work folder, which belongs to this collection
     verbose: bool = False
+    suffix: str = ""  # of the names of what depends on the model, where several models share the work folder
 
     @cached_property
     def bm25(self) -> BM25Index:
@@ -100,10 +100,10 @@ class TextArtifacts:
     @cached_property
     def index(self) -> MathAMRIndex:
         """The vectors of the documents."""
-        index, graphs = MathAMRIndex(self.stages.workdir / "documents.mathamr"), self.graphs
+        index, graphs = MathAMRIndex(self.stages.workdir / f"documents{self.suffix}.mathamr"), self.graphs
         docnos, settings = self.bm25.snapshot(), {**self._origin, "model": self.model.identity}
         self.stages.run(
-            "index",
+            f"index{self.suffix}",
             index.path,
             settings,
             lambda: index_documents(docnos, graphs, self.model, index, verbose=self.verbose),
@@ -112,7 +112,13 @@ class TextArtifacts:
 
     def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ChosenSystem]:
         """Make systems."""
-        own = ModelSystems(lambda: (self.model, self.index), lambda: self.bm25, lambda _: self.topics, _others)
+        qrels = self.collection.qrels
+        own = ModelSystems(
+            lambda: (self.model, self.index),
+            lambda: self.bm25,
+            lambda _: self.topics,
+            lambda find, of: others(find(of), qrels),
+        )
         made: list[ChosenSystem] = [fused(parts) if parts else own.system(name) for name, parts in chosen.items()]
         return [*made, EQUAL] if {SHIPPED, COLBERT} <= chosen.keys() else made
 
@@ -127,11 +133,11 @@ class TextArtifacts:
         return {**self.collection.origin, "version": __version__}
 
 
-def _others(find: Find, of: str) -> pd.DataFrame:
-    """Search; a query does not find itself."""
-    found = find(of)
-    others: pd.DataFrame = found[found["qid"] != found["docno"]]
-    return others
+def others(found: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    """Drop the document with a query's own id, unless it is judged for this query."""
+    judged = set(qrels.loc[qrels["qid"] == qrels["docno"], "qid"])
+    kept: pd.DataFrame = found[(found["qid"] != found["docno"]) | found["qid"].isin(judged)]
+    return kept
 
 
 MEASURES = [nDCG @ 10, RR @ 10, AP, R @ 100]
@@ -144,7 +150,7 @@ NOTES = (
     "Everything is chosen by the mean nDCG@10: k1 and b of BM25, the candidates that a first stage hands on, the "
     "weight of a fusion. Each query is measured by a system that was chosen without it. As shipped has nothing chosen.",
     "± is the standard error of the mean over the queries. Rankings have at most 1000 documents; a query does not find "
-    "a document with its own id, as in BEIR.",
+    "a document with its own id, as in BEIR, unless that document is judged for it.",
 )
 
 

@@ -68,6 +68,14 @@ def test_a_query_does_not_find_itself(tmp_path: Path) -> None:
     assert report.tables[MEASURED].set_index("name").loc[SHIPPED, "RR@10"] == 1
 
 
+def test_a_query_finds_the_document_with_its_id_where_that_is_judged(tmp_path: Path) -> None:
+    rows = [("sum", "sum", 1), ("prime", "limit", 1)]
+    queries = {"sum": "geometric series", "prime": "infinitely many primes at zero"}
+    folder = write_beir(tmp_path / "texts", DOCUMENTS, queries, {"test": rows})
+    report = run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
+    assert report.tables[MEASURED].set_index("name").loc[SHIPPED, "RR@10"] == 1
+
+
 def test_systems_that_need_arqmath_are_refused(tmp_path: Path) -> None:
     folder = write_beir(tmp_path / "texts", DOCUMENTS, QUERIES, {"test": RIGHT})
     with pytest.raises(ConfigError, match="MaRF"):

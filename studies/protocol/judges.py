@@ -1,0 +1,123 @@
+"""Outside judges: BM25, models and the engine's score on folders in BEIR's layout. Nothing is chosen by them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+from ir_measures import RR, nDCG
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import BeirDataset
+from pyterrier_mathamr.engine.ranking import fitted_weights
+from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection, read_collection
+from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests, rounded
+from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.stages import Stages, to_stderr
+from pyterrier_mathamr.experiments.systems import BM25
+from pyterrier_mathamr.fusion import ranked, standard_scores
+from pyterrier_mathamr.model import MathAMR
+
+from .parts import Parts, parts_of
+
+QUERIES = 300
+MODELS = ("mathamr-plus-mini", "mathamr-plus-text")
+MEASURES = [nDCG @ 10, RR @ 10]
+FOUND, TESTS = "nDCG@10", "Tests"
+NOTES = (
+    f"Of a collection with more than {QUERIES} queries, those with the least SHA-256 of their id are taken.",
+    "A query does not find the document with its own id, unless that is judged for it. Nothing is trained or chosen.",
+)
+
+
+def run_judges(
+    folders: Sequence[str | Path], workdir: str | Path, *, models: Sequence[str] = MODELS, verbose: bool = True
+) -> Report:
+    """Measure BM25, models, and the engine's score of each model: nDCG@10 and RR@10.
+
+    Args:
+        folders: each a collection in BEIR's layout.
+        workdir: where indexes, scores, tables and ``report.md`` are kept; finished stages are not repeated.
+        models: names or folders of trained models; a folder has the last part of its path as its name.
+        verbose: report each stage on stderr, with progress bars.
+    """
+    named, of = ({Path(one).name: one for one in given} for given in (models, folders))
+    for name, given, found in (("models", models, named), ("folders", folders, of)):
+        if not given or len(found) < len(given):
+            raise ConfigError(name, list(map(str, given)), "at least one, each with its own name")
+    work = Path(workdir)
+    stages = Stages(work, to_stderr if verbose else None)
+    encoders = {name: MathAMR.from_pretrained(model) for name, model in named.items()}
+    values, sizes = {}, {}
+    for name, folder in of.items():
+        collection = read_judge(BeirDataset(folder))
+        own = Stages(work / "judges" / name, to_stderr if verbose else None)
+        own.records = stages.records
+        rankings: dict[str, pd.DataFrame] = {}
+        for model, encoder in encoders.items():
+            artifacts = TextArtifacts(collection, encoder, own, verbose, suffix=f"-{model}")
+            sizes[name] = len(collection.topics), len(artifacts.bm25)
+            rankings |= searched(parts_of(artifacts), model)
+        values[name] = measure_by_topic(rankings, collection.topics, collection.qrels, MEASURES).fillna({"value": 0.0})
+    return _report(values, sizes, list(named), stages).write(work)
+
+
+def read_judge(dataset: BeirDataset) -> TextCollection:
+    """Read a collection, with at most :data:`QUERIES` queries."""
+    collection, folds = read_collection(dataset, None)
+    measured = {qid for fold in folds for qid in fold.test}  # without a split to choose on
+    first = sorted(measured, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())[:QUERIES]
+    topics = collection.topics[collection.topics["qid"].isin(first)].reset_index(drop=True)
+    qrels = collection.qrels[collection.qrels["qid"].isin(first)].reset_index(drop=True)
+    return replace(collection, topics=topics, qrels=qrels)
+
+
+def names_of(model: str) -> tuple[str, str, str]:
+    """Name the rows of a model: its own, the engine's score, and both rankings' standard scores."""
+    return model, f"the engine's score, {model}", f"equal standard scores, {model}"
+
+
+def searched(parts: Parts, model: str) -> dict[str, pd.DataFrame]:
+    """Rank by words, by vectors, and by both."""
+    scores = parts.scores
+    words = parts.ranking(scores["words"].to_numpy())
+    words = words[words["score"] > 0]
+    graph = parts.ranking(scores["graph"].to_numpy())
+    weights = fitted_weights(model)
+    engine = weights.words * scores["words"] / parts.of_query("B") + weights.graph * scores["graph"] / parts.of_query(
+        "V"
+    )
+    standard = ranked(standard_scores([words, graph]), (0.5, 0.5), 1000)
+    return {BM25: words, **dict(zip(names_of(model), (graph, parts.ranking(engine.to_numpy()), standard), strict=True))}
+
+
+def _report(
+    values: dict[str, pd.DataFrame], sizes: dict[str, tuple[int, int]], models: list[str], stages: Stages
+) -> Report:
+    rows = [BM25, *(name for model in models for name in names_of(model))]
+    pairs = [(row, BM25) for row in rows[1:]]
+    pairs += [(names[1], names[0]) for names in map(names_of, models)]
+    tables = {}
+    for measure in map(str, MEASURES):
+        table = pd.DataFrame({"name": rows})
+        for name, own in values.items():
+            means = means_table(own, rows, [measure])
+            table[name], table[f"{name} error"] = means[measure], means[f"{measure} error"]
+        tables[measure] = table.assign(mean=table[list(values)].mean(axis=1))
+    tests = [rounded(paired_tests(own, pairs, FOUND)).assign(collection=name) for name, own in values.items()]
+    asked = "; ".join(f"{name} {count} queries, {size:,} documents" for name, (count, size) in sizes.items())
+    return Report(
+        title="Outside judges: collections that nothing was tuned on",
+        settings={"collections": list(values), "models": models},
+        stages=stages.records,
+        tables={**tables, TESTS: pd.concat(tests, ignore_index=True)},
+        about={
+            FOUND: f"{asked}. ± is the standard error of the mean over the queries; the last column is the mean of "
+            "the collections."
+        },
+        notes=NOTES,
+        values={f"{name}-by-query": own for name, own in values.items()},
+    )

@@ -1,0 +1,103 @@
+"""The parts of the engine's score for the candidates of many queries, kept in a work folder.
+
+::
+
+    TextArtifacts ── parts_of ──▶ Parts ── ranking(score) ──▶ ranking
+    words, vectors, queries       BM25 and MaxSim of each     by any function of the two
+                                  candidate, once             and of the query
+
+So forms and weights of a score are compared in seconds, and another model costs one pass over the documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyterrier_mathamr._common.frames import ordered_by_score
+from pyterrier_mathamr.engine.ranking import BlendedRetriever, fitted_weights, query_rows
+from pyterrier_mathamr.experiments.beir import TextArtifacts, others
+from pyterrier_mathamr.experiments.systems import DEPTH
+from pyterrier_mathamr.sparse.bm25_search import Weighting, query_terms
+from pyterrier_mathamr.sparse.index import query_or_empty
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Scores of the first 1000 documents by BM25 and the first 1000 by MaxSim of each query.
+
+    Attributes:
+        scores: ``qid``, ``docno``, ``words`` (BM25) and ``graph`` (MaxSim) of each candidate, by both.
+        queries: by ``qid`` the query's bounds ``B`` and ``V`` as the engine has them, its number of ``tokens`` that the
+            index has, and ``rarest``, the greatest idf of these.
+        qrels: ``qid``, ``docno``, ``label``.
+    """
+
+    scores: pd.DataFrame
+    queries: pd.DataFrame
+    qrels: pd.DataFrame
+
+    def of_query(self, name: str) -> Floats:
+        """Return a column of ``queries`` for each candidate: float64 ``[candidates]``."""
+        return self.queries[name].reindex(self.scores["qid"]).to_numpy(np.float64)
+
+    def ranking(self, score: Floats) -> pd.DataFrame:
+        """Rank the candidates of each query by a score."""
+        return ordered_by_score(self.scores[["qid", "docno"]], score)
+
+    def only(self, qids: frozenset[str]) -> Parts:
+        """Return the parts of some queries."""
+        return Parts(
+            self.scores[self.scores["qid"].isin(qids)].reset_index(drop=True),
+            self.queries[self.queries.index.isin(qids)],
+            self.qrels[self.qrels["qid"].isin(qids)].reset_index(drop=True),
+        )
+
+
+def parts_of(artifacts: TextArtifacts) -> Parts:
+    """Score the candidates of all queries, or read what an earlier run kept."""
+    collection, stages = artifacts.collection, artifacts.stages
+    folder = stages.workdir / f"parts{artifacts.suffix}"
+    files = {name: folder / f"{name}.csv.gz" for name in ("scores", "queries")}
+    settings = {**collection.origin, "model": artifacts.model.identity, "queries": len(collection.topics)}
+
+    def build() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, frame in zip(files, _scored(artifacts), strict=True):
+            frame.to_csv(files[name], index=False, compression={"method": "gzip", "compresslevel": 1})
+
+    stages.run(f"parts{artifacts.suffix}", folder, settings, build)
+    scores, queries = (pd.read_csv(file, dtype={"qid": str, "docno": str}) for file in files.values())
+    return Parts(scores, queries.set_index("qid"), collection.qrels)
+
+
+def _scored(artifacts: TextArtifacts) -> tuple[pd.DataFrame, pd.DataFrame]:
+    bm25, index, found = artifacts.bm25, artifacts.index, artifacts.topics
+    encode = found.graphs.loader(side="query") >> artifacts.model.query_encoder()
+    encoded = encode(found.topics)
+    keys = ["qid", "docno"]
+    proposed = (bm25.retriever(DEPTH)(found.topics), index.colbert(num_results=DEPTH)(encoded))
+    candidates = others(pd.concat([each[keys] for each in proposed]).drop_duplicates(), found.qrels)
+    candidates = candidates.merge(encoded.drop_duplicates("qid"), on="qid")
+    words, graph = (one.scorer()(candidates)[[*keys, "score"]] for one in (bm25, index))
+    both = words.rename(columns={"score": "words"}).merge(graph.rename(columns={"score": "graph"}), on=keys)
+    engine = BlendedRetriever(bm25, index, encode, fitted_weights(""))
+    rows = [(qid, *engine.bounds(row), *_rarity(bm25, row)) for qid, row in query_rows(candidates).items()]
+    return both, pd.DataFrame(rows, columns=["qid", "B", "V", "tokens", "rarest"])
+
+
+def _rarity(bm25: Any, row: Mapping[str, Any]) -> tuple[int, float]:
+    """Count the tokens of a query that the index has, and find the greatest idf."""
+    snapshot, weighting = bm25.snapshot(), Weighting.of("bm25", None, None, None, None)
+    terms = query_terms(snapshot, query_or_empty(row), weighting.query_weights)
+    if not terms:
+        return 0, 0.0
+    numbers = np.array([snapshot.postings.terms[token] for token in terms], dtype=np.int64)
+    return len(terms), float(weighting.rarity(snapshot.postings, numbers).max())
