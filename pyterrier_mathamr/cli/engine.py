@@ -47,7 +47,8 @@ def build(
     """Build a search engine from POSTS.
 
     POSTS is a folder of Markdown, HTML, LaTeX and text files, or a .jsonl file (also .gz) with an id (docno or id), a
-    text (html, body, text, contents, markdown or latex) and perhaps a title in each line; or a local ARQMath folder.
+    text (html, body, text, contents, markdown or latex) and perhaps a title in each line, and perhaps the id (parent)
+    or the title (parent_title) of the post that it answers; or a local ARQMath folder.
     The same command continues a build that was stopped.
     """
     from pyterrier_mathamr.arqmath import is_release

@@ -102,8 +102,9 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
 
         Args:
             posts: dictionaries or a frame with an id (``docno`` or ``id``), a text (``html``, ``body``, ``text``,
-                ``contents``, ``markdown`` or ``latex``) and perhaps a ``title``; the path of a ``.jsonl`` file of such;
-                or of a folder of Markdown, HTML, LaTeX and text files.
+                ``contents``, ``markdown`` or ``latex``), and perhaps a ``title`` and, where it answers another post,
+                the id (``parent``) or the title (``parent_title``) of that; the path of a ``.jsonl`` file of such; or
+                of a folder of Markdown, HTML, LaTeX and text files.
             path: the folder of the engine.
             model: name or folder of a model.
             parser: the AMR parser.

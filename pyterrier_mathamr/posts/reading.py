@@ -135,17 +135,25 @@ def document_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
     return tell_unclosed(docno, post).with_formula_ids(docno)
 
 
+LONGEST_PARENT_TITLE = 20_000
+"""Characters of the HTML of a question's title, which is read once for each answer."""
+
+
 def parent_title(row: Row, *, bare_formulas: bool = False) -> MathPost:
     """Read the title of the question that a document answers, ``parent_title``; an empty post where there is none.
 
     Args:
-        row: the title is HTML where it has tags or entities of HTML.
+        row: the title is HTML where it has tags or entities of HTML; one of more than 20,000 characters is left out.
         bare_formulas: as for the document.
 
     Returns:
         The title; its formulas have the ids that they have in the question.
     """
-    return post_from_any(text_of(row, "parent_title"), bare_formulas=bare_formulas)
+    title = text_of(row, "parent_title")
+    if len(title) > LONGEST_PARENT_TITLE:
+        tell(text_of(row, "docno"), "the title of its question is too long, and is left out", title[:60])
+        title = ""
+    return post_from_any(title, bare_formulas=bare_formulas)
 
 
 def document_html(row: Row) -> str:

@@ -6,7 +6,15 @@ import warnings
 import pytest
 
 from pyterrier_mathamr._common.feedback import PostWarning, gathered, tell, told_once
-from pyterrier_mathamr.posts import MathPost, PostFormula, document_post, formula_id, post_from_text, query_post
+from pyterrier_mathamr.posts import (
+    MathPost,
+    PostFormula,
+    document_post,
+    formula_id,
+    parent_title,
+    post_from_text,
+    query_post,
+)
 
 
 def test_the_first_column_with_a_text_is_read_after_the_title() -> None:
@@ -24,6 +32,15 @@ def test_formulas_of_a_document_keep_their_id_or_get_one_by_their_number() -> No
     ]  # fmt: skip
     assert document_post({"html": "$b$"}).formulas == (PostFormula("b"),)  # no docno, no id
     assert query_post({"qid": "d", "query": "$b$"}).formulas == (PostFormula("b"),)
+
+
+def test_the_title_of_a_question_keeps_its_ids_and_an_endless_one_is_told_and_left_out() -> None:
+    title = 'Is <span class="math-container" id="77">a</span> or $b$ odd?'
+    assert parent_title({"docno": "d", "parent_title": title}).formulas == (PostFormula("a", "77"), PostFormula("b"))
+    with gathered() as problems:
+        assert parent_title({"docno": "d", "parent_title": "a" * 20_000}).text == "a" * 20_000
+        assert parent_title({"docno": "d", "parent_title": "a" * 20_001}) == MathPost("", ())
+    assert [(of.post, of.what) for of in problems] == [("d", "the title of its question is too long, and is left out")]
 
 
 @pytest.mark.parametrize(
