@@ -51,6 +51,28 @@ class BertSize(NamedTuple):
         return cls(**{name: content[name] for name in cls._fields})
 
 
+class Linear(nn.Module):
+    """A linear map whose weights are loaded, so that none are drawn."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.empty(outputs, inputs)), nn.Parameter(torch.empty(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+
+class Embedding(nn.Module):
+    """A table of vectors that are loaded."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(rows, width))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return F.embedding(ids, self.weight)
+
+
 class Attention(nn.Module):
     """Multi-head self-attention with its residual and norm."""
 
@@ -58,8 +80,8 @@ class Attention(nn.Module):
         super().__init__()
         width = size.hidden_size
         self.heads = size.num_attention_heads
-        self.qkv = nn.Linear(width, 3 * width)  # query, key and value in one product
-        self.out = nn.Linear(width, width)
+        self.qkv = Linear(width, 3 * width)  # query, key and value in one product
+        self.out = Linear(width, width)
         self.norm = nn.LayerNorm(width, eps=size.layer_norm_eps)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -76,8 +98,8 @@ class Layer(nn.Module):
     def __init__(self, size: BertSize) -> None:
         super().__init__()
         self.attention = Attention(size)
-        self.up = nn.Linear(size.hidden_size, size.intermediate_size)
-        self.down = nn.Linear(size.intermediate_size, size.hidden_size)
+        self.up = Linear(size.hidden_size, size.intermediate_size)
+        self.down = Linear(size.intermediate_size, size.hidden_size)
         self.norm = nn.LayerNorm(size.hidden_size, eps=size.layer_norm_eps)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
@@ -91,9 +113,9 @@ class Bert(nn.Module):
 
     def __init__(self, size: BertSize) -> None:
         super().__init__()
-        self.words = nn.Embedding(size.vocab_size, size.hidden_size)
-        self.positions = nn.Embedding(size.max_position_embeddings, size.hidden_size)
-        self.segments = nn.Embedding(size.type_vocab_size, size.hidden_size)
+        self.words = Embedding(size.vocab_size, size.hidden_size)
+        self.positions = Embedding(size.max_position_embeddings, size.hidden_size)
+        self.segments = Embedding(size.type_vocab_size, size.hidden_size)
         self.norm = nn.LayerNorm(size.hidden_size, eps=size.layer_norm_eps)
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.num_hidden_layers))
 
@@ -108,7 +130,7 @@ class Bert(nn.Module):
             float32 or bfloat16 ``[n, l, d]``; those of padding mean nothing.
         """
         place = torch.arange(ids.size(1), device=ids.device)
-        x = self.norm(self.words(ids) + self.positions(place) + self.segments.weight[0])
+        x: Tensor = self.norm(self.words(ids) + self.positions(place) + self.segments(torch.zeros_like(place)))
         padded = bool((lengths < ids.size(1)).any())
         mask = (place < lengths.unsqueeze(1))[:, None, None, :] if padded else None  # [n, 1, 1, l]
         for layer in self.layers:
@@ -119,9 +141,14 @@ class Bert(nn.Module):
 class Int8Linear(nn.Module):
     """A linear map whose product is one of int8 matrices, with a scale for each row of both."""
 
+    codes: Tensor
+    scale: Tensor
+    bias: Tensor
+
     def __init__(self, codes: Tensor, scale: Tensor, bias: Tensor) -> None:
         super().__init__()
-        self.codes, self.scale, self.bias = codes.T, scale, bias  # [in, out], [out], [out]
+        for name, value in (("codes", codes.T), ("scale", scale), ("bias", bias)):  # [in, out], [out], [out]
+            self.register_buffer(name, value, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.size(-1))
@@ -129,6 +156,21 @@ class Int8Linear(nn.Module):
         product = torch._int_mm((rows / step).round_().to(torch.int8), self.codes).float()
         out: Tensor = product.mul_(step).mul_(self.scale).add_(self.bias).view(*x.shape[:-1], -1)
         return out
+
+
+class Int8Embedding(nn.Module):
+    """A table of int8 vectors with a scale for each."""
+
+    codes: Tensor
+    scale: Tensor
+
+    def __init__(self, codes: Tensor, scale: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("codes", codes, persistent=False)  # [rows, d]
+        self.register_buffer("scale", scale, persistent=False)  # [rows]
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.codes[ids] * self.scale[ids].unsqueeze(-1)
 
 
 _NAMES = {
@@ -179,13 +221,13 @@ def pack(weights: Mapping[str, Tensor]) -> bytes:
 def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
     """Open the weights that :func:`pack` wrote, in evaluation mode."""
     packed = load_file(folder / "weights.safetensors")
-    with torch.device("meta"):
-        bert = Bert(BertSize.read(folder / "config.json"))
+    bert = Bert(BertSize.read(folder / "config.json"))
     scales = {name.removesuffix(_SCALE): packed.pop(name).float() for name in list(packed) if name.endswith(_SCALE)}
-    linear = {name for name, part in bert.named_modules() if isinstance(part, nn.Linear)}
-    for name in linear if precision == "int8" else ():
-        codes, bias = packed.pop(f"{name}.weight"), packed.pop(f"{name}.bias")
-        bert.set_submodule(name, Int8Linear(codes, scales.pop(f"{name}.weight"), bias))
+    if precision == "int8":
+        for name in [matrix.removesuffix(".weight") for matrix in scales]:
+            codes, scale = packed.pop(f"{name}.weight"), scales.pop(f"{name}.weight")
+            bias = packed.pop(f"{name}.bias", None)
+            bert.set_submodule(name, Int8Embedding(codes, scale) if bias is None else Int8Linear(codes, scale, bias))
     for name, scale in scales.items():
         packed[name] = packed[name] * scale.unsqueeze(1)
     bert.load_state_dict(packed, assign=True)

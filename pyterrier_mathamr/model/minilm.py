@@ -86,6 +86,9 @@ class MiniLM:
 
     def word_vectors(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
         """Average the input embeddings of the pieces of each word: float32 ``[n, d]``, zeros without pieces."""
-        table = self._bert.words.weight.float().cpu()
-        rows = [table[one.ids].mean(0) if one.ids else torch.zeros(self.width) for one in self.pieces(words)]
-        return torch.stack(rows).numpy() if rows else np.zeros((0, self.width), np.float32)
+        found = np.zeros((len(words), self.width), np.float32)
+        for i, one in enumerate(self.pieces(words)):
+            if one.ids:
+                vectors: Tensor = self._bert.words(torch.tensor(one.ids, device=self.device))
+                found[i] = vectors.float().mean(0).detach().cpu().numpy()
+        return found

@@ -351,13 +351,13 @@ class TextEncoder(ByParameters):
         """The precision that ``auto`` stands for on this machine, else the one that was given.
 
         Raises:
-            ConfigError: ``int8``, and the encoder is not the one in the box.
+            ConfigError: ``int8``, and this is not the encoder in the box on a CPU.
         """
         device = choose_device(self.device)
+        if self.precision == "int8" and not (self._is_boxed and device.type == "cpu"):
+            raise ConfigError("precision", "int8", f"'float32' or 'bfloat16', except for {BOXED} on a CPU")
         if self._is_boxed:
             return best_precision(device) if self.precision == "auto" else self.precision
-        if self.precision == "int8":
-            raise ConfigError("precision", "int8", f"'float32' or 'bfloat16' for another encoder than {BOXED}")
         if self.precision == "auto":
             return "bfloat16" if has_bfloat16(device) else "float32"
         return self.precision
