@@ -40,7 +40,7 @@ class Pieces(NamedTuple):
 def best_precision(device: torch.device) -> Precision:
     """Choose how a device multiplies matrices fastest without a loss in rankings (docs/performance.md)."""
     known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
-    if any(known.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8")):
+    if known.get("avx2"):
         return "int8"
     return "bfloat16" if has_bfloat16(device) else "float32"
 

@@ -300,8 +300,8 @@ class TextEncoder(ByParameters):
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.
         precision: of the products with weights: ``float32``, ``bfloat16`` or, for the encoder in the box, ``int8``. The
-            latter two are two to four times faster if the processor has instructions for them, and change vectors by
-            about 0.5 % and 5 % of their length. ``auto`` takes the fastest; a cache keeps their vectors apart.
+            latter two are about twice as fast if the processor has instructions for them, and change vectors by about
+            0.5 % and 5 % of their length. ``auto`` takes the fastest; a cache keeps their vectors apart.
         verbose: show progress.
 
     Raises:
