@@ -243,7 +243,7 @@ def run_blending(sources: Sequence[str | Path], workdir: str | Path, *, model: s
         titles = frozenset(qid for qid in parts.queries.index if qid.endswith(TITLE))
         kinds[collection.name] = Scores(parts.only(frozenset(parts.queries.index) - titles))
         if titles:
-            kinds[f"{collection.name} titles"] = Scores(parts.only(titles))
+            kinds[f"titles of {collection.name}"] = Scores(parts.only(titles))
     return _report(kinds, model, stages).write(work / name)
 
 

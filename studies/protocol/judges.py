@@ -23,12 +23,13 @@ from pyterrier_mathamr.model import MathAMR
 
 from .parts import Parts, parts_of
 
-QUERIES = 300
+MANY, QUERIES = 1000, 300
+"""Of a collection with more than so many queries, how many are asked."""
 MODELS = ("mathamr-plus-mini", "mathamr-plus-text")
 MEASURES = [nDCG @ 10, RR @ 10]
 FOUND, TESTS = "nDCG@10", "Tests"
 NOTES = (
-    f"Of a collection with more than {QUERIES} queries, those with the least SHA-256 of their id are taken.",
+    f"Of a collection with more than {MANY:,} queries, the {QUERIES} with the least SHA-256 of their id are asked.",
     "A query does not find the document with its own id, unless that is judged for it. Nothing is trained or chosen.",
 )
 
@@ -66,10 +67,11 @@ def run_judges(
 
 
 def read_judge(dataset: BeirDataset) -> TextCollection:
-    """Read a collection, with at most :data:`QUERIES` queries."""
+    """Read a collection, and some of its queries if it has many."""
     collection, folds = read_collection(dataset, None)
     measured = {qid for fold in folds for qid in fold.test}  # without a split to choose on
-    first = sorted(measured, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())[:QUERIES]
+    first = sorted(measured, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())
+    first = first[:QUERIES] if len(first) > MANY else first
     topics = collection.topics[collection.topics["qid"].isin(first)].reset_index(drop=True)
     qrels = collection.qrels[collection.qrels["qid"].isin(first)].reset_index(drop=True)
     return replace(collection, topics=topics, qrels=qrels)
