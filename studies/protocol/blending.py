@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -137,7 +137,7 @@ class Scores:
     def ranks(self, scores: Floats) -> Floats:
         """Number the candidates of each query from 1."""
         ranks = pd.Series(-scores).groupby(self.query).rank(method="first")
-        return ranks.to_numpy(np.float64)
+        return np.asarray(ranks, dtype=np.float64)
 
     def best(self, scores: Floats) -> Floats:
         """Return the highest score of the query."""
@@ -146,7 +146,9 @@ class Scores:
     def standard(self, scores: Floats) -> Floats:
         """Standardise scores within each query."""
         spread = self._of_query(scores, "std")
-        return (scores - self._of_query(scores, "mean")) / np.where(spread > 0, spread, 1.0)
+        return np.asarray(
+            (scores - self._of_query(scores, "mean")) / np.where(spread > 0, spread, 1.0), dtype=np.float64
+        )
 
     def reciprocal_ranks(self, scores: Floats) -> Floats:
         """Return 1 / rank of the first right answer of each query, 0 after the tenth: float64 ``[queries]``."""
@@ -155,7 +157,7 @@ class Scores:
         rank = 1 + np.bincount(self.query, scores > best[self.query], minlength=len(best))
         return np.where(np.isfinite(best) & (rank <= 10), 1 / rank, 0.0)
 
-    def _of_query(self, scores: Floats, name: str) -> Floats:
+    def _of_query(self, scores: Floats, name: Literal["max", "mean", "std"]) -> Floats:
         of_query: Floats = pd.Series(scores).groupby(self.query).transform(name).to_numpy(np.float64)
         return of_query
 
@@ -287,26 +289,26 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
                 row[kind] = float(values[[part_of(qid) == "test" for qid in of.qids]].mean())
         left_out.append(row)
     names = [BM25, model, *(form.name for form in FORMS)]
-    values, table = [], pd.DataFrame({"name": names})
+    found, table = list[pd.DataFrame](), pd.DataFrame({"name": names})
     for kind, of in kinds.items():
         asked = pd.DataFrame({"qid": [qid for qid in of.qids if part_of(qid) == "test"]})
         own = measure_by_topic(rankings[kind], asked, of.parts.qrels, [MEASURE]).fillna({"value": 0.0})
         averages = means_table(own, names, [str(MEASURE)])
         table[kind], table[f"{kind} error"] = averages[str(MEASURE)], averages[f"{MEASURE} error"]
-        values.append(own.assign(qid=f"{kind} " + own["qid"]))
+        found.append(own.assign(qid=f"{kind} " + own["qid"]))
     table["mean"] = table[list(kinds)].mean(axis=1)
     forms = table.iloc[2:]
-    best = str(forms.loc[forms["mean"].idxmax(), "name"])
-    every = pd.concat(values, ignore_index=True)
+    best = str(forms["name"].iloc[int(forms["mean"].to_numpy().argmax())])
+    every = pd.concat(found, ignore_index=True)
     tests = rounded(paired_tests(every, [(name, best) for name in names if name != best], str(MEASURE)))
-    without = pd.DataFrame(left_out)
+    alone = pd.DataFrame(left_out)
     tables = {
         FOUND: table,
         TESTS: tests,
         CHOSEN: pd.DataFrame(chosen, columns=["form", "share of words", "odds", "exponent", "mean on validation"]),
     }
     if len(kinds) > 1:
-        tables[LEFT_OUT] = without.assign(mean=without[list(kinds)].mean(axis=1))
+        tables[LEFT_OUT] = alone.assign(mean=alone[list(kinds)].mean(axis=1))
     return Report(
         title="Forms of the engine's score",
         settings={"kinds": list(kinds), "model": model},

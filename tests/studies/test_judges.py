@@ -14,6 +14,7 @@ from pyterrier_mathamr.experiments.systems import BM25
 from studies.__main__ import main
 from studies.protocol import judges
 from studies.protocol.judges import FOUND, TESTS, names_of, read_judge, run_judges
+from studies.protocol.parts import Parts
 
 MINI = "mathamr-plus-mini"
 TEXTS = {
@@ -28,8 +29,8 @@ def write_judge(folder: Path, queries: dict[str, str], rows: list[tuple[str, str
     for name, texts in (("corpus", TEXTS), ("queries", queries)):
         lines = (json.dumps({"_id": own, "text": text}) for own, text in texts.items())
         (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    lines = ["query-id\tcorpus-id\tscore", *(f"{qid}\t{docno}\t1" for qid, docno in rows)]
-    (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    judged = ["query-id\tcorpus-id\tscore", *(f"{qid}\t{docno}\t1" for qid, docno in rows)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(judged) + "\n", encoding="utf-8")
     return folder
 
 
@@ -63,8 +64,8 @@ def test_the_engines_score_is_that_of_an_engine(folders: list[Path], tmp_path: P
     found = {}
     searched = judges.searched
 
-    def keep(*given: object) -> dict[str, pd.DataFrame]:
-        found.update(searched(*given))
+    def keep(parts: Parts, model: str) -> dict[str, pd.DataFrame]:
+        found.update(searched(parts, model))
         return found
 
     with pytest.MonkeyPatch.context() as patch:
