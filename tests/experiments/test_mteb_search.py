@@ -77,7 +77,7 @@ def test_mteb_measures_a_pipeline(way: Any) -> None:
     result = mteb.evaluate(model, tiny_task(), cache=None, show_progress_bar=False, co2_tracker=False)
     scores = result.task_results[0].scores["test"][0]
     assert scores["ndcg_at_10"] == pytest.approx(1.0)
-    assert model.mteb_model_meta.name == f"mathamr/mathamr-plus-mini-{way}"
+    assert model.mteb_model_meta.name == f"mathamr/mathamr-plus-text-{way}"
 
 
 @pytest.mark.parametrize("way", ["single", "colbert"])

@@ -165,7 +165,9 @@ def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
 
 
 def test_a_model_that_is_no_longer_bundled_says_what_to_take_and_build_again(folder) -> None:
-    with pytest.raises(ModelNotFoundError, match=r"mathamr-plus-small.*Take mathamr-plus-mini.*`mathamr build`"):
+    with pytest.raises(
+        ModelNotFoundError, match=r"mathamr-plus-small.*Take mathamr-plus-text, or mathamr-plus-mini,.*`mathamr build`"
+    ):
         MathAMR.from_pretrained("mathamr-plus-small")
     (folder / "config.json").write_text('{"format": 2, "parts": [], "score": {}}')
     with pytest.raises(ModelFileError, match=r"models joined.*a bundled model"):

@@ -71,12 +71,12 @@ def test_the_figures_of_the_readme_are_measured(shared_data: Path, tmp_path: Pat
     topics, qrels = judged_topics(collection, {answer["docno"] for answer in answers})
     bm25, index = mathamr.BM25Index(tmp_path / "bm25"), mathamr.MathAMRIndex(tmp_path / "index")
     bm25.index(answers)
-    graphs, model = mathamr.GraphBuilder(), mathamr.MathAMR.from_pretrained(model)
+    graphs, encoder = mathamr.GraphBuilder(), mathamr.MathAMR.from_pretrained(model)
     judged = [answer for answer in answers if answer["docno"] in set(qrels["docno"])]
-    (graphs >> model.doc_encoder() >> index.indexer()).index(judged)
+    (graphs >> encoder.doc_encoder() >> index.indexer()).index(judged)
     random = np.random.default_rng(42)
     draws = [qrels.assign(score=random.permutation(len(qrels)).astype(float)) for _ in range(20)]
-    systems = [bm25.retriever(), graphs >> model.query_encoder() >> index.colbert(), *draws]
+    systems = [bm25.retriever(), graphs >> encoder.query_encoder() >> index.colbert(), *draws]
     measured = pt.Experiment(systems, topics, qrels, mathamr.TASK1_MEASURES)
     figures = measured[list(map(str, mathamr.TASK1_MEASURES[:3]))].to_numpy()
     row = MINI if model == "mathamr-plus-mini" else TEXT
