@@ -44,11 +44,11 @@ class Weights(NamedTuple):
 
 
 _FITTED = {"mathamr-plus-mini": Weights(0.5, 0.5), "mathamr-plus-text": Weights(0.33, 0.67)}
-"""By ``python -m studies blending``, on questions of six kinds of text; those of mini on ARQMath's topics."""
+"""Text: ``python -m studies blending``, on questions of six kinds of text. Mini: ARQMath's topics."""
 
 
 def fitted_weights(model: str) -> Weights:
-    """Return the weights for a model: of a bundled one those that were fitted, else equal ones."""
+    """Return the fitted weights of a bundled model, and equal weights for any other."""
     return _FITTED.get(model, Weights(0.5, 0.5))
 
 

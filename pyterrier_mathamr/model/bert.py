@@ -1,4 +1,4 @@
-"""BERT in plain torch, for the text encoder in the box: all-MiniLM-L6-v2 with int8 weights.
+"""BERT in plain torch, for the bundled text encoder: all-MiniLM-L6-v2 with int8 weights.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The text encoder in the box: all-MiniLM-L6-v2, read by :mod:`.bert` and the library ``tokenizers``."""
+"""The bundled text encoder: all-MiniLM-L6-v2, with :mod:`.bert` and the library ``tokenizers``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .bert import Bert, Precision, load_bert
+from .bert import Precision, load_bert
 from .encoder.batching import batches_by_size, has_bfloat16
 
-BOXED = "all-MiniLM-L6-v2"
+BUNDLED_ENCODER = "all-MiniLM-L6-v2"
 """The name of the text encoder that comes with the package."""
 
-_FOLDER = Path(__file__).parent.parent / "data" / BOXED
+_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
 _LONGEST = 256  # pieces of a text, two special ones included, for which the encoder was trained
 _CACHED = 1024  # pieces of a batch whose states stay in a CPU's cache
 _AT_ONCE = 16384  # pieces of a batch on a GPU
@@ -58,7 +58,7 @@ class MiniLM:
         self.device = device
         self.at_once = _CACHED if device.type == "cpu" else _AT_ONCE
         self._tokenizer = Tokenizer.from_file(str(_FOLDER / "tokenizer.json"))
-        self._bert: Bert = load_bert(_FOLDER, precision, device)
+        self._bert = load_bert(_FOLDER, precision, device)
         self._head, self._tail = self._tokenizer.encode("").ids
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:

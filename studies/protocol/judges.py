@@ -89,9 +89,8 @@ def searched(parts: Parts, model: str) -> dict[str, pd.DataFrame]:
     words = words[words["score"] > 0]
     graph = parts.ranking(scores["graph"].to_numpy())
     weights = fitted_weights(model)
-    engine = weights.words * scores["words"] / parts.of_query("B") + weights.graph * scores["graph"] / parts.of_query(
-        "V"
-    )
+    of_words, of_graph = scores["words"] / parts.of_query("B"), scores["graph"] / parts.of_query("V")
+    engine = weights.words * of_words + weights.graph * of_graph
     standard = ranked(standard_scores([words, graph]), (0.5, 0.5), 1000)
     return {BM25: words, **dict(zip(names_of(model), (graph, parts.ranking(engine.to_numpy()), standard), strict=True))}
 

