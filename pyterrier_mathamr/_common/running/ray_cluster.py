@@ -4,7 +4,7 @@
 
     items ──a few ahead──▶ tasks of the cluster ──▶ results in order
                              │ a node dies: Ray does its tasks again elsewhere
-                             │ the caller stops: the tasks are cancelled
+                             │ the caller stops: tasks that were handed out end by themselves
 
 Results that wait for their turn lie in the shared memory of the nodes, at most as many as :data:`_AHEAD` says. The
 package must be installed on all nodes, in the same release.
@@ -163,28 +163,29 @@ class RayCluster(Executor):
             yield result
 
     def _in_order(self, ray: Any, submitted: Iterator[Any]) -> Iterator[Any]:
-        """Yield what tasks return, in order; a task begins when it is taken from ``submitted``."""
+        """Yield what tasks return, in order; a task begins when it is taken from ``submitted``.
+
+        Where the caller stops, tasks that were handed out are not cancelled: if one of them finishes at that moment,
+        Ray ends the caller's process ("Tried to complete task that was not pending", Ray 2.60). They are few, and end
+        with that process at the latest.
+        """
         waiting: deque[Any] = deque()
         running: list[Any] = []
         room, counted = self.workers or 0, -_COUNTED
-        try:
-            while True:
-                if not self.workers and time.monotonic() - counted >= _COUNTED:
-                    room, counted = max(1, _QUEUED * self._room(ray)), time.monotonic()
-                while len(running) < room and len(waiting) < _AHEAD * room:
-                    if (task := next(submitted, _NOTHING)) is _NOTHING:
-                        break
-                    waiting.append(task)
-                    running.append(task)
-                if not waiting:
-                    return
-                if waiting[0] in running:
-                    _, running = ray.wait(running, fetch_local=False, timeout=_COUNTED)
-                else:
-                    yield self._result(ray, waiting.popleft())
-        finally:
-            for task in waiting:
-                ray.cancel(task, force=True)
+        while True:
+            if not self.workers and time.monotonic() - counted >= _COUNTED:
+                room, counted = max(1, _QUEUED * self._room(ray)), time.monotonic()
+            while len(running) < room and len(waiting) < _AHEAD * room:
+                if (task := next(submitted, _NOTHING)) is _NOTHING:
+                    break
+                waiting.append(task)
+                running.append(task)
+            if not waiting:
+                return
+            if waiting[0] in running:
+                _, running = ray.wait(running, fetch_local=False, timeout=_COUNTED)
+            else:
+                yield self._result(ray, waiting.popleft())
 
     def _result(self, ray: Any, task: Any) -> Any:
         try:
