@@ -1,4 +1,4 @@
-"""How fast the index is built and searched, beside brute force, FAISS and Qdrant, and how far that is from the floor.
+"""How fast the index is built and searched, beside FAISS, Qdrant and fast-plaid, and how far that is from the floor.
 
     python benchmarks/search.py --documents 3395 100000
     python benchmarks/search.py --documents 100000 --vectors own          # of the bundled model, repeated with noise
@@ -35,9 +35,10 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from searching import brute, corpus, floor, measure, ours, peers_faiss, peers_qdrant, resident
+from searching import brute, corpus, floor, measure, ours, peers_faiss, peers_plaid, peers_qdrant, resident
 
 from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index.parts import DTYPES
 
 
 def build(of: corpus.Corpus, folder: Path, dtype: str) -> MathAMRIndex:
@@ -72,6 +73,7 @@ def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     if options.peers:
         peers += [brute.systems(of), peers_faiss.systems(of, options.most_hnsw_rows)]
         peers += [peers_qdrant.systems(of, folder, options.most_hnsw_rows, options.most_local)]
+        peers += [peers_plaid.systems(of, folder)]
     print(measure.header())
     for system in chain(ours.systems(index, of.queries, options.device), *peers):
         if not options.only or any(part in system.name for part in options.only):
@@ -89,7 +91,7 @@ def main() -> None:
     parser.add_argument("--vectors", choices=("synthetic", "own"), default="synthetic", help="the corpus")
     parser.add_argument("--model", default="mathamr-plus-mini", help="the model of --vectors own: a name or a folder")
     parser.add_argument("--ragged", action="store_true", help="1 to 31 synthetic rows a document instead of 16")
-    parser.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="how the index stores rows")
+    parser.add_argument("--dtype", choices=DTYPES, default="float32", help="how the index stores rows")
     parser.add_argument("--device", help="where the index is scanned: cuda; default the CPU")
     parser.add_argument("--only", nargs="+", metavar="PART", help="only systems with one of these in their name")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="only the index of this package")

@@ -44,7 +44,17 @@ from pyterrier_mathamr._common.transformers import Indexer, Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.backend import Numbers, Rows, Sources
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model, resumed_model
-from pyterrier_mathamr.index.parts import DTYPES, TEXTS, DType, Entry, IndexMeta, Layout, VectorParts, part_content
+from pyterrier_mathamr.index.parts import (
+    DTYPES,
+    TEXTS,
+    DType,
+    Entry,
+    IndexMeta,
+    Layout,
+    VectorParts,
+    default_dtype,
+    part_content,
+)
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, TITLE_FORMULA, formula_id
 from pyterrier_mathamr.store import (
     META,
@@ -224,7 +234,7 @@ class Build:
             if dtype not in (None, base.dtype):
                 copy = f"a copy with rows of {dtype} is made by merge(path, index, dtype={dtype!r})"
                 raise ConfigError("dtype", dtype, f"None: {job.path} stores {base.dtype}; {copy}")
-        self.model, self.dtype = (base and base.model) or model, base.dtype if base else dtype or "float32"
+        self.model, self.asked = (base and base.model) or model, base.dtype if base else dtype
         self.dimensions = base.dimensions if base else 0
         self.done = VectorParts(job.done.parts)
         self._came = np.zeros(int(self.done.bases[-1]), dtype=np.bool_)
@@ -235,6 +245,11 @@ class Build:
         self._docnos: list[str] = []
         self._again: list[str] = []
         self._bytes = 0
+
+    @property
+    def dtype(self) -> DType:
+        """How rows are stored, once their width is known."""
+        return self.asked or default_dtype(self.dimensions)
 
     def run(self, posts: Iterable[IndexPost]) -> None:
         """Add all documents and make the result the index, in one step."""
@@ -432,8 +447,7 @@ class ArtifactIndexer(Leaf, Indexer):
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what determines the vectors, beside the documents; work with another fingerprint is not resumed."""
-        dtype = self.dtype or (None if self.mode == "append" else "float32")
-        own = {"entries": self._index.LAYOUT, "model": self.model, "dtype": dtype}
+        own = {"entries": self._index.LAYOUT, "model": self.model, "dtype": self.dtype}
         return {**own, "sources": None if self.sources is None else dict(self.sources)}
 
     def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:

@@ -25,15 +25,24 @@ import numpy as np
 from pyterrier_mathamr.store import Content, DamagedError, Kind, Parts, StoredPart, detail, ranges
 from pyterrier_mathamr.store import Field as PartField
 
-from .backend import Array, Backend, Codes, Field, Numbers, Rows, ScaledRows, Sources, StoredRows, Weights
+from .backend import Array, Backend, Field, Numbers, Rows, ScaledRows, Sources, StoredRows
 from .errors import EmbeddingError
-from .search.int8 import encode_rows, scaled_rows
+from .search.int8 import Coding, encode_rows, scaled_rows
 from .search.maxsim import widened
 
 DType = Literal["float32", "float16", "int8"]
 """How the rows are stored; int8 has a scale for each row."""
 
 DTYPES: tuple[DType, ...] = ("float32", "float16", "int8")
+
+WIDE = 256
+"""Numbers of a row, as text encoders give, from which rows are stored as int8 unless something else is asked for."""
+
+
+def default_dtype(dimensions: int) -> DType:
+    """Choose how rows are stored: those of text encoders at a fifth of the size (docs/storage.md)."""
+    return "int8" if dimensions >= WIDE else "float32"
+
 
 Layout = Literal["documents", "formulas"]
 """The entries of an index: posts with all their virtual nodes, or formula virtual nodes."""
@@ -70,9 +79,10 @@ def stored_formula_ids(text: str, path: Path | str) -> list[str] | None:
 
 
 def part_content(
-    layout: Layout, dtype: DType, entries: Sequence[Entry], sources: Sources, model: str | None
+    layout: Layout, dtype: DType | None, entries: Sequence[Entry], sources: Sources, model: str | None
 ) -> Content:
     """Check entries and lay them out as one part."""
+    dtype = dtype or default_dtype(entries[0].rows.shape[1])
     lengths = np.array([len(entry.rows) for entry in entries], dtype=np.int64)
     arrival = np.argsort(lengths, kind="stable")
     ordered = [entries[place] for place in arrival.tolist()]
@@ -254,12 +264,15 @@ class Shard:
         return self.rows[self._offsets[1:] - 1]
 
     @cached_property
-    def coding(self) -> tuple[Codes, Rows, Weights]:
-        """The rows as codes, int8 ``[r, d]``, their scales, float32 ``[d]``, and error bounds, float64 ``[2]``."""
+    def coding(self) -> Coding:
+        """The rows as codes; those of int8 are their own."""
+        if isinstance(self.rows, ScaledRows):
+            ones, bounds = np.ones(self.rows.shape[1], dtype=np.float32), np.array([0.0, self.max_norm])
+            return Coding(self.rows.codes, ones, bounds, self.rows.scales)
         codes, scales, bounds = (self.part[name] for name in ("codes", "scales", "code_bounds"))
         if not (np.isfinite(scales).all() and np.isfinite(bounds).all() and (scales > 0).all() and (bounds >= 0).all()):
             raise DamagedError(self.part.path, "the scales or bounds of its codes are not positive numbers")
-        return codes, scales, bounds
+        return Coding(codes, scales, bounds)
 
     def field(self, field: Field) -> tuple[StoredRows, Numbers]:
         """Return the vectors of one field as they are stored, end to end."""

@@ -132,7 +132,7 @@ class PartWriter:
     encode: Encode
     root: Path
     folder: Path
-    dtype: DType
+    dtype: DType | None
     model: str | None
 
     def __call__(self, part: PlannedPart) -> PartMeta:
@@ -176,11 +176,11 @@ def _write_planned(
                 batches = [list(docnos[at : at + batch_size]) for at in range(start, of.stop, batch_size)]
                 planned.append(PlannedPart(number, of.start - start, len(of), batches))
         job.plan()
-        work = PartWriter(encode, index.path, job.folder, build.dtype, build.model)
+        work = PartWriter(encode, index.path, job.folder, build.asked, build.model)
         with closing(executor.map(work, planned)) as written:
             bar: dict[str, Any] = {"verbose": indexer.verbose, "total": len(planned), "beside": executor.doing}
             shown = progress(written, "writing parts", "parts", **bar)
             for part, meta in zip(planned, shown, strict=True):
                 job.adopt(part.number, meta)
-        width = job.parts[0]["rows"].shape[1]
-        job.commit(asdict(IndexMeta(width, build.model, build.dtype)))
+        build.dimensions = job.parts[0]["rows"].shape[1]
+        job.commit(asdict(IndexMeta(build.dimensions, build.model, build.dtype)))

@@ -9,7 +9,8 @@ adds them up. Products stay in registers, where the greatest of each document is
 
     document:  codes + 128, at most CHUNK rows of it    ->  scratch          bytes without sign, as it takes them
         group: sixteen query rows, or twice as many
-            tile: TILE rows of scratch                  ->  greatest so far  int32 [16]
+            tile: TILE rows of scratch                  ->  greatest so far  int32 [16]; float32 where each row
+                                                                             has a scale
     each query:  sum of greatest times factors          ->  its score        float32
 
 A document's last tile repeats its last row until it is full, which changes no maximum, so the last register has the
@@ -19,6 +20,7 @@ products of the document's own row.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -28,9 +30,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.index.backend import Array, Codes, Numbers, Scores
+from pyterrier_mathamr.index.backend import Array, Numbers, Scores
 
-from .int8 import CodedQueries
+from .int8 import CodedQueries, Coding
 from .queries import QueryBatch
 
 LANES = 16
@@ -45,19 +47,37 @@ CHUNK = 64
 _AHEAD = 2048
 """Bytes that are asked for before they are needed; memory that is not there is not read."""
 
-_POINTERS = ("codes", "offsets", "query", "bias", "starts", "slots", "factors", "scores", "best", "scratch")
+_POINTERS = (
+    "codes",
+    "row_scales",
+    "offsets",
+    "query",
+    "bias",
+    "starts",
+    "slots",
+    "factors",
+    "scores",
+    "best",
+    "scratch",
+)
 _NUMBERS = ("first", "last", "words", "groups", "queries", "stride")
 
 
 class _ScanSource:
-    """Builds the function ``scan`` of :data:`_POINTERS` and :data:`_NUMBERS`; an ``alloca`` becomes a register."""
+    """Builds the function ``scan`` of :data:`_POINTERS` and :data:`_NUMBERS`; an ``alloca`` becomes a register.
 
-    def __init__(self) -> None:
+    With ``scaled``, a product is multiplied by the scale of its row before the greatest is found.
+    """
+
+    def __init__(self, scaled: bool) -> None:
         from llvmlite import ir
+
+        self.scaled = scaled
 
         self.ir, self.module = ir, ir.Module("scan")
         self.word, self.index, self.float = ir.IntType(32), ir.IntType(64), ir.FloatType()
         self.ints, self.floats = ir.VectorType(self.word, LANES), ir.VectorType(self.float, LANES)
+        self.kept = self.floats if scaled else self.ints  # of what the greatest is found
         pointer = ir.PointerType()
         self.umin = self._declared("llvm.umin.i64", self.index, self.index, self.index)
         self.smax = self._declared(f"llvm.smax.v{LANES}i32", self.ints, self.ints, self.ints)
@@ -108,12 +128,12 @@ class _ScanSource:
             length = b.sub(self._read(of["offsets"], b.add(document, self._number(1)), self.index, 8), begin)
             rows = self._at(of["codes"], b.mul(begin, of["width"]), self.ir.IntType(8))
             with self._loop(self._number(0), of["groups"]) as group:
-                least = self.ir.Constant(self.ints, [-(2**31)] * LANES)
-                b.store(least, self._at(of["best"], group, self.ints), align=4)
+                least = self.ir.Constant(self.kept, [-math.inf if self.scaled else -(2**31)] * LANES)
+                b.store(least, self._at(of["best"], group, self.kept), align=4)
             with self._loop(self._number(0), length, CHUNK) as start:
                 some = b.call(self.umin, [b.sub(length, start), self._number(CHUNK)])
                 self._lift(self._at(rows, b.mul(start, of["width"]), self.ir.IntType(8)), b.mul(some, of["words"]))
-                self._multiply_groups(some)
+                self._multiply_groups(b.add(begin, start), some)
             with self._loop(self._number(0), of["queries"]) as query:
                 self._score(query, document)
         b.ret_void()
@@ -132,7 +152,7 @@ class _ScanSource:
             lifted = b.xor(self._read(source, word, self.word, 1), self.ir.Constant(self.word, 0x80808080))
             b.store(lifted, self._at(scratch, word, self.word), align=4)
 
-    def _multiply_groups(self, rows: Any) -> None:
+    def _multiply_groups(self, base: Any, rows: Any) -> None:
         """Multiply the rows in the scratch memory with two groups of query rows at a time, and with the last one."""
         b, of = self.b, self.of
         with self._loop(self._number(0), of["groups"], 2) as group:
@@ -140,15 +160,16 @@ class _ScanSource:
             with b.if_else(two_left) as branches:
                 for branch, groups in zip(branches, (2, 1), strict=True):
                     with branch, self._loop(self._number(0), rows, TILE) as row:
-                        self._tile(row, b.sub(rows, row), group, groups)
+                        self._tile(b.add(base, row), row, b.sub(rows, row), group, groups)
 
-    def _tile(self, row: Any, left: Any, group: Any, groups: int) -> None:
+    def _tile(self, number: Any, row: Any, left: Any, group: Any, groups: int) -> None:
         """Multiply a tile with one or two groups of query rows, and keep the greatest products and the last row's."""
         b, of, zeros = self.b, self.of, self.ir.Constant(self.ints, [0] * LANES)
         tile = self._at(of["scratch"], b.mul(row, of["width"]), self.ir.IntType(8))
         query = [self._at(of["query"], b.mul(b.add(group, self._number(i)), of["words"]), self.ints) for i in range(2)]
         last, places = b.sub(left, self._number(1)), [b.add(group, self._number(i)) for i in range(groups)]
-        lines = [b.mul(b.call(self.umin, [self._number(i), last]), of["words"]) for i in range(TILE)]
+        within = [b.call(self.umin, [self._number(i), last]) for i in range(TILE)]
+        lines = [b.mul(line, of["words"]) for line in within]
         for sums in self.sums:
             for i in range(groups):
                 b.store(self._read(of["bias"], places[i], self.ints), sums[i])
@@ -161,11 +182,23 @@ class _ScanSource:
                     codes = b.shuffle_vector(one, one, zeros)
                     b.store(b.call(self.multiply, [b.load(sums[i], typ=self.ints), codes, asked[i]]), sums[i])
         for i in range(groups):
-            most = self._read(of["best"], places[i], self.ints)
-            for sums in self.sums:
-                most = b.call(self.smax, [most, b.load(sums[i], typ=self.ints)])
-            b.store(most, self._at(of["best"], places[i], self.ints), align=4)
-            b.store(b.load(self.sums[-1][i], typ=self.ints), self._at(of["own"], places[i], self.ints), align=4)
+            most = self._read(of["best"], places[i], self.kept)
+            for sums, line in zip(self.sums, within, strict=True):
+                product = b.load(sums[i], typ=self.ints)
+                if self.scaled:
+                    product = b.fmul(b.sitofp(product, self.floats), self._scale(b.add(number, line)))
+                    most = b.select(b.fcmp_ordered(">", product, most), product, most)
+                else:
+                    most = b.call(self.smax, [most, product])
+            b.store(most, self._at(of["best"], places[i], self.kept), align=4)
+            b.store(product, self._at(of["own"], places[i], self.kept), align=4)
+
+    def _scale(self, row: Any) -> Any:
+        """Read the scale of a row, sixteen times."""
+        b = self.b
+        scale = self._read(self.of["row_scales"], row, self.float)
+        one = b.insert_element(self.ir.Constant(self.floats, self.ir.Undefined), scale, self._number(0))
+        return b.shuffle_vector(one, one, self.ir.Constant(self.ints, [0] * LANES))
 
     def _score(self, query: Any, document: Any) -> None:
         """Sum the greatest products of one query times their factors."""
@@ -173,9 +206,10 @@ class _ScanSource:
         b.store(self.ir.Constant(self.floats, [0.0] * LANES), self.total)
         ends = [self._read(of["starts"], b.add(query, self._number(i)), self.index, 8) for i in range(2)]
         with self._loop(*ends) as place:
-            found = self._read(of["best"], self._read(of["slots"], place, self.index, 8), self.ints)
+            found = self._read(of["best"], self._read(of["slots"], place, self.index, 8), self.kept)
             factors = self._read(of["factors"], place, self.floats)
-            product = b.fmul(b.sitofp(found, self.floats), factors, flags=["contract"])
+            numbers = found if self.scaled else b.sitofp(found, self.floats)
+            product = b.fmul(numbers, factors, flags=["contract"])
             b.store(b.fadd(b.load(self.total, typ=self.floats), product, flags=["contract"]), self.total)
         total = b.load(self.total, typ=self.floats)
         score = b.call(self.sum, [self.ir.Constant(self.float, 0.0), total], fastmath=["reassoc"])
@@ -193,19 +227,19 @@ _NEEDED = "avx512vnni"
 
 
 @lru_cache(maxsize=16)
-def compiled(dimensions: int) -> Callable[..., None] | None:
-    """Return the compiled function, tested once for vectors of some width; ``None`` where it cannot be used."""
+def compiled(dimensions: int, scaled: bool = False) -> Callable[..., None] | None:
+    """Return the function for vectors of some width, tested once; ``None`` where it cannot be used."""
     if dimensions % _FOUR or not 0 < dimensions <= _MOST:
         return None
     try:
-        function = _compile()
+        function = _compile(scaled)
     except (ImportError, AttributeError, OSError, RuntimeError):  # no llvmlite, or another release of it
         return None
-    return function if function is not None and _right(function, dimensions) else None
+    return function if function is not None and _right(function, dimensions, scaled) else None
 
 
-@lru_cache(maxsize=1)
-def _compile() -> Callable[..., None] | None:
+@lru_cache(maxsize=2)
+def _compile(scaled: bool) -> Callable[..., None] | None:
     """Compile the function; ``None`` on a processor without the instruction."""
     import llvmlite.binding as llvm
 
@@ -217,7 +251,7 @@ def _compile() -> Callable[..., None] | None:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2
     )
-    module = llvm.parse_assembly(_ScanSource().build())
+    module = llvm.parse_assembly(_ScanSource(scaled).build())
     module.verify()
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes.getModulePassManager().run(module, passes)
@@ -266,10 +300,12 @@ class CompiledScan:
     """Scores documents of one shard against some queries, within ``coded.errors`` of the true scores."""
 
     def __init__(
-        self, function: Callable[..., None], codes: Codes, offsets: Numbers, coded: CodedQueries, columns: Columns
+        self, function: Callable[..., None], coding: Coding, offsets: Numbers, coded: CodedQueries, columns: Columns
     ) -> None:
         self.function, self.columns = function, columns
-        self.codes, self.offsets = np.ascontiguousarray(codes), np.ascontiguousarray(offsets)
+        self.codes, self.offsets = np.ascontiguousarray(coding.codes), np.ascontiguousarray(offsets)
+        none = np.empty(0, dtype=np.float32)
+        self.row_scales = none if coding.row_scales is None else np.ascontiguousarray(coding.row_scales)
         rows, width = coded.codes.shape
         self.words = width // _FOUR
         asked = np.zeros((columns.groups * LANES, width), dtype=np.int8)
@@ -284,9 +320,10 @@ class CompiledScan:
         columns = self.columns
         best = _aligned(np.empty((2 * columns.groups, LANES), dtype=np.int32))
         scratch = _aligned(np.empty(CHUNK * self.words, dtype=np.int32))
-        asked: tuple[Array, ...] = self.codes, self.offsets, self.asked, self.bias, columns.starts, columns.slots
+        documents: tuple[Array, ...] = self.codes, self.row_scales, self.offsets
+        asked: tuple[Array, ...] = self.asked, self.bias, columns.starts, columns.slots, self.factors
         numbers = (first, last, self.words, columns.groups, len(columns.starts) - 1, scores.shape[1])
-        self.function(*map(_at, (*asked, self.factors, scores, best, scratch)), *numbers)
+        self.function(*map(_at, (*documents, *asked, scores, best, scratch)), *numbers)
 
 
 def _at(array: Array) -> int:
@@ -303,7 +340,7 @@ def _aligned(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return copy
 
 
-def _right(function: Callable[..., None], dimensions: int) -> bool:
+def _right(function: Callable[..., None], dimensions: int, scaled: bool) -> bool:
     """Compare the scores of some documents with those of plain products."""
     rng = np.random.default_rng(0)
     lengths, sizes = (1, 7, 8, 9, 2 * CHUNK + 3), (1, LANES, 2 * LANES + 3)
@@ -313,8 +350,12 @@ def _right(function: Callable[..., None], dimensions: int) -> bool:
     ones = np.ones(len(asked), dtype=np.float32)
     scores = np.empty((len(sizes), len(lengths)), dtype=np.float32)
     coded = CodedQueries(asked, ones, ones, np.zeros(len(sizes)))
-    CompiledScan(function, codes, offsets, coded, Columns(queries)).fill(0, len(lengths), scores)
+    row_scales = rng.uniform(0.1, 1, len(codes)).astype(np.float32) if scaled else None
+    coding = Coding(codes, np.ones(dimensions, dtype=np.float32), np.zeros(2), row_scales)
+    CompiledScan(function, coding, offsets, coded, Columns(queries)).fill(0, len(lengths), scores)
     products = asked.astype(np.float64) @ codes.T.astype(np.float64)
+    if row_scales is not None:
+        products *= row_scales
     best = np.maximum.reduceat(products, offsets[:-1], axis=1)
     true = np.add.reduceat(best, ends[:-1], axis=0) + products[np.ix_(ends[1:] - 1, offsets[1:] - 1)]
     return bool((np.abs(scores - true) <= 1e-5 * np.abs(products).max() * len(asked)).all())

@@ -4,7 +4,7 @@ A scan of all documents is fast and approximate, and its greatest possible error
 among the best ``k`` is kept, and scored exactly. Which of three scans is used depends on what is faster; the answer
 does not. See docs/exactness.md::
 
-    float32           maxsim      few documents for each result, document vectors, and an index of int8
+    float32           maxsim      few documents for each result, and document vectors
     int8, by torch    int8        the codes stay memory-mapped, or are copied to a GPU once; threads share the shards
     int8, compiled    compiled    the same on processors for which llvmlite is installed
 
@@ -95,7 +95,7 @@ def exact_candidates(
             for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
                 of_query.add(shard, found, error)
 
-        if field == "all" and snapshot.meta.dtype != "int8" and (device or _codes_pay(snapshot, k)):
+        if field == "all" and (device or _codes_pay(snapshot, k)):
             scan_codes(snapshot.shards, group, device, add)
             if len(group) == 1:
                 selected.append(_narrow(snapshot, group, best[0], k, on_threads))
@@ -112,8 +112,8 @@ def exact_candidates(
 
 def _codes_pay(snapshot: FolderSnapshot, k: int) -> bool:
     """Decide whether the scan of codes is faster: it saves on each document, but leaves more to rescore."""
-    width = snapshot.meta.dimensions
-    return len(snapshot) >= CODES_PAY * k and (compiled(width) is not None or usable(width))
+    width, scaled = snapshot.meta.dimensions, snapshot.meta.dtype == "int8"
+    return len(snapshot) >= CODES_PAY * k and (compiled(width, scaled) is not None or usable(width))
 
 
 def _narrow(snapshot: FolderSnapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
@@ -251,7 +251,7 @@ def scan_codes(
     least, most = _PIECE_ROWS
     piece_rows = most
     if cores > 1:
-        piece_rows = min(max(sum(len(shard.coding[0]) for shard in shards) // (_PIECES * cores), least), most)
+        piece_rows = min(max(sum(len(shard.coding.codes) for shard in shards) // (_PIECES * cores), least), most)
     waiting: deque[tuple[Shard, list[Future[None]], Scores, Weights]] = deque()
 
     def finish() -> None:
@@ -265,7 +265,7 @@ def scan_codes(
         ThreadPoolExecutor(1 if device else cores, initializer=torch.set_num_threads, initargs=(1,)) as pool,
     ):
         for shard in shards:
-            coded = encode_queries(queries, *shard.coding[1:])
+            coded = encode_queries(queries, shard.coding.scales, shard.coding.bounds)
             scan = _scan_of(shard, queries, coded, memory, None if device else columns, device)
             scores = np.empty((len(queries), len(shard)), dtype=np.float32)
             pieces = [(0, len(shard))] if device else blocks(shard.field("all")[1], piece_rows)
@@ -282,10 +282,12 @@ def _scan_of(
     """Return the scan of one shard: compiled where that is possible, else by torch."""
     import torch
 
-    codes, offsets = shard.coding[0], shard.field("all")[1]
-    function = compiled(codes.shape[1]) if columns is not None else None
+    coding, offsets = shard.coding, shard.field("all")[1]
+    codes, row_scales = coding.codes, coding.row_scales
+    function = compiled(codes.shape[1], row_scales is not None) if columns is not None else None
     if function is not None and columns is not None:
-        return CompiledScan(function, codes, offsets, coded, columns)
+        return CompiledScan(function, coding, offsets, coded, columns)
     tensor = shard.kept(device, partial(on_device, codes, device)) if device else torch.from_numpy(codes)
+    scales = None if row_scales is None else torch.from_numpy(row_scales).to(device or "cpu")
     runs = shard.kept("runs", partial(run_bounds, offsets))
-    return CodeScan(tensor, offsets, coded, queries, memory, runs=runs, padded=device is not None)
+    return CodeScan(tensor, scales, offsets, coded, queries, memory, runs=runs, padded=device is not None)

@@ -6,6 +6,10 @@ greatest number becomes 127. A query row ``q`` becomes ``u = round((q s) / t)`` 
     q · x  =  t (u · c)  +  (q s) · e  +  ((q s) - t u) · c          with e = x / s - c, and so
     |q · x - t (u · c)|  <=  ‖q s‖ max‖e‖  +  ‖(q s) - t u‖ max‖c‖
 
+Rows that are stored as int8 have a scale ``r`` each, ``x = r c``, and only the query is rounded: ``s = 1``, and::
+
+    |q · x - r t (u · c)|  <=  ‖q - t u‖ max‖x‖
+
 Codes are multiplied block by block, by a private function of torch (``_int_mm``) that is tested before it is used::
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
@@ -24,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +46,15 @@ if TYPE_CHECKING:
 _GREATEST = 127
 _PIECE = 1 << 16
 _SLACK = 1 + 1e-5  # covers that the norms themselves are computed in floating point
+
+
+class Coding(NamedTuple):
+    """The rows of a shard as codes."""
+
+    codes: Codes  # [r, d]
+    scales: npt.NDArray[np.float32]  # [d]
+    bounds: Weights  # the greatest lengths of e and of c; with row scales, 0 and that of x
+    row_scales: npt.NDArray[np.float32] | None = None  # [r]
 
 
 def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray[np.float64]]:
@@ -95,8 +108,8 @@ def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds:
     weights, totals = np.ones(len(scaled)) if queries.weights is None else queries.weights, queries.row_weights()
     lengths = np.linalg.norm(scaled, axis=1), np.linalg.norm(rest, axis=1)
     errors = (lengths[0] * bounds[0] + lengths[1] * bounds[1]) * totals * _SLACK
-    # the factors and the sum are in float32: each score has at most the length of q s times that of c, twice rounded
-    rounding = (np.diff(queries.offsets) + 4) * 2.0**-23 * _sums(lengths[0] * totals, queries) * bounds[1]
+    # factors, row scales and the sum are in float32, and each score has at most the length of q s times that of c
+    rounding = (np.diff(queries.offsets) + 5) * 2.0**-23 * _sums(lengths[0] * totals, queries) * bounds[1]
     factors = [(steps * of).astype(np.float32) for of in (weights, np.ones(len(weights)))]
     return CodedQueries(codes.astype(np.int8), factors[0], factors[1], _sums(errors, queries) + rounding)
 
@@ -275,6 +288,7 @@ class CodeScan:
     def __init__(
         self,
         codes: Tensor,
+        row_scales: Tensor | None,
         offsets: Numbers,
         coded: CodedQueries,
         queries: QueryBatch,
@@ -286,6 +300,8 @@ class CodeScan:
         import torch
 
         self.codes, self.offsets, self.memory, self.padded = codes, offsets, memory, padded
+        self.row_scales = None if row_scales is None else row_scales.unsqueeze(1)  # [r, 1]
+        self.kept = torch.int32 if row_scales is None else torch.float32  # of what the greatest is found
         self.runs = run_bounds(offsets) if runs is None else runs
         columns, self.width = len(coded.codes), codes.shape[1]
         self.columns = columns + -columns % (ALIGNED if padded or columns <= ALIGNED else _WIDE)
@@ -326,8 +342,8 @@ class CodeScan:
         """Score some documents of one length, the first of which begins at ``row``: float32 ``[queries, D]``."""
         import torch
 
-        best = self.memory.take("best", documents, self.columns)
-        own = None if self.last is None else self.memory.take("own", documents, len(self.last))
+        best = self._take("best", documents, self.columns)
+        own = None if self.last is None else self._take("own", documents, len(self.last))
         if length > self.rows:
             for i in range(documents):
                 start = row + i * length
@@ -358,7 +374,8 @@ class CodeScan:
             if len(into) < block:
                 out, products = out[: len(some)], products[: len(into)]
             self.product(some, asked, out)
-            self._reduce(products, into, None if own is None else own[at : at + block])
+            scaled = self._scaled(products.view(-1, self.columns), row + at * length).view_as(products)
+            self._reduce(scaled, into, None if own is None else own[at : at + block])
 
     def _reduce(self, products: Tensor, best: Tensor, own: Tensor | None) -> None:
         """Reduce the products of some documents, ``[D, n, T]``, into ``[D, T]`` and ``[D, queries]``."""
@@ -380,8 +397,21 @@ class CodeScan:
     def _products(self, start: int, end: int) -> Tensor:
         """Multiply some rows of codes with all columns: ``[end - start, T]``."""
         if self.padded:  # at least 17 rows; those after the last are dropped
-            return self.product(self.codes[start : max(end, start + ALIGNED + 1)], self.asked)[: end - start]
-        return self.product(self.codes[start:end], self.asked, self.memory.take("products", end - start, self.columns))
+            products = self.product(self.codes[start : max(end, start + ALIGNED + 1)], self.asked)[: end - start]
+        else:
+            out = self.memory.take("products", end - start, self.columns)
+            products = self.product(self.codes[start:end], self.asked, out)
+        return self._scaled(products, start)
+
+    def _scaled(self, products: Tensor, start: int) -> Tensor:
+        """Multiply products, ``[r, T]``, by the scales of their rows, if they have any."""
+        if self.row_scales is None:
+            return products
+        found = self._take("scaled", *products.shape).copy_(products)
+        return found.mul_(self.row_scales[start : start + len(products)])
+
+    def _take(self, name: str, *shape: int) -> Tensor:
+        return self.memory.take(name, *shape).view(self.kept)
 
 
 def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:
@@ -394,7 +424,7 @@ def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:
         return
     flat = products.view(documents, length * columns)
     pairs = flat[:, : length // 2 * 2 * columns].view(documents, -1, 2 * columns)
-    paired = torch.amax(pairs, 1, out=memory.take("pairs", documents, 2 * columns))
+    paired = torch.amax(pairs, 1, out=memory.take("pairs", documents, 2 * columns).view(products.dtype))
     torch.maximum(paired[:, :columns], paired[:, columns:], out=out)
     if length % 2:
         torch.maximum(out, products[:, -1], out=out)

@@ -8,6 +8,7 @@ import pytest
 from folder_bytes import folder_bytes
 
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.index.search import folder
 from pyterrier_mathamr.store import DamagedError
 
 
@@ -35,11 +36,13 @@ def test_a_row_comes_back_within_half_a_step_of_its_own_scale(tmp_path, document
         assert (np.abs(found["doc_embs"] - doc["doc_embs"]) <= step * 0.51).all()
 
 
+@pytest.mark.parametrize("codes", [False, True])
 @pytest.mark.parametrize("shard_rows", [7, 1 << 19])
 def test_every_strategy_finds_what_brute_force_finds_in_the_stored_rows(
-    part_rows, tmp_path, documents, topics, weigh, assert_ranked, shard_rows
+    part_rows, tmp_path, documents, topics, weigh, assert_ranked, monkeypatch, shard_rows, codes
 ):
     part_rows(shard_rows)
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: codes)
     docs = ten_lengths(documents)
     docs += [{**doc, "docno": f"same-{doc['docno']}"} for doc in docs[:6]]  # ties
     frame = weigh(topics([3, 1]), [0.5, 0.0])

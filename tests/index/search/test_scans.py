@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index.backend import ScaledRows
 from pyterrier_mathamr.index.search import compiled, folder, int8, maxsim
 from pyterrier_mathamr.index.search.queries import QueryBatch
 
@@ -18,6 +19,7 @@ here = pytest.mark.skipif(
     compiled.compiled(32) is None, reason="there is no llvmlite, or the processor lacks AVX-512 VNNI"
 )
 SCANS = ["float32", "int8 by torch", *(["int8 compiled"] if compiled.compiled(32) else [])]
+SCANS += [f"{scan}, row scales" for scan in SCANS[1:]]
 
 
 def asked(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> QueryBatch:
@@ -32,18 +34,33 @@ def scanned(scan: str, rows: np.ndarray, offsets: np.ndarray, queries: QueryBatc
     if scan == "float32":
         longest = float(np.linalg.norm(rows, axis=1).max())
         return maxsim.scan(rows, offsets, queries), maxsim.float32_error(queries, longest, rows.shape[1])
-    codes, scales, bounds = int8.encode_rows(rows)
-    coded = int8.encode_queries(queries, scales, bounds)
-    return by_codes(scan, codes, offsets, coded, queries), coded.errors
+    coding = int8.Coding(*int8.encode_rows(rows)) if "row scales" not in scan else coding_of(stored(scan, rows))
+    coded = int8.encode_queries(queries, coding.scales, coding.bounds)
+    return by_codes(scan, coding, offsets, coded, queries), coded.errors
 
 
-def by_codes(scan: str, codes, offsets, coded, queries) -> np.ndarray:
+def stored(scan: str, rows: np.ndarray) -> np.ndarray | ScaledRows:
+    """Return the rows as an index stores them whose scan this is."""
+    return int8.scaled_rows(rows) if "row scales" in scan else rows
+
+
+def coding_of(rows: ScaledRows) -> int8.Coding:
+    longest = float(np.linalg.norm(widened(rows), axis=1).max())
+    return int8.Coding(rows.codes, np.ones(rows.shape[1], np.float32), np.array([0.0, longest]), rows.scales)
+
+
+def widened(rows: np.ndarray | ScaledRows) -> np.ndarray:
+    return maxsim.widened(rows, np.empty(rows.shape, np.float32))
+
+
+def by_codes(scan: str, coding, offsets, coded, queries) -> np.ndarray:
     scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
-    if scan == "int8 compiled":
-        function = compiled.compiled(codes.shape[1])
-        run = compiled.CompiledScan(function, codes, offsets, coded, compiled.Columns(queries))
+    if scan.startswith("int8 compiled"):
+        function = compiled.compiled(coding.codes.shape[1], coding.row_scales is not None)
+        run = compiled.CompiledScan(function, coding, offsets, coded, compiled.Columns(queries))
     else:
-        run = int8.CodeScan(torch.from_numpy(codes), offsets, coded, queries, int8.Memory())
+        scales = None if coding.row_scales is None else torch.from_numpy(coding.row_scales)
+        run = int8.CodeScan(torch.from_numpy(coding.codes), scales, offsets, coded, queries, int8.Memory())
     run.fill(0, scores.shape[1], scores)
     return scores
 
@@ -68,12 +85,12 @@ def true_scores(rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> n
     seed=st.integers(0, 1000),
 )
 def test_every_score_is_within_the_stated_error(scan, lengths, queries, d, scale, weighted, seed):
-    d = 4 * -(-d // 4) if scan == "int8 compiled" else d  # it takes whole words
+    d = 4 * -(-d // 4) if scan.startswith("int8 compiled") else d  # it takes whole words
     rng = np.random.default_rng(seed)
     rows = (rng.standard_normal((sum(lengths), d)) * rng.uniform(0.01, 3, d) * 10.0**scale).astype(np.float32)
     offsets, batch = np.cumsum([0, *lengths]), asked(rng, queries, d, weighted)
     found, errors = scanned(scan, rows, offsets, batch)
-    assert (np.abs(found - true_scores(rows, offsets, batch)) <= errors[:, None]).all()
+    assert (np.abs(found - true_scores(widened(stored(scan, rows)), offsets, batch)) <= errors[:, None]).all()
 
 
 def test_the_errors_of_unit_rows_are_small_enough_to_select_by():
@@ -102,20 +119,24 @@ def test_documents_of_a_tile_and_of_a_chunk_have_the_scores_that_torch_finds(chu
     codes = rng.integers(-127, 128, (offsets[-1], 32)).astype(np.int8)
     codes[offsets[1:] - 1] = np.array([[127], [-127], [127]])  # the greatest number, in the last row
     of = QueryBatch(np.sign(rng.standard_normal((50, 32))).astype(np.float32), np.array([0, 16, 17, 50]))
-    coded = int8.encode_queries(of, np.ones(32, dtype=np.float32), np.ones(2))
-    one, other = (by_codes(scan, codes, offsets, coded, of) for scan in ("int8 compiled", "int8 by torch"))
-    assert one == pytest.approx(other, rel=1e-5)
+    for row_scales in (None, rng.uniform(0.1, 1, len(codes)).astype(np.float32)):
+        coding = int8.Coding(codes, np.ones(32, dtype=np.float32), np.ones(2), row_scales)
+        coded = int8.encode_queries(of, coding.scales, coding.bounds)
+        one, other = (by_codes(scan, coding, offsets, coded, of) for scan in ("int8 compiled", "int8 by torch"))
+        assert one == pytest.approx(other, rel=1e-5)
 
 
 def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
     rng = np.random.default_rng(0)
     rows, offsets = rng.standard_normal((400, 8)).astype(np.float32), np.array([0, 1, 2, 5, 8, 11, 31, 51, 151, 400])
     batch = QueryBatch(rows[:20] + 1, np.array([0, 3, 20]), None, np.array([0.5, -2.0]))
-    whole, _ = scanned("int8 by torch", rows, offsets, batch)
+    scans = ("int8 by torch", "int8 by torch, row scales")
+    whole = [scanned(scan, rows, offsets, batch)[0] for scan in scans]
     for made, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
         monkeypatch.setattr(int8, "FEW_PRODUCTS", made)
         monkeypatch.setattr(int8, "BEST", best)
-        assert scanned("int8 by torch", rows, offsets, batch)[0] == pytest.approx(whole, rel=1e-5, abs=1e-5)
+        for scan, scores in zip(scans, whole, strict=True):
+            assert scanned(scan, rows, offsets, batch)[0] == pytest.approx(scores, rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.parametrize("columns", [1, 13, 16, 32, 64, 160])
@@ -150,8 +171,8 @@ def test_only_a_compiled_function_that_is_right_is_used(monkeypatch):
     assert compiled.compiled.__wrapped__(30) is None  # not a number of whole words
     with monkeypatch.context() as patch:
         patch.setattr(llvmlite.binding, "get_host_cpu_features", lambda: {"avx2": True})
-        assert compiled._compile.__wrapped__() is None
-    monkeypatch.setattr(compiled, "_compile", lambda: lambda *of: None)
+        assert compiled._compile.__wrapped__(False) is None
+    monkeypatch.setattr(compiled, "_compile", lambda scaled: lambda *of: None)
     assert compiled.compiled.__wrapped__(32) is None
 
 

@@ -1,0 +1,65 @@
+"""fast-plaid: rows as the nearest of some centroids and a residual of four bits a number, found through inverted lists.
+
+It is measured where it is installed, which takes an environment of its own, since each release is built for one release
+of torch: ``pip install fast-plaid``, then this package. Its indexes are at least of a thousand documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .corpus import Corpus
+from .measure import FEW, Found, K, Search, System
+
+try:
+    from fast_plaid.search import FastPlaid
+except ImportError:
+    FastPlaid = None
+
+_FULL_SCORES = 4096, 16384
+"""Documents that are scored by all of their rows: its default, and more of them for a higher recall."""
+
+
+def systems(corpus: Corpus, folder: Path) -> Iterator[System]:
+    """Build one index, and search it with two efforts."""
+    if FastPlaid is None:
+        return
+    index = None
+
+    def made() -> Any:
+        nonlocal index
+        index = index or _build(corpus, folder / f"plaid-{len(corpus)}")
+        return index
+
+    for scored in _FULL_SCORES:
+        name = f"fast-plaid, {scored:,} full scores"
+        yield System(name, partial(_search, made, scored), FEW, at_once=False)
+
+
+def _build(corpus: Corpus, path: Path) -> Any:
+    import torch
+
+    bounds = zip(corpus.offsets[:-1].tolist(), corpus.offsets[1:].tolist(), strict=True)
+    documents = [torch.from_numpy(np.array(corpus.rows[start:end])) for start, end in bounds]
+    index = FastPlaid(str(path), device="cpu").create(documents)
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    print(f"fast-plaid: {size / len(corpus):,.0f} bytes a document on disk", flush=True)
+    return index
+
+
+def _search(made: Any, scored: int) -> Search:
+    import torch
+
+    index = made()
+
+    def search(queries: list[np.ndarray]) -> Found:
+        asked = [torch.from_numpy(query) for query in queries]
+        found = index.search(asked, top_k=K, n_full_scores=scored, show_progress=False)
+        return [np.array([number for number, _ in of], dtype=np.int64) for of in found]
+
+    return search
