@@ -194,6 +194,24 @@ def blending(sources: tuple[Path, ...], workdir: Path, model: str, quiet: bool) 
     click.echo(run_blending(sources, workdir, model=model, verbose=not quiet).to_markdown())
 
 
+@main.command()
+@click.argument("sources", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
+@click.option("--layers", default="6", show_default=True, help="How many of the last layers are trained, such as 2,6.")
+@click.option("--seeds", default="42", show_default=True)
+@click.option(
+    "--shares", default="0.5", show_default=True, help="Of trained weights in their mean with published ones."
+)
+@quiet_option
+def encoders(sources: tuple[Path, ...], workdir: Path, layers: str, seeds: str, shares: str, quiet: bool) -> None:
+    """Train the text encoder on SOURCES: files of pairs, and ARQMath folders."""
+    from .models.text_encoder import run_encoders
+
+    numbers = {"layers": _numbers(layers) or (), "seeds": _numbers(seeds) or ()}
+    of_trained = [float(share) for share in shares.split(",")]
+    click.echo(run_encoders(sources, workdir, **numbers, shares=of_trained, verbose=not quiet).to_markdown())
+
+
 def _numbers(text: str | None) -> list[int] | None:
     try:
         return [int(number) for number in text.split(",")] if text else None

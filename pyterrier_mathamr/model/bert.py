@@ -1,4 +1,4 @@
-"""BERT in plain torch, for the bundled text encoder: all-MiniLM-L6-v2 with int8 weights.
+"""BERT in plain torch, for the bundled text encoder, whose weights are int8.
 
 ::
 
@@ -8,9 +8,9 @@
     text   ──▶ unit(mean of the states of its pieces)
 
 Devlin et al., "BERT", NAACL 2019; Vaswani et al., "Attention is all you need", 2017. A weight matrix is stored as int8
-with a float16 scale for each row, ``W[i] = scale[i] · codes[i]``, a quarter of its size in float32. Products are
-computed in float32, in bfloat16, or in int8: then each row of x is rounded to 127 steps, too, and the integer product
-is scaled back::
+with a float16 scale for each row, ``W[i] = scale[i] · codes[i]``, a quarter of its size in float32; the small tables of
+positions and segments, whose rounding costs more than it saves, as float16. Products are computed in float32, in
+bfloat16, or in int8: then each row of x is rounded to 127 steps, too, and the integer product is scaled back::
 
     (W x)[i] ≈ scale[i] · t · Σⱼ codes[i, j] · round(x[j] / t)          t = max |x| / 127
 """
@@ -30,7 +30,11 @@ from torch import Tensor, nn
 Precision = Literal["float32", "bfloat16", "int8"]
 """Of the products with weights; states are float32, or bfloat16 with ``bfloat16``."""
 
+PACKED = "weights.safetensors"
+"""The file of packed weights in an encoder's folder."""
+
 _SCALE = ".scale"  # of the rows of an int8 matrix, by the matrix's name
+_FLOAT16 = ("positions.", "segments.")  # beginnings of names
 
 
 class BertSize(NamedTuple):
@@ -205,11 +209,14 @@ def from_transformers(weights: Mapping[str, Tensor], size: BertSize) -> dict[str
 
 
 def pack(weights: Mapping[str, Tensor]) -> bytes:
-    """Write weights as safetensors: matrices as int8 rows with float16 scales, vectors as float32."""
+    """Write weights as safetensors: matrices as int8 with scales, small tables as float16, vectors as float32."""
     packed = {}
     for name, weight in weights.items():
         if weight.dim() < 2:
             packed[name] = weight.float().contiguous()
+            continue
+        if name.startswith(_FLOAT16):
+            packed[name] = weight.half().contiguous()
             continue
         scale = (weight.abs().amax(1) / 127).clamp_min(2.0**-24).half()
         steps = (weight / scale.float().unsqueeze(1)).round().clamp(-127, 127)
@@ -220,7 +227,7 @@ def pack(weights: Mapping[str, Tensor]) -> bytes:
 
 def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
     """Open the weights that :func:`pack` wrote, in evaluation mode."""
-    packed = load_file(folder / "weights.safetensors")
+    packed = load_file(folder / PACKED)
     bert = Bert(BertSize.read(folder / "config.json"))
     scales = {name.removesuffix(_SCALE): packed.pop(name).float() for name in list(packed) if name.endswith(_SCALE)}
     if precision == "int8":
@@ -230,5 +237,5 @@ def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
             bert.set_submodule(name, Int8Embedding(codes, scale) if bias is None else Int8Linear(codes, scale, bias))
     for name, scale in scales.items():
         packed[name] = packed[name] * scale.unsqueeze(1)
-    bert.load_state_dict(packed, assign=True)
+    bert.load_state_dict({name: weight.float() for name, weight in packed.items()}, assign=True)
     return (bert.bfloat16() if precision == "bfloat16" else bert).to(device).eval().requires_grad_(False)

@@ -148,7 +148,7 @@ class TextOptions(Options):
     """
 
     features: Features = "lookup"
-    text_model: _Name = "all-MiniLM-L6-v2"
+    text_model: _Name = "minilm-math"
     text_dimension: Count = 384
     text_context: TextContext = "windows"
     text_residual: bool = True
@@ -294,6 +294,8 @@ _GROUPS: dict[str, type[Options]] = {
 }
 _GROUP_OF = {name: group for group, cls in _GROUPS.items() for name in rules(cls)}
 
+_FIRST_TEXT_MODEL = "all-MiniLM-L6-v2"  # the default of earlier releases
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class MathAMRConfig(Options):
@@ -422,7 +424,9 @@ class MathAMRConfig(Options):
     @property
     def essence(self) -> dict[str, Any]:
         """The options by which models are told apart, as :meth:`choices`; a model keeps the identity that it had."""
-        found = self.choices()
+        found = self.choices() | {"text_model": self.text.text_model}
+        if self.text.text_model == _FIRST_TEXT_MODEL:
+            del found["text_model"]
         if self.text.features == "text":
             context = found.pop("text_context", "windows")
             found |= {"windows": {"text_context": context}, "passages": {"text_passages": True}}.get(context, {})

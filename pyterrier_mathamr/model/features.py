@@ -171,7 +171,7 @@ class PostSegments(NamedTuple):
         return cls(kinds, segments_of(graph))
 
 
-class _Window(NamedTuple):
+class Window(NamedTuple):
     """A window of pieces; rows are numbered over all posts."""
 
     ids: list[int]
@@ -193,7 +193,7 @@ def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
     """Encode posts, each float16 ``[rows, d_text]``."""
     network = text.tokens
     offsets = np.cumsum([0, *(len(post.kinds) + 1 for post in posts)])  # the last row of each is its document
-    windows = list(_windows(posts, offsets.tolist(), network))
+    windows = list(windows_of(posts, offsets.tolist(), network))
     sums = torch.zeros(int(offsets[-1]), network.width)
     batches = batches_by_size([len(window.ids) for window in windows], network.at_once)
     for members in progress(batches, "encoding texts", "batches", verbose=text.verbose):
@@ -209,9 +209,9 @@ def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
     return features
 
 
-def _windows(
+def windows_of(
     posts: Sequence[PostSegments], offsets: Sequence[int], network: MiniLM | TokenNetwork
-) -> Iterator[_Window]:
+) -> Iterator[Window]:
     """Cut posts into windows of whole segments; one that is longer than a window is cut, too."""
     pieces = iter(network.pieces([line for post in posts for line in post.segments.texts]))
     for i, post in enumerate(posts):
@@ -238,10 +238,10 @@ def _windows(
                     for row, low, high in spans
                     if low < end and high > first
                 ]
-                yield _Window(ids[first:end], rows, offsets[i + 1] - 1)
+                yield Window(ids[first:end], rows, offsets[i + 1] - 1)
 
 
-def _add(sums: Tensor, window: _Window, states: Tensor, before: int) -> None:
+def _add(sums: Tensor, window: Window, states: Tensor, before: int) -> None:
     """Add the states of a window to the rows that they belong to."""
     mean = states.mean(0)
     sums[window.document] += mean / mean.norm().clamp_min(torch.finfo(mean.dtype).tiny)

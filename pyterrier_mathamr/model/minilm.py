@@ -1,4 +1,4 @@
-"""The bundled text encoder: all-MiniLM-L6-v2, with :mod:`.bert` and the library ``tokenizers``."""
+"""The bundled text encoder, ``minilm-math``, with :mod:`.bert` and the library ``tokenizers``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from torch import Tensor
 from .bert import Precision, load_bert
 from .encoder.batching import batches_by_size, has_bfloat16
 
-BUNDLED_ENCODER = "all-MiniLM-L6-v2"
-"""The name of the text encoder that comes with the package."""
+BUNDLED_ENCODER = "minilm-math"
+"""The text encoder that comes with the package: all-MiniLM-L6-v2, trained further on mathematical texts."""
 
-_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
+BUNDLED_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
 _LONGEST = 256  # pieces of a text, two special ones included, for which the encoder was trained
 _CACHED = 1024  # pieces of a batch whose states stay in a CPU's cache
 _AT_ONCE = 16384  # pieces of a batch on a GPU
@@ -46,20 +46,20 @@ def best_precision(device: torch.device) -> Precision:
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2 (Wang et al., NeurIPS 2020; Reimers and Gurevych, EMNLP 2019) from the package's own files."""
+    """A MiniLM of six layers (Wang et al., NeurIPS 2020; Reimers and Gurevych, EMNLP 2019), from packed weights."""
 
     width = 384
     before = 1  # special pieces at the beginning of a text, and as many at its end
     room = _LONGEST - 2
 
-    def __init__(self, precision: Precision, device: torch.device) -> None:
+    def __init__(self, precision: Precision, device: torch.device, folder: Path = BUNDLED_FOLDER) -> None:
         from tokenizers import Tokenizer
 
         self.device = device
         self.at_once = _CACHED if device.type == "cpu" else _AT_ONCE
-        self._tokenizer = Tokenizer.from_file(str(_FOLDER / "tokenizer.json"))
-        self._bert = load_bert(_FOLDER, precision, device)
-        self._head, self._tail = self._tokenizer.encode("").ids
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._bert = load_bert(folder, precision, device)
+        self.head, self.tail = self._tokenizer.encode("").ids
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
         """Cut texts into pieces."""
@@ -69,7 +69,7 @@ class MiniLM:
     @torch.inference_mode()
     def states(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
         """Compute the states of texts, each float32 ``[pieces and two special ones, d]`` on the CPU."""
-        ids = [[self._head, *own, self._tail] for own in texts]
+        ids = [[self.head, *own, self.tail] for own in texts]
         lengths, longest = torch.tensor(list(map(len, ids))), max(map(len, ids))
         padded = torch.tensor([[*own, *[0] * (longest - len(own))] for own in ids])
         found = self._bert(padded.to(self.device), lengths.to(self.device)).float().cpu()

@@ -195,7 +195,8 @@ def fit_score_weights(
     own = _sample(known, max_questions, seed)
     answers = _candidates(known, own, max_answers, seed)
     require_graphs(dict.fromkeys([*own, *answers]), graphs)
-    features = _features(model, [graphs[name] for name in own], [graphs[name] for name in answers], device, verbose)
+    asked, found_in = ([graphs[name] for name in names] for names in (own, answers))
+    features = score_features(model, asked, found_in, device=device, verbose=verbose)
     if not blend or model.config.virtual_nodes == "none":
         features = features[:, :, :3]
     place = {name: i for i, name in enumerate(answers)}
@@ -208,8 +209,13 @@ def fit_score_weights(
     return model.with_score_weights(ScoreWeights(*found.tolist()))
 
 
-def _features(
-    model: MathAMR, asked: list[MathAMRGraph], answers: list[MathAMRGraph], device: str | None, verbose: bool
+def score_features(
+    model: MathAMR,
+    asked: Sequence[MathAMRGraph],
+    answers: Sequence[MathAMRGraph],
+    *,
+    device: str | None = None,
+    verbose: bool = False,
 ) -> Features:
     """Encode questions and answers and compute :func:`kind_sums`: float32 ``[b, m, 4]``, scaled as in training."""
     queries = model.encode(asked, device=device, verbose=verbose)

