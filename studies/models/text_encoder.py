@@ -336,12 +336,14 @@ def kind_of(pairs: Sequence[Pair]) -> Kind:
         if of_part is not None and pair.question_id not in of_part and len(of_part) < QUESTIONS:
             of_part.append(pair.question_id)
     questions = [*asked["validation"], *asked["test"]]
-    right = [pair for pair in ordered if pair.question_id in set(questions)]
+    places = {name: place for place, name in enumerate(questions)}
+    right = [pair for pair in ordered if pair.question_id in places]
     needed = len({pair.answer_id for pair in right})
     answers = list(dict.fromkeys(pair.answer_id for pair in [*right, *ordered]))[: max(ANSWERS, needed)]
+    of_answer = {name: place for place, name in enumerate(answers)}
     marks = np.zeros((len(questions), len(answers)), dtype=np.bool_)
     for pair in right:
-        marks[questions.index(pair.question_id), answers.index(pair.answer_id)] = True
+        marks[places[pair.question_id], of_answer[pair.answer_id]] = True
     return Kind(questions, len(asked["validation"]), answers, marks)
 
 

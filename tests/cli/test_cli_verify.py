@@ -27,7 +27,7 @@ def sound(tmp_path: Path) -> dict[str, Path]:
         "formula_store.mathamr, 1 rows": tmp_path / "formula-store-format-2",
         "training_checkpoint.mathamr, 1 rows": tmp_path / "training-checkpoint-format-2/state",
         "cache, 1 values": tmp_path / "cache",
-        "model 2e15feb1": tmp_path / "model",
+        "model 4582ade5": tmp_path / "model",
     }
 
 
