@@ -4,7 +4,7 @@
 
     items ──a few ahead──▶ tasks of the cluster ──▶ results in order
                              │ a node dies: Ray does its tasks again elsewhere
-                             │ the caller stops: tasks that were handed out end by themselves
+                             │ the caller stops: tasks that do not end soon are cancelled
 
 Results that wait for their turn lie in the shared memory of the nodes, at most as many as :data:`_AHEAD` says. The
 package must be installed on all nodes, in the same release.
@@ -41,6 +41,7 @@ _QUEUED = 2  # items for each worker that are handed out, so that it has the nex
 _AHEAD = 4  # items for each worker that are handed out or finished and waiting for an earlier one
 _COUNTED = 5.0  # seconds after which the workers are counted again, since nodes come and go
 _STORE_BYTES = 512 << 20  # shared memory of a node that is started here; by default Ray takes 30 % of the machine's
+_GRACE = 5.0  # seconds for tasks to end once their results are no longer wanted
 _PATIENCE = 10.0  # seconds for a head to answer
 _NOTHING = object()
 
@@ -165,27 +166,33 @@ class RayCluster(Executor):
     def _in_order(self, ray: Any, submitted: Iterator[Any]) -> Iterator[Any]:
         """Yield what tasks return, in order; a task begins when it is taken from ``submitted``.
 
-        Where the caller stops, tasks that were handed out are not cancelled: if one of them finishes at that moment,
-        Ray ends the caller's process ("Tried to complete task that was not pending", Ray 2.60). They are few, and end
-        with that process at the latest.
+        Where the caller stops, tasks that were handed out have some seconds to end by themselves: if one that is
+        cancelled finishes at that moment, Ray ends the caller's process ("Tried to complete task that was not pending",
+        Ray 2.60).
         """
         waiting: deque[Any] = deque()
         running: list[Any] = []
         room, counted = self.workers or 0, -_COUNTED
-        while True:
-            if not self.workers and time.monotonic() - counted >= _COUNTED:
-                room, counted = max(1, _QUEUED * self._room(ray)), time.monotonic()
-            while len(running) < room and len(waiting) < _AHEAD * room:
-                if (task := next(submitted, _NOTHING)) is _NOTHING:
-                    break
-                waiting.append(task)
-                running.append(task)
-            if not waiting:
-                return
-            if waiting[0] in running:
-                _, running = ray.wait(running, fetch_local=False, timeout=_COUNTED)
-            else:
-                yield self._result(ray, waiting.popleft())
+        try:
+            while True:
+                if not self.workers and time.monotonic() - counted >= _COUNTED:
+                    room, counted = max(1, _QUEUED * self._room(ray)), time.monotonic()
+                while len(running) < room and len(waiting) < _AHEAD * room:
+                    if (task := next(submitted, _NOTHING)) is _NOTHING:
+                        break
+                    waiting.append(task)
+                    running.append(task)
+                if not waiting:
+                    return
+                if waiting[0] in running:
+                    _, running = ray.wait(running, fetch_local=False, timeout=_COUNTED)
+                else:
+                    yield self._result(ray, waiting.popleft())
+        finally:
+            if waiting:
+                _, left = ray.wait(list(waiting), num_returns=len(waiting), fetch_local=False, timeout=_GRACE)
+                for task in left:
+                    ray.cancel(task, force=True)
 
     def _result(self, ray: Any, task: Any) -> Any:
         try:
