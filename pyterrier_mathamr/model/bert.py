@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -175,6 +176,16 @@ class Int8Embedding(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         return self.codes[ids] * self.scale[ids].unsqueeze(-1)
+
+
+@lru_cache(maxsize=1)
+def int8_products_are_exact() -> bool:
+    """Test, once, whether torch's product of int8 matrices overflows here, as it does on processors without VNNI."""
+    left, right = torch.full((32, 384), 127, dtype=torch.int8), torch.full((384, 64), 127, dtype=torch.int8)
+    try:
+        return bool((torch._int_mm(left, right) == 384 * 127 * 127).all())
+    except (AttributeError, RuntimeError, NotImplementedError):
+        return False
 
 
 _NAMES = {

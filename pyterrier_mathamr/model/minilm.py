@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .bert import Precision, load_bert
+from .bert import Precision, int8_products_are_exact, load_bert
 from .encoder.batching import batches_by_size, has_bfloat16
 
 BUNDLED_ENCODER = "minilm-math"
@@ -40,7 +40,7 @@ class Pieces(NamedTuple):
 def best_precision(device: torch.device) -> Precision:
     """Choose how a device multiplies matrices fastest without a loss in rankings (docs/performance.md)."""
     known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
-    if known.get("avx2"):
+    if known.get("avx2") and int8_products_are_exact():
         return "int8"
     return "bfloat16" if has_bfloat16(device) else "float32"
 

@@ -180,7 +180,7 @@ def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tenso
     except (AttributeError, RuntimeError, NotImplementedError):
         pass
     exact = torch.float32 if dimensions * 127 * 127 < _EXACT else torch.float64
-    return lambda left, right: left.to(exact) @ right.to(exact)
+    return lambda left, right: (left.to(exact) @ right.to(exact)).to(torch.int32)
 
 
 @contextmanager

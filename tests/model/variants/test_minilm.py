@@ -119,3 +119,8 @@ def test_encoding_imports_neither_transformers_nor_sentence_transformers():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_int8_is_not_chosen_where_its_products_overflow(monkeypatch):
+    monkeypatch.setattr(minilm, "int8_products_are_exact", lambda: False)
+    assert minilm.best_precision(torch.device("cpu")) != "int8"
