@@ -21,8 +21,8 @@ try:
 except ImportError:
     FastPlaid = None
 
-_FULL_SCORES = 4096, 16384
-"""Documents that are scored by all of their rows: its default, and more of them for a higher recall."""
+_PROBES = 8, 64
+"""Inverted lists that are read for each row of a query: its default, and more of them for a higher recall."""
 
 
 def systems(corpus: Corpus, folder: Path) -> Iterator[System]:
@@ -36,9 +36,8 @@ def systems(corpus: Corpus, folder: Path) -> Iterator[System]:
         index = index or _build(corpus, folder / f"plaid-{len(corpus)}")
         return index
 
-    for scored in _FULL_SCORES:
-        name = f"fast-plaid, {scored:,} full scores"
-        yield System(name, partial(_search, made, scored), FEW, at_once=False)
+    for probes in _PROBES:
+        yield System(f"fast-plaid, {probes} probes", partial(_search, made, probes), FEW, at_once=False)
 
 
 def _build(corpus: Corpus, path: Path) -> Any:
@@ -52,14 +51,14 @@ def _build(corpus: Corpus, path: Path) -> Any:
     return index
 
 
-def _search(made: Any, scored: int) -> Search:
+def _search(made: Any, probes: int) -> Search:
     import torch
 
     index = made()
 
     def search(queries: list[np.ndarray]) -> Found:
         asked = [torch.from_numpy(query) for query in queries]
-        found = index.search(asked, top_k=K, n_full_scores=scored, show_progress=False)
+        found = index.search(asked, top_k=K, n_ivf_probe=probes, show_progress=False)
         return [np.array([number for number, _ in of], dtype=np.int64) for of in found]
 
     return search
