@@ -347,7 +347,7 @@ def _read(name: str, row: Row, reader: Callable[[Row], MathPost]) -> MathPost:
 
 
 def _with_title(post: MathPost, title: MathPost) -> MathPost:
-    """Put a title before a post. The numbers of the post's own formulas stay; those of the title follow."""
+    """Put a title before a post. The formulas of the post keep their numbers, and those of the title follow them."""
     if not title.text:
         return post
     first = len(post.formulas)

@@ -40,7 +40,7 @@ WIDE = 256
 
 
 def default_dtype(dimensions: int) -> DType:
-    """Choose how rows are stored: those of text encoders at a fifth of the size (docs/storage.md)."""
+    """Choose int8 for rows as wide as those of text encoders, a fifth of the size of float32 (docs/storage.md)."""
     return "int8" if dimensions >= WIDE else "float32"
 
 
@@ -265,7 +265,7 @@ class Shard:
 
     @cached_property
     def coding(self) -> Coding:
-        """The rows as codes; those of int8 are their own."""
+        """The rows as codes. Rows that are stored as int8 are codes already."""
         if isinstance(self.rows, ScaledRows):
             ones, bounds = np.ones(self.rows.shape[1], dtype=np.float32), np.array([0.0, self.max_norm])
             return Coding(self.rows.codes, ones, bounds, self.rows.scales)

@@ -132,7 +132,7 @@ class Bert(nn.Module):
             lengths: int64 ``[n]``, the pieces of each text.
 
         Returns:
-            float32 or bfloat16 ``[n, l, d]``; those of padding mean nothing.
+            float32 or bfloat16 ``[n, l, d]``. The states of padding are meaningless.
         """
         place = torch.arange(ids.size(1), device=ids.device)
         x: Tensor = self.norm(self.words(ids) + self.positions(place) + self.segments(torch.zeros_like(place)))
@@ -180,7 +180,7 @@ class Int8Embedding(nn.Module):
 
 @lru_cache(maxsize=1)
 def int8_products_are_exact() -> bool:
-    """Test, once, whether torch's product of int8 matrices overflows here, as it does on processors without VNNI."""
+    """Test, once, that torch's product of int8 matrices does not overflow, as it does on processors without VNNI."""
     left, right = torch.full((32, 384), 127, dtype=torch.int8), torch.full((384, 64), 127, dtype=torch.int8)
     try:
         return bool((torch._int_mm(left, right) == 384 * 127 * 127).all())

@@ -121,7 +121,7 @@ class CosineScorer(Transformer):
         bm25 >> dataset.text_loader(["text"]) >> CosineScorer(TextEncoder())
 
     Args:
-        encoder: from texts to vectors of unit length; needs the extra ``text``.
+        encoder: from texts to vectors of unit length; any but the bundled one needs the extra ``text``.
     """
 
     label = "cosine"

@@ -87,17 +87,17 @@ class EncoderTraining:
     seed: int = 42
 
 
-class Window(NamedTuple):
+class FirstWindow(NamedTuple):
     """The first window of a post."""
 
     ids: list[int]  # special pieces included
-    rows: list[tuple[int, int]]  # from piece to piece, those of sentences first
+    rows: list[tuple[int, int]]  # the first piece and the end of each row; sentences first
     sentences: int  # how many rows are sentences
 
 
 def first_windows(
     graphs: Mapping[str, MathAMRGraph] | GraphStore, names: Iterable[str], room: int, verbose: bool = False
-) -> dict[str, Window]:
+) -> dict[str, FirstWindow]:
     """Cut the first window of each post."""
     cutter, found = MiniLM("float32", torch.device("cpu")), {}
     cutter.room = room
@@ -110,7 +110,7 @@ def first_windows(
         rows = sorted(((row < formulas, low + 1, high + 1) for row, low, high in window.rows), key=lambda row: row[0])
         rows = [row for row in rows if row[2] > row[1]]
         spans = [(low, high) for _, low, high in rows]
-        found[name] = Window([cutter.head, *window.ids, cutter.tail], spans, sum(not row[0] for row in rows))
+        found[name] = FirstWindow([cutter.head, *window.ids, cutter.tail], spans, sum(not row[0] for row in rows))
     return found
 
 
@@ -129,7 +129,7 @@ class Rows(NamedTuple):
     document: Tensor  # [posts], the last row of each
 
 
-def encode(bert: Bert, windows: Sequence[Window], weights: ScoreWeights) -> Rows:
+def encode(bert: Bert, windows: Sequence[FirstWindow], weights: ScoreWeights) -> Rows:
     """Encode windows, with gradient."""
     sums: list[Tensor] = [torch.empty(0)] * len(windows)
     for members in batches_by_size([len(one.ids) for one in windows], _AT_ONCE):
@@ -187,7 +187,7 @@ def batches(kinds: Mapping[str, Sequence[Pair]], options: EncoderTraining) -> li
 
 def train(
     kinds: Mapping[str, Sequence[Pair]],
-    windows: Mapping[str, Window],
+    windows: Mapping[str, FirstWindow],
     weights: ScoreWeights,
     options: EncoderTraining,
     verbose: bool = True,
@@ -218,11 +218,9 @@ def train(
     return {name: value.detach().contiguous() for name, value in bert.state_dict().items()}, losses
 
 
-def mixed(trained: Sequence[Mapping[str, Tensor]], share: float) -> dict[str, Tensor]:
-    """Average trained weights, and mix them with the published ones, which have the rest of the share."""
-    published = load_float32()
-    means = {name: torch.stack([one[name] for one in trained]).mean(0) for name in published}
-    return {name: (1 - share) * published[name] + share * means[name] for name in published}
+def mixed(trained: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
+    """Average trained and published weights; the trained ones have the given share."""
+    return {name: torch.lerp(weight, trained[name], share) for name, weight in load_float32().items()}
 
 
 def save_encoder(packed: bytes, folder: Path) -> None:
@@ -298,7 +296,7 @@ def run_encoders(
         stages.run(f"training-{file.stem}", file, {**origin, **asdict(options)}, fit)
         for share in shares:
             name = f"{trained} layers, seed {seed}, share {share:g}"
-            models[name] = _model(mixed([load_file(file)], share), workdir / "models" / f"{file.stem}-{share:g}")
+            models[name] = _model(mixed(load_file(file), share), workdir / "models" / f"{file.stem}-{share:g}")
     kinds = {kind: kind_of(of_kind) for kind, of_kind in pairs.items()}
     rows: dict[str, list[dict[str, object]]] = {VALIDATION: [], TEST: [], FITTED: []}
     for name, model in models.items():

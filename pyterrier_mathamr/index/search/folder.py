@@ -288,6 +288,8 @@ def _scan_of(
     if function is not None and columns is not None:
         return CompiledScan(function, coding, offsets, coded, columns)
     tensor = shard.kept(device, partial(on_device, codes, device)) if device else torch.from_numpy(codes)
-    scales = None if row_scales is None else torch.from_numpy(row_scales).to(device or "cpu")
+    scales = None if row_scales is None else torch.from_numpy(row_scales)
+    if scales is not None and device:
+        scales = shard.kept(f"row scales on {device}", partial(scales.to, device))
     runs = shard.kept("runs", partial(run_bounds, offsets))
     return CodeScan(tensor, scales, offsets, coded, queries, memory, runs=runs, padded=device is not None)
