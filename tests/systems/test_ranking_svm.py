@@ -19,7 +19,7 @@ PRINTED = (0.52, 2.42, 0.0, 0.0, 0.0, 0.05)
 
 @pytest.mark.parametrize(("c", "weight"), [(1.0, 0.5), (0.01, 0.01), (0.3, 0.3), (30.0, 0.5)])
 def test_one_pair_gives_the_weights_worked_by_hand(c: float, weight: float) -> None:
-    svm = RankingSVM(C=c, tolerance=1e-8).fit([RELEVANT, OTHER], [2, 0], group=[2])
+    svm = RankingSVM(C=c, tolerance=1e-8, standardize=False).fit([RELEVANT, OTHER], [2, 0], group=[2])
     assert svm.weights == pytest.approx((weight, -weight), abs=1e-6)
 
 
@@ -50,15 +50,40 @@ def test_the_loss_is_that_of_a_brute_force_minimiser(c: float) -> None:
     options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20_000}
     starts = np.random.default_rng(0).normal(size=(5, 3))
     least = min(float(minimize(loss, start, method="Nelder-Mead", options=options).fun) for start in starts)
-    svm = RankingSVM(C=c, tolerance=1e-6).fit(features, grades, group=group)
+    svm = RankingSVM(C=c, tolerance=1e-6, standardize=False).fit(features, grades, group=group)
     assert loss(np.array(svm.weights)) == pytest.approx(least, rel=1e-4)
-    assert loss(np.array(RankingSVM(C=c).fit(features, grades, group=group).weights)) == pytest.approx(least, rel=1e-2)
+    coarse = RankingSVM(C=c, standardize=False).fit(features, grades, group=group)
+    assert loss(np.array(coarse.weights)) == pytest.approx(least, rel=1e-2)
 
 
 def test_grades_of_several_queries_are_compared_within_each_alone() -> None:
-    svm = RankingSVM(C=1.0, tolerance=1e-8)
+    svm = RankingSVM(C=1.0, tolerance=1e-8, standardize=False)
     svm.fit([(3.0, 0.0), (2.0, 0.0), (1.0, 0.0), (0.0, 1.0)], [3, 2, 1, 0], group=[2, 2])  # pairs (1, 0) and (1, -1)
     assert svm.weights == pytest.approx((0.75, -0.25), abs=1e-4)
+
+
+def test_the_order_does_not_depend_on_the_units_of_features() -> None:
+    features, grades, group = graded()
+    units = np.array([1000.0, 1.0, 0.001])
+    one = RankingSVM(C=0.01, tolerance=1e-6).fit(features, grades, group=group)
+    other = RankingSVM(C=0.01, tolerance=1e-6).fit(features * units, grades, group=group)
+    assert other.predict(features * units) == pytest.approx(one.predict(features), rel=1e-4, abs=1e-6)
+    assert one.predict(features) == pytest.approx(features @ one.weights)  # the weights are of features as given
+    deviation = features.std(axis=0)
+    scaled = RankingSVM(C=0.01, tolerance=1e-6, standardize=False).fit(features / deviation, grades, group=group)
+    assert one.weights == pytest.approx(scaled.weights / deviation, rel=1e-6)
+
+
+def test_a_feature_that_is_the_same_everywhere_has_no_weight() -> None:
+    svm = RankingSVM(C=1.0).fit([(*RELEVANT, 7.0), (*OTHER, 7.0)], [1, 0], group=[2])
+    assert svm.weights == pytest.approx((0.5, -0.5, 0.0), abs=1e-3)
+
+
+def test_of_several_costs_the_one_that_orders_held_out_queries_best_is_used() -> None:
+    features, grades, group = graded()
+    svm = RankingSVM(C=(0.01, 1.0, 20.0), tolerance=1e-6).fit(features, grades, group=group)
+    each = [RankingSVM(C=c, tolerance=1e-6).fit(features, grades, group=group).weights for c in (0.01, 1.0, 20.0)]
+    assert svm.weights in each
 
 
 def frame() -> tuple[pd.DataFrame, pd.DataFrame]:

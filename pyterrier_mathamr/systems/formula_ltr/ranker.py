@@ -30,6 +30,7 @@ Graded = tuple[_Floats, _Floats]
 """Features of a query's candidates, float64 ``[y, f]``, and their grades, float64 ``[y]``."""
 
 _CELLS = 1 << 21  # margins that are held at once
+_FOLDS = 5
 
 
 def fit_pairwise(groups: Sequence[Graded], c: float, loss: Loss) -> _Floats:
@@ -38,6 +39,23 @@ def fit_pairwise(groups: Sequence[Graded], c: float, loss: Loss) -> _Floats:
     if not useful:
         raise NothingToFitError(len(groups))
     return minimise(partial(_objective, useful, c, _LOSSES[loss]), np.zeros(useful[0][0].shape[1]))
+
+
+def choose_c(
+    c: float | Sequence[float], groups: Sequence[Graded], fit: Callable[[list[Graded], float], _Floats]
+) -> float:
+    """Choose, of several C, the one whose weights order most pairs of held-out queries, in five folds."""
+    if isinstance(c, (int, float)):
+        return float(c)
+    useful = [(features, grades) for features, grades in groups if len(np.unique(grades)) > 1]
+    folds = [useful[fold::_FOLDS] for fold in range(min(_FOLDS, len(useful)))]
+    shares = dict.fromkeys(c, 0.0)
+    if len(folds) > 1:
+        for fold, held_out in enumerate(folds):
+            others = [group for other, groups in enumerate(folds) if other != fold for group in groups]
+            for value in shares:
+                shares[value] += ordered_share(held_out, fit(others, value)) * len(held_out)
+    return float(max(shares, key=lambda value: shares[value]))
 
 
 def ordered_share(groups: Sequence[Graded], weights: _Floats) -> float:
@@ -106,9 +124,12 @@ def _logistic(margins: _Floats) -> tuple[_Floats, _Floats, _Floats]:
 _LOSSES: dict[Loss, _Loss] = {"squared-hinge": _squared_hinge, "logistic": _logistic}
 
 
-_FOLDS = 5
 _ANY = Rule("a list of numbers", lambda value: bool(np.isfinite(np.asarray(value, dtype=np.float64)).all()))
 _POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
+ONE_OR_SEVERAL = Rule(
+    "a number above 0, or several", lambda c: _POSITIVE.holds(c) or bool(c and list_of(_POSITIVE).holds(c))
+)
+"""Of C: with several, :func:`choose_c` takes one."""
 
 
 class LinearRanker(ByParameters):
@@ -249,9 +270,7 @@ class PairwiseRanker(LinearRanker):
 
     checks: ClassVar[Mapping[str, Rule]] = {
         **LinearRanker.checks,
-        "c": Rule(
-            "a number above 0, or several", lambda c: _POSITIVE.holds(c) or bool(c and list_of(_POSITIVE).holds(c))
-        ),
+        "c": ONE_OR_SEVERAL,
         "loss": one_of(*get_args(Loss)),
     }
 
@@ -276,17 +295,7 @@ class PairwiseRanker(LinearRanker):
         Args:
             groups: features, float64 ``[y, f]``, and grades, float64 ``[y]``, of the candidates of each query.
         """
-        if isinstance(self.c, (int, float)):
-            return float(self.c)
-        useful = [(features, grades) for features, grades in groups if len(np.unique(grades)) > 1]
-        folds = [useful[fold::_FOLDS] for fold in range(min(_FOLDS, len(useful)))]
-        shares = dict.fromkeys(self.c, 0.0)
-        if len(folds) > 1:
-            for fold, held_out in enumerate(folds):
-                others = [group for other, groups in enumerate(folds) if other != fold for group in groups]
-                for c in shares:
-                    shares[c] += ordered_share(held_out, fit_pairwise(others, c, self.loss)) * len(held_out)
-        return float(max(shares, key=lambda c: shares[c]))
+        return choose_c(self.c, groups, lambda useful, c: fit_pairwise(useful, c, self.loss))
 
 
 class ListwiseRanker(LinearRanker):
