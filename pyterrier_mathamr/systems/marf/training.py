@@ -6,7 +6,8 @@
     answer   ─ one of its formulas ─┴─ formula encoder ─ MaxSim, or products of means ─▶ loss over the batch
     question, answer, each with one formula ─ fusion ─ MaxSim ───────────────────────▶ loss over the batch
 
-The formulas of a pair are drawn anew each epoch. Rows of the frozen context encoder are computed once.
+The formulas of a pair are drawn again in each epoch. The frozen context encoder reads the texts of each batch, so that
+memory does not grow with the pairs; ``marf.context.cache`` names a file that keeps its rows for the other epochs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
@@ -26,7 +26,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
-from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import between
 from pyterrier_mathamr.model import TrainingError, maxsim_matrix
 from pyterrier_mathamr.model.checkpoints import RunFolder
@@ -49,7 +48,6 @@ Item = TypeVar("Item")
 Loss = Literal["softmax", "ratio"]
 
 _TOKENS = 512  # of formulas of similar lengths, encoded together
-_BLOCK = 512  # posts that are encoded at once
 _LEAST = 1e-6
 
 
@@ -260,24 +258,16 @@ class MaRFRun:
         left, right = (F.normalize(rows, dim=1) for rows, _ in (questions, answers))
         return normalise(maxsim_matrix(left, questions[1], right, answers[1]), questions[1])
 
-    @cached_property
-    def contexts(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """The rows of the questions and of the answers of all pairs: float16 ``[n, d]`` by id."""
-        found = dict[str, np.ndarray](), dict[str, np.ndarray]()
-        for side in (0, 1):
-            names = list(dict.fromkeys(pair[side] for pair in self.pairs))
-            starts = range(0, len(names), _BLOCK)
-            for start in progress(starts, "rows of the context", "blocks", verbose=self.verbose):
-                some = names[start : start + _BLOCK]
-                texts = [self.readings[name].text for name in some]
-                rows = self.marf.context.encode(texts, query=not side, device=str(self.device))
-                found[side].update({name: of.astype(np.float16) for name, of in zip(some, rows, strict=True)})
-        return found
+    def _contexts(self, names: Sequence[str], side: int) -> list[Tensor]:
+        """Encode the texts of a batch by the frozen context encoder: float32 ``[n, d]`` each, rounded to float16."""
+        texts = [self.readings[name].text for name in names]
+        rows = self.marf.context.encode(texts, query=not side, device=str(self.device))
+        return [torch.from_numpy(of.astype(np.float16)).float() for of in rows]
 
     def _fused(self, names: Sequence[str], side: int, number: int) -> tuple[Tensor, Tensor]:
         """Fuse each post with one of its formulas, with gradient: unit rows end to end, and offsets."""
-        network, config, contexts = self.network, self.marf.config, self.contexts[side]
-        context, absent = padded([torch.from_numpy(contexts[name]).float() for name in names], self.device)
+        network, config = self.network, self.marf.config
+        context, absent = padded(self._contexts(names, side), self.device)
         with mixed(self.device):
             context = network.before(context)
             if config.keys == "context":
