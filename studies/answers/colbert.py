@@ -22,6 +22,7 @@ from pyterrier_mathamr.systems.colbert import PRESETS
 from pyterrier_mathamr.systems.colbert.training import States
 from studies.study import Study
 
+from .pairs import right_answers
 from .rows import BM25_ROW, SINGLE_ROW, STRUCTURAL_ROW, TOKEN_ROW
 
 BACKBONES = {"mini": "all-MiniLM-L6-v2", "full": "hf:bert-base-uncased"}
@@ -42,23 +43,12 @@ def new_colbert(parts: AnswerParts) -> ColBERT:
     return ColBERT.new(backbone, options=made[0], training=made[1])
 
 
-def colbert_pairs(parts: AnswerParts) -> list[tuple[str, str]]:
-    """Choose the right answers of the training questions: accepted ones and those with votes, else all of them."""
-    collection = parts.shared.collection
-    train = read_training_pairs(collection.path).train
-    votes = {post.id: post.score for post in collection.answers() if post.score is not None}
-    accepted = {post.accepted_answer_id for post in collection.questions() if post.accepted_answer_id}
-    found = dict.fromkeys(train)
-    if votes or accepted:
-        found = {pair: None for pair in found if pair[1] in accepted or votes.get(pair[1], 0) >= LEAST_VOTES}
-    return [*found, *(pair for file in parts.shared.pairs for pair in read_training_pairs(file).train)]
-
-
 def train_colbert(parts: AnswerParts, path: Path) -> None:
     """Train the model of a seed and save it."""
-    shared, pairs = parts.shared, colbert_pairs(parts)
+    shared = parts.shared
     source = shared.collection.path
-    own = [pair for pair in read_training_pairs(source).train if pair in set(pairs)]
+    own = right_answers(source, LEAST_VOTES, of_duplicates=True)
+    pairs = [*own, *(pair for file in shared.pairs for pair in read_training_pairs(file).train)]
     known = known_answers(source, {question for question, _ in own})
     negatives = mine_negatives("tags", source, own, known)
     states: States = parts.once(("states of ColBERT", *_set(parts)), dict)

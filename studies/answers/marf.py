@@ -19,7 +19,6 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents
-from pyterrier_mathamr.arqmath import read_training_pairs
 from pyterrier_mathamr.experiments.measuring import SHORT_NAMES
 from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
@@ -29,12 +28,16 @@ from pyterrier_mathamr.systems.math_tokens import math_tokens
 from studies.study import Outcome, Study
 from studies.tables import KNOWN, MAIN, REFERENCE
 
+from .pairs import right_answers
 from .rows import MATHAMR_ROW, MINI_LM, SINGLE_ROW, TOKEN_ROW
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.systems.marf import MaRF, MaRFIndex
     from pyterrier_mathamr.systems.marf.context import Formula, MaRFPost
 
+
+LEAST_VOTES = 6
+"""Votes from which on an answer is right: more than 5 (MaRF, section 3.4)."""
 
 RERANKED = 200
 """Answers that the context encoder finds and MaRF orders anew; those after them keep their order."""
@@ -64,7 +67,7 @@ def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
     backbone, config, training = _options(parts, **own)
 
     def build(path: Path) -> None:
-        pairs = read_training_pairs(parts.shared.collection.path).train
+        pairs = right_answers(parts.shared.collection.path, LEAST_VOTES)
         posts = parts.once("posts of pairs", lambda: _posts(parts, pairs))
         options: dict[str, Any] = {"device": parts.device, "verbose": parts.shared.verbose}
         marf = MaRF.new(backbone, posts.values(), config=config, training=training, cache=_cache(parts), **options)
@@ -124,7 +127,7 @@ def _other_formulas(parts: AnswerParts) -> pt.Transformer:
     """Rank by MaRF with formulas of other posts, of the same lengths."""
 
     def make() -> tuple[MaRF, MaRFIndex]:
-        pairs = read_training_pairs(parts.shared.collection.path).train
+        pairs = right_answers(parts.shared.collection.path, LEAST_VOTES)
         posts = parts.once("posts of pairs", lambda: _posts(parts, pairs))
         marf = with_other_formulas(_model(parts), list(posts.values()))
         return marf, _index(parts, marf, "others")

@@ -8,7 +8,7 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import ARQMathCollection, read_training_pairs
+from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.systems import ColBERT
 from studies.answers import colbert
 
@@ -32,18 +32,6 @@ def test_options_set_by_hand_go_to_the_model_or_its_training(backbone, monkeypat
     assert (model.options.dimensions, model.training.loss, model.training.seed) == (8, "triple", 42)
     with pytest.raises(ConfigError, match="depth"):
         colbert.new_colbert(parts_of(changes={"depth": 1}))
-
-
-def test_every_training_pair_is_right_where_there_are_neither_votes_nor_accepted_answers():
-    parts = parts_of()
-    every = read_training_pairs(SAMPLE).train
-    bare = [post._replace(score=None, accepted_answer_id="") for post in parts.shared.collection.posts()]
-    parts.shared.collection = SimpleNamespace(
-        path=SAMPLE,
-        answers=lambda: [post for post in bare if post.kind == "answer"],
-        questions=lambda: [post for post in bare if post.kind == "question"],
-    )
-    assert colbert.colbert_pairs(parts) == list(dict.fromkeys(every))
 
 
 @pytest.mark.parametrize("math", [False, True])

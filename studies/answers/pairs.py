@@ -1,0 +1,52 @@
+"""Training pairs as the papers on ColBERT and MaRF choose them: accepted answers, answers with votes, duplicates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split, read_training_pairs
+from pyterrier_mathamr.arqmath.errors import MissingFileError
+
+
+def right_answers(source: Path, least_votes: int, *, of_duplicates: bool = False) -> list[tuple[str, str]]:
+    """Pair the training questions of a collection with their right answers.
+
+    An answer is right for its question if the asker accepted it, or if it has ``least_votes``. Where a collection has
+    neither votes nor accepted answers, such as arqmath-mini, its own training pairs are returned.
+
+    Args:
+        source: an ARQMath folder.
+        least_votes: votes from which on an answer is right.
+        of_duplicates: the accepted answer of a duplicate is right, too; only training questions count as duplicates,
+            so that no answer of a question that is measured is trained on.
+    """
+    collection = ARQMathCollection(source)
+    accepted = {
+        question.id: question.accepted_answer_id
+        for question in collection.questions()
+        if known_item_split(question.id) == "train"
+    }
+    found, known = dict[tuple[str, str], None](), any(accepted.values())
+    for answer in collection.answers():
+        known |= answer.score is not None
+        pair = answer.parent_id, answer.id
+        if pair[0] in accepted and (accepted[pair[0]] == answer.id or (answer.score or 0) >= least_votes):
+            found[pair] = None
+    if not known:
+        return list(dict.fromkeys(read_training_pairs(source).train))
+    if of_duplicates:
+        for one, other in _duplicates(collection):
+            for question, duplicate in ((one, other), (other, one)):
+                own = duplicate, accepted.get(duplicate, "")
+                if question in accepted and own in found:  # its accepted answer is in the collection
+                    found[question, own[1]] = None
+    return list(found)
+
+
+def _duplicates(collection: ARQMathCollection) -> list[tuple[str, str]]:
+    """Read the duplicate links, of which a folder may have none."""
+    try:
+        links = list(collection.links())
+    except MissingFileError:
+        return []
+    return [(link.question_id, link.related_id) for link in links if link.kind == "duplicate"]
