@@ -50,9 +50,11 @@ class Recipe:
     links: FitOptions  # of QQSim on duplicate and related questions
     duplicates: FitOptions  # of QQSim on duplicates alone, after that
     parts: FitOptions  # of the models of bodies, and of linearised titles, after that
-    pairs: FitOptions  # of QASim on questions and their own answers, before judgments
+    pairs: FitOptions | None  # of QASim on questions and their own answers, before judgments; None: it is left out
     judgments: FitOptions  # of QASim on judgments
-    c: float = 0.01  # of the ranking SVM
+    first: View  # what the first model of questions reads
+    related: bool  # the models of bodies train on related questions, too
+    c: tuple[float, ...] = (0.01, 1.0, 100.0)  # of the ranking SVM; chosen on the topics that it is fitted to
 
 
 _MINI = FitOptions(epochs=1, batch_size=32, learning_rate=5e-5, layers=2)
@@ -67,6 +69,8 @@ RECIPES: Mapping[str, Recipe] = {
         parts=_MINI,
         pairs=_MINI,
         judgments=replace(_MINI, epochs=4),
+        first="title",  # few linked questions of arqmath-mini have a body
+        related=True,
     ),
     "full": Recipe(
         questions="hf:sentence-transformers/distilbert-base-nli-stsb-quora-ranking",
@@ -74,21 +78,29 @@ RECIPES: Mapping[str, Recipe] = {
         links=_FULL,
         duplicates=_FULL,
         parts=_FULL,
-        pairs=replace(_FULL, epochs=1),
+        pairs=None,
         judgments=replace(_FULL, epochs=50),
+        first="whole",
+        related=False,
     ),
 }
 
 _OPTIONS = {"epochs", "batch_size", "learning_rate", "layers"}
+_TRAININGS = ("links", "duplicates", "parts", "pairs", "judgments")
 
 
 def recipe_of(preset: str, changes: Mapping[str, Any], seed: int) -> Recipe:
-    """Return the recipe of a preset, with the options that were set by hand in all of its trainings."""
-    if unknown := [name for name in changes if name not in _OPTIONS]:
-        raise ConfigError("set", unknown[0], " or ".join(sorted(_OPTIONS)))
+    """Return the recipe of a preset, with the options that were set by hand: C, and those of all of its trainings."""
+    if unknown := [name for name in changes if name not in _OPTIONS | {"c"}]:
+        raise ConfigError("set", unknown[0], " or ".join(sorted(_OPTIONS | {"c"})))
     recipe = RECIPES[preset]
-    names = ("links", "duplicates", "parts", "pairs", "judgments")
-    return replace(recipe, **{name: replace(getattr(recipe, name), **changes, seed=seed) for name in names})
+    own = {name: value for name, value in changes.items() if name != "c"}
+    trainings = {
+        name: options and replace(options, **own, seed=seed)
+        for name in _TRAININGS
+        for options in [getattr(recipe, name)]
+    }
+    return replace(recipe, **trainings, c=(changes["c"],) if "c" in changes else recipe.c)
 
 
 _BATCH = 64
@@ -250,7 +262,7 @@ def recipe(parts: AnswerParts) -> Recipe:
 
 
 def question_model(parts: AnswerParts, view: View, form: Form = "raw") -> QQSim:
-    """Return the model of a part of questions, trained on all links, then on duplicates."""
+    """Return the model of a part of questions, trained on all links first, then on duplicates (see :class:`Recipe`)."""
     return parts.once(
         ("QQSim", view, form, parts.seed), lambda: QQSim.from_pretrained(_question_path(parts, view, form))
     )
@@ -261,10 +273,10 @@ def _question_path(parts: AnswerParts, view: View, form: Form) -> Path:
     if form == "mathamr":
         start = _question_path(parts, "title", "raw")
         return _trained(parts, "qqsim-mathamr", start, "title", "mathamr", plan.parts, duplicates=True)
-    first = _trained(parts, "qqsim-links", plan.questions, "title", "raw", plan.links, duplicates=False)
+    first = _trained(parts, "qqsim-links", plan.questions, plan.first, "raw", plan.links, duplicates=False)
     if view == "title":
         return _trained(parts, "qqsim-title", first, "title", "raw", plan.duplicates, duplicates=True)
-    return _trained(parts, f"qqsim-{view}", first, view, "raw", plan.parts, duplicates=False)
+    return _trained(parts, f"qqsim-{view}", first, view, "raw", plan.parts, duplicates=not plan.related)
 
 
 def _trained(
@@ -299,7 +311,8 @@ def answer_model(parts: AnswerParts, form: Form = "raw", *, permuted: bool = Fal
 
 def answer_model_path(parts: AnswerParts, form: Form = "raw", *, permuted: bool = False) -> Path:
     """Train :func:`answer_model`, and return where it is kept."""
-    plan, start = recipe(parts), _pair_model(parts)
+    plan = recipe(parts)
+    start = plan.answers if plan.pairs is None else _pair_model(parts, plan.pairs)
 
     def build(path: Path) -> None:
         model = QASim.new(start, "cross", form, device=parts.device)
@@ -334,16 +347,16 @@ def judged_examples(parts: AnswerParts, form: Form = "raw") -> list[tuple[str, s
     return found
 
 
-def _pair_model(parts: AnswerParts) -> Path:
+def _pair_model(parts: AnswerParts, options: FitOptions) -> Path:
     """Train the model that judgments start from: on questions with their own answers and with random ones."""
-    parts = parts.at(seed=0)
-    plan = recipe(parts)
+    parts, options = parts.at(seed=0), replace(options, seed=0)
+    start = recipe(parts).answers
 
     def build(path: Path) -> None:
         questions, answers = question_texts(parts), answer_texts(parts)
         pairs = read_training_pairs(parts.shared.collection.path).train
         names = [answer for _, answer in pairs]
-        drawn = np.random.default_rng(plan.pairs.seed).permutation(len(names)).tolist()
+        drawn = np.random.default_rng(options.seed).permutation(len(names)).tolist()
         examples = [(questions[question].whole, answers[answer], _FITS) for question, answer in pairs]
         own = set(pairs)
         examples += [
@@ -351,11 +364,11 @@ def _pair_model(parts: AnswerParts) -> Path:
             for (question, _), i in zip(pairs, drawn, strict=True)
             if (question, names[i]) not in own
         ]
-        model = QASim.new(plan.answers, seed=plan.pairs.seed, device=parts.device)
-        model.fit(examples, plan.pairs, folds=None, verbose=parts.shared.verbose)
+        model = QASim.new(start, seed=options.seed, device=parts.device)
+        model.fit(examples, options, folds=None, verbose=parts.shared.verbose)
         model.save(path)
 
-    return parts.stage("qasim-pairs", build, trained=True, options=asdict(plan.pairs), model=plan.answers)
+    return parts.stage("qasim-pairs", build, trained=True, options=asdict(options), model=start)
 
 
 def _write_history(path: Path, history: Sequence[Any]) -> None:

@@ -127,5 +127,6 @@ PAPER = (
         ("4.19", "4.20", "4.21", "4.22"),
         settings="benchmark",
         seeds=(42,),
+        task2=True,
     ),
 )

@@ -78,6 +78,7 @@ def test_conditions_differ_from_the_papers_settings_in_what_the_study_is_about()
     assert [config(loss, c, 1).training.beta for c in loss.conditions] == [1.0, 0.7, 0.5, 0.3, 0.0]
     benchmark = find_study("paper/4.19")
     assert config(benchmark, benchmark.conditions[0], 42).bases == 256
+    assert benchmark.task2  # tables 4.21 and 4.22 are of formulas
 
 
 @pytest.mark.parametrize("study", ABLATIONS, ids=[study.name for study in ABLATIONS])

@@ -1,5 +1,6 @@
 """What the study of the two-step search trains on, and how it measures the search for questions."""
 
+import dataclasses
 import itertools
 import shutil
 from pathlib import Path
@@ -76,5 +77,25 @@ def test_recipes_take_a_seed_and_options_by_hand() -> None:
     recipe = recipe_of("mini", {"epochs": 3}, seed=7)
     assert {(options.epochs, options.seed) for options in (recipe.links, recipe.pairs, recipe.judgments)} == {(3, 7)}
     assert (RECIPES["full"].judgments.epochs, RECIPES["full"].links.batch_size) == (50, 64)
+    assert (recipe.c, recipe_of("mini", {"c": 2.0}, 7).c) == (RECIPES["mini"].c, (2.0,))
     with pytest.raises(ConfigError, match="margin"):
         recipe_of("mini", {"margin": 1}, 0)
+
+
+def test_the_published_recipe_reads_whole_questions_then_duplicates_and_judgments_without_pretraining(
+    parts: AnswerParts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained: list[tuple[str, str, str, bool]] = []
+
+    def train(parts, name, start, view, form, options, *, duplicates):
+        trained.append((name, str(start), view, duplicates))
+        return tmp_path / name
+
+    monkeypatch.setattr(two_step, "_trained", train)
+    full = dataclasses.replace(parts, preset="full")
+    for view in two_step.RAW:
+        two_step._question_path(full, view, "raw")
+    first = ("qqsim-links", RECIPES["full"].questions, "whole", False)
+    links = str(tmp_path / "qqsim-links")
+    assert trained == [step for view in two_step.RAW for step in (first, (f"qqsim-{view}", links, view, True))]
+    assert recipe_of("full", {"epochs": 2}, 0).pairs is None
