@@ -191,3 +191,38 @@ def test_empty_frames_keep_their_columns_and_pipelines_work(tmp_path: Path) -> N
     assert index.retriever().fuse_rank_cutoff(3).num_results == 3
     with pytest.raises(pt.validate.InputValidationError):
         marf.doc_encoder()(pd.DataFrame({"docno": ["1"]}))
+
+
+@pytest.mark.parametrize("options", [{}, {"keys": "context"}, {"query_formulas": "all"}, {"output": 6}])
+def test_views_that_are_computed_from_parts_score_as_texts_do(tmp_path: Path, options: dict[str, object]) -> None:
+    marf = fusing(tiny_marf(tmp_path, **options))
+    index = MaRFIndex(tmp_path / "parts")
+    (marf.doc_encoder(store="parts", **EXACT) >> index.indexer()).index(DOCUMENTS.to_dict("records"))
+    assert len(index) == len(DOCUMENTS)
+    ranking = QUERIES.merge(DOCUMENTS, how="cross").assign(score=0.0, rank=0)
+    wanted = marf.text_scorer(**EXACT)(ranking)
+    asked = marf.query_encoder(**EXACT)(ranking.drop(columns="text"))
+    found = index.parts_scorer(marf, **EXACT)(asked)
+    assert found[["qid", "docno", "rank"]].equals(wanted[["qid", "docno", "rank"]])
+    assert found["score"].tolist() == pytest.approx(wanted["score"].tolist(), abs=1e-5)
+    row = found.iloc[0]
+    assert index.parts_scorer(marf, **EXACT).explain(row).score == pytest.approx(row["score"], abs=1e-5)
+    assert index.parts_scorer(marf)(asked[:0]).empty
+
+
+def test_parts_and_views_are_refused_for_each_other(tmp_path: Path) -> None:
+    marf = fusing(tiny_marf(tmp_path))
+    parts, views = MaRFIndex(tmp_path / "parts"), MaRFIndex(tmp_path / "views")
+    (marf.doc_encoder(store="parts", **EXACT) >> parts.indexer()).index(DOCUMENTS.to_dict("records"))
+    (marf.doc_encoder(**EXACT) >> views.indexer()).index(DOCUMENTS.to_dict("records"))
+    ranking = marf.query_encoder(**EXACT)(QUERIES.merge(DOCUMENTS[["docno"]], how="cross").assign(score=0.0, rank=0))
+    with pytest.raises(ModelMismatchError, match="parts"):
+        parts.scorer()(ranking)
+    with pytest.raises(ModelMismatchError, match="parts"):
+        views.parts_scorer(marf)(ranking)
+    with pytest.raises(ModelMismatchError):
+        parts.parts_scorer(marf)(ranking.assign(query_model="MaRF@other"))
+    with pytest.raises(UnknownIdError, match="zz"):
+        parts.parts_scorer(marf)(ranking.assign(docno="zz"))
+    with pytest.raises(ConfigError, match="store"):
+        marf.doc_encoder(store="all")

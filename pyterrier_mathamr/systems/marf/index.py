@@ -6,29 +6,33 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import counted
-from pyterrier_mathamr._common.frames import without_query_rows
+from pyterrier_mathamr._common.feedback import counted, progress
+from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score, without_query_rows
 from pyterrier_mathamr._common.parameters import Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index.backend import NO_HITS, ExactScores, Field, Hits, How, Numbers, Scores
-from pyterrier_mathamr.index.errors import EmbeddingError
+from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError
 from pyterrier_mathamr.index.indexes import IndexArtifact
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_docno, check_rows
 from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, read_entries, stored_formula_ids
 from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error, scan
 from pyterrier_mathamr.index.search.queries import QueryBatch, query_batch
-from pyterrier_mathamr.index.transformers import IndexRetriever, MaxSimScorer, Strategy
+from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer, Strategy
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 from pyterrier_mathamr.systems.errors import SystemsError
+from pyterrier_mathamr.systems.language_models import Precision
 
-from .model import MaRF, view_parts
+from .context import Formula
+from .model import FORMULAS, MaRF, view_parts, view_scores
+from .network import View
 
 MOST_DOCUMENTS = 20_000
 """Documents that a retriever scans for each query; of more, a first stage finds the candidates of the scorer."""
@@ -85,6 +89,103 @@ class MaRFRetriever(_Explained, IndexRetriever):
         **IndexRetriever.checks,
         "exact": Rule("True: every view is scanned", lambda value: value is True),
     }
+
+
+_FUSED = 64  # documents whose views are in memory at once
+
+
+class MaRFPartsScorer(IndexTransformer):
+    """Scores each document of a ranking by its views, which are computed from the parts that the index keeps.
+
+    ``index.parts_scorer(marf)`` constructs one, for an index of ``marf.doc_encoder(store="parts")``. It keeps one row
+    for each token of a document in place of one for each of up to six views, and pays for it with the fusion of all
+    candidates: put it behind a first stage that keeps few. A document's views are computed once for all queries of a
+    frame. The scores are those of ``marf.text_scorer()``.
+
+    Example::
+
+        (marf.doc_encoder(store="parts") >> index.indexer()).index(dataset.get_corpus_iter())
+        pipeline = bm25 % 100 >> marf.query_encoder() >> index.parts_scorer(marf)
+
+    Args:
+        index: the index.
+        model: the model of its parts.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+        precision: ``auto`` is bfloat16 where the processor multiplies in it.
+        verbose: show a progress bar.
+    """
+
+    label = "MaRF parts scorer"
+
+    def __init__(
+        self,
+        index: Any,
+        model: MaRF,
+        *,
+        device: str | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(index)
+        self.model, self.device, self.precision, self.verbose = model, device, precision, verbose
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking with ``query_embs``.
+
+        Raises:
+            UnknownIdError: the index does not contain some of the documents; it names them.
+            ModelMismatchError: the index has no parts of this model, or the queries are of another.
+        """
+        pt.validate.result_frame(inp, extra_columns=["query_embs"], context=self)
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        snapshot = self._snapshot(inp)
+        queries = {qid: {"query_embs": rows} for qid, rows in first_values(inp, "query_embs").items() if len(rows)}
+        if "query_weights" in inp.columns:
+            weights = first_values(inp, "query_weights")
+            for qid, query in queries.items():
+                query["query_weights"] = weights[qid]
+        places, docnos = pd.factorize(inp["docno"], use_na_sentinel=False)
+        numbers = snapshot.find([str(docno) for docno in docnos])
+        rows_of = np.split(np.argsort(places, kind="stable"), np.cumsum(np.bincount(places))[:-1])
+        qids, scores = inp["qid"].tolist(), np.zeros(len(inp))
+        starts = range(0, len(numbers), _FUSED)
+        for start in progress(starts, "fusing formulas", "blocks", verbose=self.verbose):
+            for place, views in enumerate(self._views(snapshot, numbers[start : start + _FUSED])[0], start):
+                for row in rows_of[place].tolist():
+                    if qids[row] in queries:
+                        scores[row] = np.float32(view_scores(queries[qids[row]], views).mean())
+        return ordered_by_score(inp, scores)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each view of a document contributes to its score."""
+        asked = read_asked(query, docno, self.label, ["query_embs"])
+        snapshot = self._snapshot(asked.frame())
+        readings = asked.query_reading(), asked.document_reading()
+        if not len(asked.row["query_embs"]):
+            return Explanation.of(asked.docno, [], *readings)
+        (views,), (formulas,) = self._views(snapshot, snapshot.find([asked.docno]))
+        texts = [" ".join(one) for one in formulas] or [""]
+        return Explanation.of(asked.docno, view_parts(self.label, view_scores(asked.row, views), texts), *readings)
+
+    def _snapshot(self, frame: pd.DataFrame) -> MaRFSnapshot:
+        snapshot: MaRFSnapshot = self.index.snapshot()
+        if snapshot.meta.model != self.model.parts_name:
+            raise ModelMismatchError(snapshot.path, str(snapshot.meta.model), self.model.parts_name)
+        for name in frame["query_model"].unique() if "query_model" in frame.columns else ():
+            if name != self.model.name:
+                raise ModelMismatchError(snapshot.path, self.model.name, str(name))
+        return snapshot
+
+    def _views(self, snapshot: MaRFSnapshot, numbers: Numbers) -> tuple[list[list[View]], list[list[Formula]]]:
+        """Compute the views of some documents, and name their formulas."""
+        rows, offsets = snapshot.rows(numbers)
+        contexts = [rows[start:end] for start, end in pairwise(offsets.tolist())]
+        formulas = [
+            [tuple(one.split(" ")) for one in text.split(FORMULAS) if one] for text in snapshot.formulas(numbers)
+        ]
+        made = self.model.fuse(contexts, formulas, device=self.device, precision=self.precision)
+        return made, formulas
 
 
 def document_scores(snapshot: MaRFSnapshot, query: QueryBatch, numbers: Numbers) -> ExactScores:
@@ -256,6 +357,7 @@ class MaRFIndex(IndexArtifact):
 
     retriever = method(MaRFRetriever)
     scorer = method(MaRFScorer)
+    parts_scorer = method(MaRFPartsScorer)
     indexer = method(MaRFIndexer)
 
     def __len__(self) -> int:

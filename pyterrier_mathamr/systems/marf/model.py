@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ import pandas as pd
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
+from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Part
 from pyterrier_mathamr.model import exact_maxsim
 from pyterrier_mathamr.model.errors import ModelNotFoundError
@@ -38,7 +39,7 @@ from pyterrier_mathamr.model.saving import (
     sums_of,
 )
 from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
-from pyterrier_mathamr.model.transformers import Columns
+from pyterrier_mathamr.model.transformers import Columns, DocEncoder
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed
 from pyterrier_mathamr.systems.language_models import Precision, TokenModel, TokenPosts
@@ -67,6 +68,12 @@ PRESETS: dict[Preset, tuple[MaRFConfig, MaRFTraining]] = {
     ),
 }
 """The paper's sizes, and ours for a CPU: MiniLM as it is, LaTeX between dollars, rows of 128 numbers."""
+
+Store = Literal["views", "parts"]
+"""What is kept of a document: a row of each token for each of its views, or once, with its formulas."""
+
+FORMULAS = "\n"
+"""Separates the formulas of a document's parts; math tokens have no line break."""
 
 DESCRIPTION = "marf.json"
 CONTEXT = "context"
@@ -209,10 +216,37 @@ class MaRF(TokenModel):
             (folder / DESCRIPTION).write_bytes(signed(content))
 
     def post_rows(
-        self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
+        self,
+        *,
+        device: str | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+        store: Store = "views",
     ) -> MaRFPosts:
         """Return how the transformers encode the posts of a frame with this model."""
-        return MaRFPosts(self, device, precision, verbose)
+        return MaRFPosts(self, device, precision, verbose, store)
+
+    def doc_encoder(
+        self,
+        *,
+        device: str | None = None,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+        store: Store = "views",
+    ) -> DocEncoder:
+        """Return the transformer that encodes documents.
+
+        Args:
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            batch_size: documents that an indexing pipeline encodes together.
+            precision: ``auto`` is bfloat16 where the processor multiplies in it.
+            verbose: show progress.
+            store: ``views``, or ``parts``: in place of its views a document has the rows of the context encoder, E_c,
+                once, and the math tokens of its formulas; ``index.parts_scorer(marf)`` fuses them.
+        """
+        options: dict[str, Any] = {"precision": precision, "store": store}
+        return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, **options)
 
     def fit(
         self,
@@ -299,12 +333,25 @@ class MaRF(TokenModel):
         chosen = [
             self.chosen(of, name, query) for of, name in zip(readings, names or [""] * len(readings), strict=True)
         ]
+        return self.fuse(contexts, chosen, verbose=verbose, **options)
+
+    def fuse(
+        self,
+        contexts: Sequence[View],
+        chosen: Sequence[Sequence[Formula]],
+        *,
+        device: str | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> list[list[View]]:
+        """Fuse the context rows of each post, float32 ``[n, c]``, with each of its formulas; see :meth:`encode`."""
+        options: dict[str, Any] = {"device": device, "precision": precision}
         distinct = {one for some in chosen for one in some}
         of_formulas = formula_rows(self._network.formulas, self.tokens, distinct, self.config.formula_length, **options)
         tasks: list[tuple[int, Formula | None]] = []
         for place, some in enumerate(chosen):
             tasks += [(place, one) for one in some] or [(place, None)]
-        found: list[list[View]] = [[] for _ in readings]
+        found: list[list[View]] = [[] for _ in contexts]
         fusible = [(contexts[place], of_formulas[one] if one else None) for place, one in tasks]
         made = fused_rows(self._network, fusible, self.config.keys, verbose=verbose, **options)
         for (place, _), view in zip(tasks, made, strict=True):
@@ -335,6 +382,11 @@ class MaRF(TokenModel):
         """The name and the beginning of the identity, which an index stores of its model."""
         return f"MaRF@{self.identity[:16]}"
 
+    @property
+    def parts_name(self) -> str:
+        """The name of the parts of this model, so that an index of them refuses queries for views."""
+        return f"{self.name} parts"
+
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
 
@@ -346,8 +398,12 @@ class MaRFPosts(TokenPosts):
     help_url = "https://github.com/MLPgroup/MaRF"
     doc_columns = ("doc_views", "doc_formulas", "doc_model")
 
-    def __init__(self, model: MaRF, device: str | None, precision: Precision, verbose: bool) -> None:
+    def __init__(
+        self, model: MaRF, device: str | None, precision: Precision, verbose: bool, store: Store = "views"
+    ) -> None:
+        one_of(*get_args(Store)).check("store", store)
         super().__init__(device, precision, verbose)
+        self.store = store
         self.model, self._weighted = model, model.config.query_formulas == "all"
         self.query_columns = ("query_embs", "query_model", *(("query_weights",) if self._weighted else ()))
 
@@ -367,13 +423,15 @@ class MaRFPosts(TokenPosts):
         """Encode documents, with the math tokens of the formula of each view."""
         names, posts = self.document_posts(frame, of_ranking)
         seeds = [str(name) if "docno" in frame.columns else "" for name in posts]
-        views = dict(zip(posts, self._encode(list(posts.values()), seeds, query=False), strict=True))
-        read = zip(posts, self.model.readings(list(posts.values())), seeds, strict=True)
-        formulas = {
-            name: [" ".join(one) for one in self.model.chosen(of, seed, False)] or [""] for name, of, seed in read
-        }
+        readings, parts = self.model.readings(list(posts.values())), self.store == "parts"
+        chosen = [self.model.chosen(of, seed, False) for of, seed in zip(readings, seeds, strict=True)]
+        contexts = self.model.context.encode([of.text for of in readings], **self.options)
+        made = [[own] for own in contexts] if parts else self.model.fuse(contexts, chosen, **self.options)
+        views = dict(zip(posts, made, strict=True))
+        texts = dict(zip(posts, ([" ".join(one) for one in some] for some in chosen), strict=True))
+        formulas = {name: [FORMULAS.join(own)] if parts else own or [""] for name, own in texts.items()}
         columns = {"doc_views": [views[name] for name in names], "doc_formulas": [formulas[name] for name in names]}
-        return {**columns, "doc_model": self.model.name}
+        return {**columns, "doc_model": self.model.parts_name if parts else self.model.name}
 
     def score(self, query: Mapping[str, Any], documents: Mapping[str, Any]) -> npt.NDArray[np.float64]:
         """Score documents by the mean over their views, rounded to float32 precision: float64 ``[m]``."""
