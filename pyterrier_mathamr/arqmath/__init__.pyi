@@ -52,5 +52,6 @@ from .sources import read_pair_file as read_pair_file
 from .sources import read_training_pairs as read_training_pairs
 from .topics import Qrel as Qrel
 from .topics import Topic as Topic
+from .topics import read_manual_topics as read_manual_topics
 from .topics import read_qrels as read_qrels
 from .topics import read_topics as read_topics

@@ -67,6 +67,7 @@ RULES = {
     "T203": "the topic's number is a duplicate; the first topic is kept, this one is skipped",
     "T204": "the topic has neither title nor question; it is skipped",
     "T205": "the file is truncated; the topics before are kept. Download it again",
+    "T206": "the choice is neither a term nor a tex with its text; it is skipped",
     "Q301": "the line does not have the four columns topic, iteration, id, grade; it is skipped",
     "Q302": "the grade is not 0, 1, 2 or 3; the line is skipped",
     "Q303": "5 (system failure) and 6 (do not know) are no grades; these lines are dropped",

@@ -7,12 +7,15 @@ in the XML itself is handled here. Judgments have four columns, separated by tab
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from html import unescape
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+import pandas as pd
 
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.types import FormulaId, QueryId
@@ -105,6 +108,79 @@ def _topic(piece: bytes, line: int, report: BadRows) -> Topic | None:
 def _repair(piece: bytes) -> bytes:
     """Escape each ``<`` and ``&`` that is not markup."""
     return _BARE_AND.sub(b"&amp;", _BARE_LESS.sub(b"&lt;", clean(piece)))
+
+
+def read_manual_topics(path: str | Path) -> pd.DataFrame:
+    """Read the words and formulas that people chose for the topics of Task 1, as published with Approach Zero's runs.
+
+    Two formats are read: JSON, as of 2020, ``[{"qid": "A.1", "kw": [{"type": "term" or "tex", "str": "…"}, …]}, …]``;
+    and tables separated by tabs, as of 2021 and 2022, with the columns topic, words separated by commas, and any number
+    of formulas, below a header that begins with ``qid``. The frame is an input for any lexical or structural system.
+
+    Zhong, Xie and Lin, "Applying structural and dense semantic matching for the ARQMath Lab 2022", CLEF 2022, section
+    4.2. Entries that break a rule (T201, T203, T206 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as
+    warnings and skipped.
+
+    Args:
+        path: the file, plain or gzipped.
+
+    Returns:
+        Columns ``qid``; ``query``, the words and then each formula between dollars; ``words``; and ``formulas``, a list
+        of LaTeX without dollars. Topics are in the order of the file.
+
+    Raises:
+        ARQMathError: the file is in neither format.
+    """
+    path = Path(path)
+    with open_text(path) as stream:
+        text = stream.read()
+    rows: dict[QueryId, tuple[str, list[str]]] = {}
+    with BadRows(path) as report:
+        entries = _json_choices if text.lstrip().startswith("[") else _table_choices
+        for number, qid, words, formulas in entries(path, text, report):
+            if not qid:
+                report("T201", number, "entry")
+            elif qid in rows:
+                report("T203", number, f"topic {qid}")
+            else:
+                rows[qid] = " ".join(words), [latex for each in formulas if (latex := each.strip().strip("$").strip())]
+    queries = [" ".join([words, *(f"${latex}$" for latex in formulas)]).strip() for words, formulas in rows.values()]
+    columns = {"qid": list(rows), "query": queries, "words": [words for words, _ in rows.values()]}
+    return pd.DataFrame({**columns, "formulas": [formulas for _, formulas in rows.values()]})
+
+
+_Choices = Iterator[tuple[int, str, list[str], list[str]]]
+"""The line or entry, the topic, its words, its formulas."""
+
+
+def _json_choices(path: Path, text: str, report: BadRows) -> _Choices:
+    try:
+        entries = json.loads(text)
+    except ValueError as error:
+        raise ARQMathError(f"{path}: this is no JSON ({error}). Download it again") from error
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict) or not isinstance(entry.get("kw"), list):
+            raise ARQMathError(f"{path}: entry {number} is no object with the keys 'qid' and 'kw'")
+        chosen: dict[str, list[str]] = {"term": [], "tex": []}
+        for choice in entry["kw"]:
+            kind = choice.get("type") if isinstance(choice, dict) else None
+            if kind in chosen and isinstance(choice.get("str"), str):
+                chosen[kind].append(choice["str"].strip())
+            else:
+                report("T206", number, repr(choice)[:60])
+        yield number, str(entry.get("qid", "")).strip(), chosen["term"], chosen["tex"]
+
+
+def _table_choices(path: Path, text: str, report: BadRows) -> _Choices:
+    lines = text.splitlines()
+    if not lines or lines[0].split("\t")[0].strip() != "qid":
+        raise ARQMathError(
+            f"{path}:1: this is no list of chosen words and formulas: its first line does not begin with qid"
+        )
+    for number, line in enumerate(lines[1:], 2):
+        if line.strip():
+            qid, words, *formulas = [*line.split("\t"), ""]
+            yield number, qid.strip(), [word for each in words.split(",") if (word := each.strip())], formulas
 
 
 NO_GRADES = {"5": "system failure", "6": "do not know"}

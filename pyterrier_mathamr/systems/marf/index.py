@@ -104,8 +104,8 @@ class MaRFPartsScorer(IndexTransformer):
 
     Example::
 
-        (marf.doc_encoder(store="parts") >> index.indexer()).index(dataset.get_corpus_iter())
-        pipeline = bm25 % 100 >> marf.query_encoder() >> index.parts_scorer(marf)
+        (marf.doc_encoder(store="parts") >> marf_index.indexer()).index(dataset.get_corpus_iter())
+        pipeline = bm25 % 100 >> marf.query_encoder() >> marf_index.parts_scorer(marf)
 
     Args:
         index: the index.
