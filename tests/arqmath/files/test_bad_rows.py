@@ -14,6 +14,7 @@ from pyterrier_mathamr.arqmath import (
     BadRowWarning,
     read_answers,
     read_dump,
+    read_manual_topics,
     read_pairs,
     read_qrels,
     read_run,
@@ -33,6 +34,10 @@ def rows_of_answers(path: Path) -> Iterator[Any]:
     return read_answers(path)[["qid", "sources"]].itertuples(index=False)
 
 
+def rows_of_choices(path: Path) -> Iterator[Any]:
+    return read_manual_topics(path).itertuples(index=False)
+
+
 # code: reader, the first or second column of what is read, the line that is reported
 CASES: dict[str, tuple[Callable[[Path], Iterator[Any]], list[str], int]] = {
     "P101": (read_dump, ["1", "3"], 4),
@@ -47,6 +52,7 @@ CASES: dict[str, tuple[Callable[[Path], Iterator[Any]], list[str], int]] = {
     "T203": (read_topics, ["A.1", "A.3"], 6),
     "T204": (read_topics, ["A.1", "A.3"], 6),
     "T205": (read_topics, ["A.1", "A.3"], 6),
+    "T206": (rows_of_choices, ["A.1", "A.2", "A.3"], 2),  # the entry in the list; its topic is read without the choice
     "Q301": (read_qrels, ["5", "7"], 2),
     "Q302": (read_qrels, ["5", "7"], 2),
     "Q303": (read_qrels, ["5", "7"], 5),
