@@ -11,6 +11,7 @@ from folder_bytes import folder_bytes
 from marf_examples import DOCUMENTS, EXACT, POSTS, QUERIES, fusing, tiny_marf
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.index import EmbeddingError
 from pyterrier_mathamr.index.errors import ModelMismatchError
 from pyterrier_mathamr.model import exact_maxsim
@@ -224,5 +225,7 @@ def test_parts_and_views_are_refused_for_each_other(tmp_path: Path) -> None:
         parts.parts_scorer(marf)(ranking.assign(query_model="MaRF@other"))
     with pytest.raises(UnknownIdError, match="zz"):
         parts.parts_scorer(marf)(ranking.assign(docno="zz"))
+    with pytest.raises(MissingValueError, match="query_embs"):
+        parts.parts_scorer(marf)(ranking.assign(query_embs=None))
     with pytest.raises(ConfigError, match="store"):
         marf.doc_encoder(store="all")

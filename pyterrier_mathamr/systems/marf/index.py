@@ -14,7 +14,13 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import counted, progress
-from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score, without_query_rows
+from pyterrier_mathamr._common.frames import (
+    MissingValueError,
+    empty_output,
+    first_values,
+    ordered_by_score,
+    without_query_rows,
+)
 from pyterrier_mathamr._common.parameters import Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index.backend import NO_HITS, ExactScores, Field, Hits, How, Numbers, Scores
@@ -135,12 +141,16 @@ class MaRFPartsScorer(IndexTransformer):
         Raises:
             UnknownIdError: the index does not contain some of the documents; it names them.
             ModelMismatchError: the index has no parts of this model, or the queries are of another.
+            MissingValueError: queries without ``query_embs``; it names them.
         """
         pt.validate.result_frame(inp, extra_columns=["query_embs"], context=self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         snapshot = self._snapshot(inp)
-        queries = {qid: {"query_embs": rows} for qid, rows in first_values(inp, "query_embs").items() if len(rows)}
+        asked = first_values(inp, "query_embs")
+        if missing := [qid for qid in inp["qid"].unique() if qid not in asked]:
+            raise MissingValueError("query_embs", "qid", missing)
+        queries = {qid: {"query_embs": rows} for qid, rows in asked.items() if len(rows)}
         if "query_weights" in inp.columns:
             weights = first_values(inp, "query_weights")
             for qid, query in queries.items():
