@@ -134,19 +134,22 @@ def read_manual_topics(path: str | Path) -> pd.DataFrame:
     path = Path(path)
     with open_text(path) as stream:
         text = stream.read()
-    rows: dict[QueryId, tuple[str, list[str]]] = {}
+    rows: dict[QueryId, dict[str, object]] = {}
     with BadRows(path) as report:
-        entries = _json_choices if text.lstrip().startswith("[") else _table_choices
-        for number, qid, words, formulas in entries(path, text, report):
+        is_list = text.lstrip().startswith("[")
+        for number, qid, terms, formulas in (
+            _json_choices(path, text, report) if is_list else _table_choices(path, text)
+        ):
             if not qid:
                 report("T201", number, "entry")
             elif qid in rows:
                 report("T203", number, f"topic {qid}")
             else:
-                rows[qid] = " ".join(words), [latex for each in formulas if (latex := each.strip().strip("$").strip())]
-    queries = [" ".join([words, *(f"${latex}$" for latex in formulas)]).strip() for words, formulas in rows.values()]
-    columns = {"qid": list(rows), "query": queries, "words": [words for words, _ in rows.values()]}
-    return pd.DataFrame({**columns, "formulas": [formulas for _, formulas in rows.values()]})
+                latex = [bare for each in formulas if (bare := each.strip().strip("$").strip())]
+                words = " ".join(terms)
+                query = " ".join([words, *(f"${each}$" for each in latex)]).strip()
+                rows[qid] = {"qid": qid, "query": query, "words": words, "formulas": latex}
+    return pd.DataFrame(list(rows.values()), columns=["qid", "query", "words", "formulas"])
 
 
 _Choices = Iterator[tuple[int, str, list[str], list[str]]]
@@ -171,7 +174,7 @@ def _json_choices(path: Path, text: str, report: BadRows) -> _Choices:
         yield number, str(entry.get("qid", "")).strip(), chosen["term"], chosen["tex"]
 
 
-def _table_choices(path: Path, text: str, report: BadRows) -> _Choices:
+def _table_choices(path: Path, text: str) -> _Choices:
     lines = text.splitlines()
     if not lines or lines[0].split("\t")[0].strip() != "qid":
         raise ARQMathError(

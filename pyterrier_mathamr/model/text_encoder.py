@@ -295,8 +295,8 @@ class TextEncoder(ByParameters):
     Args:
         model: ``minilm-math``, which comes with the package; a folder with weights that ``bert.pack`` wrote; the name
             or path of a sentence-transformers model (extra ``text``), from the hub or its cache; or an object with
-            its ``encode``. No code in a folder is
-            run: its parts are classes of sentence-transformers, its weights safetensors.
+            its ``encode``. No code in a folder is run: its parts are classes of sentence-transformers, its weights
+            safetensors.
         cache: a file that keeps the vectors for later runs.
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.

@@ -61,14 +61,23 @@ def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTrain
     return str(changes.get("backbone", MINI_LM)), replace(config, **chosen[0]), replace(training, **chosen[1])
 
 
+def _training_data(parts: AnswerParts) -> tuple[list[tuple[str, str]], dict[str, MathPost]]:
+    """Return the training pairs and their posts, read once for all models."""
+
+    def read() -> tuple[list[tuple[str, str]], dict[str, MathPost]]:
+        pairs = right_answers(parts.shared.collection.path, LEAST_VOTES)
+        return pairs, _posts(parts, pairs)
+
+    return parts.once("training data of MaRF", read)
+
+
 def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
     from pyterrier_mathamr.systems.marf import MaRF
 
     backbone, config, training = _options(parts, **own)
 
     def build(path: Path) -> None:
-        pairs = right_answers(parts.shared.collection.path, LEAST_VOTES)
-        posts = parts.once("posts of pairs", lambda: _posts(parts, pairs))
+        pairs, posts = _training_data(parts)
         options: dict[str, Any] = {"device": parts.device, "verbose": parts.shared.verbose}
         marf = MaRF.new(backbone, posts.values(), config=config, training=training, cache=_cache(parts), **options)
         if trained:
@@ -127,8 +136,7 @@ def _other_formulas(parts: AnswerParts) -> pt.Transformer:
     """Rank by MaRF with formulas of other posts, of the same lengths."""
 
     def make() -> tuple[MaRF, MaRFIndex]:
-        pairs = right_answers(parts.shared.collection.path, LEAST_VOTES)
-        posts = parts.once("posts of pairs", lambda: _posts(parts, pairs))
+        _, posts = _training_data(parts)
         marf = with_other_formulas(_model(parts), list(posts.values()))
         return marf, _index(parts, marf, "others")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split, read_training_pairs
-from pyterrier_mathamr.arqmath.errors import MissingFileError
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split, linked_pairs, read_training_pairs
 
 
 def right_answers(source: Path, least_votes: int, *, of_duplicates: bool = False) -> list[tuple[str, str]]:
@@ -35,18 +34,8 @@ def right_answers(source: Path, least_votes: int, *, of_duplicates: bool = False
     if not known:
         return list(dict.fromkeys(read_training_pairs(source).train))
     if of_duplicates:
-        for one, other in _duplicates(collection):
-            for question, duplicate in ((one, other), (other, one)):
-                own = duplicate, accepted.get(duplicate, "")
-                if question in accepted and own in found:  # its accepted answer is in the collection
-                    found[question, own[1]] = None
+        for question, duplicate in linked_pairs(source, "duplicate"):
+            answer_id = accepted[duplicate]
+            if (duplicate, answer_id) in found:  # the accepted answer is in the collection
+                found[question, answer_id] = None
     return list(found)
-
-
-def _duplicates(collection: ARQMathCollection) -> list[tuple[str, str]]:
-    """Read the duplicate links, of which a folder may have none."""
-    try:
-        links = list(collection.links())
-    except MissingFileError:
-        return []
-    return [(link.question_id, link.related_id) for link in links if link.kind == "duplicate"]

@@ -90,17 +90,15 @@ _TRAININGS = ("links", "duplicates", "parts", "pairs", "judgments")
 
 
 def recipe_of(preset: str, changes: Mapping[str, Any], seed: int) -> Recipe:
-    """Return the recipe of a preset, with the options that were set by hand: C, and those of all of its trainings."""
+    """Return the recipe of a preset with the options set by hand: ``c``, or options for all trainings."""
     if unknown := [name for name in changes if name not in _OPTIONS | {"c"}]:
         raise ConfigError("set", unknown[0], " or ".join(sorted(_OPTIONS | {"c"})))
     recipe = RECIPES[preset]
-    own = {name: value for name, value in changes.items() if name != "c"}
-    trainings = {
-        name: options and replace(options, **own, seed=seed)
-        for name in _TRAININGS
-        for options in [getattr(recipe, name)]
-    }
-    return replace(recipe, **trainings, c=(changes["c"],) if "c" in changes else recipe.c)
+    own = {name: value for name, value in changes.items() if name in _OPTIONS}
+    for name in _TRAININGS:
+        if (options := getattr(recipe, name)) is not None:
+            recipe = replace(recipe, **{name: replace(options, **own, seed=seed)})
+    return replace(recipe, c=(changes["c"],)) if "c" in changes else recipe
 
 
 _BATCH = 64
@@ -262,7 +260,7 @@ def recipe(parts: AnswerParts) -> Recipe:
 
 
 def question_model(parts: AnswerParts, view: View, form: Form = "raw") -> QQSim:
-    """Return the model of a part of questions, trained on all links first, then on duplicates (see :class:`Recipe`)."""
+    """Return the model that reads one view of questions; :class:`Recipe` says what it is trained on."""
     return parts.once(
         ("QQSim", view, form, parts.seed), lambda: QQSim.from_pretrained(_question_path(parts, view, form))
     )
@@ -311,8 +309,7 @@ def answer_model(parts: AnswerParts, form: Form = "raw", *, permuted: bool = Fal
 
 def answer_model_path(parts: AnswerParts, form: Form = "raw", *, permuted: bool = False) -> Path:
     """Train :func:`answer_model`, and return where it is kept."""
-    plan = recipe(parts)
-    start = plan.answers if plan.pairs is None else _pair_model(parts, plan.pairs)
+    plan, start = recipe(parts), _pair_model(parts)
 
     def build(path: Path) -> None:
         model = QASim.new(start, "cross", form, device=parts.device)
@@ -347,10 +344,12 @@ def judged_examples(parts: AnswerParts, form: Form = "raw") -> list[tuple[str, s
     return found
 
 
-def _pair_model(parts: AnswerParts, options: FitOptions) -> Path:
-    """Train the model that judgments start from: on questions with their own answers and with random ones."""
-    parts, options = parts.at(seed=0), replace(options, seed=0)
-    start = recipe(parts).answers
+def _pair_model(parts: AnswerParts) -> str | Path:
+    """Train the model that judgments start from on questions with their own and with random answers, if it is asked."""
+    parts = parts.at(seed=0)
+    start, options = recipe(parts).answers, recipe(parts).pairs
+    if options is None:
+        return start
 
     def build(path: Path) -> None:
         questions, answers = question_texts(parts), answer_texts(parts)

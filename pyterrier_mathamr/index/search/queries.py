@@ -88,13 +88,13 @@ def query_batch(
     given = {name: first_values(frame, name) for name in columns}
     for model in given.get("query_model", {}).values():
         check_model(backend.path, backend.meta.model, str(model))
-    _need(given["query_embs"], "query_embs", frame["qid"])
+    need_values(given["query_embs"], "query_embs", frame["qid"])
     all_rows = {qid: _check_rows(qid, value, backend) for qid, value in given["query_embs"].items()}
     rows = {qid: of for qid, of in all_rows.items() if len(of)}
     weights = of_documents = None
     if formulas:
         for name in of_rows:
-            _need(given[name], name, rows)
+            need_values(given[name], name, rows)
         ids, asked = (given[name] for name in of_rows)
         rows = {qid: _formula_row(qid, of, ids[qid], asked[qid]) for qid, of in rows.items()}
     else:
@@ -111,7 +111,7 @@ def query_batch(
     return QueryBatch(stacked, offsets, weights, of_documents, tuple(rows))
 
 
-def _need(values: Mapping[str, Any], column: str, qids: Iterable[str]) -> None:
+def need_values(values: Mapping[str, Any], column: str, qids: Iterable[str]) -> None:
     """Refuse queries without a value."""
     if missing := [qid for qid in dict.fromkeys(qids) if qid not in values]:
         raise MissingValueError(column, "qid", missing)

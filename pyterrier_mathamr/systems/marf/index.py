@@ -14,23 +14,17 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import counted, progress
-from pyterrier_mathamr._common.frames import (
-    MissingValueError,
-    empty_output,
-    first_values,
-    ordered_by_score,
-    without_query_rows,
-)
+from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score, without_query_rows
 from pyterrier_mathamr._common.parameters import Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index.backend import NO_HITS, ExactScores, Field, Hits, How, Numbers, Scores
-from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError
+from pyterrier_mathamr.index.errors import EmbeddingError, check_model
 from pyterrier_mathamr.index.indexes import IndexArtifact
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_docno, check_rows
 from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, read_entries, stored_formula_ids
 from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error, scan
-from pyterrier_mathamr.index.search.queries import QueryBatch, query_batch
+from pyterrier_mathamr.index.search.queries import QueryBatch, need_values, query_batch
 from pyterrier_mathamr.index.transformers import IndexRetriever, IndexTransformer, MaxSimScorer, Strategy
 from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
 from pyterrier_mathamr.systems.errors import SystemsError
@@ -101,12 +95,12 @@ _FUSED = 64  # documents whose views are in memory at once
 
 
 class MaRFPartsScorer(IndexTransformer):
-    """Scores each document of a ranking by its views, which are computed from the parts that the index keeps.
+    """Scores each document of a ranking by its views, which it computes from the parts in the index.
 
-    ``index.parts_scorer(marf)`` constructs one, for an index of ``marf.doc_encoder(store="parts")``. It keeps one row
-    for each token of a document in place of one for each of up to six views, and pays for it with the fusion of all
-    candidates: put it behind a first stage that keeps few. A document's views are computed once for all queries of a
-    frame. The scores are those of ``marf.text_scorer()``.
+    ``index.parts_scorer(marf)`` constructs one for an index built with ``marf.doc_encoder(store="parts")``. Such an
+    index stores a document's token vectors once, not once for each of up to six views, but fusing the candidates takes
+    time: put the scorer behind a first stage that keeps few documents. Views are computed once for all queries of a
+    frame, and the scores equal the scores of ``marf.text_scorer()``.
 
     Example::
 
@@ -148,8 +142,7 @@ class MaRFPartsScorer(IndexTransformer):
             return empty_output(inp, ["score", "rank"])
         snapshot = self._snapshot(inp)
         asked = first_values(inp, "query_embs")
-        if missing := [qid for qid in inp["qid"].unique() if qid not in asked]:
-            raise MissingValueError("query_embs", "qid", missing)
+        need_values(asked, "query_embs", inp["qid"])
         queries = {qid: {"query_embs": rows} for qid, rows in asked.items() if len(rows)}
         if "query_weights" in inp.columns:
             weights = first_values(inp, "query_weights")
@@ -180,11 +173,9 @@ class MaRFPartsScorer(IndexTransformer):
 
     def _snapshot(self, frame: pd.DataFrame) -> MaRFSnapshot:
         snapshot: MaRFSnapshot = self.index.snapshot()
-        if snapshot.meta.model != self.model.parts_name:
-            raise ModelMismatchError(snapshot.path, str(snapshot.meta.model), self.model.parts_name)
+        check_model(snapshot.path, snapshot.meta.model, self.model.parts_name)
         for name in frame["query_model"].unique() if "query_model" in frame.columns else ():
-            if name != self.model.name:
-                raise ModelMismatchError(snapshot.path, self.model.name, str(name))
+            check_model(snapshot.path, self.model.name, str(name))
         return snapshot
 
     def _views(self, snapshot: MaRFSnapshot, numbers: Numbers) -> tuple[list[list[View]], list[list[Formula]]]:

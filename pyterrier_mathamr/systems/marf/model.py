@@ -39,7 +39,7 @@ from pyterrier_mathamr.model.saving import (
     sums_of,
 )
 from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
-from pyterrier_mathamr.model.transformers import Columns, DocEncoder
+from pyterrier_mathamr.model.transformers import Columns
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed
 from pyterrier_mathamr.systems.language_models import Precision, TokenModel, TokenPosts
@@ -223,30 +223,16 @@ class MaRF(TokenModel):
         verbose: bool = False,
         store: Store = "views",
     ) -> MaRFPosts:
-        """Return how the transformers encode the posts of a frame with this model."""
-        return MaRFPosts(self, device, precision, verbose, store)
-
-    def doc_encoder(
-        self,
-        *,
-        device: str | None = None,
-        batch_size: int | None = None,
-        precision: Precision = "auto",
-        verbose: bool = False,
-        store: Store = "views",
-    ) -> DocEncoder:
-        """Return the transformer that encodes documents.
+        """Return how the transformers encode the posts of a frame with this model.
 
         Args:
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-            batch_size: documents that an indexing pipeline encodes together.
             precision: ``auto`` is bfloat16 where the processor multiplies in it.
             verbose: show progress.
-            store: ``views``, or ``parts``: in place of its views a document has the rows of the context encoder, E_c,
-                once, and the math tokens of its formulas; ``index.parts_scorer(marf)`` fuses them.
+            store: of documents, ``views``; or ``parts``, the token vectors of the context encoder once, with the math
+                tokens of the formulas. ``index.parts_scorer(marf)`` computes the views of such documents.
         """
-        options: dict[str, Any] = {"precision": precision, "store": store}
-        return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, **options)
+        return MaRFPosts(self, device, precision, verbose, store)
 
     def fit(
         self,
@@ -427,11 +413,14 @@ class MaRFPosts(TokenPosts):
         chosen = [self.model.chosen(of, seed, False) for of, seed in zip(readings, seeds, strict=True)]
         contexts = self.model.context.encode([of.text for of in readings], **self.options)
         made = [[own] for own in contexts] if parts else self.model.fuse(contexts, chosen, **self.options)
-        views = dict(zip(posts, made, strict=True))
-        texts = dict(zip(posts, ([" ".join(one) for one in some] for some in chosen), strict=True))
-        formulas = {name: [FORMULAS.join(own)] if parts else own or [""] for name, own in texts.items()}
-        columns = {"doc_views": [views[name] for name in names], "doc_formulas": [formulas[name] for name in names]}
-        return {**columns, "doc_model": self.model.parts_name if parts else self.model.name}
+        texts = [[" ".join(one) for one in some] for some in chosen]
+        formulas = [[FORMULAS.join(own)] if parts else own or [""] for own in texts]
+        places = {name: place for place, name in enumerate(posts)}
+        return {
+            "doc_views": [made[places[name]] for name in names],
+            "doc_formulas": [formulas[places[name]] for name in names],
+            "doc_model": self.model.parts_name if parts else self.model.name,
+        }
 
     def score(self, query: Mapping[str, Any], documents: Mapping[str, Any]) -> npt.NDArray[np.float64]:
         """Score documents by the mean over their views, rounded to float32 precision: float64 ``[m]``."""

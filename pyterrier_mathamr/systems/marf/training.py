@@ -21,7 +21,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
@@ -258,16 +257,12 @@ class MaRFRun:
         left, right = (F.normalize(rows, dim=1) for rows, _ in (questions, answers))
         return normalise(maxsim_matrix(left, questions[1], right, answers[1]), questions[1])
 
-    def _contexts(self, names: Sequence[str], side: int) -> list[Tensor]:
-        """Encode the texts of a batch by the frozen context encoder: float32 ``[n, d]`` each, rounded to float16."""
-        texts = [self.readings[name].text for name in names]
-        rows = self.marf.context.encode(texts, query=not side, device=str(self.device))
-        return [torch.from_numpy(of.astype(np.float16)).float() for of in rows]
-
     def _fused(self, names: Sequence[str], side: int, number: int) -> tuple[Tensor, Tensor]:
         """Fuse each post with one of its formulas, with gradient: unit rows end to end, and offsets."""
         network, config = self.network, self.marf.config
-        context, absent = padded(self._contexts(names, side), self.device)
+        texts = [self.readings[name].text for name in names]
+        encoded = self.marf.context.encode(texts, query=not side, device=str(self.device))
+        context, absent = padded(encoded, self.device)
         with mixed(self.device):
             context = network.before(context)
             if config.keys == "context":
