@@ -141,7 +141,6 @@ class TokenModel(SavedModel):
         batch_size: int | None = None,
         precision: Precision = "auto",
         verbose: bool = False,
-        **options: Any,
     ) -> DocEncoder:
         """Return the transformer that encodes documents.
 
@@ -150,10 +149,8 @@ class TokenModel(SavedModel):
             batch_size: how many documents an indexing pipeline encodes together.
             precision: ``auto`` is bfloat16 where the processor multiplies in it.
             verbose: show progress.
-            options: of the model's :meth:`post_rows`, such as ``store`` of MaRF.
         """
-        options["precision"] = precision
-        return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, **options)
+        return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, precision=precision)
 
     def query_encoder(
         self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False

@@ -39,7 +39,7 @@ from pyterrier_mathamr.model.saving import (
     sums_of,
 )
 from pyterrier_mathamr.model.text_encoder import BUNDLED_MODELS, without_bars
-from pyterrier_mathamr.model.transformers import Columns
+from pyterrier_mathamr.model.transformers import Columns, DocEncoder
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder, signed
 from pyterrier_mathamr.systems.language_models import Precision, TokenModel, TokenPosts
@@ -214,6 +214,27 @@ class MaRF(TokenModel):
             }
             (folder / WEIGHTS).write_bytes(packed)
             (folder / DESCRIPTION).write_bytes(signed(content))
+
+    def doc_encoder(
+        self,
+        *,
+        device: str | None = None,
+        batch_size: int | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+        store: Store = "views",
+    ) -> DocEncoder:
+        """Return the transformer that encodes documents.
+
+        Args:
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            batch_size: how many documents an indexing pipeline encodes together.
+            precision: ``auto`` is bfloat16 where the processor multiplies in it.
+            verbose: show progress.
+            store: what is kept of a document; see :meth:`post_rows`.
+        """
+        options: dict[str, Any] = {"device": device, "precision": precision, "store": store}
+        return DocEncoder(self, batch_size=batch_size, verbose=verbose, **options)
 
     def post_rows(
         self,
