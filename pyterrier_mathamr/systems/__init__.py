@@ -7,6 +7,7 @@
     in_out/        ranks formulas by a vector for each symbol, learned from formulas
     formula_trees  both trees of each formula, in a few arrays
     tangent_s/     Tangent's candidates, ranked by how well trees align
+    formula_texts  a formula as a text, alone or in its post, for any model of texts
     edit_distance/ what it costs to change one tree into another
     formula_ltr/   many similarities of trees, as features to learn from
     structural/    words by BM25 and formulas by Approach Zero, for a question

@@ -11,6 +11,8 @@ from .extract import ExtractAnswer as ExtractAnswer
 from .formula_ltr import FormulaFeatures as FormulaFeatures
 from .formula_ltr import ListwiseRanker as ListwiseRanker
 from .formula_ltr import PairwiseRanker as PairwiseRanker
+from .formula_texts import FormulaQuery as FormulaQuery
+from .formula_texts import formula_documents as formula_documents
 from .formula_trees import FormulaTrees as FormulaTrees
 from .in_out import InOut as InOut
 from .in_out import InOutIndex as InOutIndex

@@ -71,7 +71,8 @@ def _training_data(parts: AnswerParts) -> tuple[list[tuple[str, str]], dict[str,
     return parts.once("training data of MaRF", read)
 
 
-def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
+def marf_model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
+    """Return the model of a seed, trained or as it begins."""
     from pyterrier_mathamr.systems.marf import MaRF
 
     backbone, config, training = _options(parts, **own)
@@ -107,7 +108,7 @@ def _context_alone(parts: AnswerParts) -> pt.Transformer:
     """Rank by the context encoder: an untrained model, of which each answer has one view."""
 
     def make() -> tuple[MaRF, MaRFIndex]:
-        marf = _model(parts, trained=False, formulas=1)
+        marf = marf_model(parts, trained=False, formulas=1)
         return marf, _index(parts, marf, "none")
 
     marf, index = parts.once("context alone", make)
@@ -116,7 +117,7 @@ def _context_alone(parts: AnswerParts) -> pt.Transformer:
 
 def _fused(parts: AnswerParts) -> pt.Transformer:
     def make() -> tuple[MaRF, MaRFIndex]:
-        marf = _model(parts)
+        marf = marf_model(parts)
         return marf, _index(parts, marf, "own")
 
     return _reranking(parts, *parts.once(("MaRF", parts.seed), make))
@@ -126,7 +127,7 @@ def _context_as_keys(parts: AnswerParts) -> pt.Transformer:
     """Rank by a model whose context attends to itself: as many parameters, no formulas."""
 
     def make() -> tuple[MaRF, MaRFIndex]:
-        marf = _model(parts, keys="context")
+        marf = marf_model(parts, keys="context")
         return marf, _index(parts, marf, "none")
 
     return _reranking(parts, *parts.once(("MaRF of contexts", parts.seed), make))
@@ -137,7 +138,7 @@ def _other_formulas(parts: AnswerParts) -> pt.Transformer:
 
     def make() -> tuple[MaRF, MaRFIndex]:
         _, posts = _training_data(parts)
-        marf = with_other_formulas(_model(parts), list(posts.values()))
+        marf = with_other_formulas(marf_model(parts), list(posts.values()))
         return marf, _index(parts, marf, "others")
 
     return _reranking(parts, *parts.once(("MaRF of other formulas", parts.seed), make))

@@ -39,6 +39,7 @@ from pyterrier_mathamr.systems.in_out import Scale
 from .indexes import approach0, cft, formula_trees, wide_tangent
 from .indexes import in_out as in_out_index
 from .known_items import with_known_formulas
+from .language_models import IN_POSTS, LANGUAGE_MODELS
 
 TANGENT_S, LTR, APPROACH0, IN_OUT, FUSED = "Tangent-S", "LtR", "Approach Zero", "In+Out", "Fused"
 CANDIDATES = 2000
@@ -212,6 +213,7 @@ ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
             System("CFT2TED", _cft2ted),
             System(APPROACH0, _approach0),
             System(IN_OUT, in_out),
+            *LANGUAGE_MODELS.values(),
             *list(FORMULA_SYSTEMS.values())[1:],
             fused(FUSED, (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR), fitted=True),
         )
@@ -250,11 +252,11 @@ def compare_formulas(
     def more(report: Report, searched: SearchedYears) -> Report:
         if not known_items:
             return report
-        first = searched.years[0]  # without MathAMR+ in a question, which these formulas have none of
+        first = searched.years[0]  # without systems that read a formula's question, which these formulas have none of
         kept = {
             name: pipeline
             for name, pipeline in first.pipelines.items()
-            if name in ALL_SYSTEMS and not ALL_SYSTEMS[name].fuses and name != MATHAMR
+            if name in ALL_SYSTEMS and not ALL_SYSTEMS[name].fuses and name not in (MATHAMR, IN_POSTS)
         }
         return with_known_formulas(report, first.parts.shared, kept)
 

@@ -142,7 +142,7 @@ def test_a_docno_twice_and_another_model_are_refused(tmp_path: Path) -> None:
 
 
 def test_many_documents_are_not_scanned(index: MaRFIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marf_index, "MOST_DOCUMENTS", 39)
+    monkeypatch.setattr(marf_index, "MOST_ROWS", 39)
     with pytest.raises(SystemsError, match="first stage"):
         index.retriever()(queries())
     with pytest.raises(ConfigError, match="exact"):

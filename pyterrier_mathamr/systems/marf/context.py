@@ -21,7 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.parameters import Rule, between
+from pyterrier_mathamr._common.parameters import FLAG, Rule, between
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.errors import ModelNotFoundError
@@ -72,6 +72,8 @@ class MaRFConfig(SavedOptions):
             (``passage``). The captions of the paper's tables say passage, its text prefers token.
         heads: of the cross-attention.
         dropout: in training, of formula encoder and fusion.
+        context: whether there is a text encoder. Without one, a view is the rows of a formula by the formula encoder
+            alone, a post without formulas has a row of zeros, and a query without formulas finds nothing.
         keys: what the context attends to: its ``formulas``, or, as a control, the ``context`` itself.
         formulas: most views of a document, each with one of its formulas; 1 takes the longest, more are drawn at
             random, seeded by the docno.
@@ -95,6 +97,7 @@ class MaRFConfig(SavedOptions):
     formula_score: Literal["token", "passage"] = "token"
     heads: Count = 8
     dropout: Annotated[float, _BELOW_1] = 0.1
+    context: Annotated[bool, FLAG] = True
     keys: Keys = "formulas"
     formulas: Count = 6
     query_formulas: Literal["longest", "all"] = "longest"
@@ -102,6 +105,8 @@ class MaRFConfig(SavedOptions):
 
     def __post_init__(self) -> None:
         super(MaRFConfig, self).__post_init__()
+        if not self.context and self.keys == "context":
+            raise ConfigError("keys", self.keys, "'formulas' in a model without a context")
         if self.formula_width % (2 * self.formula_heads):
             raise ConfigError(
                 "formula_heads", self.formula_heads, f"heads of an even width: {self.formula_width} = 2·k·n"

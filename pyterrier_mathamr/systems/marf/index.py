@@ -34,8 +34,8 @@ from .context import Formula
 from .model import FORMULAS, MaRF, view_parts, view_scores
 from .network import View
 
-MOST_DOCUMENTS = 20_000
-"""Documents that a retriever scans for each query; of more, a first stage finds the candidates of the scorer."""
+MOST_ROWS = 15_000_000
+"""Rows that a retriever scans for each query, such as 20,000 documents with six views of 128 tokens have."""
 
 
 class _Explained:
@@ -74,9 +74,9 @@ class MaRFScorer(_Explained, MaxSimScorer):
 class MaRFRetriever(_Explained, IndexRetriever):
     """Ranks all documents by the mean of MaxSim over their views, exactly.
 
-    Every view is scanned for every query: for at most 20,000 documents; of more, put a first stage before
-    ``index.scorer()``. ``index.retriever()`` constructs one; the options are those of ``MathAMRIndex.retriever()``, but
-    there is no approximate search.
+    Every view is scanned for every query: for at most 15 million rows, such as 20,000 documents with six views of 128
+    tokens have; of more, put a first stage before ``index.scorer()``. ``index.retriever()`` constructs one; the options
+    are those of ``MathAMRIndex.retriever()``, but there is no approximate search.
 
     Example::
 
@@ -309,11 +309,12 @@ class MaRFSnapshot(FolderSnapshot):
     def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
         """Find the best ``k`` documents: candidates by a scan of all views whose error is known, then exact scores."""
         views, offsets = self.table
-        if (documents := len(offsets) - 1) > MOST_DOCUMENTS:
+        if (rows := sum(len(part["rows"]) for part in self.parts)) > MOST_ROWS:
             raise SystemsError(
-                f"{self.path}: it has {documents:,} documents, and every view of at most {MOST_DOCUMENTS:,} is "
-                "scanned. Put a first stage before the scorer: bm25 >> marf.query_encoder() >> index.scorer()."
+                f"{self.path}: it has {rows:,} rows, and at most {MOST_ROWS:,} are scanned for a query. Put a first "
+                "stage before the scorer: bm25 >> marf.query_encoder() >> index.scorer()."
             )
+        documents = len(offsets) - 1
         if not documents:
             return [NO_HITS] * len(queries)
         first, selected = views[offsets[:-1]], []

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
@@ -168,6 +170,11 @@ class MaRF(TokenModel):
             set_maps(marf._network, context, [MaRFPost.of(post, config).text for post in known], device, verbose)
         return marf
 
+    def formulas_alone(self) -> MaRF:
+        """Return a model of the same formula encoder without the text encoder; see :attr:`MaRFConfig.context`."""
+        config = replace(self.config, context=False)
+        return MaRF(self.context, config, self.tokens.vocabulary, self.training, self._weights())
+
     @classmethod
     def from_pretrained(cls, path: str | Path) -> MaRF:
         """Open a model.
@@ -304,7 +311,7 @@ class MaRF(TokenModel):
         )
         try:
             steps = [] if self.config.keys == "context" else training.formulas()
-            return (*steps, *training.fusion())
+            return (*steps, *(training.fusion() if self.config.context else ()))
         finally:
             self._network.cpu().eval()
 
@@ -336,10 +343,15 @@ class MaRF(TokenModel):
             For each post its views, float32 ``[n, d]`` with rows of unit length, ``[CLS]`` last.
         """
         options: dict[str, Any] = {"device": device, "precision": precision}
-        contexts = self.context.encode([of.text for of in readings], query=query, verbose=verbose, **options)
         chosen = [
             self.chosen(of, name, query) for of, name in zip(readings, names or [""] * len(readings), strict=True)
         ]
+        if not self.config.context:
+            of_formulas = self._formula_rows({one for some in chosen for one in some}, **options)
+            unit = {one: F.normalize(rows, dim=1).numpy() for one, rows in of_formulas.items()}
+            nothing = [np.zeros((0 if query else 1, self.dimensions), np.float32)]
+            return [[unit[one] for one in some] or nothing for some in chosen]
+        contexts = self.context.encode([of.text for of in readings], query=query, verbose=verbose, **options)
         return self.fuse(contexts, chosen, verbose=verbose, **options)
 
     def fuse(
@@ -353,8 +365,7 @@ class MaRF(TokenModel):
     ) -> list[list[View]]:
         """Fuse the context rows of each post, float32 ``[n, c]``, with each of its formulas; see :meth:`encode`."""
         options: dict[str, Any] = {"device": device, "precision": precision}
-        distinct = {one for some in chosen for one in some}
-        of_formulas = formula_rows(self._network.formulas, self.tokens, distinct, self.config.formula_length, **options)
+        of_formulas = self._formula_rows({one for some in chosen for one in some}, **options)
         tasks: list[tuple[int, Formula | None]] = []
         for place, some in enumerate(chosen):
             tasks += [(place, one) for one in some] or [(place, None)]
@@ -364,6 +375,9 @@ class MaRF(TokenModel):
         for (place, _), view in zip(tasks, made, strict=True):
             found[place].append(view)
         return found
+
+    def _formula_rows(self, formulas: Iterable[Formula], **options: Any) -> dict[Formula, Tensor]:
+        return formula_rows(self._network.formulas, self.tokens, formulas, self.config.formula_length, **options)
 
     def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Formula, ...]:
         """Choose the formulas that a post has views of, by the seed ``name``; none for a post without formulas."""
@@ -376,12 +390,17 @@ class MaRF(TokenModel):
     @property
     def dimensions(self) -> int:
         """Numbers of a row."""
+        if not self.config.context:
+            return self.config.formula_width
         return self.config.output or self.config.width or self.context.width
 
     @cached_property
     def identity(self) -> str:
         """Sha256 of options, vocabulary and all weights: 64 hexadecimal digits."""
-        text = json.dumps([self.config.to_dict(), self.tokens.vocabulary.tokens, self.context.identity], sort_keys=True)
+        config = self.config.to_dict()
+        if self.config.context:
+            del config["context"]  # earlier releases have no such option, and the same model is the same
+        text = json.dumps([config, self.tokens.vocabulary.tokens, self.context.identity], sort_keys=True)
         return hashlib.sha256(text.encode() + pack_weights(self._weights())).hexdigest()
 
     @property
@@ -409,6 +428,8 @@ class MaRFPosts(TokenPosts):
         self, model: MaRF, device: str | None, precision: Precision, verbose: bool, store: Store = "views"
     ) -> None:
         one_of(*get_args(Store)).check("store", store)
+        if store == "parts" and not model.config.context:
+            raise ConfigError("store", store, "'views' of a model without a context")
         super().__init__(device, precision, verbose)
         self.store = store
         self.model, self._weighted = model, model.config.query_formulas == "all"
@@ -432,8 +453,10 @@ class MaRFPosts(TokenPosts):
         seeds = [str(name) if "docno" in frame.columns else "" for name in posts]
         readings, parts = self.model.readings(list(posts.values())), self.store == "parts"
         chosen = [self.model.chosen(of, seed, False) for of, seed in zip(readings, seeds, strict=True)]
-        contexts = self.model.context.encode([of.text for of in readings], **self.options)
-        made = [[own] for own in contexts] if parts else self.model.fuse(contexts, chosen, **self.options)
+        if parts:
+            made = [[own] for own in self.model.context.encode([of.text for of in readings], **self.options)]
+        else:
+            made = self.model.encode(readings, seeds, **self.options)
         texts = [[" ".join(one) for one in some] for some in chosen]
         formulas = [[FORMULAS.join(own)] if parts else own or [""] for own in texts]
         places = {name: place for place, name in enumerate(posts)}

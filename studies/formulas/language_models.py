@@ -1,0 +1,129 @@
+"""Rows of Task 2 by models of answers: ColBERT and MaRF read a formula as a text, alone or in its post.
+
+The models are the ones of ``answers/colbert`` and ``answers/marf``, trained on questions and answers; neither paper
+trains further for formulas::
+
+    answers/made/…       the models, the vectors of all formulas, and of candidates in their posts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pyterrier as pt
+
+from pyterrier_mathamr.arqmath import VisualIdDeduplication, read_documents
+from pyterrier_mathamr.experiments.measuring import TimedPipeline
+from pyterrier_mathamr.experiments.systems import AnswerParts, System
+from pyterrier_mathamr.experiments.task2 import FormulaParts, FormulaSystem
+from pyterrier_mathamr.experiments.workdir import DISTINCT_FORMULAS, FORMULA_DEPTH, Artifacts, distinct
+from pyterrier_mathamr.fusion import ConvexFusion
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.systems import ColBERT, FormulaQuery, MaRF, MaRFIndex, formula_documents
+from studies.answers.colbert import ALPHAS, train_colbert
+from studies.answers.marf import marf_model
+
+from .indexes import approach0
+
+SEED = 42
+CANDIDATES = 50
+"""Formulas of Tangent that ColBERT orders anew in their posts: to encode every formula with its post takes hours."""
+
+_DEPTH = 2 * DISTINCT_FORMULAS  # some have no visual id
+
+
+def _answers(shared: Artifacts) -> AnswerParts:
+    return AnswerParts(shared, of="", years=(), seed=SEED)
+
+
+def _formulas(shared: Artifacts, **options: Any) -> Iterator[dict[str, Any]]:
+    return formula_documents(read_documents(shared.collection.path), visual_ids=shared.formulas, **options)
+
+
+@cache
+def _colbert(shared: Artifacts) -> tuple[ColBERT, MathAMRIndex]:
+    """Return ColBERT, and the index of each formula alone."""
+    parts = _answers(shared)
+    model = ColBERT.from_pretrained(parts.stage("colbert", partial(train_colbert, parts), trained=True))
+
+    def build(path: Path) -> None:
+        indexer = MathAMRIndex(path).indexer("overwrite", dtype="float16", verbose=shared.verbose)
+        (model.doc_encoder() >> indexer).index(_formulas(shared))
+
+    return model, MathAMRIndex(parts.stage("colbert-formulas", build, model=model.identity))
+
+
+@cache
+def _marf(shared: Artifacts, kind: str) -> tuple[MaRF, MaRFIndex]:
+    """Return MaRF, its text encoder or its formula encoder alone, and the index of each formula alone."""
+    parts = _answers(shared)
+    marf = marf_model(parts, trained=False, formulas=1) if kind == "text encoder" else marf_model(parts)
+    marf.context.cache = None
+    if kind == "formula encoder":
+        marf = marf.formulas_alone()
+
+    def build(path: Path) -> None:
+        indexer = MaRFIndex(path).indexer("overwrite", verbose=shared.verbose)
+        (marf.doc_encoder() >> indexer).index(_formulas(shared), batch_size=1024)
+
+    return marf, MaRFIndex(parts.stage("marf-formulas", build, model=marf.identity))
+
+
+def _by_colbert(parts: FormulaParts) -> TimedPipeline:
+    model, index = _colbert(parts.shared)
+    return _of_distinct(FormulaQuery() >> model.query_encoder(), index.colbert(num_results=_DEPTH), parts)
+
+
+def _by_marf(parts: FormulaParts, kind: str = "") -> TimedPipeline:
+    model, index = _marf(parts.shared, kind)
+    return _of_distinct(FormulaQuery() >> model.query_encoder(), index.retriever(num_results=_DEPTH), parts)
+
+
+def _of_distinct(encode: pt.Transformer, search: pt.Transformer, parts: FormulaParts) -> TimedPipeline:
+    ranked = search >> VisualIdDeduplication(parts.shared.formulas) >> pt.RankCutoff(DISTINCT_FORMULAS)
+    return TimedPipeline(ranked, encode)
+
+
+def _fused(parts: FormulaParts, alpha: float) -> TimedPipeline:
+    other = distinct(approach0(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees))
+    return TimedPipeline(ConvexFusion(_by_colbert(parts).whole, other, alpha=alpha, num_results=DISTINCT_FORMULAS))
+
+
+def _in_posts(parts: FormulaParts) -> TimedPipeline:
+    """Order the best formulas of Tangent by ColBERT, each in its post; the others follow."""
+    shared, (model, _) = parts.shared, _colbert(parts.shared)
+    formulas = VisualIdDeduplication(keep="formula") >> pt.RankCutoff(DISTINCT_FORMULAS)
+    first = shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees) >> formulas
+
+    def build(path: Path) -> None:
+        wanted = set((first % CANDIDATES)(parts.topics)["docno"])
+        posts = _formulas(shared, context="post", instances=FORMULA_DEPTH)
+        indexer = MathAMRIndex(path).indexer("overwrite", dtype="float16", verbose=shared.verbose)
+        (model.doc_encoder() >> indexer).index(of for of in posts if of["docno"] in wanted)
+
+    made: dict[str, Any] = {"model": model.identity, "year": parts.year, "candidates": CANDIDATES}
+    index = MathAMRIndex(_answers(shared).stage("colbert-contexts", build, **made))
+    scored = first % CANDIDATES >> FormulaQuery("post") >> model.query_encoder() >> index.scorer()
+    return TimedPipeline((scored ^ first) >> VisualIdDeduplication(keep="visual"))
+
+
+IN_POSTS = f"Tangent % {CANDIDATES} >> ColBERT in posts"
+
+LANGUAGE_MODELS: Mapping[str, FormulaSystem] = MappingProxyType(
+    {
+        system.name: system
+        for system in (
+            FormulaSystem("ColBERT", _by_colbert),
+            *(System(f"ColBERT + Approach Zero, α {alpha}", partial(_fused, alpha=alpha)) for alpha in ALPHAS),
+            System(IN_POSTS, _in_posts),
+            System("MaRF", _by_marf),
+            System("MaRF, text encoder alone", partial(_by_marf, kind="text encoder")),
+            System("MaRF, formula encoder alone", partial(_by_marf, kind="formula encoder")),
+        )
+    }
+)
+"""Systems that need a language model, and so the extras ``colbert`` and ``answers``."""

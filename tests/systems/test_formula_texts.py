@@ -1,0 +1,133 @@
+"""Formulas as texts: what is written, and Task 2 by models of texts."""
+
+from pathlib import Path
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+from marf_examples import EXACT, fusing, tiny_marf
+from pyterrier.measures import nDCG
+from tiny_models import tiny_bert
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import VisualIdDeduplication
+from pyterrier_mathamr.fusion import ConvexFusion
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.posts import document_post, query_post
+from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, FormulaQuery, MaRF, MaRFIndex, formula_documents
+
+SPAN = '<span class="math-container" id="{}">{}</span>'
+POSTS = [
+    {"docno": "1", "html": f"<p>If {SPAN.format('f1', 'x &lt; y')} then {SPAN.format('f2', 'a&amp;b')}.</p>"},
+    {"docno": "2", "html": f"<p>{SPAN.format('f3', 'x  &lt; y')}</p>"},
+    {"docno": "3", "text": "no formula"},
+    {"docno": "4", "text": r"typed $\frac12 x$, and $x < y$"},
+]
+TOPICS = pd.DataFrame(
+    {
+        "qid": ["B.1", "B.2"],
+        "title": ["A title with $t$", ""],
+        "body": [f"Is {SPAN.format('q1', 'x^2')} above {SPAN.format('q2', 'y+1')}?", "cut off"],
+        "formula_id": ["q2", "q9"],
+        "latex": [r"y+1 \ge 0", "x^2"],
+    }
+)
+
+
+def test_each_appearance_is_a_document_and_reads_as_it_was() -> None:
+    found = list(formula_documents(POSTS))
+    assert [(of["docno"], of["post_id"]) for of in found] == [("f1", "1"), ("f2", "1"), ("4#0", "4")]
+    for of in found:
+        (formula,) = document_post(of).formulas
+        assert formula.id == of["docno"]
+    assert document_post(found[0]).formulas[0].latex == "x < y"
+    of_visual_ids = formula_documents(POSTS, visual_ids={"f1": "v", "f2": "v", "f3": "v"}, instances=2)
+    assert [of["docno"] for of in of_visual_ids] == ["f1", "f2", "4#0", "4#1"]
+
+
+def test_in_its_post_every_other_formula_is_a_mask_and_the_formula_is_kept() -> None:
+    found = {of["docno"]: document_post(of) for of in formula_documents(POSTS, "post")}
+    assert set(found) == {"f1", "f2", "f3", "4#0", "4#1"}
+    assert found["f2"].text == "If [MASK] then FORMULA_0."
+    assert found["4#1"].formulas[0].latex == "x < y"
+    long = {"docno": "5", "text": " ".join(["before"] * 500 + ["$z$,"] + ["after"] * 500)}
+    (only,) = formula_documents([long], "post", words=3)
+    assert document_post(only).text == "before before before FORMULA_0, after after after"
+
+
+def test_a_topic_is_its_formula_alone_or_in_its_question() -> None:
+    alone = FormulaQuery()(TOPICS)
+    assert "title" not in alone.columns
+    assert "body" not in alone.columns
+    assert [query_post(row).formulas[0].latex for row in alone.to_dict("records")] == [r"y+1 \ge 0", "x^2"]
+    within, cut = (query_post(row) for row in FormulaQuery("post")(TOPICS).to_dict("records"))
+    assert within.text.split() == ["A", "title", "with", "[MASK]", "Is", "[MASK]", "above", "FORMULA_0?"]
+    assert within.formulas[0].latex == r"y+1 \ge 0"  # the column has the whole of what the question cuts off
+    assert cut.text == "FORMULA_0"
+    for context in ("formula", "post"):
+        once = FormulaQuery(context)(TOPICS)
+        assert FormulaQuery(context)(once).equals(once)
+    typed = FormulaQuery()(pd.DataFrame({"qid": ["1", "2"], "query": ["$x < y$", " "]}))
+    assert [len(query_post(row).formulas) for row in typed.to_dict("records")] == [1, 0]
+
+
+@pytest.mark.parametrize("options", [{"context": "sentence"}, {"words": 0}, {"instances": 0}])
+def test_options_are_checked_before_anything_is_read(options: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        formula_documents(POSTS, **options)  # type: ignore[arg-type]
+
+
+def test_a_bad_post_is_told_and_the_others_are_written() -> None:
+    with pytest.warns(UserWarning, match="cannot be read"):
+        found = list(formula_documents([{"docno": "0", "text": b"\xff"}, *POSTS]))
+    assert len(found) == 3
+
+
+@pytest.fixture(scope="module")
+def colbert(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
+    return ColBERT.new(tiny_bert(tmp_path_factory.mktemp("bert")), options=ColBERTOptions(dimensions=8))
+
+
+@pytest.mark.parametrize("context", ["formula", "post"])
+def test_colbert_ranks_formulas_in_pipelines(colbert: ColBERT, tmp_path: Path, context: str) -> None:
+    index = MathAMRIndex(tmp_path / "index")
+    (colbert.doc_encoder() >> index.indexer()).index(formula_documents(POSTS, context))
+    query = FormulaQuery(context) >> colbert.query_encoder()
+    search = query >> index.colbert(num_results=10)
+    assert set(search(TOPICS)["docno"]) == {of["docno"] for of in formula_documents(POSTS, context)}
+    again = search % 2 >> query >> index.scorer()
+    assert again(TOPICS)["docno"].tolist() == (search % 2)(TOPICS)["docno"].tolist()
+    assert "latex" in pt.inspect.transformer_outputs(search, list(TOPICS.columns))
+    fused = ConvexFusion(search, again, alpha=0.5) >> VisualIdDeduplication(
+        {of["docno"]: of["docno"] for of in formula_documents(POSTS, context)}
+    )
+    qrels = pd.DataFrame({"qid": ["B.1", "B.2"], "docno": ["f1", "f2"], "label": [1, 1]})
+    table = pt.Experiment([search, fused], TOPICS, qrels, [nDCG @ 10])
+    assert table["nDCG@10"].iloc[1] > 0
+
+
+def test_marf_ranks_formulas_and_its_formula_encoder_alone_does(tmp_path: Path) -> None:
+    marf = fusing(tiny_marf(tmp_path))
+    alone = marf.formulas_alone()
+    assert alone.name != marf.name
+    for model, width in ((marf, marf.dimensions), (alone, 8)):
+        index = MaRFIndex(tmp_path / f"index-{width}")
+        (model.doc_encoder(**EXACT) >> index.indexer(dtype="float32")).index(formula_documents(POSTS))
+        found = (FormulaQuery() >> model.query_encoder(**EXACT) >> index.retriever())(TOPICS)
+        assert len(found) == 6
+        assert found["query_embs"].iloc[0].shape[1] == width
+
+
+def test_the_formula_encoder_alone_reads_no_text(tmp_path: Path) -> None:
+    alone = tiny_marf(tmp_path).formulas_alone()
+    encode = alone.doc_encoder(**EXACT)
+    frame = pd.DataFrame({"docno": ["a", "b", "c"], "text": [r"one $x^2+1$", r"quite another $x^2+1$", "none"]})
+    first, second, none = encode(frame)["doc_views"]
+    assert (first[0] == second[0]).all()
+    assert not none[0].any()
+    blank = alone.query_encoder(**EXACT)(pd.DataFrame({"qid": ["1"], "query": ["words alone"]}))
+    assert len(blank["query_embs"].iloc[0]) == 0
+    alone.save(tmp_path / "saved")
+    assert MaRF.from_pretrained(tmp_path / "saved").identity == alone.identity
+    with pytest.raises(ConfigError, match="store"):
+        alone.doc_encoder(store="parts")
