@@ -10,6 +10,7 @@ import bisect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,22 +72,25 @@ def _training_data(parts: AnswerParts) -> tuple[list[tuple[str, str]], dict[str,
     return parts.once("training data of MaRF", read)
 
 
-def marf_model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
+def marf_model(parts: AnswerParts, kind: type[MaRF] | None = None, *, trained: bool = True, **own: Any) -> MaRF:
     """Return the model of a seed, trained or as it begins."""
     from pyterrier_mathamr.systems.marf import MaRF
 
+    kind = kind or MaRF
     backbone, config, training = _options(parts, **own)
 
     def build(path: Path) -> None:
         pairs, posts = _training_data(parts)
         options: dict[str, Any] = {"device": parts.device, "verbose": parts.shared.verbose}
-        marf = MaRF.new(backbone, posts.values(), config=config, training=training, cache=_cache(parts), **options)
+        marf = kind.new(backbone, posts.values(), config=config, training=training, cache=_cache(parts), **options)
         if trained:
             marf.fit(pairs, posts, **options)
         marf.save(path)
 
     made = {"backbone": backbone, "config": config.to_dict(), "training": training.to_dict() if trained else {}}
-    marf = MaRF.from_pretrained(parts.stage("marf", build, trained=trained, **made))
+    if kind is not MaRF:
+        made["kind"] = kind.__name__
+    marf = kind.from_pretrained(parts.stage("marf", build, trained=trained, **made))
     marf.context.cache = _cache(parts)
     return marf
 
@@ -170,6 +174,21 @@ def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
     return marf
 
 
+def _over_trees(parts: AnswerParts, others: bool) -> pt.Transformer:
+    """Rank by MaRF over In+Out's vectors of symbols, with a document's own formulas or those of other posts."""
+
+    def make() -> tuple[MaRF, MaRFIndex]:
+        from .marf_trees import SIZES, TreeMaRF
+
+        marf = marf_model(parts, TreeMaRF, **SIZES)
+        if others:
+            _, posts = _training_data(parts)
+            marf = with_other_formulas(marf, list(posts.values()))
+        return marf, _index(parts, marf, "others" if others else "own")
+
+    return _reranking(parts, *parts.once(("MaRF over trees", others, parts.seed), make))
+
+
 def _posts(parts: AnswerParts, pairs: Sequence[tuple[str, str]]) -> dict[str, MathPost]:
     names = {name for pair in pairs for name in pair}
     posts = (post for post in parts.shared.collection.posts() if post.id in names)
@@ -225,12 +244,18 @@ MARF = AnswerSystem(
     trained=True,
 )
 OTHER_FORMULAS = AnswerSystem(OTHERS, _other_formulas, against=(CONTEXT.name,), trained=True)
+TREES = AnswerSystem(
+    "MaRF over trees", partial(_over_trees, others=False), against=(CONTEXT.name, MARF.name), trained=True
+)
+TREES_OF_OTHERS = AnswerSystem(
+    "MaRF over trees, formulas of other posts", partial(_over_trees, others=True), against=(TREES.name,), trained=True
+)
 STUDY = Study(
     "answers/marf",
     "MaRF: formulas fused into the tokens of the text",
     "answers",
     published=(("wang", ("1", "3", "4", "5")),),
-    systems=(CONTEXT, KEYS, OTHER_FORMULAS, MARF),
+    systems=(CONTEXT, KEYS, OTHER_FORMULAS, MARF, TREES, TREES_OF_OTHERS),
     notes=(
         f"MaRF and its controls order the best {RERANKED} answers of the context encoder anew; the others follow in "
         "its order. The context encoder is MiniLM as it is, its rows mapped to the principal directions of those of "

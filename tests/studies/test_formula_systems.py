@@ -1,6 +1,7 @@
 """The rows of Task 2: which are chosen, what is fitted on what, and what a missing extra does."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from pyterrier_mathamr.experiments.systems import System
 from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts
 from pyterrier_mathamr.experiments.workdir import TANGENT
 from pyterrier_mathamr.systems import FormulaFeatures, FormulaTrees
+from studies.answers import marf
+from studies.answers.colbert import BACKBONES
 from studies.formulas import systems
 from studies.formulas.systems import (
     ALL_SYSTEMS,
@@ -53,8 +56,14 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(two_years: Path, workdir: Path) -> Report:
-    return compare_formulas(two_years, "odd,even", workdir, systems=["all"], **OPTIONS)
+def report(two_years: Path, workdir: Path, backbone: Path) -> Report:
+    """All systems, with a tiny language model."""
+    config, training = marf.PRESETS["mini"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BACKBONES, "mini", str(backbone))
+        patch.setattr(marf, "MINI_LM", str(backbone))
+        patch.setitem(marf.PRESETS, "mini", (replace(config, output=8), replace(training, formula_steps=2)))
+        return compare_formulas(two_years, "odd,even", workdir, systems=["all"], **OPTIONS)
 
 
 def test_a_fusion_brings_its_parts_and_all_are_all() -> None:

@@ -9,6 +9,7 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import System
 from pyterrier_mathamr.posts import post_from_text
+from pyterrier_mathamr.systems import MaRFConfig
 from studies import answers
 from studies.answers import marf
 from studies.answers.rows import BM25_ROW, MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW
@@ -36,8 +37,9 @@ def test_the_study_runs_with_both_controls(backbone: Path, tmp_path: Path, monke
     options = {"seeds": [1], "years": ["sample"], "verbose": False, "device": "cpu"}
     report = run_study(marf.STUDY, SAMPLE, tmp_path, changes={**SMALL, "backbone": str(backbone)}, **options)
     judged, tests = report.tables["Judged topics of sample"], report.tables["Tests"]
-    names = [marf.CONTEXT.name, marf.KEYS.name, marf.OTHERS, marf.MARF.name]
-    assert judged["system"].tolist()[-4:] == names
+    trees = [marf.TREES.name, marf.TREES_OF_OTHERS.name]
+    names = [marf.CONTEXT.name, marf.KEYS.name, marf.OTHERS, marf.MARF.name, *trees]
+    assert judged["system"].tolist()[-6:] == names
     against = set(tests[tests["system"] == marf.MARF.name]["against"])
     assert against >= {
         marf.CONTEXT.name,
@@ -52,6 +54,18 @@ def test_the_study_runs_with_both_controls(backbone: Path, tmp_path: Path, monke
     assert shares["questions"].is_monotonic_decreasing
     means = judged.set_index("system")[MAIN]
     assert np.isclose(shares.iloc[0][names].astype(float), means[names]).all()
+
+
+def test_a_symbol_of_both_trees_is_a_state_and_a_post_without_formulas_has_its_context(backbone: Path) -> None:
+    from studies.answers.marf_trees import SIZES, TreeMaRF
+
+    posts = [post_from_text(text) for text in ("$x^2+1$ is", "no formula", r"$\text{$ $$")]
+    config = {name: value for name, value in {**SMALL, **SIZES}.items() if name not in ("formula_steps", "epochs")}
+    model = TreeMaRF.new(str(backbone), posts, config=MaRFConfig(**config), min_count=1, device="cpu")
+    formula, *_ = model.readings(posts)[0].formulas
+    (rows,) = model.formula_rows([formula]).values()
+    assert rows.shape == (4 + 5, 100)  # x 2 + 1, and + SUP x 2 1
+    assert [len(views) for views in model.encode(model.readings(posts))] == [1, 1, 1]
 
 
 def test_an_unknown_option_is_refused(tmp_path: Path) -> None:

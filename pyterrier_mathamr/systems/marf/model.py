@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor
 
@@ -48,7 +49,7 @@ from pyterrier_mathamr.systems.language_models import Precision, TokenModel, Tok
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
 from .context import ContextEncoder, Formula, FormulaTokens, MaRFConfig, MaRFPost, formula_tokens
-from .network import MaRFNetwork, View, formula_rows, fused_rows, set_maps
+from .network import MaRFNetwork, View, formula_rows, fused_rows, padded, set_maps
 from .training import MaRFRun, MaRFStep, MaRFTraining
 
 Preset = Literal["published", "mini"]
@@ -347,7 +348,7 @@ class MaRF(TokenModel):
             self.chosen(of, name, query) for of, name in zip(readings, names or [""] * len(readings), strict=True)
         ]
         if not self.config.context:
-            of_formulas = self._formula_rows({one for some in chosen for one in some}, **options)
+            of_formulas = self.formula_rows({one for some in chosen for one in some}, **options)
             unit = {one: F.normalize(rows, dim=1).numpy() for one, rows in of_formulas.items()}
             nothing = [np.zeros((0 if query else 1, self.dimensions), np.float32)]
             return [[unit[one] for one in some] or nothing for some in chosen]
@@ -365,7 +366,7 @@ class MaRF(TokenModel):
     ) -> list[list[View]]:
         """Fuse the context rows of each post, float32 ``[n, c]``, with each of its formulas; see :meth:`encode`."""
         options: dict[str, Any] = {"device": device, "precision": precision}
-        of_formulas = self._formula_rows({one for some in chosen for one in some}, **options)
+        of_formulas = self.formula_rows({one for some in chosen for one in some}, **options)
         tasks: list[tuple[int, Formula | None]] = []
         for place, some in enumerate(chosen):
             tasks += [(place, one) for one in some] or [(place, None)]
@@ -376,7 +377,14 @@ class MaRF(TokenModel):
             found[place].append(view)
         return found
 
-    def _formula_rows(self, formulas: Iterable[Formula], **options: Any) -> dict[Formula, Tensor]:
+    def formula_batch(self, formulas: Sequence[Formula], device: torch.device) -> tuple[Tensor, Tensor]:
+        """Encode formulas for a step of training: float ``[b, m, f]``, and what of it is padding, bool ``[b, m]``."""
+        ids = [torch.tensor(self.tokens.ids(one, self.config.formula_length)) for one in formulas]
+        batch, missing = padded(ids, device)
+        return self._network.formulas(batch, missing), missing
+
+    def formula_rows(self, formulas: Iterable[Formula], **options: Any) -> dict[Formula, Tensor]:
+        """Encode distinct formulas: float32 ``[m, f]`` each; see :meth:`encode` for the options."""
         return formula_rows(self._network.formulas, self.tokens, formulas, self.config.formula_length, **options)
 
     def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Formula, ...]:

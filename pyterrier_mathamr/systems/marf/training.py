@@ -36,7 +36,7 @@ from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems.language_models import POSITIVE, SavedOptions, mixed
 
-from .context import MIN_TOKENS, Formula, MaRFPost
+from .context import MIN_TOKENS, Formula
 from .network import padded
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class MaRFRun:
         answers = {question: sorted(others) for question, others in known.items()}
         self.answers = PairAnswers(self.pairs, answers)
         names = dict.fromkeys(name for pair in self.pairs for name in pair)
-        self.readings = {name: MaRFPost.of(posts[name], marf.config) for name in names}
+        self.readings = dict(zip(names, marf.readings([posts[name] for name in names]), strict=True))
         self.digest = hashlib.sha256(repr([self.pairs, sorted(answers.items()), self.readings]).encode()).hexdigest()
         self.network = marf._network.to(self.device)
 
@@ -288,10 +288,8 @@ class MaRFRun:
         places = [place for place, one in enumerate(chosen) if one]
         if not places:
             return context
-        tokens, most = self.marf.tokens, self.marf.config.formula_length
-        ids, missing = padded([torch.tensor(tokens.ids(chosen[i] or (), most)) for i in places], self.device)
         with torch.no_grad():
-            formulas = self.network.formulas(ids, missing)
+            formulas, missing = self.marf.formula_batch([chosen[i] or () for i in places], self.device)
         where = torch.tensor(places, device=self.device)
         fused = self.network.fusion(context[where], formulas, missing)
         return context.to(fused.dtype).index_copy(0, where, fused)
