@@ -55,6 +55,7 @@ class Recipe:
     first: View  # what the first model of questions reads
     related: bool  # the models of bodies train on related questions, too
     c: tuple[float, ...] = (0.01, 1.0, 100.0)  # of the ranking SVM; chosen on the topics that it is fitted to
+    depth: int | None = None  # candidates of a topic that are ranked, by their questions; None: the judged ones alone
 
 
 _MINI = FitOptions(epochs=1, batch_size=32, learning_rate=5e-5, layers=2)
@@ -82,6 +83,7 @@ RECIPES: Mapping[str, Recipe] = {
         judgments=replace(_FULL, epochs=50),
         first="whole",
         related=False,
+        depth=1000,
     ),
 }
 
@@ -90,15 +92,16 @@ _TRAININGS = ("links", "duplicates", "parts", "pairs", "judgments")
 
 
 def recipe_of(preset: str, changes: Mapping[str, Any], seed: int) -> Recipe:
-    """Return the recipe of a preset with the options set by hand: ``c``, or options for all trainings."""
-    if unknown := [name for name in changes if name not in _OPTIONS | {"c"}]:
-        raise ConfigError("set", unknown[0], " or ".join(sorted(_OPTIONS | {"c"})))
+    """Return the recipe of a preset with the options set by hand: ``c``, ``depth``, or options for all trainings."""
+    if unknown := [name for name in changes if name not in _OPTIONS | {"c", "depth"}]:
+        raise ConfigError("set", unknown[0], " or ".join(sorted(_OPTIONS | {"c", "depth"})))
     recipe = RECIPES[preset]
     own = {name: value for name, value in changes.items() if name in _OPTIONS}
     for name in _TRAININGS:
         if (options := getattr(recipe, name)) is not None:
             recipe = replace(recipe, **{name: replace(options, **own, seed=seed)})
-    return replace(recipe, c=(changes["c"],)) if "c" in changes else recipe
+    recipe = replace(recipe, c=(changes["c"],)) if "c" in changes else recipe
+    return replace(recipe, depth=changes["depth"]) if "depth" in changes else recipe
 
 
 _BATCH = 64
@@ -399,6 +402,12 @@ def judged_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
     return candidates(parts, form) >> pt.apply.generic(keep)
 
 
+def ranked_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
+    """Return the candidates that are ranked: the judged ones, which is all that primed measures see, or the first."""
+    depth = recipe(parts).depth
+    return judged_candidates(parts, form) if depth is None else candidates(parts, form) % depth
+
+
 def question_search(parts: AnswerParts, model: QQSim) -> pt.Transformer:
     """Return a search for questions by one vector each."""
     graphs = linearised(parts) if model.form == "mathamr" else {}
@@ -443,12 +452,12 @@ def _qqsim(parts: AnswerParts) -> pt.Transformer:
 
 
 def _math_se(parts: AnswerParts) -> pt.Transformer:
-    return judged_candidates(parts) >> MathSEScore(parts.threads)
+    return ranked_candidates(parts) >> MathSEScore(parts.threads)
 
 
 def _qasim(form: Form) -> Callable[[AnswerParts], pt.Transformer]:
     def make(parts: AnswerParts) -> pt.Transformer:
-        return judged_candidates(parts, form) >> qasim_scorer(parts, form) >> TimesQQ()
+        return ranked_candidates(parts, form) >> qasim_scorer(parts, form) >> TimesQQ()
 
     return make
 
@@ -494,7 +503,7 @@ def _features(parts: AnswerParts, model_of: AnswerParts) -> TwoStepFeatures:
 
 def _svm(parts: AnswerParts) -> pt.Transformer:
     learned = pt.ltr.apply_learned_model(ranking_svm(parts), form="ltr")
-    return judged_candidates(parts) >> _features(parts, parts) >> learned
+    return ranked_candidates(parts) >> _features(parts, parts) >> learned
 
 
 def _rrf(parts: AnswerParts) -> pt.Transformer:

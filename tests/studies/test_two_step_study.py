@@ -5,6 +5,8 @@ import itertools
 import shutil
 from pathlib import Path
 
+import pandas as pd
+import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
@@ -80,6 +82,24 @@ def test_recipes_take_a_seed_and_options_by_hand() -> None:
     assert (recipe.c, recipe_of("mini", {"c": 2.0}, 7).c) == (RECIPES["mini"].c, (2.0,))
     with pytest.raises(ConfigError, match="margin"):
         recipe_of("mini", {"margin": 1}, 0)
+
+
+def test_judged_answers_alone_or_the_first_of_all_are_ranked(
+    parts: AnswerParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = two_step.judged(parts.at(of="sample"), "sample")
+    docnos = ["unjudged", judged[0].answer, "another"]
+    found = pd.DataFrame({"qid": judged[0].topic, "docno": docnos, "score": [3.0, 2.0, 1.0], "rank": range(3)})
+    monkeypatch.setattr(two_step, "candidates", lambda *_: pt.Transformer.from_df(found))
+    topics = found[["qid"]].drop_duplicates()
+
+    def ranked(**changes: int) -> list[str]:
+        own = dataclasses.replace(parts, of="sample", changes=changes)
+        return two_step.ranked_candidates(own)(topics)["docno"].tolist()
+
+    assert ranked() == [judged[0].answer]
+    assert ranked(depth=2) == docnos[:2]
+    assert RECIPES["full"].depth == 1000
 
 
 def test_the_published_recipe_reads_whole_questions_then_duplicates_and_judgments_without_pretraining(
