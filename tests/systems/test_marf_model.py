@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from marf_examples import DOCUMENTS, EXACT, POSTS, QUERIES, TEXTS, fusing, tiny_marf
-from tiny_models import tiny_qwen3
+from tiny_models import tiny_bert, tiny_qwen3
 from transformers import AutoModel, AutoTokenizer
 
 from pyterrier_mathamr import MathAMRIndex
@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.posts import MathPost, post_from_text
-from pyterrier_mathamr.systems import MaRF, MaRFIndex
+from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, MaRF, MaRFIndex
 from pyterrier_mathamr.systems.marf.context import FormulaTokens, MaRFPost, formula_tokens
 
 
@@ -196,6 +196,14 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
         MaRF.new("no-such-encoder")
     with pytest.raises(ConfigError, match="heads"):
         tiny_marf(tmp_path, heads=3)
+
+
+def test_a_trained_colbert_is_a_context(tmp_path: Path) -> None:
+    colbert = ColBERT.new(tiny_bert(tmp_path / "bert"), options=ColBERTOptions(dimensions=4))
+    colbert.save(tmp_path / "colbert")
+    marf = tiny_marf(tmp_path, tmp_path / "colbert")
+    own, trained = marf.context.network.state_dict(), colbert.encoder[0].auto_model.state_dict()
+    assert all(torch.equal(weights, trained[name]) for name, weights in own.items())
 
 
 def test_minilm_is_a_backbone() -> None:

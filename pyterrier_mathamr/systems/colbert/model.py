@@ -349,7 +349,8 @@ class ColBERTPosts(TokenPosts):
         ]
 
     def _queries(self, frame: pd.DataFrame) -> dict[object, TextRows]:
-        texts = {qid: self.model.texts.text(post).strip() for qid, post in self.query_posts(frame).items()}
+        write = self.model.texts.text  # once: whether the tokenizer has math tokens is looked up in its vocabulary
+        texts = {qid: write(post).strip() for qid, post in self.query_posts(frame).items()}
         asked = {qid: text for qid, text in texts.items() if text}
         encoded = dict(zip(asked, self.model.encode(list(asked.values()), "query", **self.options), strict=True))
         none = TextRows(np.empty((0, self.model.dimensions), np.float32), np.empty(0, np.int64))
@@ -358,5 +359,6 @@ class ColBERTPosts(TokenPosts):
     def _documents(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[object], dict[object, TextRows]]:
         names, posts = self.document_posts(frame, of_ranking)
         self.model.warn_lacking(posts.values())
-        texts = [self.model.texts.text(post) for post in posts.values()]
+        write = self.model.texts.text
+        texts = [write(post) for post in posts.values()]
         return names, dict(zip(posts, self.model.encode(texts, "document", **self.options), strict=True))

@@ -48,7 +48,7 @@ PREFIXES: dict[Side, str] = {"query": "[unused0]", "document": "[unused1]"}
 """The token after ``[CLS]`` by which the model distinguishes queries and documents."""
 
 _Length = Annotated[int, at_least(4)]
-_BUDGET = {"cpu": 8_192, "cuda": 131_072}  # most tokens of a batch
+_BUDGET = {"cpu": 1_024, "cuda": 131_072}  # most tokens of a batch: on a CPU, larger ones are mostly padding
 _POSTS = 1000  # posts whose states give the principal directions; more change them little
 
 

@@ -39,7 +39,7 @@ Formula = tuple[str, ...]
 MIN_TOKENS = 3
 """Shorter formulas, such as a variable alone, are in no training pair, and have no view in a post with longer ones."""
 
-_BUDGET = {"cpu": 8_192, "cuda": 65_536}  # most tokens of a batch, padding included
+_BUDGET = {"cpu": 1_024, "cuda": 65_536}  # most tokens of a batch, padding included
 _BLOCK = 1024  # texts between two writes to the cache
 
 
