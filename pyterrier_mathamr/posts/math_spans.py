@@ -36,7 +36,7 @@ _PROSE = re.compile(r"(?:[^\W\d_]|[\s.,;:?!'’\"-])*")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 _FUNCTIONS = frozenset(["arccos", "arcsin", "arctan", "cosh", "coth", "limsup", "liminf", "sinh", "sqrt", "tanh"])
 _CONTROL = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ue000-\ue004\ufeff\ufff9-\uffff\ud800-\udfff]"
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ue000-\ue005\ufeff\ufff9-\uffff\ud800-\udfff]"
 )
 
 

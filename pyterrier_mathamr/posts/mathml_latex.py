@@ -45,7 +45,7 @@ _EM = {
     "pc": 1.2,
 }
 
-_TOKENS = frozenset({"mi", "mn", "mo", "mtext", "ms"})
+_TOKENS = frozenset({"mi", "mn", "mo", "mtext", "ms", "qvar"})
 _SKIPPED = frozenset({"annotation", "annotation-xml"})
 
 _LIMIT_WORDS = frozenset(["det", "gcd", "inf", "lim", "liminf", "limsup", "max", "min", "Pr", "sup"])
@@ -380,6 +380,12 @@ def _text(element: _Element) -> _Written:
     return _Written([rf"\text{{{written}}}"], "mtext", text, single=True)
 
 
+def _wildcard(element: _Element) -> _Written:
+    """``qvar``: a query variable by its name, from its attribute or its text."""
+    name = unescape(element.attributes.get("name", "")) or "".join(element.text)
+    return _Written([r"\qvar{", "".join(filter(str.isalnum, name)), "}"], single=True)
+
+
 def _empty() -> _Written:
     return _Written([], "")
 
@@ -680,7 +686,7 @@ def _mark(element: _Element) -> _Written:
 
 _RULES: dict[str, Callable[[_Element], _Written]] = {
     "math": _content, "mrow": _content, "mstyle": _content, "mpadded": _content, "maction": _first, "semantics": _first,
-    "mi": _identifier, "mn": _number, "mo": _operator, "mtext": _text, "ms": _text, "mspace": _space,
+    "mi": _identifier, "mn": _number, "mo": _operator, "mtext": _text, "ms": _text, "qvar": _wildcard, "mspace": _space,
     "mphantom": _phantom, "msqrt": _square_root,
     "mroot": _root, "mfrac": _fraction, "mfenced": _fenced, "menclose": _enclosed,
     "msub": _scripts(True, False), "msup": _scripts(False, True), "msubsup": _scripts(True, True),

@@ -16,6 +16,9 @@ from pyterrier_mathamr.formula import (
 from pyterrier_mathamr.formula.tex.source import definitions_used
 
 BOTH = [
+    (r"\qvar{x}^2", "[?x,a[N!2]]", "[O!SUP,0[?x],1[N!2]]"),  # a query variable
+    (r"x^\qvar{n}_2", "[V!x,a[?n],b[N!2]]", "[O!SUB,0[O!SUP,0[V!𝑥],1[?n]],1[N!2]]"),
+    (r"\frac{\qvar\alpha}{\qvar{a_1}}", "[O!divide,o[?alpha],u[?a1]]", "[O!divide,0[?alpha],1[?a1]]"),
     (r"R^3", "[V!R,a[N!3]]", "[O!SUP,0[V!𝑅],1[N!3]]"),
     (r"S_n", "[V!S,b[V!n]]", "[O!SUB,0[V!𝑆],1[V!𝑛]]"),
     (r"y'", "[V!y,a[′]]", "[O!SUP,0[V!𝑦],1[V!′]]"),
@@ -180,3 +183,28 @@ def test_a_formula_is_converted_with_the_definitions_that_it_needs_and_no_others
     assert definitions_used(r"x \in \Rnm", macros) == ""
     assert definitions_used(r"\loop", r"\def\loop{\loop}") == r"\def\loop{\loop}"
     assert slt_from_latex(r"x \in \Rn", macros=macros) == slt_from_latex(r"x \in \mathbb{Q}^n")
+
+
+def test_a_query_variable_is_that_of_mathml_and_no_unknown_command() -> None:
+    from_latex = trees_from_latex(r"\qvar{x}^2+\qvar y")
+    text = (
+        '<apply xmlns="http://www.w3.org/1998/Math/MathML" xmlns:mws="http://search.mathweb.org/ns"><plus/>'
+        '<apply><csymbol cd="ambiguous">superscript</csymbol><mws:qvar name="x"/><cn>2</cn></apply>'
+        "<mws:qvar>y</mws:qvar></apply>"
+    )
+    assert from_latex.opt == opt_from_mathml(text)
+    assert from_latex.opt is not None
+    assert not from_latex.opt.partial
+
+
+@pytest.mark.parametrize(
+    "latex", [r"\qvarx", r"\qvar", r"\qvar{x", "\\text{\ue005x}", r"\qvar{\qvar{\qvar{x}}}", r"\qvar\ "]
+)
+def test_what_is_no_query_variable_is_read_or_refused(latex: str) -> None:
+    trees = trees_from_latex(latex)
+    assert trees.slt is None or trees.slt.nodes
+
+
+def test_a_command_of_the_posts_own_may_be_named_qvar() -> None:
+    macros = definitions([r"\newcommand{\qvar}[1]{\mathbf{#1}}"])
+    assert slt_from_latex(r"\qvar{x}", macros=macros) == slt_from_latex(r"\mathbf{x}")

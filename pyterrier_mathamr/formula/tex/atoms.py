@@ -85,6 +85,7 @@ WIDE = "\\quad"
 """Text of the atom of a wide space."""
 
 IFF, AST, NOT_MID = "\ue002", "\ue003", "\ue004"
+WILDCARD = "\ue005"
 """Private characters for ``\\iff``, ``\\ast`` and ``\\not\\mid``, which ``math-core`` writes like other symbols."""
 
 OPERATORS: dict[str, tuple[int, str]] = {
@@ -256,6 +257,12 @@ def text(content: str) -> Atom:
     """Make the atom of text, which is empty in the operator tree."""
     content = clean(" ".join(content.split()))
     return Atom(Role.TEXT, Symbol("T!" + content), Node("W!"), content) if content else BLANK
+
+
+def wildcard(name: str) -> Atom:
+    """Make the atom of a query variable, whose label is that of a ``qvar`` in MathML."""
+    label = "?" + clean(name)
+    return Atom(Role.ATOM, Symbol(label), Node(label), label)
 
 
 BLANK = Atom(Role.BLANK, Symbol("W!"), Node("W!"))

@@ -22,7 +22,21 @@ from pyterrier_mathamr.formula import mathml, slt
 from pyterrier_mathamr.formula.opt import FUNCTION_LETTERS, Node, applied
 from pyterrier_mathamr.formula.slt import Symbol
 
-from .atoms import ACCENTS, BLANK, WIDE, Atom, Role, identifier, number, operator, scripted, text, with_prescripts
+from .atoms import (
+    ACCENTS,
+    BLANK,
+    WIDE,
+    WILDCARD,
+    Atom,
+    Role,
+    identifier,
+    number,
+    operator,
+    scripted,
+    text,
+    wildcard,
+    with_prescripts,
+)
 from .grammar import DIFFERENTIAL, UPRIGHT_DIFFERENTIAL, Unparsed, matched, statement, unread
 from .source import ARRAY, SUPER_FIRST
 
@@ -182,6 +196,12 @@ def _operator(element: etree._Element, _: Atoms) -> Atom:
 def _all_text(element: etree._Element) -> str:
     """Join the texts of an element and of all elements in it."""
     return "".join(str(part) for part in element.itertext())
+
+
+def _text(element: etree._Element, _: Atoms) -> Atom:
+    r"""``mtext``: text, or the wildcard that :mod:`source` writes for ``\qvar``."""
+    content = _all_text(element)
+    return wildcard(content[1:]) if content.startswith(WILDCARD) else text(content)
 
 
 def _space(element: etree._Element, _: Atoms) -> Atom:
@@ -346,8 +366,8 @@ RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
         "mi": identifier_of,
         "mn": lambda element, _: number((element.text or "").strip()),
         "mo": _operator,
-        "mtext": lambda element, _: text(_all_text(element)),
-        "ms": lambda element, _: text(_all_text(element)),
+        "mtext": _text,
+        "ms": _text,
         "mspace": _space,
         "mphantom": lambda _, __: BLANK,
         "mprescripts": lambda _, __: BLANK,

@@ -1,8 +1,8 @@
 r"""LaTeX as people type it, prepared for ``math-core``.
 
-Each rule is a substring that a formula must contain, a pattern and its replacement. Five private characters keep what
+Each rule is a substring that a formula must contain, a pattern and its replacement. Six private characters keep what
 MathML would lose: a superscript written before its subscript, an ``array`` (as opposed to a ``matrix``), ``\iff``,
-``\ast`` and ``\not\mid``.
+``\ast``, ``\not\mid`` and the query variable ``\qvar{x}``.
 
 First, commands of LaTeX packages, MathJax and plain TeX that ``math-core`` does not know are written as ones
 that it does; what only changes the look of a page is left out::
@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from .atoms import AST, IFF, NOT_MID
+from .atoms import AST, IFF, NOT_MID, WILDCARD
 
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*\}"
 _SIZE = r"(?:-\s*)?[\d.]+\s*(?:pt|em|ex|mm|cm|in|px|mu|pc|bp)"
@@ -106,6 +106,13 @@ def _as_definition(match: re.Match[str]) -> str:
     return rf"\def{match[1]}" + "".join(f"#{i + 1}" for i in range(int(match[2] or 0)))
 
 
+def _wildcard(match: re.Match[str]) -> str:
+    r"""Mark a query variable, ``\qvar{x}`` or ``\qvar x``, unless the formula's post defines a command of this name."""
+    if r"\def\qvar" in match.string:
+        return match[0]
+    return "".join([r"{\text{", WILDCARD, *filter(str.isalnum, match[1]), "}}"])
+
+
 def _super_first(match: re.Match[str]) -> str:
     """Mark a superscript before a subscript: the operator tree nests them in the order of writing."""
     body = match[1][1:-1] if match[1][0] == "{" else match[1]
@@ -153,6 +160,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("&", re.compile(r"&(?:[a-zA-Z]+|#\d+|#x[\da-fA-F]+);"), lambda match: f" {html.unescape(match[0])} "),
     ("newcommand", re.compile(r"\\(?:re)?newcommand\*?\s*(?:\{\s*)?(\\[a-zA-Z]+)\s*(?:\}\s*)?(?:\[(\d)\])?"),
      _as_definition),
+    ("\\qvar", re.compile(rf"\\qvar(?![a-zA-Z])\s*({_GROUP}|\\[a-zA-Z]+|[a-zA-Z0-9])"), _wildcard),
     ("\\tag", re.compile(r"\\tag\*?\s*(?:\{[^{}]*\}|\S)"), ""),
     ("\\label", re.compile(r"\\label\s*\{[^{}]*\}"), ""),
     ("$", re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*)\}"), _math_in_text),
