@@ -140,6 +140,21 @@ def task_2(folder: Path, years: str, workdir: Path, known_items: bool, **options
 
 
 @main.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
+@click.option("--systems", help="all, or names joined by commas (by ; where a name has one).")
+@click.option("--model", help="Name or folder of a trained model.")
+@quiet_option
+def ntcir12(folder: Path, workdir: Path, systems: str | None, model: str | None, quiet: bool) -> None:
+    """Compare all formula systems on a folder of NTCIR-12 MathWiki."""
+    from .formulas.systems import compare_browsing
+
+    options = {"model": model} if model else {}
+    report = compare_browsing(folder, workdir, systems=names_of(systems), verbose=not quiet, **options)
+    click.echo(report.to_markdown())
+
+
+@main.command()
 @_common
 @_model
 @click.option("--seeds", default="42", show_default=True, help="Of what is trained; one is chosen of several.")

@@ -11,6 +11,7 @@
       └── sources        posts and training pairs of such a folder, of a pair file, or of own posts
             └ from_sources  graphs of such posts, and models trained on such pairs
     measures             nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3; visually distinct formulas
+    ntcir12              topics, judgments and formulas of NTCIR-12 formula browsing
 
 Names are imported when they are first used. Importing the room itself only installs a finder that registers the
 datasets once ir_datasets is imported.

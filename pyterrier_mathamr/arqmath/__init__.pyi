@@ -23,6 +23,7 @@ from .from_sources import graphs_from_sources as graphs_from_sources
 from .from_sources import train_from_sources as train_from_sources
 from .from_sources import train_on_pairs as train_on_pairs
 from .measures import JUDGED as JUDGED
+from .measures import NTCIR12_MEASURES as NTCIR12_MEASURES
 from .measures import SHORT_NAMES as SHORT_NAMES
 from .measures import TASK1_MEASURES as TASK1_MEASURES
 from .measures import TASK2_MEASURES as TASK2_MEASURES
@@ -31,6 +32,7 @@ from .measures import VisualIdDeduplication as VisualIdDeduplication
 from .measures import parse_measure as parse_measure
 from .measures import task3_scores as task3_scores
 from .measures import visual_qrels as visual_qrels
+from .ntcir12 import NTCIR12Folder as NTCIR12Folder
 from .release_checks import release_statistics as release_statistics
 from .release_checks import verify as verify
 from .release_files import Item as Item

@@ -94,6 +94,10 @@ differences are tested, the lists do not have it: ``[*TASK1_MEASURES, JUDGED]``.
 TASK2_MEASURES: list[Any] = [*TASK1_MEASURES]
 """The measures of Task 2, for rankings of visually distinct formulas by ``VisualIdDeduplication``."""
 
+NTCIR12_MEASURES: Mapping[str, Any] = MappingProxyType({"Bpref partial": Bpref(rel=1), "Bpref full": Bpref(rel=3)})
+"""The measures of NTCIR-12 formula browsing, for rankings of 1,000 and grades from 0 to 4: bpref with grades of at
+least 1, and of at least 3, as relevant; judged formulas with lower grades are not relevant."""
+
 
 def _first_grades(qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[tuple[str, float]]:
     """Yield the grade of the first judged answer of each judged topic, or 0."""

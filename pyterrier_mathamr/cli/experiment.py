@@ -10,6 +10,8 @@ import click
 from .options import FILE, NEW, quiet_option, values_of
 
 _STUDIES = "`python -m studies {}` in a clone of the repository"
+_NTCIR12 = "ntcir12"
+_TASKS: dict[str, Literal[1, 2, 3]] = {"1": 1, "2": 2, "3": 3}
 _MOVED = {
     "--protocol": _STUDIES.format("crossed FOLDER` or `python -m studies domains FOLDER"),
     "--known-items": _STUDIES.format("task-2 FOLDER --known-items"),
@@ -38,7 +40,11 @@ class _Experiment(click.Command):
 @click.argument("folder", type=NEW)
 @click.option("--year", "--years", "years", help="Whose topics and judgments: 2022, or several: 2020,2022.")
 @click.option(
-    "--task", type=click.IntRange(1, 3), default=1, show_default=True, help="1: answers; 2: formulas; 3: texts."
+    "--task",
+    type=click.Choice([*_TASKS, _NTCIR12]),
+    default="1",
+    show_default=True,
+    help=f"1: answers; 2: formulas; 3: texts; {_NTCIR12}: the formulas of a folder of NTCIR-12 MathWiki.",
 )
 @click.option("--systems", help="Names as in the table, joined by commas (by ; where a name has one); by default all.")
 @click.option(
@@ -54,7 +60,7 @@ class _Experiment(click.Command):
 def experiment(
     folder: Path,
     years: str | None,
-    task: Literal[1, 2, 3],
+    task: str,
     systems: str | None,
     model: str | None,
     changes: tuple[str, ...],
@@ -63,11 +69,13 @@ def experiment(
     preset: str | None,
     quiet: bool,
 ) -> None:
-    """Run a whole experiment on FOLDER, an ARQMath folder or one in BEIR's layout, from its posts to tables.
+    """Run a whole experiment on FOLDER, from its posts to tables.
+
+    FOLDER is an ARQMath folder, one in BEIR's layout, or with --task ntcir12 one of NTCIR-12 MathWiki.
 
     In a clone of the repository, `python -m studies --list` names the studies behind the documented figures.
     """
-    from pyterrier_mathamr.experiments import run_arqmath, run_beir
+    from pyterrier_mathamr.experiments import run_arqmath, run_beir, run_ntcir12
     from pyterrier_mathamr.model import MathAMRConfig
     from pyterrier_mathamr.posts import BeirFolder
 
@@ -78,16 +86,16 @@ def experiment(
         raise click.UsageError("--config and --preset are deprecated: give --model alone.")
     chosen: Any = MathAMRConfig.from_file(file).replace(**values_of(changes)) if file else preset or model
     options: dict[str, Any] = {"systems": names_of(systems), "verbose": not quiet}
-    if BeirFolder.found(folder):
-        if years or file or changes or preset or task != 1:
-            raise click.UsageError(
-                "A folder in BEIR's layout takes --systems, --model and --workdir; nothing is trained."
-            )
+    of_formulas = task == _NTCIR12
+    if of_formulas or BeirFolder.found(folder):
+        if years or file or changes or preset or task not in ("1", _NTCIR12):
+            what = f"--task {_NTCIR12}" if of_formulas else "A folder in BEIR's layout"
+            raise click.UsageError(f"{what} takes --systems, --model and --workdir; nothing is trained.")
         options |= {"model": model} if model else {}
-        report = run_beir(folder, workdir, **options)
+        report = (run_ntcir12 if of_formulas else run_beir)(folder, workdir, **options)
     else:
         options["changes"] = None if file else values_of(changes)
-        report = run_arqmath(folder, years or "2022", workdir, task=task, model=chosen, **options)
+        report = run_arqmath(folder, years or "2022", workdir, task=_TASKS[task], model=chosen, **options)
     click.echo(report.to_markdown())
 
 

@@ -2,6 +2,7 @@ from .beir import run_beir as run_beir
 from .measuring import measure as measure
 from .mteb_search import MTEBSearch as MTEBSearch
 from .negatives import mine_negatives as mine_negatives
+from .ntcir12 import run_ntcir12 as run_ntcir12
 from .report import Report as Report
 from .report import markdown_table as markdown_table
 from .report import published as published

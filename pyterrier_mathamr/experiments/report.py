@@ -274,7 +274,7 @@ def published(paper: str = "yoon") -> Publication:
     Args:
         paper: its first author: ``yoon`` has Tables 4.5 to 4.22 of MathAMR+, settings and results; ``zhong`` Approach
             Zero, ColBERT, their fusion and extracted answers (Tables 2 to 7), ``mansouri`` the two-step search (Tables
-            5.2, 5.3, 5.5, 5.6), ``wang`` MaRF (Tables 1 to 6).
+            5.2, 5.3, 5.5, 5.6), ``wang`` MaRF (Tables 1 to 6), ``amador`` In+Out (Tables 2 and 5).
 
     Raises:
         ConfigError: another paper.

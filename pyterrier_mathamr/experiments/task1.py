@@ -163,7 +163,7 @@ def _chosen(systems: Sequence[Any] | None) -> tuple[list[str], list[AnswerSystem
             chosen.update(found)
         else:
             raise ConfigError(
-                "systems", asked, f"{ALL}, or some of: {'; '.join(TASK1)}; {OTHER_SYSTEMS.format(task=1)}"
+                "systems", asked, f"{ALL}, or some of: {'; '.join(TASK1)}; {OTHER_SYSTEMS.format(task='task-1')}"
             )
     if FUSION in chosen:
         chosen.add(COLBERT)

@@ -45,16 +45,14 @@ from .workdir import (
     DISTINCT_FORMULAS,
     FORMULA_DEPTH,
     TANGENT,
-    Artifacts,
+    FormulaArtifacts,
     distinct,
-    formula_topics,
     require_years,
-    visual_judgments,
 )
 
 MATHAMR = "MathAMR+"
 ALONE = "MathAMR+ (formula alone)"
-OTHER_SYSTEMS = "a clone compares other systems: `python -m studies task-{task} FOLDER --systems …`"
+OTHER_SYSTEMS = "a clone compares other systems: `python -m studies {task} FOLDER --systems …`"
 TIME = "Time of a query"
 
 
@@ -62,7 +60,7 @@ TIME = "Time of a query"
 class FormulaParts:
     """What a system is made of for the topics of a year."""
 
-    shared: Artifacts
+    shared: FormulaArtifacts
     model: MathAMR
     index: MathAMRFormulaIndex
     year: str
@@ -71,14 +69,14 @@ class FormulaParts:
     found: dict[Callable[[FormulaParts], pt.Transformer], pd.DataFrame] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def trees(self) -> FormulaStore:
+    def trees(self) -> FormulaStore | None:
         """The official trees of the topics' formulas."""
         return self.shared.topic_formulas(self.year)
 
     @cached_property
     def judged(self) -> dict[str, pd.DataFrame]:
-        """The judgments by their kind; see :func:`visual_judgments`."""
-        return visual_judgments(self.shared.collection, self.year, self.shared.formulas, self.shared.visual_ids)
+        """The judgments by their kind."""
+        return self.shared.formula_judgments(self.year)
 
     @property
     def qrels(self) -> pd.DataFrame:
@@ -88,7 +86,7 @@ class FormulaParts:
     @cached_property
     def topics(self) -> pd.DataFrame:
         """The topics with a relevant formula, by any kind of judgments."""
-        topics = formula_topics(self.shared.collection, self.year)
+        topics = self.shared.formula_topics(self.year)
         return topics[topics["qid"].isin(pd.concat(self.judged.values())["qid"])].reset_index(drop=True)
 
 
@@ -153,10 +151,11 @@ class SearchedYear:
         scores = standard_scores([self.rankings[part] for part in weights])
         self.rankings[name] = ranked(scores, values, DISTINCT_FORMULAS)
 
-    def found(self, kind: str) -> FoundTopics:
+    def found(self, kind: str, measures: list[Any] = TASK2_MEASURES) -> FoundTopics:
         """Return what is measured by a kind of judgments."""
         qrels, topics = self.parts.judged[kind], self.parts.topics
-        return FoundTopics(self.rankings, topics[topics["qid"].isin(qrels["qid"])], qrels, random_floor(qrels))
+        floor = random_floor(qrels, measures)
+        return FoundTopics(self.rankings, topics[topics["qid"].isin(qrels["qid"])], qrels, floor)
 
 
 class SearchedYears:
@@ -237,17 +236,21 @@ TASK2_NOTES = (
 )
 
 
-def chosen_formulas(systems: Sequence[str | FormulaSystem] | None) -> list[FormulaSystem]:
+def chosen_formulas(
+    systems: Sequence[str | FormulaSystem] | None,
+    known: Mapping[str, FormulaSystem] = FORMULA_SYSTEMS,
+    others: str = OTHER_SYSTEMS.format(task="task-2"),
+) -> list[FormulaSystem]:
     """Choose the systems of a table, the parts of fusions and the baseline included."""
-    chosen = {TANGENT: FORMULA_SYSTEMS[TANGENT]}
-    for asked in FORMULA_SYSTEMS.values() if systems is None else systems:
+    chosen = {TANGENT: known[TANGENT]}
+    for asked in known.values() if systems is None else systems:
         if not isinstance(asked, str):
             chosen[asked.name] = asked
-        elif found := [name for name in FORMULA_SYSTEMS if asked.lower() in (ALL, name.lower())]:
+        elif found := [name for name in known if asked.lower() in (ALL, name.lower())]:
             for name in found:
-                chosen |= {part: FORMULA_SYSTEMS[part] for part in (*FORMULA_SYSTEMS[name].fuses, name)}
+                chosen |= {part: known[part] for part in (*known[name].fuses, name)}
         else:
-            allowed = f"{ALL}, or some of: {'; '.join(FORMULA_SYSTEMS)}; {OTHER_SYSTEMS.format(task=2)}"
+            allowed = f"{ALL}, or some of: {'; '.join(known)}; {others}"
             raise ConfigError("systems", asked, allowed)
     return list(chosen.values())
 
@@ -273,14 +276,14 @@ def run_task2(
     searched = SearchedYears([SearchedYear(FormulaParts(shared, made.model, index, year)) for year in when], weights)
     with shared.stages.timed(f"task 2, {', '.join(when)}"):
         searched.search(chosen)
-        compared = _compare(searched)
+        compared = compare_kinds(searched)
     folder = shared.workdir / "task-2"
     if searched.weights:
         folder.mkdir(parents=True, exist_ok=True)
         fitted = {"format": 1, "fitted on": f"{shared.collection.path.name}, {', '.join(when)}"}
         write_atomically(folder / "weights.json", json.dumps({**fitted, "weights": searched.weights}, indent=1) + "\n")
     with shared.stages.timed("time of a query"):
-        speed = _speed(searched)
+        speed = speed_of(searched)
     names = [system.name for system in chosen]
     return more(_report(made, len(index), names, searched, compared, speed, notes), searched).write(folder)
 
@@ -346,14 +349,17 @@ def _report(
     )
 
 
-def _compare(searched: SearchedYears) -> list[Compared]:
+def compare_kinds(
+    searched: SearchedYears, measures: list[Any] = TASK2_MEASURES, together: str = POOLED
+) -> list[Compared]:
     """Compare the systems by each kind of judgments: on the topics of each year, and of all years together."""
-    found = {(year.parts.year, kind): year.found(kind) for year in searched.years for kind in year.parts.judged}
+    years = searched.years
+    found = {(year.parts.year, kind): year.found(kind, measures) for year in years for kind in year.parts.judged}
     for kind in dict.fromkeys(kind for _, kind in list(found)):
         of_kind = {year: one for (year, own), one in found.items() if own == kind}
         if len(of_kind) > 1:
-            found[POOLED, kind] = pooled(of_kind)
-    return [(year, kind, compare(*one, TASK2_MEASURES)) for (year, kind), one in found.items()]
+            found[together, kind] = pooled(of_kind)
+    return [(year, kind, compare(*one, measures)) for (year, kind), one in found.items()]
 
 
 def _differences(compared: Sequence[Compared]) -> pd.DataFrame:
@@ -378,7 +384,8 @@ def _weights(searched: SearchedYears) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "year", "of", "weight"])
 
 
-def _speed(searched: SearchedYears) -> pd.DataFrame:
+def speed_of(searched: SearchedYears) -> pd.DataFrame:
+    """Answer topics of each year one at a time with each system."""
     found = {year.parts.year: time_queries(year.pipelines, year.parts.topics) for year in searched.years}
     for year, speed in found.items():
         speed.insert(0, "year", year)

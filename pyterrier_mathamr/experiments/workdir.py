@@ -26,7 +26,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import pandas as pd
 import pyterrier as pt
@@ -162,8 +162,100 @@ def _frame(qrels: Iterable[Qrel]) -> pd.DataFrame:
     return frame
 
 
-class Artifacts:
-    """What the runs on a collection share; each artifact is made on first use."""
+class FormulaArtifacts:
+    """What the searches for the formulas of a collection share; each artifact is made on first use.
+
+    A collection says what its documents, topics and judgments are, and may have official trees and visual ids.
+    """
+
+    APPEARANCES: ClassVar[Mapping[str, str] | None] = None
+    """The visual ids by formula id; by default those of ``formulas``."""
+
+    def __init__(
+        self,
+        path: Path,
+        workdir: Path,
+        *,
+        say: Callable[[str], None] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.path, self.workdir, self.verbose, self.say = path, workdir, verbose, say
+        self.stages = Stages(workdir, say)
+        self.origin: dict[str, Any] = {"collection": str(path.resolve()), "version": __version__}
+
+    @cached_property
+    def formulas(self) -> FormulaStore | None:
+        """The official trees and visual ids of the collection's formulas."""
+        return None
+
+    @cached_property
+    def graphs(self) -> GraphStore:
+        """The graphs of all documents."""
+        raise NotImplementedError
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Read the documents, with ``docno`` and their text."""
+        raise NotImplementedError
+
+    def count(self) -> int:
+        """Count the documents."""
+        raise NotImplementedError
+
+    def formula_topics(self, topics: str) -> pd.DataFrame:
+        """Read a set of topics, such as those of a year: ``qid, latex``."""
+        raise NotImplementedError
+
+    def formula_judgments(self, topics: str) -> dict[str, pd.DataFrame]:
+        """Read the judgments of a set of topics by their kind: ``qid, docno, label``; ``docno`` is a visual id."""
+        raise NotImplementedError
+
+    def topic_formulas(self, topics: str) -> FormulaStore | None:
+        """Return the official trees of the formulas of a set of topics."""
+        return None
+
+    @cached_property
+    def visual_ids(self) -> frozenset[str]:
+        """The visual ids of the formulas that can be found."""
+        return frozenset(entry["visual_id"] for entry in self.tangent.get_corpus_iter())
+
+    @cached_property
+    def tangent(self) -> TangentIndex:
+        """The index of the symbol pairs of all formulas."""
+        return self.of_formulas("tangent", TangentIndex(self.workdir / "formulas.tangent"))
+
+    def of_formulas(
+        self, stage: str, index: Index, *, settings: Mapping[str, Any] | None = None, **options: Any
+    ) -> Index:
+        """Index the formulas of all posts, or find the index built."""
+        make: Any = index.indexer
+        options |= {"store": self.formulas, "visual_ids": self.APPEARANCES}
+        indexer = make("overwrite", resume=True, verbose=self.verbose, **options)
+        own = {**self.origin, **(settings or {})}
+        self.stages.run(stage, index.path, own, lambda: indexer.index(self.counted(self.documents(), self.count)))
+        return index
+
+    def vectors(
+        self, model: MathAMR, stages: Stages, origin: Mapping[str, Any], *, verbose: bool
+    ) -> MathAMRFormulaIndex:
+        """Encode all documents and index the vectors of their formulas."""
+        index, graphs = MathAMRFormulaIndex(stages.workdir / "formulas.mathamr"), self.graphs
+        visual_ids = self.formulas if self.APPEARANCES is None else self.APPEARANCES
+        stages.run(
+            "formula-index",
+            index.path,
+            {**origin, "model": model.identity},
+            lambda: index_documents(graphs.ids(), graphs, model, index, verbose=verbose, visual_ids=visual_ids),
+        )
+        return index
+
+    def counted(self, documents: Iterator[dict[str, Any]], count: Callable[[], int]) -> Iterable[dict[str, Any]]:
+        """Give documents their number, for a progress bar."""
+        counted: Iterable[dict[str, Any]] = pt.utils.GeneratorLen(documents, count()) if self.verbose else documents
+        return counted
+
+
+class Artifacts(FormulaArtifacts):
+    """What the runs on the release, or a part of it, share; each artifact is made on first use."""
 
     def __init__(
         self,
@@ -174,9 +266,8 @@ class Artifacts:
         say: Callable[[str], None] | None = None,
         verbose: bool = False,
     ) -> None:
-        self.collection, self.workdir, self.pairs = ARQMathCollection(collection), workdir, tuple(pairs)
-        self.stages, self.say, self.verbose = Stages(workdir, say), say, verbose
-        self.origin = {"collection": str(self.collection.path.resolve()), "version": __version__}
+        self.collection, self.pairs = ARQMathCollection(collection), tuple(pairs)
+        super().__init__(self.collection.path, workdir, say=say, verbose=verbose)
 
     @cached_property
     def formulas(self) -> FormulaStore:
@@ -188,6 +279,22 @@ class Artifacts:
         """Return the official trees of the formulas in a year's topics."""
         tables, folder = self.collection.topic_tables(year), self._topics(year)
         return self._trees(Stages(folder), "topic-formulas", folder / "topics.formulas", tables.slt, tables.opt)
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Read all posts."""
+        return read_documents(self.collection.path)
+
+    def count(self) -> int:
+        """Count all posts."""
+        return self.collection.count_posts()
+
+    def formula_topics(self, topics: str) -> pd.DataFrame:
+        """Read the topics of Task 2 of a year; see :func:`formula_topics`."""
+        return formula_topics(self.collection, topics)
+
+    def formula_judgments(self, topics: str) -> dict[str, pd.DataFrame]:
+        """Read the judgments of Task 2 of a year; see :func:`visual_judgments`."""
+        return visual_judgments(self.collection, topics, self.formulas, self.visual_ids)
 
     def _trees(
         self, stages: Stages, stage: str, path: Path, slt: tuple[Path, ...], opt: tuple[Path, ...]
@@ -231,32 +338,6 @@ class Artifacts:
         count = self.collection.count_answers
         self.stages.run("bm25", index.path, settings, lambda: indexer.index(self.counted(documents, count)))
         return index
-
-    @cached_property
-    def visual_ids(self) -> frozenset[str]:
-        """The visual ids of the formulas that can be found."""
-        return frozenset(entry["visual_id"] for entry in self.tangent.get_corpus_iter())
-
-    @cached_property
-    def tangent(self) -> TangentIndex:
-        """The index of the symbol pairs of all formulas."""
-        return self.of_formulas("tangent", TangentIndex(self.workdir / "formulas.tangent"))
-
-    def of_formulas(
-        self, stage: str, index: Index, *, settings: Mapping[str, Any] | None = None, **options: Any
-    ) -> Index:
-        """Index the formulas of all posts, or find the index built."""
-        make: Any = index.indexer
-        indexer = make("overwrite", store=self.formulas, resume=True, verbose=self.verbose, **options)
-        documents, count = read_documents(self.collection.path), self.collection.count_posts
-        own = {**self.origin, **(settings or {})}
-        self.stages.run(stage, index.path, own, lambda: indexer.index(self.counted(documents, count)))
-        return index
-
-    def counted(self, documents: Iterator[dict[str, Any]], count: Callable[[], int]) -> Iterable[dict[str, Any]]:
-        """Give documents their number, for a progress bar."""
-        counted: Iterable[dict[str, Any]] = pt.utils.GeneratorLen(documents, count()) if self.verbose else documents
-        return counted
 
     def questions(self, split: Split) -> TopicSet:
         """Return the questions of a split, and their own answers as judgments."""
@@ -348,15 +429,7 @@ class ModelArtifacts:
 
     def formulas(self, model: MathAMR) -> MathAMRFormulaIndex:
         """Encode all posts and index the vectors of their formulas."""
-        index, graphs = MathAMRFormulaIndex(self.stages.workdir / "formulas.mathamr"), self.shared.graphs
-        visual_ids = self.shared.formulas
-        self.stages.run(
-            "formula-index",
-            index.path,
-            {**self.origin, "model": model.identity},
-            lambda: index_documents(graphs.ids(), graphs, model, index, verbose=self.verbose, visual_ids=visual_ids),
-        )
-        return index
+        return self.shared.vectors(model, self.stages, self.origin, verbose=self.verbose)
 
 
 def _with_todays_options(settings: dict[str, Any]) -> dict[str, Any]:

@@ -525,7 +525,7 @@ class FormulaIndexer(ArtifactIndexer):
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert each formula to one entry."""
         self._posts = self._formulas = 0
-        for post in formula_posts(stream, self.visual_ids or {}):
+        for post in formula_posts(stream, {} if self.visual_ids is None else self.visual_ids):
             self._posts += 1
             self._formulas += len(post.entries)
             yield post

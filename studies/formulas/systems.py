@@ -18,10 +18,12 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.experiments.measuring import TimedPipeline, joined
+from pyterrier_mathamr.experiments.ntcir12 import BROWSING_SYSTEMS, run_ntcir12
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import ExperimentError
 from pyterrier_mathamr.experiments.systems import ALL, System, Weights
 from pyterrier_mathamr.experiments.task2 import (
+    ALONE,
     FORMULA_SYSTEMS,
     MATHAMR,
     FormulaParts,
@@ -263,6 +265,28 @@ def compare_formulas(
     chosen = task2_systems(systems)
     notes = NOTES if chosen and len(chosen) > len(FORMULA_SYSTEMS) else ()
     return run_task2(path, years, workdir, systems=chosen, weights=shipped_weights(), more=more, notes=notes, **options)
+
+
+def compare_browsing(
+    path: str | Path, workdir: str | Path, *, systems: Sequence[str] | None = None, **options: Any
+) -> Report:
+    """Compare systems by name on NTCIR-12 formula browsing; those that read a question take the formula alone."""
+    chosen = None if systems is None else list(browsing_systems(systems).values())
+    return run_ntcir12(path, workdir, systems=chosen, weights=shipped_weights(), **options)
+
+
+def browsing_systems(names: Sequence[str]) -> dict[str, FormulaSystem]:
+    """Choose the systems of a table by their names, or ``all``; the parts of fusions are included."""
+    own = {name: system for name, system in ALL_SYSTEMS.items() if name != MATHAMR and MATHAMR not in system.fuses}
+    parts = tuple(ALONE if part == MATHAMR else part for part in ALL_SYSTEMS[FUSED].fuses)
+    known = own | BROWSING_SYSTEMS | {FUSED: fused(FUSED, parts, fitted=True)}
+    chosen = {TANGENT}
+    for name in names:
+        found = [each for each in known if name.lower() in (ALL, each.lower())]
+        if not found:
+            raise ConfigError("systems", name, f"{ALL}, or some of: {'; '.join(known)}")
+        chosen.update(part for each in found for part in (*known[each].fuses, each))
+    return {name: system for name, system in known.items() if name in chosen}
 
 
 def shipped_weights(path: Path | None = None) -> dict[str, Weights]:

@@ -1,0 +1,287 @@
+"""NTCIR-12 MathWiki formula browsing: the systems of Task 2 that need no text around formulas, by bpref.
+
+Each formula of the corpus is a document and an appearance of its own, since the judgments are of instances. Concrete
+topics and those with wildcards are two sets of topics, as the years of Task 2 are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pandas as pd
+
+from pyterrier_mathamr.arqmath import NTCIR12_MEASURES, NTCIR12Folder
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
+from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
+from pyterrier_mathamr.store import file_fingerprint
+
+from .measuring import paired_tests, rounded, with_missing
+from .report import Report, published
+from .stages import ExperimentError, to_stderr
+from .systems import Weights
+from .task2 import (
+    ALONE,
+    FORMULA_SYSTEMS,
+    OTHER_SYSTEMS,
+    TIME,
+    Compared,
+    FormulaParts,
+    FormulaSystem,
+    SearchedYear,
+    SearchedYears,
+    about_times,
+    chosen_formulas,
+    compare_kinds,
+    fused,
+    speed_of,
+)
+from .workdir import FORMULA_DEPTH, TANGENT, FormulaArtifacts
+
+CONCRETE, WILDCARDS, ALL_TOPICS = "concrete", "wildcards", "all topics"
+BROWSING = "Formula browsing"
+DIFFERENCES = f"Differences from {TANGENT} over all topics"
+_JUDGED = "grades"
+
+BROWSING_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
+    {
+        system.name: system
+        for system in (
+            FORMULA_SYSTEMS[TANGENT],
+            FORMULA_SYSTEMS[ALONE],
+            fused(f"{TANGENT} + {ALONE}", (TANGENT, ALONE)),
+        )
+    }
+)
+"""The systems of Task 2 that need no text around the query's formula, the baseline first."""
+
+NOTES = (
+    "bpref over the first 1000 formulas: `Bpref partial` takes grades of 1 and more as relevant, `Bpref full` grades "
+    "of 3 and more; all other judged formulas are not relevant. A topic without a relevant formula scores 0, and one "
+    "without judgments is left out.",
+    "The published figures are of the 20 topics without wildcards.",
+    "A wildcard is a symbol of its own to these systems: it matches no symbol of a formula, and the rest of the "
+    "query's formula is matched as ever.",
+    "A star marks a measure that differs significantly from Tangent's (two-sided paired t-test, p < 0.05 after "
+    "Bonferroni over the systems of the same topics).",
+    "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
+    "every judged formula, a system those among its first 1000.",
+)
+
+
+class _Itself(Mapping[str, str]):
+    """The visual id of each formula is its own id; it has no entries to list."""
+
+    def __getitem__(self, formula: str) -> str:
+        return formula
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class BrowsingArtifacts(FormulaArtifacts):
+    """What the searches for the formulas of a folder share."""
+
+    APPEARANCES = _Itself()
+
+    def __init__(self, folder: NTCIR12Folder, workdir: Path, **options: Any) -> None:
+        super().__init__(folder.path, workdir, **options)
+        self.folder = folder
+        self.origin |= {"corpus": file_fingerprint(folder.corpus_file)}
+
+    @cached_property
+    def graphs(self) -> GraphStore:
+        """The graphs of all formulas, each without a word around it."""
+        store = GraphStore(self.workdir / "graphs.mathamr")
+        options: dict[str, Any] = {"sources": self.origin, "mode": "overwrite", "verbose": self.verbose}
+        documents = self.counted(self.documents(), self.count)
+        self.stages.run(
+            "graphs", store.path, self.origin, lambda: build_store(documents, GraphBuilder(), store, **options)
+        )
+        return store
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Read each formula as a document; a formula without LaTeX has none."""
+        for formula, latex in self.folder.formulas():
+            marked = f'<span class="math-container" id="{escape(formula)}">{escape(latex)}</span>'
+            yield {"docno": formula, "html": marked if latex else ""}
+
+    def count(self) -> int:
+        """Count the formulas."""
+        return self.folder.count()
+
+    @cached_property
+    def _topics(self) -> pd.DataFrame:
+        return self.folder.topics()
+
+    @cached_property
+    def _qrels(self) -> pd.DataFrame:
+        return self.folder.qrels()
+
+    def sets(self) -> list[str]:
+        """Name the sets of topics that have judgments."""
+        judged = self._topics[self._topics["qid"].isin(self._qrels["qid"])]
+        return [name for name, of in ((CONCRETE, False), (WILDCARDS, True)) if (judged["wildcards"] == of).any()]
+
+    def formula_topics(self, topics: str) -> pd.DataFrame:
+        """Return the topics without wildcards, or those with wildcards."""
+        kept = self._topics[self._topics["wildcards"] == (topics == WILDCARDS)]
+        return kept[["qid", "latex"]].reset_index(drop=True)
+
+    def formula_judgments(self, topics: str) -> dict[str, pd.DataFrame]:
+        """Return the judgments of such topics."""
+        qrels = self._qrels
+        return {_JUDGED: qrels[qrels["qid"].isin(self.formula_topics(topics)["qid"])].reset_index(drop=True)}
+
+    def lost(self) -> list[str]:
+        """List the judged formulas that the corpus does not have; none is an error."""
+        judged = dict.fromkeys(self._qrels["docno"])
+        left = dict(judged)
+        for formula, _ in self.folder.formulas():
+            left.pop(formula, None)
+        if len(left) == len(judged):
+            raise ExperimentError(
+                f"{self.path}: the corpus has none of the judged formulas, such as {next(iter(judged))}. Name its "
+                "formulas as the judgments do, article:index."
+            )
+        return list(left)
+
+
+def run_ntcir12(
+    path: str | Path,
+    workdir: str | Path,
+    *,
+    systems: Sequence[str | FormulaSystem] | None = None,
+    weights: Mapping[str, Weights] = MappingProxyType({}),
+    model: str = DEFAULT_MODEL,
+    verbose: bool = True,
+) -> Report:
+    """Compare systems on NTCIR-12 MathWiki formula browsing, by bpref at 1,000.
+
+    Finished stages are kept in ``workdir`` and not repeated, so a run that was stopped continues.
+
+    Args:
+        path: the folder; see :class:`~pyterrier_mathamr.arqmath.NTCIR12Folder`.
+        workdir: where indexes are kept, and the report in ``ntcir12``.
+        systems: names as in the table, ``all``, and :class:`System` objects of your own; by default all names. The
+            baseline, Tangent, is always there.
+        weights: of fitted systems, where all topics are of one set. Of two, a set's weights are fitted on the other.
+        model: name or folder of a trained model.
+        verbose: report each stage on stderr, with progress bars.
+
+    Returns:
+        The report, which is written as ``report.json``, ``report.md`` and CSV files.
+
+    Raises:
+        ARQMathError: a file is missing, or a line of it cannot be read; the message says which.
+        ExperimentError: no topic is judged, the corpus has none of the judged formulas, or ``workdir`` has a finished
+            stage with other settings.
+        ConfigError: a name is that of no system.
+    """
+    chosen = chosen_formulas(systems, BROWSING_SYSTEMS, OTHER_SYSTEMS.format(task="ntcir12"))
+    say = to_stderr if verbose else None
+    shared = BrowsingArtifacts(NTCIR12Folder(path), Path(workdir), say=say, verbose=verbose)
+    sets = shared.sets()
+    if not sets:
+        raise ExperimentError(f"{shared.path}: no topic is judged. The topics and the judgments need the same names.")
+    lost, encoder = shared.lost(), MathAMR.from_pretrained(model)
+    index = shared.vectors(encoder, shared.stages, shared.origin, verbose=verbose)
+    searched = SearchedYears([SearchedYear(FormulaParts(shared, encoder, index, of)) for of in sets], weights)
+    with shared.stages.timed("formula browsing"):
+        searched.search(chosen)
+        compared = compare_kinds(searched, list(NTCIR12_MEASURES.values()), ALL_TOPICS)
+    with shared.stages.timed("time of a query"):
+        speed = speed_of(searched).rename(columns={"year": "topics"})
+    names = [system.name for system in chosen]
+    report = _report(shared, model, names, searched, compared, speed, lost)
+    return report.write(shared.workdir / "ntcir12")
+
+
+def _report(
+    shared: BrowsingArtifacts,
+    model: str,
+    names: Sequence[str],
+    searched: SearchedYears,
+    compared: Sequence[Compared],
+    speed: pd.DataFrame,
+    lost: Sequence[str],
+) -> Report:
+    formulas, main = len(shared.visual_ids), str(next(iter(NTCIR12_MEASURES.values())))
+    counts = "; ".join(f"{one.topics} {of}, {one.judgments:,} judgments" for of, _, one in compared)
+    differences = [
+        rounded(
+            paired_tests(one.by_topic, [(name, TANGENT) for name in names[1:] if name not in searched.missing], main)
+        )
+        for of, _, one in compared
+        if of == ALL_TOPICS
+    ]
+    return Report(
+        title=f"NTCIR-12 MathWiki formula browsing on {shared.path.name}",
+        settings={"collection": str(shared.path), "formulas": formulas, "model": model},
+        stages=tuple(shared.stages.records),
+        tables={
+            BROWSING: pd.concat(
+                [
+                    _row_of(with_missing(_named(one.table), names, searched.missing), of, one.topics)
+                    for of, _, one in compared
+                ],
+                ignore_index=True,
+            ),
+            **({DIFFERENCES: differences[0]} if differences and len(differences[0]) else {}),
+            TIME: speed,
+        },
+        about={
+            BROWSING: f"Topics: {counts}. {formulas:,} formulas with a tree, each ranked by itself; rankings of 1000, "
+            f"of {FORMULA_DEPTH:,} found. Model {model}.",
+            DIFFERENCES: "Mean difference in partial bpref, and p of the two-sided paired t-test, as it is and after "
+            "Bonferroni over the systems.",
+            TIME: about_times(speed, "each set"),
+        },
+        remarks={
+            BROWSING: [
+                *(
+                    f"{len(lost):,} judged formulas are not in the corpus, such as {one}; relevant ones count as not "
+                    "found."
+                    for one in lost[:1]
+                ),
+                *(f"**Not measured**: {name}. {error}" for name, error in searched.missing.items()),
+            ]
+        },
+        notes=NOTES,
+        published={**published("amador").captioned(["2", "5"]), **published("wang").captioned(["6"])},
+        values={
+            "ntcir12-by-topic": pd.concat([_named_values(one.by_topic).assign(topics=of) for of, _, one in compared])
+        },
+    )
+
+
+_NAMES = {str(measure): name for name, measure in NTCIR12_MEASURES.items()}
+
+
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    """Name the measures, and the columns of their tests, as the papers do."""
+
+    def named(column: str) -> str:
+        measure, space, rest = column.partition(" ")
+        return _NAMES.get(measure, measure) + space + rest
+
+    return table.rename(columns=named)
+
+
+def _named_values(values: pd.DataFrame) -> pd.DataFrame:
+    return values.assign(measure=values["measure"].replace(_NAMES))
+
+
+def _row_of(table: pd.DataFrame, of: str, number: int) -> pd.DataFrame:
+    """Put the set of topics and their number in front of the measures."""
+    marked = table.copy()
+    marked.insert(1, "number", number)
+    marked.insert(0, "topics", of)
+    return marked
