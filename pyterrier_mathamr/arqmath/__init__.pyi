@@ -52,8 +52,10 @@ from .sources import linked_pairs as linked_pairs
 from .sources import read_documents as read_documents
 from .sources import read_pair_file as read_pair_file
 from .sources import read_training_pairs as read_training_pairs
+from .topics import TOPIC_CATEGORIES as TOPIC_CATEGORIES
 from .topics import Qrel as Qrel
 from .topics import Topic as Topic
 from .topics import read_manual_topics as read_manual_topics
 from .topics import read_qrels as read_qrels
+from .topics import read_topic_categories as read_topic_categories
 from .topics import read_topics as read_topics

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from html import unescape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import pandas as pd
@@ -184,6 +185,52 @@ def _table_choices(path: Path, text: str) -> _Choices:
         if line.strip():
             qid, words, *formulas = [*line.split("\t"), ""]
             yield number, qid.strip(), [word for each in words.split(",") if (word := each.strip())], formulas
+
+
+TOPIC_CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "difficulty": ("hard", "medium", "easy"),
+        "dependency": ("formula", "text", "both"),
+        "type": ("computation", "concept", "proof"),
+    }
+)
+"""The three kinds of categories that the organisers gave the topics of Task 1, and what each may be."""
+
+
+def read_topic_categories(path: str | Path) -> pd.DataFrame:
+    """Read the categories of topics: a table separated by tabs, ``topic, difficulty, dependency, type``.
+
+    The release has no such file. A first line that begins with ``topic`` or ``qid`` is a header; an empty cell is no
+    category.
+
+    Args:
+        path: the file, plain or gzipped.
+
+    Returns:
+        ``qid``, ``difficulty``, ``dependency`` and ``type``, in lower case; see :data:`TOPIC_CATEGORIES`.
+
+    Raises:
+        ARQMathError: a line lacks a column, has another category, or repeats a topic.
+    """
+    path = Path(path)
+    rows: dict[QueryId, list[str]] = {}
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, 1):
+            cells = [cell.strip() for cell in line.rstrip("\r\n").split("\t")]
+            if not any(cells) or (number == 1 and cells[0].lower() in ("topic", "qid")):
+                continue
+            qid, *given = cells
+            if len(given) != len(TOPIC_CATEGORIES) or not qid:
+                columns = ", ".join(TOPIC_CATEGORIES)
+                raise ARQMathError(f"{path}:{number}: {line[:60]!r} does not have the columns topic, {columns}")
+            for value, (kind, allowed) in zip(given, TOPIC_CATEGORIES.items(), strict=True):
+                if value and value.lower() not in allowed:
+                    raise ARQMathError(f"{path}:{number}: the {kind} {value[:20]!r} is none of {', '.join(allowed)}")
+            if qid in rows:
+                raise ARQMathError(f"{path}:{number}: topic {qid} comes twice; remove one of the lines")
+            rows[qid] = [value.lower() for value in given]
+    frame = pd.DataFrame([[qid, *given] for qid, given in rows.items()], columns=["qid", *TOPIC_CATEGORIES], dtype=str)
+    return frame
 
 
 NO_GRADES = {"5": "system failure", "6": "do not know"}

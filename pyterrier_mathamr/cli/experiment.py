@@ -53,6 +53,9 @@ class _Experiment(click.Command):
     "pairs). By default the number of training pairs chooses; with few, nothing is trained.",
 )
 @click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the training.")
+@click.option(
+    "--categories", type=FILE, help="Of --task 1: topic, difficulty, dependency, type; each category is measured."
+)
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
 @click.option("--config", "file", type=FILE, hidden=True)  # deprecated, as --preset: `mathamr train`, then --model
 @click.option("--preset", hidden=True)
@@ -64,6 +67,7 @@ def experiment(
     systems: str | None,
     model: str | None,
     changes: tuple[str, ...],
+    categories: Path | None,
     workdir: Path,
     file: Path | None,
     preset: str | None,
@@ -88,13 +92,13 @@ def experiment(
     options: dict[str, Any] = {"systems": names_of(systems), "verbose": not quiet}
     of_formulas = task == _NTCIR12
     if of_formulas or BeirFolder.found(folder):
-        if years or file or changes or preset or task not in ("1", _NTCIR12):
+        if years or file or changes or preset or categories or task not in ("1", _NTCIR12):
             what = f"--task {_NTCIR12}" if of_formulas else "A folder in BEIR's layout"
             raise click.UsageError(f"{what} takes --systems, --model and --workdir; nothing is trained.")
         options |= {"model": model} if model else {}
         report = (run_ntcir12 if of_formulas else run_beir)(folder, workdir, **options)
     else:
-        options["changes"] = None if file else values_of(changes)
+        options |= {"changes": None if file else values_of(changes), "categories": categories}
         report = run_arqmath(folder, years or "2022", workdir, task=_TASKS[task], model=chosen, **options)
     click.echo(report.to_markdown())
 

@@ -4,7 +4,7 @@
 
     negatives                         answers that are hard to tell from right ones, to train with
     stages ──▶ workdir                what a work folder keeps, each artifact made once
-    measuring                         rankings to measures, tests and random orders
+    measuring ──▶ breakdowns          rankings to measures, tests and random orders; Task 1 in parts
                  │
     systems      a system: a name, and how its pipeline is made; the ways to search with MathAMR+
                  │

@@ -1,4 +1,7 @@
 from .beir import run_beir as run_beir
+from .breakdowns import formula_share as formula_share
+from .breakdowns import measure_by_category as measure_by_category
+from .breakdowns import recall_by_share as recall_by_share
 from .measuring import measure as measure
 from .mteb_search import MTEBSearch as MTEBSearch
 from .negatives import mine_negatives as mine_negatives

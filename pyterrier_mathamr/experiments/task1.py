@@ -12,13 +12,15 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.arqmath import TASK3_MEASURES, ARQMathCollection, write_answers
+from pyterrier_mathamr.arqmath import TASK3_MEASURES, ARQMathCollection, read_topic_categories, write_answers
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR, MathAMRConfig
 from pyterrier_mathamr.sparse import BM25Index
+from pyterrier_mathamr.store import row_fingerprint
 from pyterrier_mathamr.systems import ExtractAnswer
 
+from .breakdowns import RELEVANT, formula_shares, measure_by_category, recall_by_share
 from .measuring import (
     FEW_JUDGED,
     KNOWN_ITEM_MEASURES,
@@ -28,6 +30,7 @@ from .measuring import (
     Missing,
     compare,
     fusion_weights,
+    joined,
     pooled,
     random_floor,
     random_known_items,
@@ -78,6 +81,11 @@ OTHERS = (
 )
 
 KNOWN_ITEMS = "Known items, test questions"
+BY_CATEGORY = "P'@10 by category of topic"
+BY_SHARE = "Recall by the share of formulas in an answer"
+_STARRED = (
+    f"A star: differs from {BM25} (two-sided paired t-test, p < 0.05 after Bonferroni over the systems of a row)."
+)
 WEIGHTS = "Fusion weight, validation questions"
 
 
@@ -90,6 +98,7 @@ def run_arqmath(
     model: str | MathAMRConfig | None = None,
     changes: Mapping[str, Any] | None = None,
     systems: Sequence[str | AnswerSystem | FormulaSystem] | None = None,
+    categories: str | Path | None = None,
     verbose: bool = True,
     config: MathAMRConfig | None = None,
     preset: str | None = None,
@@ -112,6 +121,8 @@ def run_arqmath(
         changes: options of the configuration that override those of the preset.
         systems: names as in the tables, ``all`` for all of them, and :class:`System` objects of your own; by default
             all names. The baseline, BM25 or Tangent, is always there.
+        categories: of Task 1, a table of the categories of topics, to measure each apart; see
+            :func:`~pyterrier_mathamr.arqmath.read_topic_categories`.
         verbose: report each stage on stderr, with progress bars.
         config: deprecated, as ``preset``: give ``model``.
         preset: deprecated.
@@ -133,6 +144,9 @@ def run_arqmath(
                 raise ConfigError(name, given, "one of model=, config= and preset=")
             model = given
     made_by: dict[str, Any] = {"model": model, "changes": changes, "verbose": verbose}
+    if categories is not None and task != 1:
+        raise ConfigError("categories", categories, "none: they are of Task 1")
+    by_category = read_topic_categories(categories) if categories is not None else None
     if task == 2:
         of_formulas: Any = systems
         return run_task2(path, year, workdir, systems=of_formulas, **made_by)
@@ -150,7 +164,9 @@ def run_arqmath(
         compared = found.topics()
     with timed("time of a query"):
         speed = found.times()
-    return _report(found, compared, known_items, speed, weights).write(made.shared.workdir)
+    with timed("parts of task 1"):
+        parts = found.in_parts(by_category)
+    return _report(found, compared, known_items, speed, weights, parts).write(made.shared.workdir)
 
 
 def _chosen(systems: Sequence[Any] | None) -> tuple[list[str], list[AnswerSystem]]:
@@ -185,6 +201,7 @@ class AnswerSearch:
             made.model, made.own.answers(made.model), made.shared.bm25, {name: TASK1[name] for name in ways}
         )
         self.missing: Missing = {}
+        self.by_year: dict[str, FoundTopics] = {}
         self.unfitted = [system.name for system in others if system.fitted and len(years) == 1]
         preset = "full" if made.choices.get("preset") == "full" else "mini"
         self.parts = AnswerParts(made.shared, years[0], years, SEED, preset)
@@ -202,7 +219,26 @@ class AnswerSearch:
         for year in self.years:
             topics, qrels, _ = shared.topics(year)
             found[year] = FoundTopics(self.rankings(year), topics[["qid"]], qrels, shared.floor(year))
+        self.by_year = found
         return compared_years("Task 1", found)
+
+    def in_parts(self, categories: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+        """Measure the topics of all years by their category, and recall by the share of formulas in an answer."""
+        found, collection = pooled(self.by_year), self.made.shared.collection
+        tables = dict[str, pd.DataFrame]()
+        if categories is not None:
+            years = {year: categories[categories["qid"].isin(one.topics["qid"])] for year, one in self.by_year.items()}
+            tables[BY_CATEGORY] = measure_by_category(found.rankings, found.qrels, joined(years))
+        docnos = sorted(set(found.qrels.loc[found.qrels["label"] >= RELEVANT, "docno"]))
+        name = f"formula-shares-{row_fingerprint({'docnos': docnos}):x}.csv"
+        shares = self.made.shared.table(
+            self.years[0],
+            name,
+            lambda: pd.DataFrame(formula_shares(collection, docnos).items(), columns=["docno", "share"]),
+        )
+        by_docno = dict(zip(shares["docno"].astype(str), shares["share"], strict=True))
+        tables[BY_SHARE] = recall_by_share(found.rankings, found.qrels, by_docno)
+        return {caption: table for caption, table in tables.items() if len(table)}
 
     def known_items(self) -> Comparison:
         """Search with the test questions for their own answers."""
@@ -255,6 +291,7 @@ def _report(
     known_items: Comparison,
     speed: pd.DataFrame,
     weights: pd.DataFrame,
+    parts: Mapping[str, pd.DataFrame],
 ) -> Report:
     made, years, names = found.made, found.years, found.names
     shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
@@ -267,12 +304,16 @@ def _report(
         tables={
             **{caption: with_missing(one.table, names, found.missing) for caption, one in compared.items()},
             KNOWN_ITEMS: with_missing(known_items.table, names, found.missing),
+            **parts,
             TIME: speed,
             **fitted,
         },
         about={
             **{caption: _about(made, one) for caption, one in compared.items()},
             KNOWN_ITEMS: _about_known_items(made, known_items),
+            BY_CATEGORY: f"Topics of {', '.join(years)}. {_STARRED}",
+            BY_SHARE: f"Topics of {', '.join(years)}: the part of their relevant answers with such a share of formula "
+            f"tokens that is among the first 1000, the mean over the topics that have one. {_STARRED}",
             TIME: about_times(speed, years[0]),
             WEIGHTS: f"{len(shared.questions('validation').topics)} validation questions look for their own answers, "
             "with each weight of MathAMR+ beside BM25. The weight of the tables above, "

@@ -49,8 +49,12 @@ def test_the_report_has_all_systems_and_is_kept_with_its_costs(report: Report, w
     kept = json.loads((workdir / "report.json").read_text())
     assert [stage["name"] for stage in kept["stages"]] == [
         *("formulas", "graphs", "train", "bm25", "index"),
-        *("fusion weight", "known items", "task 1, sample", "time of a query"),
+        *("fusion weight", "known items", "task 1, sample", "time of a query", "parts of task 1"),
     ]
+    recall = report.tables["Recall by the share of formulas in an answer"]
+    assert recall["share"][0] == "> 0"
+    assert recall["answers"].is_monotonic_decreasing
+    assert recall.loc[0, BM25] > 0.9  # of 222 answers it ranks nearly all
     assert "BM25 % 1000 >> scorer" in (workdir / "report.md").read_text()
     by_topic = pd.read_csv(workdir / "task-1-sample-by-topic.csv")
     assert by_topic.qid.nunique() == report.settings["topics"]
@@ -61,7 +65,14 @@ def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdi
     record = json.loads(file.read_text())
     record["settings"]["config"] |= {"aggregation": "mean", "sentence_dropout": 0.0}  # as an earlier release wrote it
     file.write_text(json.dumps(record))
-    again = run_arqmath(SAMPLE, "sample", workdir, model=TINY, verbose=False)
+    topics = json.loads((workdir / "topics" / "sample" / "topics.json").read_text())["data"]
+    categories = workdir / "categories.tsv"
+    categories.write_text("".join(f"{qid}\thard\t\t\n" for qid, *_ in topics))
+    again = run_arqmath(SAMPLE, "sample", workdir, model=TINY, categories=categories, verbose=False)
+    hard = again.tables["P'@10 by category of topic"]
+    assert hard[["category", "topics"]].to_numpy().tolist() == [["hard", len(topics)]]
+    means = again.tables["Task 1, sample"].set_index("name")["P(rel=2, judged_only=True)@10"]
+    assert hard[BM25].tolist() == pytest.approx([means[BM25]])
     assert {stage.name for stage in again.stages if stage.resumed} == {
         *("formulas", "graphs", "train", "bm25", "index")
     }
