@@ -15,6 +15,7 @@ from pyterrier_mathamr.experiments import (
     Report,
     run_arqmath,
 )
+from pyterrier_mathamr.experiments.breakdowns import PRECISION
 from pyterrier_mathamr.experiments.measuring import FLOOR
 from pyterrier_mathamr.experiments.systems import BM25, FUSION
 from pyterrier_mathamr.experiments.workdir import Artifacts, judged_topics
@@ -71,7 +72,7 @@ def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdi
     again = run_arqmath(SAMPLE, "sample", workdir, model=TINY, categories=categories, verbose=False)
     hard = again.tables["P'@10 by category of topic"]
     assert hard[["category", "topics"]].to_numpy().tolist() == [["hard", len(topics)]]
-    means = again.tables["Task 1, sample"].set_index("name")["P(rel=2, judged_only=True)@10"]
+    means = again.tables["Task 1, sample"].set_index("name")[str(PRECISION)]
     assert hard[BM25].tolist() == pytest.approx([means[BM25]])
     assert {stage.name for stage in again.stages if stage.resumed} == {
         *("formulas", "graphs", "train", "bm25", "index")
