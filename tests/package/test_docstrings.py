@@ -106,6 +106,7 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
 def test_example(code: str, known: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     local_release(tmp_path / "ARQMath")
+    shutil.copytree(Path(__file__).parents[1] / "data" / "ntcir12", tmp_path / "NTCIR-12")
     names = {**known, "mathamr": mathamr, "pt": pt, "store": mathamr.GraphStore("new-graphs.mathamr")}
     if " index.indexer(" in code:
         names["index"] = mathamr.MathAMRIndex("new-index.mathamr")
