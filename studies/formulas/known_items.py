@@ -22,7 +22,6 @@ from typing import Literal, NamedTuple, TypeVar
 
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import read_documents
 from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
     Comparison,
@@ -31,7 +30,7 @@ from pyterrier_mathamr.experiments.measuring import (
     random_known_items,
 )
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.workdir import Artifacts
+from pyterrier_mathamr.experiments.workdir import FormulaArtifacts
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
 from pyterrier_mathamr.posts import document_post
 
@@ -169,7 +168,7 @@ def known_formulas(
     return table
 
 
-def draw_known_formulas(shared: Artifacts, count: int = KNOWN_FORMULAS) -> pd.DataFrame:
+def draw_known_formulas(shared: FormulaArtifacts, count: int = KNOWN_FORMULAS) -> pd.DataFrame:
     """Draw formulas of a collection by sha-256 of their visual ids, and alter them."""
     owners: dict[str, str] = {}
     for entry in shared.tangent.get_corpus_iter():
@@ -177,7 +176,7 @@ def draw_known_formulas(shared: Artifacts, count: int = KNOWN_FORMULAS) -> pd.Da
             owners.setdefault(entry["visual_id"], entry["docno"])
     drawn = sorted(owners, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[: _DRAWN * count]
     wanted = {owners[name] for name in drawn}
-    posts = map(document_post, read_documents(shared.collection.path))
+    posts = map(document_post, shared.documents())
     latex = {formula.id: formula.latex for post in posts for formula in post.formulas if formula.id in wanted}
     known = ((name, latex[owners[name]]) for name in drawn if owners[name] in latex)
     return known_formulas(known, shared.tangent.snapshot().holds, count)
@@ -209,7 +208,7 @@ def compare_known_formulas(
 
 
 def with_known_formulas(
-    report: Report, shared: Artifacts, pipelines: Mapping[str, TimedPipeline], count: int = KNOWN_FORMULAS
+    report: Report, shared: FormulaArtifacts, pipelines: Mapping[str, TimedPipeline], count: int = KNOWN_FORMULAS
 ) -> Report:
     """Add a table of known items to a report."""
     with shared.stages.timed("known formulas"):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pyterrier as pt
 
@@ -34,6 +34,11 @@ CANDIDATES = 50
 """Formulas of Tangent that ColBERT orders anew in their posts: to encode every formula with its post takes hours."""
 
 _DEPTH = 2 * DISTINCT_FORMULAS  # some have no visual id
+
+
+def _collection(parts: FormulaParts) -> Artifacts:
+    """Return the artifacts of a collection that has pairs to train on."""
+    return cast("Artifacts", parts.shared)
 
 
 def _answers(shared: Artifacts) -> AnswerParts:
@@ -74,12 +79,12 @@ def _marf(shared: Artifacts, kind: str) -> tuple[MaRF, MaRFIndex]:
 
 
 def _by_colbert(parts: FormulaParts) -> TimedPipeline:
-    model, index = _colbert(parts.shared)
+    model, index = _colbert(_collection(parts))
     return _of_distinct(FormulaQuery() >> model.query_encoder(), index.colbert(num_results=_DEPTH), parts)
 
 
 def _by_marf(parts: FormulaParts, kind: str = "") -> TimedPipeline:
-    model, index = _marf(parts.shared, kind)
+    model, index = _marf(_collection(parts), kind)
     return _of_distinct(FormulaQuery() >> model.query_encoder(), index.retriever(num_results=_DEPTH), parts)
 
 
@@ -95,7 +100,8 @@ def _fused(parts: FormulaParts, alpha: float) -> TimedPipeline:
 
 def _in_posts(parts: FormulaParts) -> TimedPipeline:
     """Order the best formulas of Tangent by ColBERT, each in its post; the others follow."""
-    shared, (model, _) = parts.shared, _colbert(parts.shared)
+    shared = _collection(parts)
+    model, _ = _colbert(shared)
     formulas = VisualIdDeduplication(keep="formula") >> pt.RankCutoff(DISTINCT_FORMULAS)
     first = shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees) >> formulas
 

@@ -277,9 +277,10 @@ def compare_browsing(
 
 def browsing_systems(names: Sequence[str]) -> dict[str, FormulaSystem]:
     """Choose the systems of a table by their names, or ``all``; the parts of fusions are included."""
-    own = {name: system for name, system in ALL_SYSTEMS.items() if name != MATHAMR and MATHAMR not in system.fuses}
+    left_out = {MATHAMR, *LANGUAGE_MODELS}  # a question around the formula, or pairs of posts to train on
+    own = {name: of for name, of in ALL_SYSTEMS.items() if name not in left_out and MATHAMR not in of.fuses}
     parts = tuple(ALONE if part == MATHAMR else part for part in ALL_SYSTEMS[FUSED].fuses)
-    known = own | BROWSING_SYSTEMS | {FUSED: fused(FUSED, parts, fitted=True)}
+    known = {**own, **BROWSING_SYSTEMS} | {FUSED: fused(FUSED, parts, fitted=True)}
     chosen = {TANGENT}
     for name in names:
         found = [each for each in known if name.lower() in (ALL, each.lower())]
