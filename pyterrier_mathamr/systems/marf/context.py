@@ -36,6 +36,9 @@ Rows = npt.NDArray[np.float32]
 Formula = tuple[str, ...]
 """The math tokens of a formula."""
 
+UNKNOWN: Formula = ("",)
+"""A formula of one token that no vocabulary has."""
+
 MIN_TOKENS = 3
 """Shorter formulas, such as a variable alone, are in no training pair, and have no view in a post with longer ones."""
 
@@ -73,7 +76,7 @@ class MaRFConfig(SavedOptions):
         heads: of the cross-attention.
         dropout: in training, of formula encoder and fusion.
         context: whether there is a text encoder. Without one, a view is the rows of a formula by the formula encoder
-            alone, a post without formulas has a row of zeros, and a query without formulas finds nothing.
+            alone, a post without formulas has the row of an unknown token, and a query without formulas finds nothing.
         keys: what the context attends to: its ``formulas``, or, as a control, the ``context`` itself.
         formulas: most views of a document, each with one of its formulas; 1 takes the longest, more are drawn at
             random, seeded by the docno.

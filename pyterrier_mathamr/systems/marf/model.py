@@ -48,7 +48,7 @@ from pyterrier_mathamr.store import new_folder, signed
 from pyterrier_mathamr.systems.language_models import Precision, TokenModel, TokenPosts
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
-from .context import ContextEncoder, Formula, FormulaTokens, MaRFConfig, MaRFPost, formula_tokens
+from .context import UNKNOWN, ContextEncoder, Formula, FormulaTokens, MaRFConfig, MaRFPost, formula_tokens
 from .network import MaRFNetwork, View, formula_rows, fused_rows, padded, set_maps
 from .training import MaRFRun, MaRFStep, MaRFTraining
 
@@ -348,10 +348,10 @@ class MaRF(TokenModel):
             self.chosen(of, name, query) for of, name in zip(readings, names or [""] * len(readings), strict=True)
         ]
         if not self.config.context:
+            chosen = [some or (() if query else (UNKNOWN,)) for some in chosen]
             of_formulas = self.formula_rows({one for some in chosen for one in some}, **options)
             unit = {one: F.normalize(rows, dim=1).numpy() for one, rows in of_formulas.items()}
-            nothing = [np.zeros((0 if query else 1, self.dimensions), np.float32)]
-            return [[unit[one] for one in some] or nothing for some in chosen]
+            return [[unit[one] for one in some] or [np.empty((0, self.dimensions), np.float32)] for some in chosen]
         contexts = self.context.encode([of.text for of in readings], query=query, verbose=verbose, **options)
         return self.fuse(contexts, chosen, verbose=verbose, **options)
 
