@@ -210,6 +210,15 @@ def blending(sources: tuple[Path, ...], workdir: Path, model: str, quiet: bool) 
 
 
 @main.command()
+@_common
+def reduction(folder: Path, years: str, workdir: Path, quiet: bool) -> None:
+    """Learn which words and formulas of a question to search with, and measure reduced questions."""
+    from .answers.reduction import run_reduction
+
+    click.echo(run_reduction(folder, workdir, years=years.split(","), verbose=not quiet).to_markdown())
+
+
+@main.command()
 @click.argument("sources", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
 @click.option("--layers", default="6", show_default=True, help="How many of the last layers are trained, such as 2,6.")

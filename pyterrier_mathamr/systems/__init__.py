@@ -10,6 +10,8 @@
     formula_texts  a formula as a text, alone or in its post, for any model of texts
     edit_distance/ what it costs to change one tree into another
     formula_ltr/   many similarities of trees, as features to learn from
+    query_reduction
+                   the words and formulas of a question that are worth searching with
     structural/    words by BM25 and formulas by Approach Zero, for a question
     colbert/       token rows of questions and answers, compared by MaxSim
     marf/          token rows of a text into which the vectors of its formulas are fused

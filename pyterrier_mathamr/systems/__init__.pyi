@@ -24,6 +24,7 @@ from .marf import MaRFIndex as MaRFIndex
 from .marf import MaRFTraining as MaRFTraining
 from .math_tokens import MathVocabulary as MathVocabulary
 from .math_tokens import math_tokens as math_tokens
+from .query_reduction import QueryReduction as QueryReduction
 from .structural import StructuralSearch as StructuralSearch
 from .tangent_cft import FastTextOptions as FastTextOptions
 from .tangent_cft import TangentCFT as TangentCFT

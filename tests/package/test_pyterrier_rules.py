@@ -36,6 +36,7 @@ from pyterrier_mathamr.systems import (
     MaRF,
     MaRFIndex,
     MathSEScore,
+    QueryReduction,
     StructuralSearch,
     TangentCFT,
     ThreadStore,
@@ -126,6 +127,7 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
         "text ranking",
     ),
     "thread loader": (lambda lab: lab.threads.text_loader(), "ranking"),
+    "query reduction": (lambda lab: QueryReduction(lab.bm25), "topics"),
     "with question": (lambda lab: lab.threads.with_question(), "documents"),
     "parent titles": (lambda lab: lab.threads.parent_titles(), "documents"),
 }
