@@ -34,8 +34,8 @@ Weights = Mapping[str, Mapping[str, float]]
 
 REDUCTION_WEIGHTS: Weights = MappingProxyType(
     {
-        "word": {"idf": 3.43, "title": 1.16, "length": 2.11},
-        "formula": {"symbols": 1.16, "title": 1.86, "position": -1.21, "count": 0.5},
+        "word": {"idf": 3.11, "title": 1.26, "length": 2.41},
+        "formula": {"symbols": 0.20, "title": 1.89, "position": -0.16, "count": -0.55},
     }
 )
 """Kind to feature to weight, learned on known items of arqmath-mini by ``python -m studies reduction``."""
@@ -96,7 +96,7 @@ class QueryReduction(Leaf, Transformer):
         self,
         bm25_index: BM25Index,
         words: int | None = 20,
-        formulas: int | None = 3,
+        formulas: int | None = 2,
         *,
         weights: Weights | None = None,
     ) -> None:

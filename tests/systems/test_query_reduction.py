@@ -28,6 +28,7 @@ TOPIC = {
     "Harmonic series puzzle me.</p>",
 }
 TOPICS = pd.DataFrame([TOPIC])
+WEIGHTS = {"word": {"idf": 3.0, "title": 1.0, "length": 2.0}, "formula": {"symbols": 1.0}}
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_terms_have_the_features_and_the_sums_worked_by_hand(index: BM25Index) -
 
 
 def test_words_are_in_the_order_of_the_question_and_formulas_by_score(index: BM25Index) -> None:
-    found = QueryReduction(index, 3, 2)(TOPICS).iloc[0]
+    found = QueryReduction(index, 3, 2, weights=WEIGHTS)(TOPICS).iloc[0]
     assert found["words"] == "Divergence harmonic Please diverges Harmonic"  # one stem
     assert found["formulas"] == [r"\sum_n \frac{1}{n}", "x^2+1"]
     assert found["query"] == rf"{found['words']} $\sum_n \frac{{1}}{{n}}$ $x^2+1$"
@@ -109,7 +110,7 @@ def test_options_and_rankings_are_refused(index: BM25Index) -> None:
 
 
 def test_any_system_follows(index: BM25Index, tmp_path: Path) -> None:
-    reduce, bm25 = QueryReduction(index, 3, 1), index.retriever()
+    reduce, bm25 = QueryReduction(index, 3, 1, weights=WEIGHTS), index.retriever()
     structural = StructuralSearch(ApproachZeroIndex(tmp_path / "f.a0").index(POSTS), index)
     systems = [reduce >> bm25, reduce >> structural % 1, ZScoreFusion(reduce >> bm25, structural)]
     qrels = pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": [1]})
