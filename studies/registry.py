@@ -16,21 +16,31 @@ from pyterrier_mathamr.experiments.workdir import Artifacts
 
 from . import answers, models
 from .answers import colbert, extract, marf, two_step_tables
-from .formulas import in_out
+from .formulas import in_out, mathamr_sbert
 from .models import reporting
 from .models.ablations import ABLATIONS
 from .models.paper import PAPER
 from .study import RunsFailedError, Setting, Study, find_preset
 
 _OF_MODELS = (*PAPER, *ABLATIONS)
-_OF_FORMULAS = (in_out.IN_OUT, in_out.MESSAGE_PASSING)
+_OF_FORMULAS = (in_out.IN_OUT, in_out.MESSAGE_PASSING, mathamr_sbert.STUDY)
 _OF_ANSWERS = (colbert.COLBERT_STUDY, colbert.HYBRID_STUDY, marf.STUDY, two_step_tables.STUDY, extract.STUDY)
 
 STUDIES: Mapping[str, Study] = MappingProxyType(
     {study.name: study for study in (*_OF_MODELS, *_OF_FORMULAS, *_OF_ANSWERS)}
 )
-_MEASURE = {"models": models.measure, "answers": answers.measure, "formulas": in_out.measure}
-_REPORT = {"models": reporting.report, "answers": answers.report, "formulas": in_out.report}
+_MEASURE = {
+    "models": models.measure,
+    "answers": answers.measure,
+    "formulas": in_out.measure,
+    "contexts": mathamr_sbert.measure,
+}
+_REPORT = {
+    "models": reporting.report,
+    "answers": answers.report,
+    "formulas": in_out.report,
+    "contexts": mathamr_sbert.report,
+}
 
 
 def find_study(name: str) -> Study:

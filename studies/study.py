@@ -6,6 +6,7 @@
 
     of models     conditions, each a way to train MathAMR+ or In+Out, times the ways to search with what was trained
     of answers    systems of Task 1
+    of formulas   In+Out, by itself; of contexts: MathAMR with Sentence-BERT
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pyterrier_mathamr.experiments.workdir import Artifacts
 
 from .tables import REFERENCE, Key, Results
 
-Kind = Literal["models", "answers", "formulas"]
+Kind = Literal["models", "answers", "formulas", "contexts"]
 Settings = Literal["experiments", "benchmark"]
 PairSources = Literal["all", "collection", "first"]
 
@@ -102,7 +103,8 @@ class Study:
 
     name: str  # by which it is run, such as paper/4.6
     title: str
-    kind: Kind = "models"  # how it is measured: models of MathAMR+, systems that find answers, models of formulas
+    # how it is measured: models of MathAMR+, systems that find answers, models of formulas or of their contexts
+    kind: Kind = "models"
     conditions: tuple[Condition, ...] = ()  # ways to train, each with each seed
     rows: tuple[Row, ...] = ()  # of the table; by default each condition by ColBERT-style search
     # of an answer study. Its common systems come first; one with the name of a common one takes its place.

@@ -15,6 +15,7 @@
     structural/    words by BM25 and formulas by Approach Zero, for a question
     colbert/       token rows of questions and answers, compared by MaxSim
     marf/          token rows of a text into which the vectors of its formulas are fused
+    mathamr_sbert/ formulas by the sentences around them, linearised MathAMR graphs and Sentence-BERT
     two_step/      similar questions first, then their answers; a ranking SVM over both similarities
     threads/       which answers a question has; their votes, comments, tags and texts
     extract        one answer for each topic, cut from those that are ranked first

@@ -6,6 +6,7 @@
                                                                └── qasim ──┘
     texts       what the models read: LaTeX between dollars, or a MathAMR graph as words
     networks    language models: loaded, saved, run, trained; the losses of bi-encoders
+    bi_encoder  one vector for each text, and the transformers that add it
     answers     baselines: answers of linked questions, and of formulas that an index of formulas finds
 """
 

@@ -132,7 +132,7 @@ class BiLosses:
         return float(np.mean([float(loss) for loss in found]))
 
 
-def _batches(examples: Sequence[Example], batch_size: int, random: np.random.Generator) -> list[list[Example]]:
+def batches(examples: Sequence[Example], batch_size: int, random: np.random.Generator) -> list[list[Example]]:
     """Cut examples into batches in a random order."""
     order = random.permutation(len(examples)).tolist()
     return [[examples[i] for i in order[start : start + batch_size]] for start in range(0, len(order), batch_size)]
@@ -338,10 +338,9 @@ class QASim(TwoStepModel):
         if not training:
             raise TrainingError(f"{len(known)} examples leave nothing to train on")
         losses = BiLosses(self.network) if self.kind == "bi" else CrossLosses(self.network, loss)
-        batches = partial(_batches, training, options.batch_size)
         validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
         return self._train(
-            batches,
+            partial(batches, training, options.batch_size),
             losses.of_batch,
             validate,
             options,

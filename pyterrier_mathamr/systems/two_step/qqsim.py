@@ -1,4 +1,4 @@
-"""QQSim: how similar two questions are, by the vectors of a language model; and its encoders."""
+"""QQSim: how similar two questions are, by the vectors of a language model."""
 
 from __future__ import annotations
 
@@ -7,78 +7,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
-import pyterrier as pt
-import torch
-
-from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import distinct_queries
 from pyterrier_mathamr._common.parameters import one_of
-from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow
-from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side
+from pyterrier_mathamr.model.transformers import Side
 
-from .networks import (
-    TOKENS,
-    Epoch,
-    FitOptions,
-    InMixedPrecision,
-    Pair,
-    PairLosses,
-    TwoStepModel,
-    load_network,
-    random_batches,
-    read_description,
-)
+from .bi_encoder import BiEncoder
+from .networks import TOKENS, Epoch, FitOptions, Pair, PairLosses, load_network, random_batches, read_description
 from .texts import Form, Row, View, question_text
 
 _TEXTS = {"raw": ("title", "body", "html", "query"), "mathamr": ("query_graph", "graph")}
 
 
-class QuestionPosts(PostRows):
-    """Reads the questions of a frame, and encodes each to one vector, float32 ``[1, d]``."""
-
-    label = "QQSim"
-    batch_size = 256
-
-    def __init__(self, qqsim: QQSim, verbose: bool) -> None:
-        self.qqsim, self.verbose = qqsim, verbose
-
-    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-        """Refuse a frame without any of the columns that the model reads."""
-        with pt.validate.any(frame, context=stage) as validation:
-            for name in _TEXTS[self.qqsim.form]:
-                validation.columns(includes=["docno" if side == "documents" else "qid", name])
-
-    def queries(self, frame: pd.DataFrame) -> Columns:
-        """Encode topics; one without words has no row, float32 ``[0, d]``."""
-        topics = distinct_queries(frame)
-        rows = zip(topics["qid"], self._encode(topics), strict=True)
-        found = {qid: row[None][: int(np.any(row))] for qid, row in rows}
-        return {"query_embs": [found[qid] for qid in frame["qid"]], "query_model": self.qqsim.identity()}
-
-    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
-        """Encode questions; one without words is similar to none."""
-        return {"doc_embs": list(self._encode(frame)[:, None]), "doc_model": self.qqsim.identity()}
-
-    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
-        """Refuse: a cosine of vectors has no parts."""
-        raise AskedError(self.label, "a cosine of vectors has no parts", "Explain the ranking of an index.")
-
-    def _encode(self, frame: pd.DataFrame) -> npt.NDArray[np.float32]:
-        texts = [self.qqsim.text(row) for row in frame.to_dict("records")]
-        return self.qqsim.encode(texts, verbose=self.verbose)
-
-
 _LENGTHS: dict[View, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
-_BUDGET = 8_192  # tokens of a batch
 _TOLD = {"view": one_of(*get_args(View)), "form": one_of(*get_args(Form)), "max_length": TOKENS}
 
 
-class QQSim(TwoStepModel):
+class QQSim(BiEncoder):
     """A bi-encoder of questions: one vector of unit length for the title, or the head or tail of the body.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. There the
@@ -100,6 +44,8 @@ class QQSim(TwoStepModel):
         (titles.doc_encoder() >> index.indexer()).index([{"docno": "q1", "title": "Roots of $x^2$", "body": "How?"}])
         pipeline = titles.query_encoder() >> index.single_vector()
     """
+
+    label = "QQSim"
 
     def __init__(self, network: Any, view: View = "title", form: Form = "raw") -> None:
         one_of(*get_args(View)).check("view", view)
@@ -143,6 +89,14 @@ class QQSim(TwoStepModel):
 
     def _described(self) -> dict[str, Any]:
         return {"view": self.view, "form": self.form, "max_length": int(self.network.max_seq_length)}
+
+    def text_columns(self, side: Side) -> Sequence[str]:
+        """List the columns that the form is read from."""
+        return _TEXTS[self.form]
+
+    def row_text(self, row: Row, side: Side) -> str:
+        """Write what the model reads of a question."""
+        return self.text(row)
 
     def text(self, row: Row) -> str:
         """Write what the model reads of a question; see :func:`~.texts.question_text`."""
@@ -202,39 +156,3 @@ class QQSim(TwoStepModel):
             save_every=save_every,
             verbose=verbose,
         )
-
-    def encode(self, texts: Sequence[str], *, verbose: bool = False) -> npt.NDArray[np.float32]:
-        """Encode texts in batches of similar lengths, in bfloat16 where the processor multiplies in it.
-
-        Args:
-            texts: any number.
-            verbose: show progress.
-
-        Returns:
-            float32 ``[n, d]``, rows of unit length; zeros for a text without words.
-        """
-        network, model = self.network.eval(), InMixedPrecision(self.network)
-        found = np.zeros((len(texts), network.get_embedding_dimension()), np.float32)
-        written = [i for i, text in enumerate(texts) if text.strip()]
-        if not written:
-            return found
-        tokens = network.tokenizer([texts[i] for i in written], truncation=True, max_length=network.max_seq_length)
-        sizes = list(map(len, tokens["input_ids"]))
-        for members in progress(batches_by_size(sizes, _BUDGET), self.view, "batches", verbose=verbose):
-            places = [written[member] for member in members]
-            with torch.inference_mode():
-                vectors = model.vectors([texts[i] for i in places])
-            found[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
-        return found
-
-    def post_rows(self, *, device: str | None = None, verbose: bool = False) -> QuestionPosts:
-        """Return how the transformers encode the questions of a frame with this model."""
-        return QuestionPosts(self, verbose)
-
-    def query_encoder(self, *, verbose: bool = False) -> QueryEncoder:
-        """Return the transformer that adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to topics."""
-        return QueryEncoder(self, verbose=verbose)
-
-    def doc_encoder(self, *, batch_size: int | None = None, verbose: bool = False) -> DocEncoder:
-        """Return the transformer that adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to questions."""
-        return DocEncoder(self, batch_size=batch_size, verbose=verbose)

@@ -24,7 +24,7 @@ _MATH = "math"
 _TREE, _OTHER_TREE = ":opt", ":slt"
 
 
-def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = True) -> str:
+def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = True, latex: bool = False) -> str:
     """Write the labels of a graph depth first, without its edges.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), sections 4.4 and 5.3.2. A
@@ -38,6 +38,7 @@ def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = T
             as the graph is written.
         math_word: write the word ``math`` in place of each placeholder, before its tree, as the dissertation's example
             does; the published strings do not.
+        latex: write the LaTeX of each formula in place of its operator tree.
 
     Returns:
         The labels, separated by spaces.
@@ -61,13 +62,15 @@ def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = T
             continue
         seen[node] = True
         label = amr.labels[node]
-        is_formula = not in_tree and 0 <= placeholder_number(label) < graph.n_formulas
+        number = -1 if in_tree else placeholder_number(label)
+        is_formula = 0 <= number < graph.n_formulas
         if is_formula:
             words += [_MATH] * math_word
+            words += list(graph.latex[number : number + 1]) * latex
         else:
             words.append(label.partition("!")[2] or label if in_tree else label)
         for role, child in reversed(children[node]):
-            if not (is_formula and role == _OTHER_TREE):
+            if not (is_formula and (role == _OTHER_TREE or (latex and role == _TREE))):
                 waiting.append((child, in_tree or (is_formula and role == _TREE)))
     return " ".join(word for word in words if word)
 

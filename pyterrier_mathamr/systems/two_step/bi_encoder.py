@@ -1,0 +1,109 @@
+"""Bi-encoders: one vector of unit length for each text, and the transformers that add it to frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+import torch
+
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.frames import distinct_queries
+from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow
+from pyterrier_mathamr.model.encoder.batching import batches_by_size
+from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side
+
+from .networks import InMixedPrecision, TwoStepModel
+
+_BUDGET = 8_192  # tokens of a batch
+
+
+class TextRows(PostRows):
+    """Reads a text of each row of a frame, and encodes each distinct text to one vector, float32 ``[1, d]``."""
+
+    batch_size = 256
+
+    def __init__(self, model: BiEncoder, verbose: bool) -> None:
+        self.model, self.verbose = model, verbose
+        self.label = model.label  # type: ignore[misc]
+
+    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+        """Refuse a frame without any of the columns that the model reads."""
+        with pt.validate.any(frame, context=stage) as validation:
+            for name in self.model.text_columns(side):
+                validation.columns(includes=["docno" if side == "documents" else "qid", name])
+
+    def queries(self, frame: pd.DataFrame) -> Columns:
+        """Encode queries; one without words has no row, float32 ``[0, d]``."""
+        topics = distinct_queries(frame)
+        rows = zip(topics["qid"], self._encode(topics, "queries"), strict=True)
+        found = {qid: row[None][: int(np.any(row))] for qid, row in rows}
+        return {"query_embs": [found[qid] for qid in frame["qid"]], "query_model": self.model.identity()}
+
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        """Encode documents; one without words is similar to none."""
+        return {"doc_embs": list(self._encode(frame, "documents")[:, None]), "doc_model": self.model.identity()}
+
+    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
+        """Refuse: a cosine of vectors has no parts."""
+        raise AskedError(self.label, "a cosine of vectors has no parts", "Explain the ranking of an index.")
+
+    def _encode(self, frame: pd.DataFrame, side: Side) -> npt.NDArray[np.float32]:
+        texts = [self.model.row_text(row, side) for row in frame.to_dict("records")]
+        distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return self.model.encode(list(distinct), verbose=self.verbose)[[distinct[text] for text in texts]]
+
+
+class BiEncoder(TwoStepModel):
+    """A ``SentenceTransformer`` that gives one vector of unit length for each text."""
+
+    label: ClassVar[str]
+    """Its name in drawings and progress bars."""
+
+    def text_columns(self, side: Side) -> Sequence[str]:
+        """List the columns of which a frame needs one."""
+        raise NotImplementedError
+
+    def row_text(self, row: Mapping[Any, Any], side: Side) -> str:
+        """Write what the model reads of a row."""
+        raise NotImplementedError
+
+    def encode(self, texts: Sequence[str], *, verbose: bool = False) -> npt.NDArray[np.float32]:
+        """Encode texts in batches of similar lengths, in bfloat16 where the processor multiplies in it.
+
+        Args:
+            texts: any number.
+            verbose: show progress.
+
+        Returns:
+            float32 ``[n, d]``, rows of unit length; zeros for a text without words.
+        """
+        network, model = self.network.eval(), InMixedPrecision(self.network)
+        found = np.zeros((len(texts), network.get_embedding_dimension()), np.float32)
+        written = [i for i, text in enumerate(texts) if text.strip()]
+        if not written:
+            return found
+        tokens = network.tokenizer([texts[i] for i in written], truncation=True, max_length=network.max_seq_length)
+        sizes = list(map(len, tokens["input_ids"]))
+        for members in progress(batches_by_size(sizes, _BUDGET), self.label, "batches", verbose=verbose):
+            places = [written[member] for member in members]
+            with torch.inference_mode():
+                vectors = model.vectors([texts[i] for i in places])
+            found[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+        return found
+
+    def post_rows(self, *, device: str | None = None, verbose: bool = False) -> TextRows:
+        """Return how the transformers encode the texts of a frame with this model."""
+        return TextRows(self, verbose)
+
+    def query_encoder(self, *, verbose: bool = False) -> QueryEncoder:
+        """Return the transformer that adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to queries."""
+        return QueryEncoder(self, verbose=verbose)
+
+    def doc_encoder(self, *, batch_size: int | None = None, verbose: bool = False) -> DocEncoder:
+        """Return the transformer that adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to documents."""
+        return DocEncoder(self, batch_size=batch_size, verbose=verbose)
