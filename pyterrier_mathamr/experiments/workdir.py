@@ -69,8 +69,8 @@ DISTINCT_FORMULAS = 1000
 """Visually distinct formulas of a ranking, as Task 2 allows."""
 
 Index = TypeVar("Index", bound=StoredArtifact)
-Split = Literal["validation", "test"]
-"""The known-item questions to choose by, and those to report."""
+Split = Literal["train", "validation", "test"]
+"""The known-item questions to train on, to choose by, and to report."""
 
 
 def distinct(system: pt.Transformer) -> pt.Transformer:

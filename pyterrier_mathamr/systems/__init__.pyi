@@ -24,10 +24,10 @@ from .marf import MaRFIndex as MaRFIndex
 from .marf import MaRFTraining as MaRFTraining
 from .math_tokens import MathVocabulary as MathVocabulary
 from .math_tokens import math_tokens as math_tokens
-from .query_reduction import QueryReduction as QueryReduction
 from .mathamr_sbert import FormulaContexts as FormulaContexts
 from .mathamr_sbert import MathAMRSentenceBERT as MathAMRSentenceBERT
 from .mathamr_sbert import judged_triples as judged_triples
+from .query_reduction import QueryReduction as QueryReduction
 from .structural import StructuralSearch as StructuralSearch
 from .tangent_cft import FastTextOptions as FastTextOptions
 from .tangent_cft import TangentCFT as TangentCFT

@@ -14,7 +14,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -168,7 +168,7 @@ def fit(found: Sequence[Example], chosen: Mapping[str, Sequence[str]]) -> Weight
         loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
-    optimizer.step(closure)
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
     learned = {
         kind: dict(zip(("bias", *chosen[kind]), map(float, weights[kind].detach()), strict=True)) for kind in KINDS
     }
@@ -266,7 +266,9 @@ def queries(index: BM25Index, weights: Weights, words: int | None, formulas: int
 
     def with_longest(topics: pd.DataFrame) -> pd.DataFrame:
         found = QueryReduction(index, 0, 3, weights=longest)(topics)
-        return found.assign(query=QueryReduction(index, None, 0)(title(topics))["query"] + " " + found["query"])
+        words = QueryReduction(index, None, 0)(title(topics))["query"]
+        queries: pd.DataFrame = found.assign(query=words + " " + found["query"])
+        return queries
 
     return {
         WHOLE: lambda topics: topics,
@@ -313,7 +315,11 @@ def _kept(parts: AnswerParts, search: StructuralSearch, split: Split) -> list[Ex
     def build(path: Path) -> None:
         path.write_bytes(pickle.dumps(examples(parts.shared, search, split, QUESTIONS)))
 
-    settings = {"questions": QUESTIONS, "wrong": WRONG, "features": {kind: list(of) for kind, of in FEATURES.items()}}
+    settings: dict[str, Any] = {
+        "questions": QUESTIONS,
+        "wrong": WRONG,
+        "features": {kind: list(of) for kind, of in FEATURES.items()},
+    }
     found: list[Example] = pickle.loads(parts.stage(f"reduction-{split}", build, **settings).read_bytes())
     return found
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import ordered_by_score
 from pyterrier_mathamr.arqmath import VisualIdDeduplication, parse_measure
@@ -303,7 +304,7 @@ class _Run:
 
 def _measured(rankings: Mapping[str, pd.DataFrame], year: _Year) -> pd.DataFrame:
     """Measure rankings of formulas: ``name``, ``topics``, ``qid``, ``measure``, ``value``."""
-    distinct = VisualIdDeduplication() % DISTINCT_FORMULAS
+    distinct = VisualIdDeduplication() >> pt.RankCutoff(DISTINCT_FORMULAS)
     ranked = {name: distinct(ranking) for name, ranking in rankings.items()}
     values = measure_by_topic(ranked, year.measured, year.qrels, list(MEASURES.values()))
     return values.fillna({"value": 0.0}).assign(topics=year.name)

@@ -19,7 +19,7 @@ from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, 
 
 from .networks import InMixedPrecision, TwoStepModel
 
-_BUDGET = 8_192  # tokens of a batch
+_BUDGET = 1_024  # tokens of a batch, padding included
 
 
 class TextRows(PostRows):
