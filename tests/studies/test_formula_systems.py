@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr._common.errors import MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments import ExperimentError, Report
 from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline
 from pyterrier_mathamr.experiments.systems import System
@@ -23,6 +23,8 @@ from studies.formulas.systems import (
     LTR,
     TANGENT_S,
     VARIANTS,
+    browsing_systems,
+    compare_browsing,
     compare_formulas,
     shipped_weights,
     task2_systems,
@@ -194,3 +196,19 @@ def test_in_out_is_measured_with_each_combination(tmp_path: Path) -> None:
     assert values[names].min() > values[FLOOR]
     assert values[names].nunique() == 3
     assert (tmp_path / "formulas.inout" / "pt_meta.json").is_file()
+
+
+def test_all_systems_search_formulas_with_wildcards(tmp_path: Path) -> None:
+    example = Path(__file__).parents[1] / "data" / "ntcir12"
+    names = list(browsing_systems(["all"]))
+    assert MATHAMR not in names
+    report = compare_browsing(example, tmp_path, systems=["all"], model="mathamr-plus-mini", verbose=False)
+    table = report.tables["Formula browsing"].dropna(subset="Bpref partial")  # a missing extra has no figures
+    missing = [name for name in names if name not in set(table["name"])]
+    assert [name for name in missing if not name.startswith("CFT2")] == []
+    wildcards = table[table["topics"] == "wildcards"]
+    assert (wildcards["number"] == 2).all()
+    assert wildcards["Bpref partial"].between(0, 1).all()
+    assert (wildcards["Bpref partial"] > 0).all()
+    with pytest.raises(ConfigError, match=r"all, or some of: Tangent; "):
+        browsing_systems(["Tangent-CFT"])
