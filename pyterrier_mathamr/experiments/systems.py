@@ -72,6 +72,7 @@ class System(Generic[Of, Made]):
         settings: what else its rankings depend on, as plain values: with others, they are made again.
         fuses: of a fusion, the systems whose rankings it joins, with equal weights unless it is ``fitted``.
         fit: of a system with weights, finds them on the topics of other years.
+        scorer: of a re-ranker, makes it without its first stage: in a fusion it scores all that the others find.
     """
 
     name: str
@@ -84,6 +85,7 @@ class System(Generic[Of, Made]):
     settings: Mapping[str, Any] = field(default_factory=dict)
     fuses: tuple[str, ...] = ()
     fit: Callable[[Sequence[Of]], Weights] | None = None
+    scorer: Callable[[Of], pt.Transformer] | None = None
 
 
 # The ways to search with one model -----------------------------------------------------------------------------------

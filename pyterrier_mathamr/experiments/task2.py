@@ -17,7 +17,7 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import TASK2_MEASURES, ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.fusion import ZScoreFusion, fit_fusion_weights, ranked, standard_scores
+from pyterrier_mathamr.fusion import Ensemble, fit_fusion_weights, ranked, standard_scores
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRFormulaIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig
@@ -105,7 +105,7 @@ def _mathamr(parts: FormulaParts, **queries: Any) -> TimedPipeline:
 
 
 def fused(name: str, parts: Sequence[str], *, fitted: bool = False) -> FormulaSystem:
-    """Fuse systems of the table, with equal weights or weights that are fitted on the other years."""
+    """Fuse systems of the table, re-rankers last, with equal weights or those fitted on the other years."""
 
     def make(_: FormulaParts) -> TimedPipeline:
         raise ConfigError("systems", name, "a fusion after its parts")
@@ -135,21 +135,34 @@ class SearchedYear:
     pipelines: dict[str, TimedPipeline] = field(default_factory=dict)
     rankings: dict[str, pd.DataFrame] = field(default_factory=dict)
     weights: dict[str, Weights] = field(default_factory=dict)
+    scorers: dict[str, pt.Transformer] = field(default_factory=dict)  # of re-rankers
 
-    def add(self, name: str, pipeline: TimedPipeline) -> None:
+    def add(self, system: FormulaSystem, pipeline: TimedPipeline) -> None:
         """Search with a system."""
-        self.rankings |= run_systems({name: pipeline.whole}, self.parts.topics)[0]
-        self.pipelines[name] = pipeline
+        self.rankings |= run_systems({system.name: pipeline.whole}, self.parts.topics)[0]
+        self.pipelines[system.name] = pipeline
+        if system.scorer is not None:
+            self.scorers[system.name] = system.scorer(self.parts)
+
+    def scored(self, parts: Sequence[str]) -> list[pd.DataFrame]:
+        """Return what the parts of a fusion find; re-rankers, the last of them, score what the others find."""
+        own, scorers = self._divided(parts)
+        return Ensemble(*(self.rankings[part] for part in own), features=scorers).rankings(self.parts.topics)
+
+    def _divided(self, parts: Sequence[str]) -> tuple[list[str], list[pt.Transformer]]:
+        own = [part for part in parts if part not in self.scorers]
+        return own, [self.scorers[part] for part in parts[len(own) :]]
 
     def fuse(self, name: str, weights: Weights) -> None:
         """Fuse what systems found, with a weight for each."""
-        pipelines = [self.pipelines[part] for part in weights]
+        own, scorers = self._divided(list(weights))
+        pipelines = [self.pipelines[part] for part in own]
         encode = next((one.encode for one in pipelines if one.encode), None)
         values = tuple(weights.values())
-        fusion = ZScoreFusion(*(one.search for one in pipelines), weight=values, num_results=DISTINCT_FORMULAS)
+        searches = [one.search for one in pipelines]
+        fusion = Ensemble(*searches, features=scorers, weight=values, num_results=DISTINCT_FORMULAS)
         self.pipelines[name] = TimedPipeline(fusion, encode)
-        scores = standard_scores([self.rankings[part] for part in weights])
-        self.rankings[name] = ranked(scores, values, DISTINCT_FORMULAS)
+        self.rankings[name] = ranked(standard_scores(self.scored(list(weights))), values, DISTINCT_FORMULAS)
 
     def found(self, kind: str, measures: list[Any] = TASK2_MEASURES) -> FoundTopics:
         """Return what is measured by a kind of judgments."""
@@ -184,13 +197,14 @@ class SearchedYears:
         if fit is not None:
             self._weigh(system.name, lambda years: fit([year.parts for year in years]))
         for year in self.years:
-            year.add(system.name, system.make(replace(year.parts, weights=year.weights.get(system.name, {}))))
+            year.add(system, system.make(replace(year.parts, weights=year.weights.get(system.name, {}))))
 
     def _fuse(self, system: FormulaSystem, parts: Sequence[str]) -> None:
         """Fuse systems, with equal weights or with those that are fitted on the other years."""
 
         def fit(years: Sequence[SearchedYear]) -> Weights:
-            found = [joined({year.parts.year: year.rankings[part] for year in years}) for part in parts]
+            scored = {year.parts.year: year.scored(parts) for year in years}
+            found = [joined({year: of[part] for year, of in scored.items()}) for part in range(len(parts))]
             qrels = joined({year.parts.year: year.parts.qrels for year in years})
             return dict(zip(parts, fit_fusion_weights(found, qrels), strict=True))
 

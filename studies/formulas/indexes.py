@@ -13,7 +13,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from pyterrier_mathamr.experiments.workdir import FormulaArtifacts
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr.experiments.workdir import Artifacts, FormulaArtifacts
+from pyterrier_mathamr.model import TextEncoder
+from pyterrier_mathamr.posts import document_post, plain_text, query_post
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.systems import ApproachZeroIndex, FastTextOptions, FormulaTrees, InOut, InOutIndex, TangentCFT
 
@@ -53,3 +60,22 @@ def in_out(shared: FormulaArtifacts) -> InOutIndex:
     model = InOut.from_pretrained(IN_OUT_MODEL)
     index = InOutIndex(shared.workdir / "formulas.inout", model)
     return shared.of_formulas("in-out", index, settings={"model": model.identity})
+
+
+@cache
+def post_texts(shared: Artifacts) -> pt.Transformer:
+    """Make a scorer of visual ids: the greatest cosine of the question and a post with the formula, by their texts."""
+    encoder = TextEncoder(cache=shared.workdir / "texts.sqlite", verbose=shared.verbose)
+    texts = {row["docno"]: plain_text(document_post(row)) for row in shared.collection.documents()}
+    with shared.stages.timed("texts of posts"):
+        vectors = encoder.encode(list(texts.values())).astype(np.float32)
+    rows, posts = {docno: row for row, docno in enumerate(texts)}, dict[str, list[int]]()
+    for entry in shared.tangent.get_corpus_iter():
+        posts.setdefault(entry["visual_id"], []).append(rows[entry["post_id"]])
+
+    def cosines(found: pd.DataFrame) -> npt.NDArray[np.float32]:
+        asked = encoder.encode([plain_text(query_post(found.iloc[0].to_dict()))]).astype(np.float32)[0]
+        of_posts = vectors @ asked
+        return np.array([of_posts[posts[visual_id]].max() for visual_id in found["docno"]], dtype=np.float32)
+
+    return pt.apply.by_query(lambda found: found.assign(score=cosines(found)))

@@ -125,7 +125,7 @@ LANGUAGE_MODELS: Mapping[str, FormulaSystem] = MappingProxyType(
         for system in (
             FormulaSystem("ColBERT", _by_colbert),
             *(System(f"ColBERT + Approach Zero, α {alpha}", partial(_fused, alpha=alpha)) for alpha in ALPHAS),
-            System(IN_POSTS, _in_posts),
+            System(IN_POSTS, _in_posts, known=False),
             System("MaRF", _by_marf),
             System("MaRF, text encoder alone", partial(_by_marf, kind="text encoder")),
             System("MaRF, formula encoder alone", partial(_by_marf, kind="formula encoder")),

@@ -38,17 +38,20 @@ from pyterrier_mathamr.systems.edit_distance import Combine, CostNames
 from pyterrier_mathamr.systems.in_out import Combine as Together
 from pyterrier_mathamr.systems.in_out import Scale
 
-from .indexes import approach0, cft, formula_trees, wide_tangent
+from .indexes import approach0, cft, formula_trees, post_texts, wide_tangent
 from .indexes import in_out as in_out_index
 from .known_items import with_known_formulas
-from .language_models import IN_POSTS, LANGUAGE_MODELS
+from .language_models import LANGUAGE_MODELS
 
 TANGENT_S, LTR, APPROACH0, IN_OUT, FUSED = "Tangent-S", "LtR", "Approach Zero", "In+Out", "Fused"
+TEXT = f"{TANGENT} >> text"
 CANDIDATES = 2000
 DISTANCE = f"{TANGENT} % {CANDIDATES} >> edit distance"
 NOTES = (
     "`Fused` sums the standard scores of its systems, with weights that were fitted on the judgments of the other "
     "years. A formula that a system does not find has this system's lowest score.",
+    f"`{TEXT}` ranks anew by the cosine of the question and the post of a formula, both as texts, by the bundled text "
+    "encoder; of several posts the best counts. In `Fused` it scores what the other systems find.",
     "`Tangent-S` aligns both trees of the candidates of Tangent; its weights were fitted by its authors on NTCIR-12. "
     f"`edit distance` ranks the first {CANDIDATES:,} formulas of Tangent anew by a weighted sum of tree similarities, "
     "with costs that were chosen on the topics of 2020.",
@@ -89,10 +92,9 @@ def _fitted(years: Sequence[FormulaParts], complete: bool) -> Weights:
     return dict(zip(_WEIGHTS, np.mean(found, axis=0).tolist(), strict=True))
 
 
-def in_out(parts: FormulaParts, combine: Together = "max", scale: Scale = "sum") -> TimedPipeline:
+def in_out(parts: FormulaParts, **options: Any) -> TimedPipeline:
     """Rank by the nodes of the formula's graphs."""
-    system = in_out_index(parts.shared).retriever(FORMULA_DEPTH, combine=combine, scale=scale, store=parts.trees)
-    return TimedPipeline(distinct(system))
+    return TimedPipeline(distinct(in_out_index(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees, **options)))
 
 
 def _in_out_rows() -> dict[str, FormulaSystem]:
@@ -103,9 +105,13 @@ def _in_out_rows() -> dict[str, FormulaSystem]:
         ("f1", "sum"),
         ("rrf", "sum"),
     )
-    names = (f"In+Out ({combine}{'; mean' * (scale == 'mean')})" for combine, scale in ways)
-    made = (partial(in_out, combine=combine, scale=scale) for combine, scale in ways)
-    return {name: System(name, make) for name, make in zip(names, made, strict=True)}
+    rows: dict[str, dict[str, Any]] = {
+        f"In+Out ({combine}{'; mean' * (scale == 'mean')})": {"combine": combine, "scale": scale}
+        for combine, scale in ways
+    }
+    for combine in ("max", "avg"):
+        rows[f"In+Out ({combine}; temperature 0.1)"] = {"combine": combine, "temperature": 0.1}
+    return {name: System(name, partial(in_out, **options)) for name, options in rows.items()}
 
 
 def _tangent_s_rows() -> dict[str, FormulaSystem]:
@@ -192,6 +198,10 @@ def _approach0(parts: FormulaParts) -> TimedPipeline:
     return TimedPipeline(distinct(approach0(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees)))
 
 
+def _text(parts: FormulaParts) -> TimedPipeline:
+    return TimedPipeline(FORMULA_SYSTEMS[TANGENT].make(parts).search >> post_texts(parts.shared))
+
+
 def _cft2(parts: FormulaParts) -> TimedPipeline:
     """Rank by vectors that fastText learns from pairs of symbols."""
     return TimedPipeline(distinct(cft(parts.shared).retriever(FORMULA_DEPTH, mode="cft2", store=parts.trees)))
@@ -216,8 +226,9 @@ ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
             System(APPROACH0, _approach0),
             System(IN_OUT, in_out),
             *LANGUAGE_MODELS.values(),
+            System(TEXT, _text, known=False, scorer=lambda parts: post_texts(parts.shared)),
             *list(FORMULA_SYSTEMS.values())[1:],
-            fused(FUSED, (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR), fitted=True),
+            fused(FUSED, (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR, TEXT), fitted=True),
         )
     }
 )
@@ -258,11 +269,12 @@ def compare_formulas(
         kept = {
             name: pipeline
             for name, pipeline in first.pipelines.items()
-            if name in ALL_SYSTEMS and not ALL_SYSTEMS[name].fuses and name not in (MATHAMR, IN_POSTS)
+            if rows[name].known and not rows[name].fuses and name != MATHAMR
         }
         return with_known_formulas(report, first.parts.shared, kept)
 
     chosen = task2_systems(systems)
+    rows = {**FORMULA_SYSTEMS, **{system.name: system for system in chosen or ()}}
     notes = NOTES if chosen and len(chosen) > len(FORMULA_SYSTEMS) else ()
     return run_task2(path, years, workdir, systems=chosen, weights=shipped_weights(), more=more, notes=notes, **options)
 

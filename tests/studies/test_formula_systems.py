@@ -3,7 +3,10 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
+import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
@@ -11,7 +14,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments import ExperimentError, Report
 from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline
 from pyterrier_mathamr.experiments.systems import System
-from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts
+from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts, SearchedYear
 from pyterrier_mathamr.experiments.workdir import TANGENT
 from pyterrier_mathamr.systems import FormulaFeatures, FormulaTrees
 from studies.answers import marf
@@ -132,6 +135,18 @@ def test_the_weights_of_the_package_are_those_of_its_systems() -> None:
     assert set(shipped) == {*fitted, FUSED}
     assert list(shipped[FUSED]) == list(FUSIONS[FUSED])
     assert tuple(shipped[LTR]) == FormulaFeatures(FormulaTrees("none")).names
+
+
+def test_a_reranker_scores_all_that_the_other_parts_of_a_fusion_find() -> None:
+    topics = pd.DataFrame({"qid": ["1"], "title": [""], "body": ["$x$"]})
+    year = SearchedYear(SimpleNamespace(topics=topics))
+    for name, docno in (("a", "u"), ("b", "v")):
+        year.rankings[name] = pd.DataFrame({"qid": ["1"], "docno": [docno], "score": [1.0], "rank": [0]})
+    year.rankings["c"] = year.rankings["a"]
+    year.scorers["c"] = pt.apply.doc_score(lambda row: float(row["body"] == "$x$") + (row["docno"] == "v"))
+    *own, scored = year.scored(["a", "b", "c"])
+    assert [ranking["docno"].tolist() for ranking in own] == [["u"], ["v"]]
+    assert scored.set_index("docno")["score"].to_dict() == {"u": 1.0, "v": 2.0}
 
 
 def test_no_part_of_a_fusion_is_fitted_itself() -> None:

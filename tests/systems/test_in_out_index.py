@@ -31,12 +31,13 @@ def index(tmp_path: Path) -> InOutIndex:
     return InOutIndex(tmp_path / "f", MODEL).indexer(visual_ids=visual_ids).index(POSTS)
 
 
-def plain(query: str, candidate: str, scale: str = "sum") -> list[float]:
+def plain(query: str, candidate: str, scale: str = "sum", temperature: float | None = None) -> list[float]:
     """Both scores, computed without the index."""
     found = []
     for kind, asked, other in zip(("slt", "opt"), trees_from_latex(query), trees_from_latex(candidate), strict=True):
         rows, theirs = (MODEL.encode([tree], kind)[0].astype(np.float64) for tree in (asked, other))
         best = (rows @ theirs.T).max(axis=1)
+        best = best if temperature is None else np.exp((best - 1) / temperature)
         found.append(best.sum() if scale == "sum" else best.mean())
     return found
 
@@ -54,6 +55,22 @@ def test_scores_are_those_of_a_plain_loop_over_all_formulas(index: InOutIndex, c
         scores = plain(row.latex, LATEX[int(row.docno[1])], scale)
         wanted = COMBINATIONS[combine](scores) if min(scores) > 0 or combine != "f1" else 0.0
         assert row.score == pytest.approx(wanted, abs=3e-3)
+
+
+def test_with_a_temperature_the_terms_are_exponential_and_explain_the_score(index: InOutIndex) -> None:
+    retriever = index.retriever(combine="avg", temperature=0.1)
+    found = retriever(queries("x^2+2"))
+    assert found["score"].is_monotonic_decreasing
+    for row in found.itertuples():
+        assert row.score == pytest.approx(
+            sum(plain(row.latex, LATEX[int(row.docno[1])], temperature=0.1)) / 2, abs=2e-2
+        )
+        explained = retriever.explain({"latex": row.latex}, row.docno)
+        assert explained.parts["contribution"].sum() == pytest.approx(row.score, abs=1e-9)
+    same = index.retriever(temperature=0.1).search("x^2").set_index("docno")["score"]
+    assert same["p1#0"] == pytest.approx(3, abs=1e-3)  # every node of the operator tree is found as it is
+    with pytest.raises(ConfigError, match="temperature"):
+        index.retriever(temperature=0)
 
 
 def test_reciprocal_ranks_are_those_of_both_graphs(index: InOutIndex) -> None:

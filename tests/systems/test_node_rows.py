@@ -19,6 +19,12 @@ def test_the_score_sums_the_greatest_cosine_of_each_node() -> None:
     assert found.only(1).maxsim(on_grid(vectors((1, 0), (0, 1)))).tolist() == pytest.approx([-0.8])
 
 
+def test_a_temperature_makes_of_each_cosine_exp_of_what_it_lacks_to_1() -> None:
+    found = NodeRows.of_vectors([vectors((0.6, 0.8)), vectors((1, 0)), np.zeros((0, 2), np.float32)])
+    scores = found.maxsim(on_grid(vectors((1, 0), (0, 1))), 0.5)
+    assert scores.tolist() == pytest.approx([np.exp(-0.8) + np.exp(-0.4), 1 + np.exp(-2), 0.0], abs=1e-6)
+
+
 def test_a_vector_is_kept_once_for_each_expression() -> None:
     found = NodeRows.of_vectors([vectors((0.6, 0.8), (1, 0), (0.6, 0.8)), vectors((1, 0))])
     assert found.offsets.tolist() == [0, 2, 3]

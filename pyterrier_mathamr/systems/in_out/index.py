@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self, get_args
 import numpy as np
 
 from pyterrier_mathamr._common.feedback import counted
-from pyterrier_mathamr._common.parameters import Rule, method, one_of
+from pyterrier_mathamr._common.parameters import Rule, between, method, one_of
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.fusion import RRF_K
@@ -77,6 +77,9 @@ class InOutRetriever(FormulaRetriever):
             not above 0; or ``rrf``, the sum of 1 / (60 + rank), the constant of which the paper does not print.
         scale: ``sum`` as printed; ``mean`` divides each score by the nodes of the query's graph, of which the operator
             graph usually has more.
+        temperature: τ; the term of a node is then exp((cos - 1) / τ), which is 1 where the node is found with all its
+            surroundings and falls off quickly. Nearly the same structure then no longer outweighs the same symbols. The
+            loss (equation 2) compares nodes by exp(cos / τ) with τ = 0.1. ``None`` is the cosine, as printed.
         store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
         verbose: show a progress bar.
 
@@ -93,6 +96,7 @@ class InOutRetriever(FormulaRetriever):
         **FormulaRetriever.checks,
         "combine": one_of(*get_args(Combine)),
         "scale": one_of(*get_args(Scale)),
+        "temperature": between(1e-3).or_none(),
     }
     above = -np.inf
 
@@ -103,12 +107,13 @@ class InOutRetriever(FormulaRetriever):
         *,
         combine: Combine = "max",
         scale: Scale = "sum",
+        temperature: float | None = None,
         store: FormulaStore | None = None,
         verbose: bool = False,
     ) -> None:
         super().__init__()
         self.in_out_index, self.num_results, self.combine, self.scale = in_out_index, num_results, combine, scale
-        self.store, self.verbose = store, verbose
+        self.temperature, self.store, self.verbose = temperature, store, verbose
 
     def snapshot(self) -> InOutSnapshot:
         return self.in_out_index.asked()[0]
@@ -136,12 +141,13 @@ class InOutRetriever(FormulaRetriever):
             factor *= self._factor(rows)
             own = getattr(vectors, kind).only(expression)
             for label, node in zip(tree.nodes, rows, strict=True):
-                value = float(own.maxsim(node[None])[0])
+                value = float(own.maxsim(node[None], self.temperature)[0])
                 yield ScoreTerm(name, factor * value, value, factor, label)
 
     def _each(self, graphs: Sequence[tuple[Packed, FormulaTree, Grid]], vectors: NodeVectors) -> Scores:
         """Score all expressions by each graph of a query: float64 ``[graphs, x]``."""
-        return np.array([getattr(vectors, kind).maxsim(rows) * self._factor(rows) for kind, _, rows in graphs])
+        found = [getattr(vectors, kind).maxsim(rows, self.temperature) * self._factor(rows) for kind, _, rows in graphs]
+        return np.array(found)
 
     def _factor(self, rows: Grid) -> float:
         return 1 / len(rows) if self.scale == "mean" else 1.0

@@ -36,7 +36,7 @@ Grid = npt.NDArray[np.int16]
 Scores = npt.NDArray[np.float64]
 
 _STEPS = 4000
-_FINE = 1 << 20  # a cosine is a multiple of 1 / _FINE, so that sums of them are exact, too
+_FINE = 1 << 20  # a node's term is a multiple of 1 / _FINE, so that sums of them are exact, too
 _BLOCK = 4096  # rows multiplied at once, whose products stay in the CPU's caches
 
 
@@ -104,8 +104,11 @@ class NodeRows:
     def _filled(self) -> Rows:
         return np.flatnonzero(np.diff(self.offsets))
 
-    def maxsim(self, query: Grid) -> Scores:
-        """Score all expressions for one formula: S(Q, C) = Σᵢ maxⱼ cos(qᵢ, cⱼ) (In+Out, equation 4)."""
+    def maxsim(self, query: Grid, temperature: float | None = None) -> Scores:
+        """Score all expressions for one formula: S(Q, C) = Σᵢ maxⱼ cos(qᵢ, cⱼ) (In+Out, equation 4).
+
+        With a temperature τ the term of a node is exp((cos - 1) / τ).
+        """
         scores = np.zeros(len(self.offsets) - 1)
         if not len(query):
             return scores
@@ -120,7 +123,10 @@ class NodeRows:
                 products *= self._factors[here]
                 starts = np.concatenate([[start], ends[first : last - 1]]) - start
                 best = np.maximum.reduceat(products, starts, axis=1)  # [q, expressions]
-                scores[self._filled[first:last]] = np.rint(best * each[:, None]).sum(axis=0) / _FINE
+                terms = np.rint(best * each[:, None])
+                if temperature is not None:
+                    terms = np.rint(np.exp((terms / _FINE - 1) / temperature) * _FINE)
+                scores[self._filled[first:last]] = terms.sum(axis=0) / _FINE
                 first, start = last, here.stop
         return scores
 
