@@ -110,7 +110,7 @@ def _in_out_rows() -> dict[str, FormulaSystem]:
         for combine, scale in ways
     }
     for combine in ("max", "avg"):
-        rows[f"In+Out ({combine}; temperature 0.1)"] = {"combine": combine, "temperature": 0.1}
+        rows[f"In+Out ({combine} at 0.1)"] = {"combine": combine, "temperature": 0.1}
     return {name: System(name, partial(in_out, **options)) for name, options in rows.items()}
 
 
