@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.frames import distinct_queries
 from pyterrier_mathamr.experiments.workdir import Artifacts, FormulaArtifacts
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import document_post, plain_text, query_post
@@ -74,7 +75,9 @@ def post_texts(shared: Artifacts) -> pt.Transformer:
         posts.setdefault(entry["visual_id"], []).append(rows[entry["post_id"]])
 
     def cosines(found: pd.DataFrame) -> npt.NDArray[np.float32]:
-        asked = encoder.encode([plain_text(query_post(found.iloc[0].to_dict()))]).astype(np.float32)[0]
+        asked = encoder.encode([plain_text(query_post(distinct_queries(found).to_dict("records")[0]))]).astype(
+            np.float32
+        )[0]
         of_posts = vectors @ asked
         return np.array([of_posts[posts[visual_id]].max() for visual_id in found["docno"]], dtype=np.float32)
 

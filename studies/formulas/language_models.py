@@ -117,16 +117,17 @@ def _in_posts(parts: FormulaParts) -> TimedPipeline:
     return TimedPipeline((scored ^ first) >> VisualIdDeduplication(keep="visual"))
 
 
+COLBERT, MARF = "ColBERT", "MaRF"
 IN_POSTS = f"Tangent % {CANDIDATES} >> ColBERT in posts"
 
 LANGUAGE_MODELS: Mapping[str, FormulaSystem] = MappingProxyType(
     {
         system.name: system
         for system in (
-            FormulaSystem("ColBERT", _by_colbert),
+            FormulaSystem(COLBERT, _by_colbert),
             *(System(f"ColBERT + Approach Zero, α {alpha}", partial(_fused, alpha=alpha)) for alpha in ALPHAS),
             System(IN_POSTS, _in_posts, known=False),
-            System("MaRF", _by_marf),
+            System(MARF, _by_marf),
             System("MaRF, text encoder alone", partial(_by_marf, kind="text encoder")),
             System("MaRF, formula encoder alone", partial(_by_marf, kind="formula encoder")),
         )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -70,15 +70,28 @@ STUDY = Study(
 MATHAMR = STUDY.conditions[0].name
 UNTRAINED, TRAINED = "untrained", "trained"
 APPROACH0 = "Approach Zero"
-CANDIDATES = 1000
 INSTANCES = 5
 """Instances of a judged formula that are ranked, as many as the organisers' assessors saw at most."""
 MEASURES = {name: parse_measure(name) for name in ("nDCG'", "nDCG'@5", "nDCG'@10", "P'@5", "P'@10")}
+
+
+class Recipe(NamedTuple):
+    """The scale of a run."""
+
+    backbone: str
+    options: FitOptions
+    candidates: int  # formulas of other systems that are re-ranked
+    trained: tuple[str, ...] = ()  # representations of one sentence that models are trained for; all if empty
+
+
+_IN_BUDGET = ("amr+opt", "amr+latex", "text+opt")
 RECIPES = {
-    "mini": ("all-MiniLM-L6-v2", FitOptions(epochs=2, batch_size=16, learning_rate=1e-4, layers=2)),
-    "full": ("hf:sentence-transformers/all-distilroberta-v1", FitOptions(epochs=50, batch_size=16)),
+    "mini": Recipe(
+        "all-MiniLM-L6-v2", FitOptions(epochs=2, batch_size=16, learning_rate=1e-4, layers=2), 50, _IN_BUDGET
+    ),
+    "full": Recipe("hf:sentence-transformers/all-distilroberta-v1", FitOptions(epochs=50, batch_size=16), 1000),
 }
-JUDGED, RERANKED = "Judged formulas", "The first 1,000 formulas of other systems, re-ranked"
+JUDGED, RERANKED = "Judged formulas", "The first formulas of other systems, re-ranked"
 FIRST, COSINE, RRF, SCALED = "first stage", "re-ranked", "modified RRF", "modified RRF, scaled"
 
 NOTES = (
@@ -143,9 +156,10 @@ class _Materials:
     @cached_property
     def first_stages(self) -> dict[tuple[str, str], pd.DataFrame]:
         """What other systems find first, by system and year."""
+        candidates = RECIPES[self.setting.preset.name].candidates
         indexes = {TANGENT: self.shared.tangent, APPROACH0: approach0(self.shared)}
         return {
-            (system, name): index.retriever(CANDIDATES, store=self.shared.topic_formulas(name))(year.measured)
+            (system, name): index.retriever(candidates, store=self.shared.topic_formulas(name))(year.measured)
             for system, index in indexes.items()
             for name, year in self.years.items()
         }
@@ -178,6 +192,18 @@ class _Run:
         """Whether this is the condition that re-ranks."""
         return self.one.name == MATHAMR
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether models of the condition are trained."""
+        options, setting, some = dict(self.one.changes), self.materials.setting, self.recipe.trained
+        asked = not some or (options["window"] == 1 and options["representation"] in some)
+        return asked and all(other_years(setting, year) for year in setting.years)
+
+    @property
+    def recipe(self) -> Recipe:
+        """The scale of the run."""
+        return RECIPES[self.materials.setting.preset.name]
+
     @cached_property
     def texts(self) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         """The texts of formulas by id, and of the topics of each year by qid."""
@@ -208,7 +234,7 @@ class _Run:
 
     def _new(self) -> MathAMRSentenceBERT:
         setting = self.materials.setting
-        return MathAMRSentenceBERT.new(RECIPES[setting.preset.name][0], **dict(self.one.changes), device=setting.device)
+        return MathAMRSentenceBERT.new(self.recipe.backbone, **dict(self.one.changes), device=setting.device)
 
     def triples(self, years: Sequence[str]) -> list[tuple[str, str, float]]:
         """Make the triples of the judgments of some years."""
@@ -223,13 +249,14 @@ class _Run:
     def options(self, seed: int) -> FitOptions:
         """Return the options of training."""
         setting = self.materials.setting
-        plain = RECIPES[setting.preset.name][1].to_dict()
+        plain = self.recipe.options.to_dict()
         return FitOptions.from_dict({**plain, **setting.changes, "seed": seed})
 
     def model(self, year: str, seed: int) -> MathAMRSentenceBERT:
-        """Train the model for a year on the judgments of the others."""
+        """Train the model for a year on the judgments of the others; without others it is untrained."""
         setting = self.materials.setting
-        others = [name for name in setting.years if name != year]
+        if not (others := other_years(setting, year)):
+            return self._new()
         options = self.options(seed)
         path = self.folder / f"for-{year}-{seed}"
 
@@ -261,7 +288,7 @@ class _Run:
             found = []
             for year in self.materials.years.values():
                 rankings = {(UNTRAINED, seeds[0]): self.rank(self._new(), year, year.judged)}
-                for seed in seeds:
+                for seed in seeds if self.is_trained else ():
                     rankings[TRAINED, seed] = self.rank(self.model(year.name, seed), year, year.judged)
                 for (system, seed), ranking in rankings.items():
                     own = _measured({self.one.name: ranking}, year).rename(columns={"name": "condition"})
@@ -292,7 +319,8 @@ class _Run:
                     found.append(values.assign(condition=system, seed=seed))
             return pd.concat(found)[VALUES]
 
-        return self._kept("other systems, re-ranked", f"reranked-{seed}.csv", compute)
+        depth = self.recipe.candidates
+        return self._kept(f"other systems, {depth} re-ranked", f"reranked-{depth}-{seed}.csv", compute)
 
     def _kept(self, stage: str, name: str, compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """Compute values once."""
@@ -300,6 +328,11 @@ class _Run:
         settings = {**self.shared.origin, "years": list(self.materials.years), **self.options(0).to_dict()}
         self.shared.stages.run(stage, file, settings, lambda: write_atomically(file, compute().to_csv(index=False)))
         return pd.read_csv(file, dtype={"qid": str, "topics": str}).fillna({"system": ""})
+
+
+def other_years(setting: Setting, year: str) -> list[str]:
+    """List the years that the models of a year are trained on."""
+    return [name for name in setting.years if name != year]
 
 
 def _measured(rankings: Mapping[str, pd.DataFrame], year: _Year) -> pd.DataFrame:
@@ -335,6 +368,7 @@ def _lengths(materials: _Materials) -> dict[str, Any]:
 def report(outcome: Outcome) -> Report:
     """Make the report: judged formulas, and rankings of other systems."""
     setting, results = outcome.setting, outcome.results
+    recipe = RECIPES[setting.preset.name]
     measured = results.measured
     own: list[Key] = [(FLOOR, "")]
     own += [(one.name, system) for one in setting.study.conditions for system in (UNTRAINED, TRAINED)]
@@ -349,8 +383,9 @@ def report(outcome: Outcome) -> Report:
             "study": setting.study.name,
             "years": ", ".join(setting.years),
             "seeds": ", ".join(map(str, setting.seeds)),
-            "training": RECIPES[setting.preset.name][1].to_dict() | dict(setting.changes),
-            "language model": RECIPES[setting.preset.name][0],
+            "training": recipe.options.to_dict() | dict(setting.changes),
+            "language model": recipe.backbone,
+            "candidates": recipe.candidates,
             **{f"{name}": found for name, found in outcome.extra.items()},
         },
         stages=tuple(setting.shared.stages.records),
@@ -361,7 +396,8 @@ def report(outcome: Outcome) -> Report:
         about={
             JUDGED: f"A star: nDCG' differs from that of {MATHAMR}, trained {tested.format(len(against))}. The first "
             f"condition is the mean of {len(setting.seeds)} seeds.",
-            RERANKED: f"A star: nDCG' differs from that of the first stage {tested.format(len(firsts))}.",
+            RERANKED: f"The first {recipe.candidates} formulas. A star: nDCG' differs from that of the first stage "
+            f"{tested.format(len(firsts))}.",
         },
         notes=NOTES,
         values={"by-topic": results.values},

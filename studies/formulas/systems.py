@@ -41,12 +41,14 @@ from pyterrier_mathamr.systems.in_out import Scale
 from .indexes import approach0, cft, formula_trees, post_texts, wide_tangent
 from .indexes import in_out as in_out_index
 from .known_items import with_known_formulas
-from .language_models import LANGUAGE_MODELS
+from .language_models import COLBERT, LANGUAGE_MODELS, MARF
 
 TANGENT_S, LTR, APPROACH0, IN_OUT, FUSED = "Tangent-S", "LtR", "Approach Zero", "In+Out", "Fused"
 TEXT = f"{TANGENT} >> text"
 CANDIDATES = 2000
 DISTANCE = f"{TANGENT} % {CANDIDATES} >> edit distance"
+PARTS = (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR, TEXT)
+FUSED_TEXTS = "Fused, with ColBERT and MaRF"
 NOTES = (
     "`Fused` sums the standard scores of its systems, with weights that were fitted on the judgments of the other "
     "years. A formula that a system does not find has this system's lowest score.",
@@ -228,7 +230,8 @@ ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
             *LANGUAGE_MODELS.values(),
             System(TEXT, _text, known=False, scorer=lambda parts: post_texts(parts.shared)),
             *list(FORMULA_SYSTEMS.values())[1:],
-            fused(FUSED, (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR, TEXT), fitted=True),
+            fused(FUSED, PARTS, fitted=True),
+            fused(FUSED_TEXTS, (*PARTS[:-1], COLBERT, MARF, TEXT), fitted=True),
         )
     }
 )
@@ -289,9 +292,9 @@ def compare_browsing(
 
 def browsing_systems(names: Sequence[str]) -> dict[str, FormulaSystem]:
     """Choose the systems of a table by their names, or ``all``; the parts of fusions are included."""
-    left_out = {MATHAMR, *LANGUAGE_MODELS}  # a question around the formula, or pairs of posts to train on
+    left_out = {MATHAMR, TEXT, FUSED_TEXTS, *LANGUAGE_MODELS}  # they need a question, or pairs of posts to train on
     own = {name: of for name, of in ALL_SYSTEMS.items() if name not in left_out and MATHAMR not in of.fuses}
-    parts = tuple(ALONE if part == MATHAMR else part for part in ALL_SYSTEMS[FUSED].fuses)
+    parts = tuple(ALONE if part == MATHAMR else part for part in ALL_SYSTEMS[FUSED].fuses if part != TEXT)
     known = {**own, **BROWSING_SYSTEMS} | {FUSED: fused(FUSED, parts, fitted=True)}
     chosen = {TANGENT}
     for name in names:

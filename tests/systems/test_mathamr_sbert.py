@@ -22,7 +22,7 @@ from pyterrier_mathamr.store import UnfinishedJobError, UnknownIdError
 from pyterrier_mathamr.systems import FitOptions, FormulaContexts, MathAMRSentenceBERT, judged_triples, linearise
 from pyterrier_mathamr.systems.mathamr_sbert.contexts import without_stops
 from pyterrier_mathamr.systems.mathamr_sbert.model import TripleLosses
-from pyterrier_mathamr.systems.two_step.qasim import Example
+from pyterrier_mathamr.systems.two_step.qasim import Example, split_folds
 
 POST = {"docno": "p", "text": "Find $x^n.$ Let $n=2,$ and $m!$ be. What is $x$?"}
 POSTS = [
@@ -63,17 +63,13 @@ def test_the_graph_of_the_dissertation_gives_its_string() -> None:
     graph = MathAMRGraph.from_penman(
         """(f / find-01 :mode imperative :ARG0 (y / you) :ARG1 (t / thing :ARG1-of (g / general-02)
         :ARG2-of (s / solve-01 :ARG1 (e / equal-01 :math (q / FORMULA_0 :opt (u / U!plus
-        :op0 (a / O!SUP :op0 (x1 / V!x) :op0 (n1 / V!n)) :op0 (b / O!SUP :op0 (x2 / V!y) :op0 (n2 / V!n))
-        :op0 (c / O!SUP :op0 (x3 / V!z) :op1 (n3 / V!n)))))))"""
-        + ")"
+        :op0 (a / O!SUP :op0 (x1 / V!x) :op1 (n1 / V!n)) :op0 (b / O!SUP :op0 (x2 / V!y) :op1 (n2 / V!n))
+        :op0 (c / O!SUP :op0 (x3 / V!z) :op1 (n3 / V!n))))))))"""
     )
-    words = linearise(graph).split()
-    assert words[:8] == ["find-01", "you", "thing", "general-02", "solve-01", "equal-01", "math", "plus"]
-    assert words[8:11] == ["SUP", "z", "n"]
-    assert words[-1] == "imperative"
-    assert linearise(MathAMRGraph(graph.amr, graph.formula_ids, latex=("x^n",)), latex=True) == (
-        "find-01 you thing general-02 solve-01 equal-01 math x^n imperative"
-    )
+    start = "find-01 you thing general-02 solve-01 equal-01 math"
+    assert linearise(graph) == f"{start} plus SUP z n SUP y n SUP x n imperative"
+    in_latex = MathAMRGraph(graph.amr, graph.formula_ids, latex=("x^n + y^n + z^n",))
+    assert linearise(in_latex, latex=True) == f"{start} x^n + y^n + z^n imperative"
 
 
 def test_each_representation_of_a_sentence() -> None:
@@ -218,10 +214,9 @@ def test_training_raises_the_correlation_and_the_same_seed_gives_the_same_weight
 def test_the_epoch_with_the_best_correlation_is_kept(bert: Path) -> None:
     model = MathAMRSentenceBERT.new(bert, max_length=24)
     history = model.fit(TRIPLES, FitOptions(epochs=4, batch_size=8, learning_rate=2e-2), folds=2)
-    held_out = [triple for triple in TRIPLES if triple[0] in {"prove the sum", "prove the limit"}]
+    held_out = split_folds([Example(*triple) for triple in TRIPLES], 2)[1]
     best = min(epoch.validation for epoch in history if epoch.validation is not None)
-    assert -1 <= best <= 1
-    assert len(held_out) == 12
+    assert -model.correlation(held_out) == pytest.approx(best)
 
 
 def test_a_killed_training_resumes_to_the_weights_of_an_uninterrupted_one(

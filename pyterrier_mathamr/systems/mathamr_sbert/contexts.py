@@ -2,11 +2,13 @@
 
 ::
 
-    "Find $x^n$. So $n=2$, $x>0$."   sentence of x^n     Find FORMULA_0.
-                                     sentence of n=2     So FORMULA_0, FORMULA_1.
+    "Find $x^n.$ Let $n=2,$ and $m!$ be."    the sentences of x^n and of n=2:  Find FORMULA_0.
+                                                                               Let FORMULA_0, and FORMULA_1 be.
 
-    text+latex    So $n=2$, $x>0$.                text+opt    So eq 2 n, gt 0 x.
-    amr+latex     so math n=2 math x>0            amr+opt     so math eq 2 n math gt 0 x
+    text+latex    Let $n=2$, and $m!$ be.
+    text+opt      Let eq 2 n, and factorial m be.
+    amr+latex     and let-01 you math n=2 imperative be-01 math m!
+    amr+opt       and let-01 you math eq 2 n imperative be-01 math factorial m
     opt           eq 2 n
 
 All formulas of a sentence have the same text, but for ``opt``.

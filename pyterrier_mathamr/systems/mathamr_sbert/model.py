@@ -107,8 +107,8 @@ class MathAMRSentenceBERT(BiEncoder):
     Example::
 
         sbert = MathAMRSentenceBERT.new("all-MiniLM-L6-v2", "amr+opt")
-        index = MathAMRIndex("formulas.sbert")
-        (sbert.contexts() >> sbert.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
+        index, posts = MathAMRIndex("formulas.sbert"), [{"docno": "p", "text": "Find $x^n$."}]
+        (sbert.contexts() >> sbert.doc_encoder() >> index.indexer()).index(posts)
         rerank = sbert.contexts() >> sbert.query_encoder() >> index.scorer()
         first = TangentIndex("formulas.tangent").retriever(1000)
         pipeline = ModifiedRRF([first, first >> rerank])
