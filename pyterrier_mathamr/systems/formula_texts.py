@@ -20,6 +20,7 @@ from pyterrier_mathamr._common.feedback import told_once
 from pyterrier_mathamr._common.frames import empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
+from pyterrier_mathamr.arqmath.dump import SeenIds
 from pyterrier_mathamr.arqmath.measures import VisualIds, lookup
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, PostFormula, placeholder, strip_delimiters
 from pyterrier_mathamr.posts.reading import text_of
@@ -63,7 +64,8 @@ def formula_documents(
         words: of the context.
 
     Yields:
-        ``docno``, the id of the formula; ``post_id``; ``html``.
+        ``docno``, the id of the formula; ``post_id``; ``html``. Of formulas with the same id, as a release has a few,
+        the first.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -84,14 +86,14 @@ def formula_documents(
 def _documents(
     posts: Iterable[Mapping[str, Any]], context: FormulaContext, visual_ids: VisualIds | None, most: int, words: int
 ) -> Iterator[dict[str, Any]]:
-    seen: Counter[str] = Counter()
+    seen, ids = Counter[str](), SeenIds()
     for row in posts:
         post = document_or_empty(row)
         known = {} if visual_ids is None else lookup(visual_ids, [formula.id for formula in post.formulas])
         for number, formula in enumerate(post.formulas):
             appearance = known.get(formula.id) or f"${' '.join(formula.latex.split())}"
-            seen[appearance] += 1
-            if seen[appearance] <= most:
+            if ids.add(formula.id) and seen[appearance] < most:
+                seen[appearance] += 1
                 yield {"docno": formula.id, "post_id": str(row["docno"]), "html": _text(post, number, context, words)}
 
 

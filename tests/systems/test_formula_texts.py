@@ -41,6 +41,8 @@ def test_each_appearance_is_a_document_and_reads_as_it_was() -> None:
         (formula,) = document_post(of).formulas
         assert formula.id == of["docno"]
     assert document_post(found[0]).formulas[0].latex == "x < y"
+    twice = [{"docno": "0", "text": POSTS[1]["html"]}, *POSTS]
+    assert [of["post_id"] for of in formula_documents(twice, "post") if of["docno"] == "f3"] == ["0"]
     of_visual_ids = formula_documents(POSTS, visual_ids={"f1": "v", "f2": "v", "f3": "v"}, instances=2)
     assert [of["docno"] for of in of_visual_ids] == ["f1", "f2", "4#0", "4#1"]
 
