@@ -15,6 +15,7 @@ from torch import Tensor
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems import InOut
+from pyterrier_mathamr.systems.language_models import Precision
 from pyterrier_mathamr.systems.marf import MaRF
 from pyterrier_mathamr.systems.marf.context import Formula, MaRFPost, formula_tokens
 from pyterrier_mathamr.systems.marf.network import padded
@@ -42,7 +43,9 @@ class TreeMaRF(MaRF):
             self._latex.setdefault(tokens, formula.latex)
         return super().readings(posts)
 
-    def formula_rows(self, formulas: Iterable[Formula], **options: Any) -> dict[Formula, Tensor]:
+    def formula_rows(
+        self, formulas: Iterable[Formula], *, device: str | None = None, precision: Precision = "auto"
+    ) -> dict[Formula, Tensor]:
         """Encode distinct formulas: a vector for each symbol of the layout tree, then of the operator tree."""
         asked = list(dict.fromkeys(formulas))
         new = [one for one in asked if one not in self._known]

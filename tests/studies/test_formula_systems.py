@@ -17,8 +17,7 @@ from pyterrier_mathamr.experiments.systems import System
 from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts, SearchedYear
 from pyterrier_mathamr.experiments.workdir import TANGENT
 from pyterrier_mathamr.systems import FormulaFeatures, FormulaTrees
-from studies.answers import marf
-from studies.answers.colbert import BACKBONES
+from studies.answers import colbert, marf
 from studies.formulas import systems
 from studies.formulas.systems import (
     ALL_SYSTEMS,
@@ -64,8 +63,10 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report(two_years: Path, workdir: Path, backbone: Path) -> Report:
     """All systems, with a tiny language model."""
     config, training = marf.PRESETS["mini"]
+    options, how = colbert.PRESETS["mini"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(BACKBONES, "mini", str(backbone))
+        patch.setitem(colbert.BACKBONES, "mini", str(backbone))
+        patch.setitem(colbert.PRESETS, "mini", (replace(options, query_length=64, document_length=64), how))
         patch.setattr(marf, "MINI_LM", str(backbone))
         patch.setitem(marf.PRESETS, "mini", (replace(config, output=8), replace(training, formula_steps=2)))
         return compare_formulas(two_years, "odd,even", workdir, systems=["all"], **OPTIONS)

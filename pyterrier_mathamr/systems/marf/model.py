@@ -383,9 +383,12 @@ class MaRF(TokenModel):
         batch, missing = padded(ids, device)
         return self._network.formulas(batch, missing), missing
 
-    def formula_rows(self, formulas: Iterable[Formula], **options: Any) -> dict[Formula, Tensor]:
+    def formula_rows(
+        self, formulas: Iterable[Formula], *, device: str | None = None, precision: Precision = "auto"
+    ) -> dict[Formula, Tensor]:
         """Encode distinct formulas: float32 ``[m, f]`` each; see :meth:`encode` for the options."""
-        return formula_rows(self._network.formulas, self.tokens, formulas, self.config.formula_length, **options)
+        encoder, length = self._network.formulas, self.config.formula_length
+        return formula_rows(encoder, self.tokens, formulas, length, device=device, precision=precision)
 
     def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Formula, ...]:
         """Choose the formulas that a post has views of, by the seed ``name``; none for a post without formulas."""

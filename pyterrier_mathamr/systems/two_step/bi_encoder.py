@@ -22,7 +22,7 @@ from .networks import InMixedPrecision, TwoStepModel
 _BUDGET = 1_024  # tokens of a batch, padding included
 
 
-class TextRows(PostRows):
+class BiEncoderRows(PostRows):
     """Reads a text of each row of a frame, and encodes each distinct text to one vector, float32 ``[1, d]``."""
 
     batch_size = 256
@@ -96,9 +96,9 @@ class BiEncoder(TwoStepModel):
             found[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
         return found
 
-    def post_rows(self, *, device: str | None = None, verbose: bool = False) -> TextRows:
+    def post_rows(self, *, device: str | None = None, verbose: bool = False) -> BiEncoderRows:
         """Return how the transformers encode the texts of a frame with this model."""
-        return TextRows(self, verbose)
+        return BiEncoderRows(self, verbose)
 
     def query_encoder(self, *, verbose: bool = False) -> QueryEncoder:
         """Return the transformer that adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to queries."""
