@@ -157,9 +157,10 @@ class SearchedYear:
         """Fuse what systems found, with a weight for each."""
         own, scorers = self._divided(list(weights))
         pipelines = [self.pipelines[part] for part in own]
-        encode = next((one.encode for one in pipelines if one.encode), None)
+        encoders = list({id(one.encode): one.encode for one in pipelines if one.encode}.values())
+        encode = encoders[0] if len(encoders) == 1 else None  # parts with encoders of their own encode apart
         values = tuple(weights.values())
-        searches = [one.search for one in pipelines]
+        searches = [one.whole if encode is None else one.search for one in pipelines]
         fusion = Ensemble(*searches, features=scorers, weight=values, num_results=DISTINCT_FORMULAS)
         self.pipelines[name] = TimedPipeline(fusion, encode)
         self.rankings[name] = ranked(standard_scores(self.scored(list(weights))), values, DISTINCT_FORMULAS)
