@@ -81,14 +81,10 @@ class Recipe(NamedTuple):
     backbone: str
     options: FitOptions
     candidates: int  # formulas of other systems that are re-ranked
-    trained: tuple[str, ...] = ()  # representations of one sentence that models are trained for; all if empty
 
 
-_IN_BUDGET = ("amr+opt", "amr+latex", "text+opt")
 RECIPES = {
-    "mini": Recipe(
-        "all-MiniLM-L6-v2", FitOptions(epochs=2, batch_size=16, learning_rate=1e-4, layers=2), 50, _IN_BUDGET
-    ),
+    "mini": Recipe("all-MiniLM-L6-v2", FitOptions(epochs=2, batch_size=16, learning_rate=1e-4, layers=2), 50),
     "full": Recipe("hf:sentence-transformers/all-distilroberta-v1", FitOptions(epochs=50, batch_size=16), 1000),
 }
 JUDGED, RERANKED = "Judged formulas", "The first formulas of other systems, re-ranked"
@@ -195,9 +191,8 @@ class _Run:
     @property
     def is_trained(self) -> bool:
         """Whether models of the condition are trained."""
-        options, setting, some = dict(self.one.changes), self.materials.setting, self.recipe.trained
-        asked = not some or (options["window"] == 1 and options["representation"] in some)
-        return asked and all(other_years(setting, year) for year in setting.years)
+        setting = self.materials.setting
+        return all(other_years(setting, year) for year in setting.years)
 
     @property
     def recipe(self) -> Recipe:
