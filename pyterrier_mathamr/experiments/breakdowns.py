@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from ir_measures import P
 
-from pyterrier_mathamr.arqmath import TOPIC_CATEGORIES, ARQMathCollection
+from pyterrier_mathamr.arqmath import TOPIC_CATEGORIES, ARQMathCollection, parse_measure
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, post_from_html
-from pyterrier_mathamr.sparse import PLAIN_TOKENS, formula_tokens, word_tokens
+from pyterrier_mathamr.systems.math_tokens import math_tokens
 
 from .measuring import Rankings, measure_by_topic, paired_test
+from .workdir import RELEVANT
 
-PRECISION: Any = P(rel=2, judged_only=True) @ 10
+PRECISION: Any = parse_measure("P'@10")
 SHARES = (0.0, 0.5, 0.6, 0.7)
-RELEVANT = 2
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def measure_by_category(
@@ -101,13 +102,14 @@ def recall_by_share(
 
 
 def formula_share(post: MathPost) -> float:
-    """Return the share of a post's tokens that are of formulas: words, and the symbols of formulas as for BM25.
+    """Compute the share of formula tokens among all tokens of a post; 0 of an empty one.
 
-    0 for a post without tokens. (The paper counts the tokens of its language models.)
+    Tokens are the words and signs of the text, and the math tokens of formulas; the papers count the tokens of their
+    language models.
     """
-    words = len(word_tokens(PLACEHOLDER.sub(" ", post.text), PLAIN_TOKENS))
-    symbols = sum(len(formula_tokens(formula.latex, PLAIN_TOKENS)) for formula in post.formulas)
-    return symbols / (words + symbols) if symbols else 0.0
+    formulas = sum(len(math_tokens(formula.latex)) for formula in post.formulas)
+    words = len(_WORD.findall(PLACEHOLDER.sub(" ", post.text)))
+    return formulas / max(1, formulas + words)
 
 
 def formula_shares(collection: ARQMathCollection, docnos: Iterable[str]) -> dict[str, float]:

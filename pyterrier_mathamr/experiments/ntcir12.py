@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +17,7 @@ import pandas as pd
 from pyterrier_mathamr.arqmath import NTCIR12_MEASURES, NTCIR12Folder
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
+from pyterrier_mathamr.posts import PostFormula
 from pyterrier_mathamr.store import file_fingerprint
 
 from .measuring import paired_tests, rounded, with_missing
@@ -110,8 +110,7 @@ class BrowsingArtifacts(FormulaArtifacts):
     def documents(self) -> Iterator[dict[str, Any]]:
         """Read each formula as a document; a formula without LaTeX has none."""
         for formula, latex in self.folder.formulas():
-            marked = f'<span class="math-container" id="{escape(formula)}">{escape(latex)}</span>'
-            yield {"docno": formula, "html": marked if latex else ""}
+            yield {"docno": formula, "html": PostFormula(latex, formula).html if latex else ""}
 
     def count(self) -> int:
         """Count the formulas."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import row_fingerprint
 from pyterrier_mathamr.systems import ExtractAnswer
 
-from .breakdowns import RELEVANT, formula_shares, measure_by_category, recall_by_share
+from .breakdowns import formula_shares, measure_by_category, recall_by_share
 from .measuring import (
     FEW_JUDGED,
     KNOWN_ITEM_MEASURES,
@@ -57,7 +58,7 @@ from .systems import (
     slug,
 )
 from .task2 import OTHER_SYSTEMS, TIME, FormulaSystem, about_times, run_task2
-from .workdir import KNOWN_ITEM, require_years
+from .workdir import KNOWN_ITEM, RELEVANT, require_years
 
 SEED = 42
 """Of the other systems that are trained, as of the model."""
@@ -201,7 +202,6 @@ class AnswerSearch:
             made.model, made.own.answers(made.model), made.shared.bm25, {name: TASK1[name] for name in ways}
         )
         self.missing: Missing = {}
-        self.by_year: dict[str, FoundTopics] = {}
         self.unfitted = [system.name for system in others if system.fitted and len(years) == 1]
         preset = "full" if made.choices.get("preset") == "full" else "mini"
         self.parts = AnswerParts(made.shared, years[0], years, SEED, preset)
@@ -213,14 +213,18 @@ class AnswerSearch:
         questions = self.made.shared.questions("validation")
         return fusion_weights(*self.search.fit(questions), questions.qrels)
 
-    def topics(self) -> _Compared:
-        """Compare the systems on the topics of all years together, if there are several, and of each."""
+    @cached_property
+    def by_year(self) -> dict[str, FoundTopics]:
+        """What is found for the topics of each year."""
         shared, found = self.made.shared, dict[str, FoundTopics]()
         for year in self.years:
             topics, qrels, _ = shared.topics(year)
             found[year] = FoundTopics(self.rankings(year), topics[["qid"]], qrels, shared.floor(year))
-        self.by_year = found
-        return compared_years("Task 1", found)
+        return found
+
+    def topics(self) -> _Compared:
+        """Compare the systems on the topics of all years together, if there are several, and of each."""
+        return compared_years("Task 1", self.by_year)
 
     def in_parts(self, categories: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
         """Measure the topics of all years by their category, and recall by the share of formulas in an answer."""

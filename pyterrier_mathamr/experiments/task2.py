@@ -153,8 +153,8 @@ class SearchedYear:
         own = [part for part in parts if part not in self.scorers]
         return own, [self.scorers[part] for part in parts[len(own) :]]
 
-    def fuse(self, name: str, weights: Weights) -> None:
-        """Fuse what systems found, with a weight for each."""
+    def fuse(self, name: str, weights: Weights, scored: Sequence[pd.DataFrame]) -> None:
+        """Fuse what systems found, which :meth:`scored` returns, with a weight for each."""
         own, scorers = self._divided(list(weights))
         pipelines = [self.pipelines[part] for part in own]
         encoders = list({id(one.encode): one.encode for one in pipelines if one.encode}.values())
@@ -163,7 +163,7 @@ class SearchedYear:
         searches = [one.whole if encode is None else one.search for one in pipelines]
         fusion = Ensemble(*searches, features=scorers, weight=values, num_results=DISTINCT_FORMULAS)
         self.pipelines[name] = TimedPipeline(fusion, encode)
-        self.rankings[name] = ranked(standard_scores(self.scored(list(weights))), values, DISTINCT_FORMULAS)
+        self.rankings[name] = ranked(standard_scores(scored), values, DISTINCT_FORMULAS)
 
     def found(self, kind: str, measures: list[Any] = TASK2_MEASURES) -> FoundTopics:
         """Return what is measured by a kind of judgments."""
@@ -202,10 +202,11 @@ class SearchedYears:
 
     def _fuse(self, system: FormulaSystem, parts: Sequence[str]) -> None:
         """Fuse systems, with equal weights or with those that are fitted on the other years."""
+        scored = {year.parts.year: year.scored(parts) for year in self.years}
 
         def fit(years: Sequence[SearchedYear]) -> Weights:
-            scored = {year.parts.year: year.scored(parts) for year in years}
-            found = [joined({year: of[part] for year, of in scored.items()}) for part in range(len(parts))]
+            names = [year.parts.year for year in years]
+            found = [joined({name: scored[name][part] for name in names}) for part in range(len(parts))]
             qrels = joined({year.parts.year: year.parts.qrels for year in years})
             return dict(zip(parts, fit_fusion_weights(found, qrels), strict=True))
 
@@ -214,7 +215,7 @@ class SearchedYears:
         equal = dict.fromkeys(parts, 1 / len(parts))
         for year in self.years:
             weights = year.weights.get(system.name, equal)
-            year.fuse(system.name, {part: weights[part] for part in parts})
+            year.fuse(system.name, {part: weights[part] for part in parts}, scored[year.parts.year])
 
     def _weigh(self, name: str, fit: Callable[[Sequence[SearchedYear]], Weights]) -> None:
         """Find the weights for each year on all others; of a single year, those that were given."""

@@ -169,7 +169,7 @@ class FormulaArtifacts:
     """
 
     APPEARANCES: ClassVar[Mapping[str, str] | None] = None
-    """The visual ids by formula id; by default those of ``formulas``."""
+    """Formula id to visual id; ``None`` takes the visual ids of ``formulas``."""
 
     def __init__(
         self,

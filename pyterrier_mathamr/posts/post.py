@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.types import DocNo, FormulaId
@@ -142,6 +143,11 @@ class PostFormula:
 
     latex: str
     id: FormulaId = ""
+
+    @property
+    def html(self) -> str:
+        """The formula as ARQMath's HTML has it, whose LaTeX needs no delimiters."""
+        return f'<span class="math-container" id="{escape(self.id)}">{escape(self.latex)}</span>'
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,14 +149,14 @@ class FormulaQuery(Leaf, Transformer):
             latex = strip_delimiters(text_of(row, "query")) if place is None else post.formulas[place].latex
         formula = PostFormula(latex, name)
         if self.context == "formula" or place is None:
-            return _marked(formula) if latex else ""
+            return formula.html if latex else ""
         whole = (*post.formulas[:place], formula, *post.formulas[place + 1 :])  # the question may cut a formula off
         return _text(MathPost(post.text, whole), place, "post", self.words)
 
 
 def _text(post: MathPost, number: int, context: FormulaContext, words: int) -> str:
     """Write a formula as HTML, alone or in its post."""
-    formula = _marked(post.formulas[number])
+    formula = post.formulas[number].html
     if context == "formula":
         return formula
     tokens = post.text.split()
@@ -166,8 +166,3 @@ def _text(post: MathPost, number: int, context: FormulaContext, words: int) -> s
         return formula
     text = html.escape(" ".join(tokens[max(0, place - words) : place + words + 1]))
     return PLACEHOLDER.sub(lambda match: formula if int(match[1]) == number else MASK, text)
-
-
-def _marked(formula: PostFormula) -> str:
-    """Write a formula as ARQMath's HTML does, whose LaTeX needs no delimiters."""
-    return f'<span class="math-container" id="{html.escape(formula.id)}">{html.escape(formula.latex)}</span>'

@@ -7,7 +7,6 @@ the trained model with formulas of other posts; and results by the share of form
 from __future__ import annotations
 
 import bisect
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -20,12 +19,12 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents
+from pyterrier_mathamr.experiments import formula_share
 from pyterrier_mathamr.experiments.measuring import SHORT_NAMES
 from pyterrier_mathamr.experiments.systems import DEPTH, AnswerParts, AnswerSystem
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, document_post, query_post
+from pyterrier_mathamr.posts import MathPost, document_post, query_post
 from pyterrier_mathamr.systems.marf import PRESETS, MaRFConfig, MaRFTraining
-from pyterrier_mathamr.systems.math_tokens import math_tokens
 from studies.study import Outcome, Study
 from studies.tables import KNOWN, MAIN, REFERENCE
 
@@ -45,8 +44,6 @@ RERANKED = 200
 
 SHARES = (0.0, 0.5, 0.6, 0.7)
 """Of formula tokens in a question, as in table 3 of the paper."""
-
-_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTraining]:
@@ -197,13 +194,6 @@ def _posts(parts: AnswerParts, pairs: Sequence[tuple[str, str]]) -> dict[str, Ma
 
 def _cache(parts: AnswerParts) -> Path:
     return parts.shared.workdir / "marf-context.sqlite"
-
-
-def formula_share(post: MathPost) -> float:
-    """Compute the share of formula tokens among all tokens of a post; 0 of an empty one."""
-    formulas = sum(len(math_tokens(formula.latex)) for formula in post.formulas)
-    words = len(_WORD.findall(PLACEHOLDER.sub(" ", post.text)))
-    return formulas / max(1, formulas + words)
 
 
 def by_formula_share(outcome: Outcome) -> Mapping[str, pd.DataFrame]:

@@ -12,7 +12,6 @@ alone, and of a cut one a single run of symbols is gone (a sub-tree; in ``a+b+c`
 from __future__ import annotations
 
 import hashlib
-import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +31,7 @@ from pyterrier_mathamr.experiments.measuring import (
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.workdir import FormulaArtifacts
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
-from pyterrier_mathamr.posts import document_post
+from pyterrier_mathamr.posts import PostFormula, document_post
 
 T = TypeVar("T")
 Alteration = Literal["renamed", "cut"]
@@ -161,8 +160,7 @@ def known_formulas(
         made = next((made for made in alterations(latex) if not holds(made.trees)), None)
         if made is not None:
             name = f"known-{docno}"
-            body = f'<span class="math-container" id="{html.escape(name)}">{html.escape(made.latex)}</span>'
-            rows.append((name, "", body, name, made.latex, docno, made.how))
+            rows.append((name, "", PostFormula(made.latex, name).html, name, made.latex, docno, made.how))
     columns = ["qid", "title", "body", "formula_id", "latex", "docno", "how"]
     table: pd.DataFrame = pd.DataFrame(rows, columns=columns, dtype=str)
     return table
