@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.records import decompressed, parse_json
-from pyterrier_mathamr.posts import Document
+from pyterrier_mathamr.posts import Document, Origin
 from pyterrier_mathamr.store import (
     Array,
     Content,
@@ -47,7 +47,7 @@ _PART = 2_000  # posts; what a build that is killed reads again
 
 POSTS = Kind(
     type="posts",
-    version=1,
+    version=2,
     fields=(
         Field("records", "uint8", "r"),
         Field("offsets", "int64", "m+1", cuts="r"),  # post i is records[offsets[i]:offsets[i + 1]]: zlib of JSON
@@ -168,15 +168,16 @@ def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> N
 
 
 def _packed(document: Document) -> bytes:
-    _, title, html, *of_parent = document
-    stored = [title, html, *(of_parent if any(of_parent) else ())]
+    _, title, html, parent, parent_title, origin, _ = document
+    stored = [title, html, parent, parent_title, *origin]
     text = json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
 
 def _document(docno: str, data: bytes, path: Path) -> Document:
     try:
-        return Document(docno, *map(str, parse_json(decompressed(data).decode("utf-8", "surrogatepass"))))
+        title, html, parent, parent_title, *origin = parse_json(decompressed(data).decode("utf-8", "surrogatepass"))
+        return Document(docno, title, html, parent, parent_title, Origin(*origin))
     except (zlib.error, ValueError, TypeError) as error:
         raise DamagedError(path, f"the post {docno!r:.80} cannot be read ({error})") from error
 

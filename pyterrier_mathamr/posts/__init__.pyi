@@ -3,6 +3,7 @@ from .beir import BeirFolder as BeirFolder
 from .math_spans import is_formula as is_formula
 from .math_spans import strip_delimiters as strip_delimiters
 from .own_posts import Document as Document
+from .own_posts import Origin as Origin
 from .own_posts import Source as Source
 from .own_posts import accepted_posts as accepted_posts
 from .own_posts import count_posts as count_posts

@@ -22,6 +22,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
@@ -33,6 +34,7 @@ from pyterrier_mathamr._common.feedback import progress, tell
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr.store import row_fingerprint
 
 from .html import title_of_html
 from .latex_document import read_latex
@@ -66,20 +68,131 @@ LONGEST_ID = 300
 """Characters of an id, which the ids of its formulas repeat."""
 
 
-Record = Mapping[str, Any] | DocumentError
-"""A post as it was given, or why there is none at its place."""
+class Origin(NamedTuple):
+    """Where a post was read.
+
+    Attributes:
+        root: the folder or file that was given as a source; empty for dictionaries and frames.
+        file: the path in that folder, with its ending; of other sources the docno.
+        line: the line of the file where the post begins, from 1; 0 where it is the whole file or no file.
+        section: titles of the sections that it is in, the outermost first, joined by `` › ``.
+        kind: ``theorem``, ``proof``, ``section`` and the like; ``file`` for a whole file, empty for a record.
+        date: the day on which it was changed last, as in 2026-01-31; empty where that is unknown.
+        proves: docno of the statement that it proves; empty for anything but a proof.
+    """
+
+    root: str = ""
+    file: str = ""
+    line: int = 0
+    section: str = ""
+    kind: str = ""
+    date: str = ""
+    proves: str = ""
 
 
-def _records(source: Source) -> Iterator[tuple[str, Record]]:
+class Document(NamedTuple):
+    """A post as it is indexed.
+
+    Attributes:
+        docno: its id.
+        title: HTML of its title, formulas as math containers; may be empty.
+        html: HTML of its body, likewise.
+        parent: the id of the post that it answers, or empty.
+        parent_title: HTML of the title of that post, where it was given.
+        origin: where it was read.
+        digest: fingerprint of the file or record that it was read from.
+    """
+
+    docno: str
+    title: str
+    html: str
+    parent: str = ""
+    parent_title: str = ""
+    origin: Origin = Origin()
+    digest: int = 0
+
+    def record(self) -> dict[str, str]:
+        """Return the columns that builders and indexers read; of the other post where they are not empty."""
+        columns = {"docno": self.docno, "title": self.title, "html": self.html}
+        of_parent = {"parent": self.parent, "parent_title": self.parent_title}
+        return {**columns, **{name: text for name, text in of_parent.items() if text}}
+
+
+class SourceEntry(NamedTuple):
+    """What of a source changes as a whole: a file of a folder, or a record.
+
+    Attributes:
+        place: file, line or number, as errors name it.
+        root: see :class:`Origin`.
+        key: the file, or the id of the record; unique in its source.
+        digest: fingerprint of its content, and of whatever else its posts depend on.
+        read: reads its posts, each or why it cannot be read.
+    """
+
+    place: str
+    root: str
+    key: str
+    digest: int
+    read: Callable[[], Iterable[Document | DocumentError]]
+
+
+def source_entries(source: Source, *, bare_formulas: bool = True) -> Iterator[SourceEntry | DocumentError]:
+    """Iterate over the files or records of a source; none is parsed before its ``read()`` is called.
+
+    Args:
+        source: see :func:`read_posts`.
+        bare_formulas: see :func:`read_posts`.
+
+    Raises:
+        DocumentError: the source itself cannot be read.
+    """
+    given = isinstance(source, str | Path)
+    root = _text_of(Path(cast("str", source)).absolute()) if given else ""
+    for place, record, file, date in _records(source):
+        if isinstance(record, DocumentError):
+            yield record
+            continue
+        key = file or next((str(record[name]) for name in IDS if not is_missing(record.get(name))), place)
+        origin = Origin(root, key, kind="file" if file else "", date=date)
+        digest = row_fingerprint({**record, "bare_formulas": bare_formulas})
+        yield SourceEntry(place, root, key, digest, _reader(place, record, bare_formulas, origin, digest))
+
+
+def _reader(
+    place: str, record: Mapping[str, Any], bare_formulas: bool, origin: Origin, digest: int
+) -> Callable[[], Iterator[Document | DocumentError]]:
+    def read() -> Iterator[Document | DocumentError]:
+        try:
+            yield _document(place, record, bare_formulas)._replace(origin=origin, digest=digest)
+        except DocumentError as error:
+            yield DocumentError(place, error.reason)
+        except MathAMRError as error:
+            yield DocumentError(place, str(error).rstrip("."))
+        except Exception as error:  # whatever one post does to its reader, the others are read
+            yield DocumentError(place, f"it cannot be read ({type(error).__name__}: {error!s:.80})")
+
+    return read
+
+
+class _Record(NamedTuple):
+    """A post as it was given, or why there is none at its place; with the file of a folder, and its date."""
+
+    place: str
+    record: Mapping[str, Any] | DocumentError
+    file: str = ""
+    date: str = ""
+
+
+def _records(source: Source) -> Iterator[_Record]:
     """Iterate over the dictionaries of a source, each with its place."""
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_dir():
             yield from _folder(path)
         elif path.name.endswith(_LINES):
-            yield from json_lines(path)
+            yield from (_Record(place, record) for place, record in json_lines(path))
         elif path.suffix.lower() in _SUFFIXES and path.is_file():
-            yield _text_of(path), _file(path, _text_of(path.stem))
+            yield _Record(_text_of(path), _file(path, _text_of(path.stem)), _text_of(path.name), _date_of(path))
         else:
             known = ", ".join(_SUFFIXES)
             raise DocumentError(_text_of(path), f"no such folder, .jsonl file or file of {known}")
@@ -89,20 +202,29 @@ def _records(source: Source) -> Iterator[tuple[str, Record]]:
     for number, record in enumerate(rows_of(source), start=1):
         place = f"post {number}"
         if isinstance(record, Mapping):
-            yield place, record
+            yield _Record(place, record)
         else:
-            yield place, DocumentError(place, f"no dictionary with an id and a text, but {record!r:.80}")
+            yield _Record(place, DocumentError(place, f"no dictionary with an id and a text, but {record!r:.80}"))
 
 
-def _folder(path: Path) -> Iterator[tuple[str, Record]]:
+def _folder(path: Path) -> Iterator[_Record]:
     files, left_out = _found(path)
     if not files and not left_out:
         raise DocumentError(_text_of(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
     alike = Counter(file.with_suffix("") for file in files)
     for file in files:
         name = file if alike[file.with_suffix("")] > 1 else file.with_suffix("")
-        yield _text_of(file), _file(file, _text_of(name.relative_to(path).as_posix()))
-    yield from ((error.place, error) for error in left_out)
+        relative = [_text_of(each.relative_to(path).as_posix()) for each in (name, file)]
+        yield _Record(_text_of(file), _file(file, relative[0]), relative[1], _date_of(file))
+    yield from (_Record(error.place, error) for error in left_out)
+
+
+def _date_of(path: Path) -> str:
+    """Return the day on which a file was changed last, in universal time; nothing for one that has vanished."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
+    except (OSError, OverflowError, ValueError):
+        return ""
 
 
 def _text_of(path: Path | str) -> str:
@@ -269,29 +391,6 @@ LONGEST_POST = 10_000_000
 """Characters of a title or text."""
 
 
-class Document(NamedTuple):
-    """A post as it is indexed.
-
-    Attributes:
-        docno: its id.
-        title: HTML of its title, formulas as math containers; may be empty.
-        html: HTML of its body, likewise.
-        parent: the id of the post that it answers, or empty.
-        parent_title: HTML of the title of that post, where it was given.
-    """
-
-    docno: str
-    title: str
-    html: str
-    parent: str = ""
-    parent_title: str = ""
-
-    def record(self) -> dict[str, str]:
-        """Return the columns that builders and indexers read; those of the other post where they are not empty."""
-        columns = self._asdict()
-        return {name: text for name, text in columns.items() if text or not name.startswith("parent")}
-
-
 def _document(place: str, given: Mapping[str, Any], bare_formulas: bool) -> Document:
     """Read one post: its id, and its text in the form that the name of the column says."""
     docno = _docno(place, given)
@@ -410,22 +509,17 @@ def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[
         DocumentError: the source itself cannot be read.
     """
     seen: set[str] = set()
-    for place, record in _records(source):
-        if isinstance(record, DocumentError):
-            yield place, record
+    for entry in source_entries(source, bare_formulas=bare_formulas):
+        if isinstance(entry, DocumentError):
+            yield entry.place, entry
             continue
-        try:
-            document = _document(place, record, bare_formulas)
-        except DocumentError as error:
-            yield place, DocumentError(place, error.reason)
-        except MathAMRError as error:
-            yield place, DocumentError(place, str(error).rstrip("."))
-        except Exception as error:  # whatever one post does to its reader, the others are read
-            yield place, DocumentError(place, f"it cannot be read ({type(error).__name__}: {error!s:.80})")
-        else:
-            again = document.docno in seen
-            seen.add(document.docno)
-            yield place, DocumentError(place, f"the id {document.docno!r:.80} came before") if again else document
+        for document in entry.read():
+            if isinstance(document, Document):
+                if document.docno in seen:
+                    document = DocumentError(entry.place, f"the id {document.docno!r:.80} came before")
+                else:
+                    seen.add(document.docno)
+            yield entry.place, document
 
 
 def accepted_posts(source: Source, *, bare_formulas: bool = True, verbose: bool = False) -> Iterator[Document]:

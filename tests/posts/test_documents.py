@@ -8,7 +8,7 @@ import pytest
 from post_helpers import posts_of
 
 from pyterrier_mathamr._common.running.worker import OverLimitError
-from pyterrier_mathamr.posts import BeirFolder, DocumentError, own_posts, post_from_html, read_posts
+from pyterrier_mathamr.posts import BeirFolder, DocumentError, Origin, own_posts, post_from_html, read_posts
 
 
 def formulas_of(document) -> list[tuple[str, str]]:
@@ -90,10 +90,11 @@ def test_frames_files_and_folders_are_read(tmp_path) -> None:
     (tmp_path / "posts.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n\n")
     with gzip.open(tmp_path / "posts.jsonl.gz", "wt") as file:
         file.write("\n".join(map(json.dumps, records)))
-    expected = posts_of(records)
-    assert (
-        posts_of(frame) == posts_of(tmp_path / "posts.jsonl") == posts_of(str(tmp_path / "posts.jsonl.gz")) == expected
-    )
+    read = {str(source): posts_of(source) for source in (tmp_path / "posts.jsonl", str(tmp_path / "posts.jsonl.gz"))}
+    expected = [post.record() for post in posts_of(records)]
+    for root, found in [("", posts_of(frame)), *read.items()]:
+        assert [post.record() for post in found] == expected
+        assert [post.origin for post in found] == [Origin(root, "a"), Origin(root, "b")]
     notes = tmp_path / "notes"
     (notes / "deep").mkdir(parents=True)
     (notes / ".git").mkdir()
@@ -105,7 +106,8 @@ def test_frames_files_and_folders_are_read(tmp_path) -> None:
     assert list(found) == ["a", "c", "deep/b"]
     assert formulas_of(found["a"]) == [("a#0", "x")]
     assert post_from_html(found["c"].title).text == "c"
-    assert posts_of(notes / "a.md") == [found["a"]]
+    assert found["deep/b"].origin[:4] == (str(notes), "deep/b.tex", 0, "")
+    assert [post.record() for post in posts_of(notes / "a.md")] == [found["a"].record()]
 
 
 @pytest.mark.parametrize(
