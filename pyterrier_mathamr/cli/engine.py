@@ -24,20 +24,18 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Build a search engine from your posts.")
-@click.argument("posts", type=SOURCE)
+@click.argument("posts", type=SOURCE, nargs=-1, required=True)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the engine.")
 @click.option("--model", default="mathamr-plus-text", show_default=True, help="Name or folder of a model.")
-@click.option("--add", is_flag=True, help="Add POSTS to the engine at OUTPUT.")
 @click.option("--overwrite", is_flag=True, help="Replace the engine at OUTPUT once the new one is complete.")
 @click.option("--fresh", is_flag=True, help="Discard the work of a build that was stopped.")
 @click.option("--delimited-only", is_flag=True, help="Read formulas between delimiters only, not x^2=1 in plain text.")
 @click.option("--workers", type=click.IntRange(1), help="Processes, by default all usable cores.")
 @quiet_option
 def build(
-    posts: Path,
+    posts: tuple[Path, ...],
     output: Path,
     model: str,
-    add: bool,
     overwrite: bool,
     fresh: bool,
     delimited_only: bool,
@@ -46,31 +44,78 @@ def build(
 ) -> None:
     """Build a search engine from POSTS.
 
-    POSTS is a folder of Markdown, HTML, LaTeX and text files, or a .jsonl file (also .gz) with an id (docno or id), a
-    text (html, body, text, contents, markdown or latex) and perhaps a title in each line, and perhaps the id (parent)
-    or the title (parent_title) of the post that it answers; or a local ARQMath folder.
+    POSTS is a folder of Markdown, HTML, LaTeX and text files, or several; or a .jsonl file (also .gz) with an id (docno
+    or id), a text (html, body, text, contents, markdown or latex) and perhaps a title in each line, and perhaps the id
+    (parent) or the title (parent_title) of the post that it answers; or a local ARQMath folder.
     The same command continues a build that was stopped.
     """
     from pyterrier_mathamr.arqmath import is_release
     from pyterrier_mathamr.engine import SearchEngine
 
-    release = is_release(posts)
-    source = _release(posts) if release else posts
-    if add:
-        engine = SearchEngine(output)
-        engine.add(source, workers=workers, verbose=not quiet)
-    else:
-        engine = SearchEngine.build(
-            source,
-            output,
-            model=model,
-            bare_formulas=not (delimited_only or release),
-            overwrite=overwrite,
-            fresh=fresh,
-            workers=workers,
-            verbose=not quiet,
-        )
+    release = len(posts) == 1 and is_release(posts[0])
+    engine = SearchEngine.build(
+        _release(posts[0]) if release else posts,
+        output,
+        model=model,
+        bare_formulas=not (delimited_only or release),
+        overwrite=overwrite,
+        fresh=fresh,
+        workers=workers,
+        verbose=not quiet,
+    )
     click.echo(f"{output}: {counted(len(engine), 'post')}. Search them: mathamr search {output} 'your question'")
+
+
+@click.command(short_help="Bring an engine up to date with its files.")
+@click.argument("posts", type=SOURCE, nargs=-1)
+@click.option("--output", "-o", "path", type=FOLDER, required=True, help="Folder of the engine.")
+@click.option("--watch", is_flag=True, help="Go on, and update the engine whenever a file changes.")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes that read posts.")
+@quiet_option
+def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet: bool) -> None:
+    """Bring an engine up to date with POSTS: folders and files, by default those that it was built from.
+
+    New and changed files are read, deleted ones leave the engine, and all others stay as they are. Searches see the old
+    posts until everything is done. The same command completes an update that was stopped.
+    """
+    from pyterrier_mathamr._common.errors import MathAMRError
+    from pyterrier_mathamr.engine import SearchEngine
+
+    engine = SearchEngine(path)
+
+    def update_once() -> None:
+        found = engine.update(posts or None, workers=workers, verbose=not quiet)
+        click.echo(f"{path}: {found}; {counted(len(engine), 'post')}")
+
+    def update_or_tell() -> None:
+        try:
+            update_once()
+        except (MathAMRError, OSError) as error:  # perhaps the next change repairs it
+            click.echo(f"Error: {error}", err=True)
+
+    update_once()
+    if watch:
+        from pyterrier_mathamr.engine.updates import watch as watch_files
+
+        sources = engine.sources()
+        click.echo(f"Watching {', '.join(sources)}   (Ctrl-C ends it)")
+        watch_files(sources, path, update_or_tell)
+
+
+@click.command(short_help="Delete posts from an engine.")
+@click.argument("engine", type=FOLDER)
+@click.argument("docnos", metavar="DOCNO...", nargs=-1, required=True)
+def delete(engine: Path, docnos: tuple[str, ...]) -> None:
+    """Delete posts from ENGINE by their docnos; the name of a file deletes all posts that were read from it.
+
+    The files themselves stay; an update adds a file again once it has changed.
+    """
+    from pyterrier_mathamr.engine import SearchEngine
+
+    opened = SearchEngine(engine)
+    before = len(opened)
+    opened.delete(docnos)
+    click.echo(f"{engine}: {counted(before - len(opened), 'post')} deleted, {counted(len(opened), 'post')} left")
 
 
 @click.command(short_help="Serve a page that searches an engine and shows why.")

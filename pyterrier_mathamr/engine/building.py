@@ -31,6 +31,7 @@ from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, get_parser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.graph.parallel import Built, begun_store, processes_for
 from pyterrier_mathamr.graph.store import graph_of, unpack
+from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import TITLE_FORMULA, Document, document_post
 from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
@@ -39,6 +40,8 @@ from pyterrier_mathamr.store import Mode, StoredArtifact
 from .generations import Indexes
 from .posts import AT_ONCE, PostStore, Records
 from .worker import BatchRead, ReadBatch, prepare
+
+_IDS_AT_ONCE = 10_000
 
 
 def build_indexes(
@@ -134,36 +137,50 @@ def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
     if mode == "append":
         tangent_mode: Mode = "append" if indexes.tangent.built() else "create"
         indexes.tangent.indexer(tangent_mode, resume=True, verbose=verbose).index(Records(indexes.posts, pending))
-    wanted = set(pending)
-    entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in wanted)
     vector_mode: Mode = "append" if indexes.formulas.built() else mode
     options: dict[str, Any] = {"verbose": verbose, "total": len(pending)}
-    indexes.formulas.indexer(vector_mode, model=indexes.vectors.model, resume=True, **options).index(entries)
+    indexes.formulas.indexer(vector_mode, model=indexes.vectors.model, resume=True, **options).index(
+        _formula_vectors(indexes.vectors, pending)
+    )
 
 
 def _unindexed_formulas(indexes: Indexes) -> list[str]:
     """The posts with formulas of which the index of formula vectors, the last to be built, has none."""
     known = indexes.formulas.snapshot() if indexes.formulas.built() else None
-    posts = ((entry["docno"], (entry.get("formula_ids") or [])[:1]) for entry in indexes.vectors.get_corpus_iter())
     return [
         docno
-        for docno, first in posts
-        if first and first != [TITLE_FORMULA] and (known is None or known.look_up(first)[0] < 0)
+        for docno, ids in _formula_ids(indexes.vectors, list(indexes.posts.snapshot()))
+        if ids and ids != [TITLE_FORMULA] and (known is None or known.look_up(ids[:1])[0] < 0)
     ]
 
 
+def _formula_ids(vectors: MathAMRIndex, docnos: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the posts that the index has, with the ids of their formulas."""
+    load = vectors.text_loader("formula_ids")
+    for start in range(0, len(docnos), _IDS_AT_ONCE):
+        some = docnos[start : start + _IDS_AT_ONCE]
+        rows = vectors.snapshot().look_up(some).tolist()
+        found = load(pd.DataFrame({"docno": [docno for docno, row in zip(some, rows, strict=True) if row >= 0]}))
+        yield from ((docno, ids or []) for docno, ids in zip(found["docno"], found["formula_ids"], strict=True))
+
+
+def _formula_vectors(vectors: MathAMRIndex, docnos: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield posts with their vectors and the ids of their formulas."""
+    load = vectors.text_loader("formula_ids") >> vectors.vec_loader()
+    for start in range(0, len(docnos), AT_ONCE):
+        yield from load(pd.DataFrame({"docno": docnos[start : start + AT_ONCE]})).to_dict("records")
+
+
 def remove_posts(indexes: Indexes, docnos: Sequence[str]) -> None:
-    """Remove posts from every index; the vectors, which say which formulas they have, come last."""
-    gone = set(docnos)
-    entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in gone)
-    formula_ids = [name for entry in entries for name in entry.get("formula_ids") or []]
+    """Remove posts from every index; the vectors, which know the formulas of each, come last."""
+    formula_ids = [name for _, ids in _formula_ids(indexes.vectors, docnos) for name in ids]
     for index in (indexes.formulas, indexes.tangent):
-        _delete_known(index, formula_ids)
+        remove_known(index, formula_ids)
     for index in (indexes.graphs, indexes.bm25, indexes.posts, indexes.vectors):
-        _delete_known(index, docnos)
+        remove_known(index, docnos)
 
 
-def _delete_known(index: StoredArtifact, ids: Sequence[str]) -> None:
+def remove_known(index: StoredArtifact, ids: Sequence[str]) -> None:
     """Delete those of the ids that an index has."""
     if ids and index.built():
         rows = index.snapshot().look_up(list(ids)).tolist()

@@ -8,8 +8,8 @@
       generation-8/     the next one, until it is named or discarded
         change.json     of which state it is a changed copy, and what the change is
 
-    build            fills an empty generation, and continues one that a stopped build has left
-    add, delete      change a copy of links to the files of the state before: what they do not touch costs nothing
+    build                   fills an empty generation, and continues one that a stopped build has left
+    update, add, delete     change a copy of links to the files of the state before: what stays costs nothing
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -39,6 +39,7 @@ from pyterrier_mathamr.store import (
     WriteError,
     detail,
     move,
+    replace_file,
     signed,
     sync_tree,
     writing,
@@ -46,11 +47,12 @@ from pyterrier_mathamr.store import (
 
 from .posts import PostStore
 
-ENGINE = Compound("search_engine", 2, rebuild="mathamr build POSTS -o {path} --overwrite")
+ENGINE = Compound("search_engine", 3, rebuild="mathamr build POSTS -o {path} --overwrite")
 _PREFIX = "generation-"
 _GENERATION = re.compile(r"generation-([0-9]{1,12})")
 _OURS = re.compile(rf"\.?{_GENERATION.pattern}")  # with a dot: one that is being copied or removed
 _CHANGE = "change.json"
+_REMOVED = ".removed"  # in a changed copy, once it lacks all posts that go
 
 
 class Indexes(NamedTuple):
@@ -72,6 +74,10 @@ class Indexes(NamedTuple):
     def named(self) -> Iterator[tuple[str, StoredArtifact]]:
         """Yield the name and index of each."""
         return zip(self._fields, self, strict=True)
+
+    def has_formulas(self, ids: Sequence[str]) -> list[bool]:
+        """Tell which ids formulas have."""
+        return (self.formulas.snapshot().look_up(ids) >= 0).tolist() if self.formulas.built() else [False] * len(ids)
 
 
 _OPTIONAL = ("tangent", "formulas")
@@ -103,12 +109,14 @@ class EngineRecord:
         generation: the folder of its indexes.
         indexes: name to the identity of each, ``None`` for one that it does not have.
         options: what it was built with.
+        sources: the folders and files that its posts were read from, and what the docnos of each begin with.
         change: what identifies the last change, by which the same call knows that it was made; empty after a build.
     """
 
     generation: str
     indexes: Mapping[str, str | None]
     options: EngineOptions
+    sources: Mapping[str, str]
     change: str = ""
 
     @property
@@ -134,7 +142,10 @@ class EngineRecord:
             detail(details, "parser", str, path),
             detail(details, "bare_formulas", bool, path),
         )
-        return cls(generation, indexes, options, detail(details, "change", str, path))
+        sources = detail(details, "sources", dict, path)
+        if not all(isinstance(prefix, str) for prefix in sources.values()):
+            raise DamagedError(path / META, "one of its sources has a prefix that is no text")
+        return cls(generation, indexes, options, sources, detail(details, "change", str, path))
 
     def open(self, path: Path) -> Indexes:
         """Open the indexes of this state, whatever becomes of their folder later."""
@@ -175,8 +186,8 @@ class Generations:
         if self.built():
             current = self._current()
             if not overwrite:
-                choice = "overwrite=True (--overwrite) replaces it, add() (--add) adds to it; or give another path"
-                raise WriteError(self.path, f"there is a search engine already; {choice}")
+                choice = "update() (mathamr update) brings it up to date, overwrite=True (--overwrite) replaces it"
+                raise WriteError(self.path, f"there is a search engine already; {choice}; or give another path")
             folder = self.path / f"{_PREFIX}{current + 1}"
             if (folder / _CHANGE).exists():  # the copy of a change that was stopped
                 _remove(folder)
@@ -206,11 +217,22 @@ class Generations:
             move(unfinished, folder)
         return folder
 
-    def publish(self, generation: Path, options: EngineOptions, change: str = "") -> None:
+    @staticmethod
+    def removed(generation: Path) -> bool:
+        """Tell whether a changed copy lacks all posts that go."""
+        return (generation / _REMOVED).exists()
+
+    @staticmethod
+    def mark_removed(generation: Path) -> None:
+        """Note that a changed copy lacks all posts that go."""
+        replace_file(generation / _REMOVED, b"")
+
+    def publish(self, generation: Path, options: EngineOptions, sources: Mapping[str, str], change: str = "") -> None:
         """Make a generation the engine in one step, and remove the others."""
         indexes = Indexes.of(generation)
         identities = {name: index.snapshot().identity if index.built() else None for name, index in indexes.named()}
-        details = {"generation": generation.name, "indexes": identities, **asdict(options), "change": change}
+        about = {"generation": generation.name, "indexes": identities, **asdict(options)}
+        details = {**about, "sources": dict(sources), "change": change}
         with writing(self.path):
             ENGINE.write(self.path, len(indexes.posts), details)
         self.discard()
@@ -222,7 +244,8 @@ class Generations:
             if _OURS.fullmatch(entry.name) and entry.name != current:
                 _remove(entry)
         if current:
-            (self.path / current / _CHANGE).unlink(missing_ok=True)
+            for note in (_CHANGE, _REMOVED):
+                (self.path / current / note).unlink(missing_ok=True)
 
     def _current(self) -> int:
         """Return the number of the engine's generation; of an engine that cannot be read the last one."""

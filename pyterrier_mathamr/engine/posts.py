@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape, unescape
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,10 +52,28 @@ POSTS = Kind(
         Field("records", "uint8", "r"),
         Field("offsets", "int64", "m+1", cuts="r"),  # post i is records[offsets[i]:offsets[i + 1]]: zlib of JSON
         Field("sources", "uint64", "m"),  # fingerprint of each post
+        Field("roots", "uint64", "m"),  # fingerprint of the folder or file that was its source
+        Field("entries", "uint64", "m"),  # fingerprint of the file or record that it was read from
+        Field("digests", "uint64", "m"),  # fingerprint of the content of that file or record
     ),
     merge=merge_ragged,
     rebuild="mathamr build POSTS -o ENGINE --overwrite",
 )
+
+
+class StoredRows(NamedTuple):
+    """The posts of a store.
+
+    Attributes:
+        docnos: their ids.
+        sources, roots, entries, digests: uint64 ``[m]``, see `POSTS`.
+    """
+
+    docnos: list[str]
+    sources: npt.NDArray[np.uint64]
+    roots: npt.NDArray[np.uint64]
+    entries: npt.NDArray[np.uint64]
+    digests: npt.NDArray[np.uint64]
 
 
 class PostStore(StoredArtifact):
@@ -79,8 +97,8 @@ class PostStore(StoredArtifact):
         snapshot = self.snapshot()
         if wrong := differences(snapshot.manifest.details, options):
             raise UnfinishedJobError(self.path, wrong)
-        sources = np.concatenate([np.zeros(0, np.uint64), *(part["sources"] for part in snapshot.parts)])
-        stored = dict(zip(snapshot, sources.tolist(), strict=True))
+        rows = self.rows()
+        stored = dict(zip(rows.docnos, rows.sources.tolist(), strict=True))
         for document in documents:
             if stored.pop(document.docno, None) != row_fingerprint(document.record()):
                 raise changed_row(self.path, document.docno)
@@ -96,10 +114,35 @@ class PostStore(StoredArtifact):
             digest.update(part["sources"].tobytes())
         return digest.hexdigest()
 
+    def rows(self) -> StoredRows:
+        """Return what is known of every post without reading it, in the order in which they were stored."""
+        snapshot = self.snapshot()
+        columns = {
+            name: np.concatenate([np.zeros(0, np.uint64), *(part[name][part.alive] for part in snapshot.parts)])
+            for name in ("sources", "roots", "entries", "digests")
+        }
+        return StoredRows(list(snapshot), **columns)
+
     def get_many(self, docnos: Sequence[str]) -> list[Document]:
         """Read posts."""
         snapshot = self.snapshot()
         return self._read(docnos, snapshot.find(docnos))
+
+    def named(self, names: Sequence[str]) -> list[str]:
+        """Return the posts that have one of the names as their docno, or were read from a file of that name.
+
+        Raises:
+            UnknownIdError: there is no such post or file.
+        """
+        snapshot = self.snapshot()
+        rows = snapshot.look_up(list(names)).tolist()
+        found = [name for name, row in zip(names, rows, strict=True) if row >= 0]
+        files = {name for name, row in zip(names, rows, strict=True) if row < 0}
+        if files:
+            units = [docno for docno in snapshot if docno.partition("#")[0] in files]
+            found += units
+            snapshot.find(sorted(files - {docno.partition("#")[0] for docno in units}))  # names what is missing
+        return sorted(found)
 
     def titled(self, documents: Sequence[Document]) -> list[Document]:
         """Give posts the titles of the posts that they answer, as far as these are there."""
@@ -121,10 +164,11 @@ class PostStore(StoredArtifact):
     def _read(self, docnos: Sequence[str], rows: Rows) -> list[Document]:
         found: list[Document | None] = [None] * len(docnos)
         for part, places, local in self.snapshot().by_part(rows):
-            records, offsets = part["records"], part["offsets"]
+            records, offsets, entries, digests = (part[name] for name in ("records", "offsets", "entries", "digests"))
             for place, row in zip(places.tolist(), local.tolist(), strict=True):
                 data = bytes(records[offsets[row] : offsets[row + 1]])
-                found[place] = _document(docnos[place], data, self.path)
+                post = _document(docnos[place], data, self.path)
+                found[place] = post._replace(entry=int(entries[row]), digest=int(digests[row]))
         return [document for document in found if document is not None]
 
 
@@ -163,12 +207,20 @@ def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> N
         "records": np.frombuffer(b"".join(data), dtype=np.uint8),
         "offsets": np.cumsum([0, *map(len, data)], dtype=np.int64),
         "sources": np.array([sources[i] for i in new], dtype=np.uint64),
+        "roots": np.array([root_fingerprint(batch[i].origin.root) for i in new], dtype=np.uint64),
+        "entries": np.array([batch[i].entry for i in new], dtype=np.uint64),
+        "digests": np.array([batch[i].digest for i in new], dtype=np.uint64),
     }
     job.add(Content([docnos[i] for i in new], arrays))
 
 
+def root_fingerprint(root: str) -> int:
+    """Hash the name of a source."""
+    return row_fingerprint({"root": root})
+
+
 def _packed(document: Document) -> bytes:
-    _, title, html, parent, parent_title, origin, _ = document
+    _, title, html, parent, parent_title, origin, *_ = document
     stored = [title, html, parent, parent_title, *origin]
     text = json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")

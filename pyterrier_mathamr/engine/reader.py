@@ -59,6 +59,10 @@ class EngineReader(Counted):
         """Return the docnos of all posts, in the order in which they came."""
         return list(self.snapshot().indexes.posts.snapshot())
 
+    def sources(self) -> list[str]:
+        """Return the folders and files that the posts were read from; empty for dictionaries and frames."""
+        return list(self.snapshot().record.sources)
+
     def post(self, docno: str) -> MathPost:
         """Return a post, its title first."""
         [document] = self.snapshot().indexes.posts.get_many([docno])
@@ -213,11 +217,6 @@ class EngineSnapshot(EngineReader):
     def identity(self) -> str:
         """What identifies this state: the checksum of its manifest."""
         return self.record.identity
-
-    def has_formulas(self, ids: Sequence[str]) -> list[bool]:
-        """Tell which ids formulas of the engine have."""
-        formulas = self.indexes.formulas
-        return (formulas.snapshot().look_up(ids) >= 0).tolist() if formulas.built() else [False] * len(ids)
 
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""

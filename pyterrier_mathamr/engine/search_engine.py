@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import chain
@@ -22,13 +22,14 @@ from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.saving import lasting_name
-from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts
+from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts, source_root
 from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signature, writer_lock
 
-from .building import build_indexes, readers, remove_posts
+from .building import build_indexes, readers, remove_known, remove_posts
 from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Indexes
 from .posts import PostStore, distinct_formulas
 from .reader import EngineReader, EngineSnapshot
+from .updates import Update, documents_of, read_changes, separate, with_prefixes
 
 _FINISHED: set[tuple[Path, str]] = set()
 """The states that this process has made: it knows that the change which led to each of them is complete."""
@@ -87,7 +88,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
     @told_once()
     def build(
         cls,
-        posts: Source,
+        posts: Source | Sequence[str | Path],
         path: str | Path,
         *,
         model: str | Path = DEFAULT_MODEL,
@@ -104,7 +105,8 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             posts: dictionaries or a frame with an id (``docno`` or ``id``), a text (``html``, ``body``, ``text``,
                 ``contents``, ``markdown`` or ``latex``), and perhaps a ``title`` and, where it answers another post,
                 the id (``parent``) or the title (``parent_title``) of that; the path of a ``.jsonl`` file of such; or
-                of a folder of Markdown, HTML, LaTeX and text files.
+                of a folder of Markdown, HTML, LaTeX and text files; or a list of folders and files, where the docnos
+                of a folder begin with its name.
             path: the folder of the engine.
             model: name or folder of a model.
             parser: the AMR parser.
@@ -126,7 +128,9 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         name = lasting_name(model)
         encoder = MathAMR.from_pretrained(name)
         options = EngineOptions(name, encoder.vectors_by, parser, bare_formulas)
-        read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
+        sources = separate(posts)
+        prefixes = with_prefixes(sources, {})
+        read = _accepted(sources, prefixes, bare_formulas, verbose)
         documents = _some(distinct_formulas(read, lambda ids: [False] * len(ids)))
         with writer_lock(engine.path.absolute()), readers(documents, parser, workers) as (documents, executor):
             if fresh:
@@ -139,11 +143,78 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             else:
                 indexes.posts.write(documents, "create", asdict(options))
             build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
-            engine._generations.publish(generation, options)
+            engine._generations.publish(generation, options, prefixes)
         return engine
 
     @told_once()
-    def add(self, posts: Source, *, workers: int | None = 1, verbose: bool = False) -> None:
+    def update(
+        self,
+        posts: Source | Sequence[str | Path] | None = None,
+        *,
+        workers: int | None = 1,
+        verbose: bool = False,
+    ) -> Update:
+        """Bring the engine up to date with its sources, in one step: until then searches see the old posts.
+
+        Files and records whose content is the same are neither parsed nor encoded again. A file that cannot be opened
+        keeps its posts. The same call completes one that was stopped.
+
+        Args:
+            posts: one or more sources as for :meth:`build`, known to the engine or not; posts of other sources stay. By
+                default all folders and files that the engine was built from. Dictionaries and frames add posts and
+                replace those with the same id; none is deleted.
+            workers: processes that make graphs; ``None`` for all cores.
+            verbose: show progress.
+
+        Returns:
+            How many files or records are new, changed, deleted and unchanged.
+
+        Raises:
+            DocumentError: a source itself cannot be read, or two folders have the same name; nothing was changed.
+
+        Example::
+
+            posts = [{"id": "square", "text": "Show that $x^2 = 1$ has two solutions."}]
+            engine = SearchEngine.build(posts, "my.engine", model="mathamr-plus-mini", verbose=False)
+            print(engine.update([{"id": "cube", "text": "Solve $x^3 = 1$."}]))  # 1 new, 0 changed, …
+        """
+        with writer_lock(self.path.absolute()), self._incoming() as incoming:
+            now = self.snapshot()
+            known = now.record.sources
+            if posts is None and not known:
+                raise DocumentError(
+                    str(self.path), "it was not built from folders or files; say what to compare it with"
+                )
+            sources = separate(list(known) if posts is None else posts)
+            prefixes = with_prefixes(sources, dict(known))
+            changes = read_changes(
+                now.indexes.posts,
+                sources,
+                prefixes,
+                [root for root in known if root not in prefixes],
+                incoming,
+                bare_formulas=now.options.bare_formulas,
+                verbose=verbose,
+            )
+
+            def make(old: EngineSnapshot, indexes: Indexes) -> None:
+                generation = indexes.posts.path.parent
+                if not self._generations.removed(generation):
+                    remove_posts(indexes, changes.removed)
+                    remove_known(indexes.posts, changes.moved)
+                    self._generations.mark_removed(generation)
+                moved, written = documents_of(changes, old.indexes.posts, incoming)
+                distinct = distinct_formulas(written, indexes.has_formulas)
+                names = [*changes.moved, *changes.written]
+                self._store(indexes, names, chain(moved, distinct), old.options, workers, verbose)
+
+            if changes.removed or changes.moved or changes.written:
+                change = ["update", now.identity, changes.removed, changes.moved, incoming.fingerprint()]
+                self._change(change, lambda _: None, make, prefixes)
+            return changes.found
+
+    @told_once()
+    def add(self, posts: Source | Sequence[str | Path], *, workers: int | None = 1, verbose: bool = False) -> None:
         """Add posts, in one step: until then searches find none of them, and then all.
 
         Posts that cannot be read are named in a warning. The same call completes one that was stopped.
@@ -157,9 +228,10 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             DuplicateIdError: some exist already; none was added. Delete them first to replace them.
         """
         with writer_lock(self.path.absolute()), self._incoming() as incoming:
-            options = self.snapshot().options
-            incoming.write(accepted_posts(posts, bare_formulas=options.bare_formulas, verbose=verbose), "create")
-
+            now = self.snapshot()
+            sources = separate(posts)
+            prefixes = with_prefixes(sources, dict(now.record.sources))
+            incoming.write(_accepted(sources, prefixes, now.options.bare_formulas, verbose), "create")
             added = list(incoming.snapshot())
 
             def check(old: EngineSnapshot) -> None:
@@ -167,36 +239,34 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
                     raise DuplicateIdError(self.path, [added[i] for i in np.flatnonzero(known)])
 
             def make(old: EngineSnapshot, indexes: Indexes) -> None:
-                if (indexes.posts.snapshot().look_up(added) < 0).any():  # else a stopped run has stored them
-                    indexes.posts.write(distinct_formulas(incoming, old.has_formulas), "append")
-                executor = processes_for(get_parser(options.parser), workers)
-                model = MathAMR.from_pretrained(options.model)
-                build_indexes(indexes, model, options.parser, mode="append", executor=executor, verbose=verbose)
+                distinct = distinct_formulas(incoming, indexes.has_formulas)
+                self._store(indexes, added, distinct, old.options, workers, verbose)
 
-            self._change(["add", incoming.fingerprint()], check, make)
+            self._change(["add", incoming.fingerprint()], check, make, prefixes)
 
     def delete(self, docnos: Iterable[str]) -> None:
         """Delete posts, in one step. The same call completes one that was stopped.
 
         Args:
-            docnos: of one or more.
+            docnos: of one or more; the name of a file stands for all posts that were read from it.
 
         Raises:
             UnknownIdError: some are not there; it names them, and nothing is removed.
         """
-        gone = sorted({docnos} if isinstance(docnos, str) else set(map(str, docnos)))
+        named = sorted({docnos} if isinstance(docnos, str) else set(map(str, docnos)))
         with writer_lock(self.path.absolute()):
             self._change(
-                ["delete", *gone],
-                lambda old: old.indexes.posts.snapshot().find(gone),
-                lambda _, indexes: remove_posts(indexes, gone),
+                ["delete", *named],
+                lambda old: old.indexes.posts.named(named),
+                lambda old, indexes: remove_posts(indexes, old.indexes.posts.named(named)),
             )
 
     def _change(
         self,
-        change: Sequence[str],
+        change: Sequence[Any],
         check: Callable[[EngineSnapshot], object],
         make: Callable[[EngineSnapshot, Indexes], None],
+        sources: Mapping[str, str] | None = None,
     ) -> None:
         """Change a copy of the engine, and make it the engine."""
         old = self.snapshot()
@@ -207,8 +277,24 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         check(old)
         generation = self._generations.copy(old.record, digest)
         make(old, Indexes.of(generation))
-        self._generations.publish(generation, old.options, digest)
+        self._generations.publish(generation, old.options, old.record.sources if sources is None else sources, digest)
         _FINISHED.add((self.path.absolute(), self.snapshot().identity))
+
+    @staticmethod
+    def _store(
+        indexes: Indexes,
+        docnos: Sequence[str],
+        documents: Iterable[Document],
+        options: EngineOptions,
+        workers: int | None,
+        verbose: bool,
+    ) -> None:
+        """Store posts, unless a stopped run has stored them, and bring all indexes into line with them."""
+        if (indexes.posts.snapshot().look_up(docnos) < 0).any():
+            indexes.posts.write(documents, "append")
+        executor = processes_for(get_parser(options.parser), workers)
+        model = MathAMR.from_pretrained(options.model)
+        build_indexes(indexes, model, options.parser, mode="append", executor=executor, verbose=verbose)
 
     @contextmanager
     def _incoming(self) -> Iterator[PostStore]:
@@ -240,6 +326,15 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         """
         for fault in self.faults():
             raise fault
+
+
+def _accepted(
+    sources: Sequence[Source], prefixes: Mapping[str, str], bare_formulas: bool, verbose: bool
+) -> Iterator[Document]:
+    """Read the posts of sources that can be read."""
+    for source in sources:
+        prefix = prefixes.get(source_root(source), "")
+        yield from accepted_posts(source, prefix=prefix, bare_formulas=bare_formulas, verbose=verbose)
 
 
 def _some(documents: Iterator[Document]) -> Iterator[Document]:

@@ -5,12 +5,17 @@ from .math_spans import strip_delimiters as strip_delimiters
 from .own_posts import Document as Document
 from .own_posts import Origin as Origin
 from .own_posts import Source as Source
+from .own_posts import SourceEntry as SourceEntry
 from .own_posts import accepted_posts as accepted_posts
 from .own_posts import count_posts as count_posts
+from .own_posts import distinct_posts as distinct_posts
 from .own_posts import json_lines as json_lines
 from .own_posts import post_files as post_files
 from .own_posts import read_posts as read_posts
 from .own_posts import readable as readable
+from .own_posts import source_entries as source_entries
+from .own_posts import source_root as source_root
+from .own_posts import warn_of_left_out as warn_of_left_out
 from .post import PLACEHOLDER as PLACEHOLDER
 from .post import TITLE_FORMULA as TITLE_FORMULA
 from .post import TOKEN as TOKEN

@@ -23,6 +23,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from datetime import UTC, datetime
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
@@ -100,7 +101,8 @@ class Document(NamedTuple):
         parent: the id of the post that it answers, or empty.
         parent_title: HTML of the title of that post, where it was given.
         origin: where it was read.
-        digest: fingerprint of the file or record that it was read from.
+        entry: fingerprint of the name of the file or record that it was read from.
+        digest: fingerprint of the content of that file or record.
     """
 
     docno: str
@@ -109,6 +111,7 @@ class Document(NamedTuple):
     parent: str = ""
     parent_title: str = ""
     origin: Origin = Origin()
+    entry: int = 0
     digest: int = 0
 
     def record(self) -> dict[str, str]:
@@ -126,7 +129,7 @@ class SourceEntry(NamedTuple):
         root: see :class:`Origin`.
         key: the file, or the id of the record; unique in its source.
         digest: fingerprint of its content, and of whatever else its posts depend on.
-        read: reads its posts, each or why it cannot be read.
+        read: reads its posts, each or why it cannot be read; :meth:`documents` also marks them as of this entry.
     """
 
     place: str
@@ -135,35 +138,58 @@ class SourceEntry(NamedTuple):
     digest: int
     read: Callable[[], Iterable[Document | DocumentError]]
 
+    @property
+    def fingerprint(self) -> int:
+        """What identifies the entry among all sources."""
+        return row_fingerprint({"root": self.root, "key": self.key})
 
-def source_entries(source: Source, *, bare_formulas: bool = True) -> Iterator[SourceEntry | DocumentError]:
+    def documents(self) -> Iterator[Document | DocumentError]:
+        """Read the posts."""
+        entry = self.fingerprint
+        for document in self.read():
+            if isinstance(document, Document):
+                document = document._replace(entry=entry, digest=self.digest)
+            yield document
+
+
+def source_entries(
+    source: Source, *, prefix: str = "", bare_formulas: bool = True
+) -> Iterator[SourceEntry | DocumentError]:
     """Iterate over the files or records of a source; none is parsed before its ``read()`` is called.
 
     Args:
         source: see :func:`read_posts`.
+        prefix: what the docnos of a folder's files begin with.
         bare_formulas: see :func:`read_posts`.
+
+    Yields:
+        Each file and record, or why there is none; a file that cannot be opened has the digest 0.
 
     Raises:
         DocumentError: the source itself cannot be read.
     """
-    given = isinstance(source, str | Path)
-    root = _text_of(Path(cast("str", source)).absolute()) if given else ""
-    for place, record, file, date in _records(source):
+    root = source_root(source)
+    for place, record, file, date in _records(source, prefix):
         if isinstance(record, DocumentError):
-            yield record
+            yield SourceEntry(place, root, file, 0, partial(iter, [record])) if file else record
             continue
         key = file or next((str(record[name]) for name in IDS if not is_missing(record.get(name))), place)
         origin = Origin(root, key, kind="file" if file else "", date=date)
         digest = row_fingerprint({**record, "bare_formulas": bare_formulas})
-        yield SourceEntry(place, root, key, digest, _reader(place, record, bare_formulas, origin, digest))
+        yield SourceEntry(place, root, key, digest, _reader(place, record, bare_formulas, origin))
+
+
+def source_root(source: Source) -> str:
+    """Return the folder or file that a source is, as :class:`Origin` has it; nothing for dictionaries and frames."""
+    return _text_of(Path(source).absolute()) if isinstance(source, str | Path) else ""
 
 
 def _reader(
-    place: str, record: Mapping[str, Any], bare_formulas: bool, origin: Origin, digest: int
+    place: str, record: Mapping[str, Any], bare_formulas: bool, origin: Origin
 ) -> Callable[[], Iterator[Document | DocumentError]]:
     def read() -> Iterator[Document | DocumentError]:
         try:
-            yield _document(place, record, bare_formulas)._replace(origin=origin, digest=digest)
+            yield _document(place, record, bare_formulas)._replace(origin=origin)
         except DocumentError as error:
             yield DocumentError(place, error.reason)
         except MathAMRError as error:
@@ -183,12 +209,12 @@ class _Record(NamedTuple):
     date: str = ""
 
 
-def _records(source: Source) -> Iterator[_Record]:
+def _records(source: Source, prefix: str) -> Iterator[_Record]:
     """Iterate over the dictionaries of a source, each with its place."""
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_dir():
-            yield from _folder(path)
+            yield from _folder(path, prefix)
         elif path.name.endswith(_LINES):
             yield from (_Record(place, record) for place, record in json_lines(path))
         elif path.suffix.lower() in _SUFFIXES and path.is_file():
@@ -207,7 +233,7 @@ def _records(source: Source) -> Iterator[_Record]:
             yield _Record(place, DocumentError(place, f"no dictionary with an id and a text, but {record!r:.80}"))
 
 
-def _folder(path: Path) -> Iterator[_Record]:
+def _folder(path: Path, prefix: str) -> Iterator[_Record]:
     files, left_out = _found(path)
     if not files and not left_out:
         raise DocumentError(_text_of(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
@@ -215,7 +241,7 @@ def _folder(path: Path) -> Iterator[_Record]:
     for file in files:
         name = file if alike[file.with_suffix("")] > 1 else file.with_suffix("")
         relative = [_text_of(each.relative_to(path).as_posix()) for each in (name, file)]
-        yield _Record(_text_of(file), _file(file, relative[0]), relative[1], _date_of(file))
+        yield _Record(_text_of(file), _file(file, prefix + relative[0]), relative[1], _date_of(file))
     yield from (_Record(error.place, error) for error in left_out)
 
 
@@ -495,11 +521,14 @@ T = TypeVar("T")
 _NAMED = 5  # records that cannot be read are named in a warning, so many of them
 
 
-def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[str, Document | DocumentError]]:
+def read_posts(
+    source: Source, *, prefix: str = "", bare_formulas: bool = True
+) -> Iterator[tuple[str, Document | DocumentError]]:
     """Read the posts of a source, one at a time.
 
     Args:
         source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), or of a folder.
+        prefix: what the docnos of a folder's files begin with.
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
 
     Yields:
@@ -508,25 +537,36 @@ def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[
     Raises:
         DocumentError: the source itself cannot be read.
     """
+    entries = source_entries(source, prefix=prefix, bare_formulas=bare_formulas)
+    yield from distinct_posts(
+        (entry.place, document)
+        for entry in entries
+        for document in ([entry] if isinstance(entry, DocumentError) else entry.documents())
+    )
+
+
+def distinct_posts(
+    posts: Iterable[tuple[str, Document | DocumentError]],
+) -> Iterator[tuple[str, Document | DocumentError]]:
+    """Put an error in the place of each post whose id came before."""
     seen: set[str] = set()
-    for entry in source_entries(source, bare_formulas=bare_formulas):
-        if isinstance(entry, DocumentError):
-            yield entry.place, entry
-            continue
-        for document in entry.read():
-            if isinstance(document, Document):
-                if document.docno in seen:
-                    document = DocumentError(entry.place, f"the id {document.docno!r:.80} came before")
-                else:
-                    seen.add(document.docno)
-            yield entry.place, document
+    for place, document in posts:
+        if isinstance(document, DocumentError) or document.docno not in seen:
+            yield place, document
+        else:
+            yield place, DocumentError(place, f"the id {document.docno!r:.80} came before")
+        if isinstance(document, Document):
+            seen.add(document.docno)
 
 
-def accepted_posts(source: Source, *, bare_formulas: bool = True, verbose: bool = False) -> Iterator[Document]:
+def accepted_posts(
+    source: Source, *, prefix: str = "", bare_formulas: bool = True, verbose: bool = False
+) -> Iterator[Document]:
     """Read the posts of a source that can be read; a warning at the end names those that cannot.
 
     Args:
         source: see :func:`read_posts`.
+        prefix: see :func:`read_posts`.
         bare_formulas: see :func:`read_posts`.
         verbose: show progress.
 
@@ -534,7 +574,8 @@ def accepted_posts(source: Source, *, bare_formulas: bool = True, verbose: bool 
         DocumentError: a file or folder holds no post, or none of a source's posts can be read.
     """
     total = count_posts(source) if verbose else None
-    read = progress(read_posts(source, bare_formulas=bare_formulas), "reading", "posts", verbose=verbose, total=total)
+    posts = read_posts(source, prefix=prefix, bare_formulas=bare_formulas)
+    read = progress(posts, "reading", "posts", verbose=verbose, total=total)
     yield from readable(read, "posts", str(source) if isinstance(source, str | Path) else None)
 
 
@@ -562,7 +603,11 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
         raise DocumentError(errors[0].place, errors[0].reason + others)
     if source is not None and not read:
         raise DocumentError(source, f"it holds no {what}")
+    warn_of_left_out(errors, f"of {len(errors) + read:,} {what}")
+
+
+def warn_of_left_out(errors: Sequence[DocumentError], of: str) -> None:
+    """Name what could not be read, in one warning."""
     if errors:
         named = " ".join(map(str, errors[:_NAMED])) + (" …" if len(errors) > _NAMED else "")
-        text = f"{len(errors):,} of {len(errors) + read:,} {what} were left out: {named}"
-        warnings.warn(MathAMRWarning(text), stacklevel=2)
+        warnings.warn(MathAMRWarning(f"{len(errors):,} {of} were left out: {named}"), stacklevel=3)

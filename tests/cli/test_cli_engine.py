@@ -51,9 +51,15 @@ def test_an_engine_is_not_replaced_by_mistake_and_posts_are_added(engine, tmp_pa
     again = run("build", tmp_path / "more.jsonl", "-o", engine, *MODEL)
     assert again.exit_code == 1
     assert "--overwrite" in again.output or "overwrite" in again.output
-    added = run("build", tmp_path / "more.jsonl", "-o", engine, "--add", "-q")
-    assert "3 posts" in added.output
+    assert "mathamr update" in again.output
+    added = run("update", tmp_path / "more.jsonl", "-o", engine, "-q")
+    assert added.output.endswith("1 new, 0 changed, 0 deleted, 0 unchanged; 3 posts\n")
     assert "new" in run("search", engine, "ideals", "-k", "1").output
+
+
+def test_posts_are_deleted_by_their_docnos(engine) -> None:
+    assert run("delete", engine, "new", "another").exit_code == 1
+    assert run("delete", engine, "new").output.endswith("1 post deleted, 2 posts left\n")
 
 
 def test_posts_that_cannot_be_read_at_all_are_an_error(tmp_path) -> None:

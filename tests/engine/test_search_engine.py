@@ -273,7 +273,7 @@ def _stop(*_, **__) -> None:
 
 def test_an_engine_is_replaced_only_on_request_and_in_one_step(tmp_path, monkeypatch) -> None:
     engine = built(tmp_path / "e")
-    with pytest.raises(WriteError, match=r"--overwrite.*--add"):
+    with pytest.raises(WriteError, match=r"mathamr update.*--overwrite"):
         built(tmp_path / "e", POSTS[:2])
     with monkeypatch.context() as patch:
         patch.setattr(building, "build_in_one_pass", _stop)

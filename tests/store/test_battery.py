@@ -24,7 +24,7 @@ OF_AN_ENGINE = {  # it consists of six of the others
 def trials() -> Iterator[Any]:
     """The whole battery for one artifact of each form, and a sample for the rest; as a slow test the whole for all."""
     for name in NAMES:
-        bounds = OF_AN_ENGINE if name == "engine" else {"whole": WHOLE, "sample": SAMPLE}
+        bounds = OF_AN_ENGINE if name.startswith("engine") else {"whole": WHOLE, "sample": SAMPLE}
         whole = name in OF_EACH_FORM
         if not whole:
             yield pytest.param(name, bounds["sample"], 2, id=name)

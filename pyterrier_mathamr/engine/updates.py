@@ -1,0 +1,237 @@
+"""What an engine lacks of its sources, and what it has that they no longer have.
+
+::
+
+    sources ──entries──▶ same name, same content        unchanged: neither parsed nor encoded again
+                         same name, other content  ┐    parsed: a post whose text is the same is kept, and its place
+                         unknown name              ┘    in the file is stored again; others are removed and indexed
+            no entry ◀── a name that the engine knows   deleted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr.posts import (
+    Document,
+    DocumentError,
+    Source,
+    SourceEntry,
+    distinct_posts,
+    source_entries,
+    source_root,
+    warn_of_left_out,
+)
+
+from .posts import PostStore, root_fingerprint
+
+
+class Update(NamedTuple):
+    """What an update found: files, or records of what is no folder.
+
+    Attributes:
+        new, changed, deleted, unchanged: how many of each.
+    """
+
+    new: int
+    changed: int
+    deleted: int
+    unchanged: int
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count:,} {name}" for name, count in self._asdict().items())
+
+
+class Changes(NamedTuple):
+    """How the posts of an engine differ from its sources.
+
+    Attributes:
+        found: the numbers.
+        removed: docnos that are in no source any more, or whose text has changed.
+        moved: docnos of posts whose text is the same, and whose file or place in it is not.
+        written: docnos of posts that are new or have changed.
+    """
+
+    found: Update
+    removed: list[str]
+    moved: list[str]
+    written: list[str]
+
+
+def separate(posts: Source | Sequence[str | Path]) -> list[Source]:
+    """Return the sources of which posts are given: one, or a list of folders and files."""
+    if isinstance(posts, list | tuple) and posts and all(isinstance(each, str | Path) for each in posts):
+        return [each for each in posts if isinstance(each, str | Path)]
+    return [posts]  # type: ignore[list-item]
+
+
+def with_prefixes(sources: Sequence[Source], known: dict[str, str]) -> dict[str, str]:
+    """Say what the docnos of each folder begin with: nothing for a single folder, else its name.
+
+    Args:
+        sources: of which folders and files are named.
+        known: the prefixes of the sources that an engine has, which stay as they are.
+
+    Returns:
+        The prefix of each folder and file, those of ``known`` first.
+
+    Raises:
+        DocumentError: two folders have the same name.
+    """
+    prefixes = dict(known)
+    paths = [Path(source) for source in sources if isinstance(source, str | Path)]
+    single = len(paths) == 1 and not known
+    for path in paths:
+        root = source_root(path)
+        if root in prefixes:
+            continue
+        moved = next((old for old in known if Path(old).name == path.absolute().name and not Path(old).exists()), None)
+        if moved is not None:
+            prefixes[root] = prefixes.pop(moved)
+            continue
+        prefix = "" if single or not path.is_dir() else f"{path.absolute().name}/"
+        if prefix and prefix in prefixes.values():
+            reason = f"another source has the name {prefix[:-1]} too, with which docnos begin; rename one of them"
+            raise DocumentError(root, reason)
+        prefixes[root] = prefix
+    return prefixes
+
+
+def read_changes(
+    stored: PostStore,
+    sources: Sequence[Source],
+    prefixes: dict[str, str],
+    gone: Sequence[str],
+    incoming: PostStore,
+    *,
+    bare_formulas: bool,
+    verbose: bool,
+) -> Changes:
+    """Compare sources with the posts of an engine, and read what has changed.
+
+    Args:
+        stored: the posts of the engine.
+        sources: what is compared; posts of other sources stay.
+        prefixes: see :func:`with_prefixes`.
+        gone: sources that are to be found elsewhere now.
+        incoming: an empty store, for the posts that are read.
+        bare_formulas: whether formulas without delimiters are read.
+        verbose: show progress.
+
+    Returns:
+        What has changed. A warning names posts that cannot be read, or whose docno a post of another file has.
+    """
+    rows = stored.rows()
+    row_of = {docno: row for row, docno in enumerate(rows.docnos)}
+    digests = dict(zip(rows.entries.tolist(), rows.digests.tolist(), strict=True))
+    followed = {root_fingerprint(root) for root in [*gone, *filter(None, map(source_root, sources))]}
+    seen: set[int] = set()
+    changed: set[int] = set()  # entries with posts in the engine that were read again
+    new: set[int] = set()
+    errors: list[DocumentError] = []
+
+    def entries() -> Iterator[SourceEntry]:
+        for source in sources:
+            prefix = prefixes.get(source_root(source), "")
+            for entry in source_entries(source, prefix=prefix, bare_formulas=bare_formulas):
+                if isinstance(entry, DocumentError):
+                    errors.append(entry)
+                else:
+                    yield entry
+
+    def read() -> Iterator[tuple[str, Document | DocumentError]]:
+        for entry in progress(entries(), "comparing", "files", verbose=verbose):
+            name = entry.fingerprint
+            known = name in digests
+            if name in seen:
+                yield entry.place, DocumentError(entry.place, f"the id {entry.key!r:.80} came before")
+                continue
+            seen.add(name)
+            if known and entry.digest == digests[name]:
+                continue
+            if known and entry.digest:
+                changed.add(name)
+            for document in entry.documents():
+                if not known and isinstance(document, Document):
+                    new.add(name)
+                yield entry.place, document
+
+    def readable() -> Iterator[Document]:
+        for _, document in distinct_posts(read()):
+            if isinstance(document, DocumentError):
+                errors.append(document)
+            else:
+                yield document
+
+    incoming.write(readable(), "create")
+    deleted = {
+        name
+        for name, root in zip(rows.entries.tolist(), rows.roots.tolist(), strict=True)
+        if root in followed and name not in seen
+    }
+    replaced = {docno: row for docno, row in row_of.items() if int(rows.entries[row]) in changed | deleted}
+    moved: list[str] = []
+    written: list[str] = []
+    for docno, fingerprint in zip(incoming.snapshot(), incoming.rows().sources.tolist(), strict=True):
+        row = row_of.get(docno)
+        if row is None:
+            written.append(docno)
+        elif docno in replaced:
+            (moved if int(rows.sources[row]) == fingerprint else written).append(docno)
+        else:
+            errors.append(_taken(docno, stored, incoming))
+    warn_of_left_out(errors, "files or posts")
+    kept = set(moved)
+    found = Update(len(new), len(changed), len(deleted), len(seen & digests.keys()) - len(changed))
+    return Changes(found, [docno for docno in replaced if docno not in kept], moved, written)
+
+
+def documents_of(
+    changes: Changes, stored: PostStore, incoming: PostStore
+) -> tuple[Iterator[Document], Iterator[Document]]:
+    """Return the posts that moved, as they are stored but for their place, and those that are written."""
+    moved = (
+        old._replace(origin=now.origin, entry=now.entry, digest=now.digest)
+        for docno in changes.moved
+        for old, now in zip(stored.get_many([docno]), incoming.get_many([docno]), strict=True)
+    )
+    return moved, chain.from_iterable(incoming.get_many([docno]) for docno in changes.written)
+
+
+def _taken(docno: str, stored: PostStore, incoming: PostStore) -> DocumentError:
+    """Say that a post of another file has the docno."""
+    [owner], [post] = stored.get_many([docno]), incoming.get_many([docno])
+    places = ["/".join(filter(None, each.origin[:2])) for each in (post, owner)]
+    return DocumentError(places[0], f"the id {docno!r:.80} is that of {places[1]}; rename one of the two")
+
+
+def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], object]) -> None:
+    """Call a function whenever files of the sources have changed, until the process is interrupted.
+
+    Args:
+        sources: folders and files.
+        ignored: a folder whose changes are none of theirs: the engine, which may be in one of them.
+        update: what is called; changes meanwhile are noticed afterwards.
+
+    Raises:
+        MissingExtraError: the extra ``watch`` is not installed. DocumentError: a source is not there.
+    """
+    watchfiles = require("watchfiles", "watch")
+    paths = [Path(source).absolute() for source in sources]
+    for path in paths:
+        if not path.exists():
+            raise DocumentError(str(path), "no such folder or file")
+    engine = ignored.absolute()
+
+    def concerns(_: object, name: str) -> bool:
+        changed = Path(name)
+        return not changed.is_relative_to(engine) and any(changed.is_relative_to(path) for path in paths)
+
+    folders = {path if path.is_dir() else path.parent for path in paths}  # editors replace whole files
+    for _ in watchfiles.watch(*folders, watch_filter=concerns):
+        update()
