@@ -131,11 +131,13 @@ def task_1(folder: Path, years: str, workdir: Path, **options: Any) -> None:
 @_common
 @_model
 @click.option("--known-items", is_flag=True, help="Also search altered formulas of the collection.")
-def task_2(folder: Path, years: str, workdir: Path, known_items: bool, **options: Any) -> None:
+@click.option("--seeds", default="42", show_default=True, help="Of what is trained; of several there are means, too.")
+def task_2(folder: Path, years: str, workdir: Path, known_items: bool, seeds: str, **options: Any) -> None:
     """Compare all systems of Task 2; --systems also takes variants."""
     from .formulas.systems import compare_formulas
 
-    report = compare_formulas(folder, years, workdir, known_items=known_items, **_made_by(options))
+    options = _made_by(options) | {"seeds": _numbers(seeds) or ()}
+    report = compare_formulas(folder, years, workdir, known_items=known_items, **options)
     click.echo(report.to_markdown())
 
 

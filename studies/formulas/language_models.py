@@ -8,17 +8,16 @@ trains further for formulas::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import VisualIdDeduplication, read_documents
 from pyterrier_mathamr.experiments.measuring import TimedPipeline
-from pyterrier_mathamr.experiments.systems import AnswerParts, System
+from pyterrier_mathamr.experiments.systems import AnswerParts
 from pyterrier_mathamr.experiments.task2 import FormulaParts, FormulaSystem
 from pyterrier_mathamr.experiments.workdir import DISTINCT_FORMULAS, FORMULA_DEPTH, Artifacts, distinct
 from pyterrier_mathamr.fusion import ConvexFusion
@@ -30,6 +29,7 @@ from studies.answers.marf import marf_model
 from .indexes import approach0
 
 SEED = 42
+"""Of what is trained, unless another is asked for."""
 CANDIDATES = 50
 """Formulas of Tangent that ColBERT orders anew in their posts: to encode every formula with its post takes hours."""
 
@@ -41,8 +41,8 @@ def _collection(parts: FormulaParts) -> Artifacts:
     return cast("Artifacts", parts.shared)
 
 
-def _answers(shared: Artifacts) -> AnswerParts:
-    return AnswerParts(shared, of="", years=(), seed=SEED)
+def _answers(shared: Artifacts, seed: int) -> AnswerParts:
+    return AnswerParts(shared, of="", years=(), seed=seed)
 
 
 def _formulas(shared: Artifacts, **options: Any) -> Iterator[dict[str, Any]]:
@@ -50,9 +50,9 @@ def _formulas(shared: Artifacts, **options: Any) -> Iterator[dict[str, Any]]:
 
 
 @cache
-def _colbert(shared: Artifacts) -> tuple[ColBERT, MathAMRIndex]:
+def _colbert(shared: Artifacts, seed: int) -> tuple[ColBERT, MathAMRIndex]:
     """Return ColBERT, and the index of each formula alone."""
-    parts = _answers(shared)
+    parts = _answers(shared, seed)
     model = ColBERT.from_pretrained(parts.stage("colbert", partial(train_colbert, parts), trained=True))
 
     def build(path: Path) -> None:
@@ -63,9 +63,9 @@ def _colbert(shared: Artifacts) -> tuple[ColBERT, MathAMRIndex]:
 
 
 @cache
-def _marf(shared: Artifacts, kind: str) -> tuple[MaRF, MaRFIndex]:
+def _marf(shared: Artifacts, kind: str, seed: int) -> tuple[MaRF, MaRFIndex]:
     """Return MaRF, its text encoder or its formula encoder alone, and the index of each formula alone."""
-    parts = _answers(shared)
+    parts = _answers(shared, seed)
     marf = marf_model(parts, trained=False, formulas=1) if kind == "text encoder" else marf_model(parts)
     marf.context.cache = None
     if kind == "formula encoder":
@@ -78,13 +78,13 @@ def _marf(shared: Artifacts, kind: str) -> tuple[MaRF, MaRFIndex]:
     return marf, MaRFIndex(parts.stage("marf-formulas", build, model=marf.identity))
 
 
-def _by_colbert(parts: FormulaParts) -> TimedPipeline:
-    model, index = _colbert(_collection(parts))
+def _by_colbert(parts: FormulaParts, seed: int) -> TimedPipeline:
+    model, index = _colbert(_collection(parts), seed)
     return _of_distinct(FormulaQuery() >> model.query_encoder(), index.colbert(num_results=_DEPTH), parts)
 
 
-def _by_marf(parts: FormulaParts, kind: str = "") -> TimedPipeline:
-    model, index = _marf(_collection(parts), kind)
+def _by_marf(parts: FormulaParts, seed: int, kind: str = "") -> TimedPipeline:
+    model, index = _marf(_collection(parts), kind, seed)
     return _of_distinct(FormulaQuery() >> model.query_encoder(), index.retriever(num_results=_DEPTH), parts)
 
 
@@ -93,15 +93,16 @@ def _of_distinct(encode: pt.Transformer, search: pt.Transformer, parts: FormulaP
     return TimedPipeline(ranked, encode)
 
 
-def _fused(parts: FormulaParts, alpha: float) -> TimedPipeline:
+def _fused(parts: FormulaParts, seed: int, alpha: float) -> TimedPipeline:
     other = distinct(approach0(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees))
-    return TimedPipeline(ConvexFusion(_by_colbert(parts).whole, other, alpha=alpha, num_results=DISTINCT_FORMULAS))
+    fusion = ConvexFusion(_by_colbert(parts, seed).whole, other, alpha=alpha, num_results=DISTINCT_FORMULAS)
+    return TimedPipeline(fusion)
 
 
-def _in_posts(parts: FormulaParts) -> TimedPipeline:
+def _in_posts(parts: FormulaParts, seed: int) -> TimedPipeline:
     """Order the best formulas of Tangent by ColBERT, each in its post; the others follow."""
     shared = _collection(parts)
-    model, _ = _colbert(shared)
+    model, _ = _colbert(shared, seed)
     formulas = VisualIdDeduplication(keep="formula") >> pt.RankCutoff(DISTINCT_FORMULAS)
     first = shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees) >> formulas
 
@@ -112,7 +113,7 @@ def _in_posts(parts: FormulaParts) -> TimedPipeline:
         (model.doc_encoder() >> indexer).index(of for of in posts if of["docno"] in wanted)
 
     made: dict[str, Any] = {"model": model.identity, "year": parts.year, "candidates": CANDIDATES}
-    index = MathAMRIndex(_answers(shared).stage("colbert-contexts", build, **made))
+    index = MathAMRIndex(_answers(shared, seed).stage("colbert-contexts", build, **made))
     scored = first % CANDIDATES >> FormulaQuery("post") >> model.query_encoder() >> index.scorer()
     return TimedPipeline((scored ^ first) >> VisualIdDeduplication(keep="visual"))
 
@@ -120,17 +121,19 @@ def _in_posts(parts: FormulaParts) -> TimedPipeline:
 COLBERT, MARF = "ColBERT", "MaRF"
 IN_POSTS = f"Tangent % {CANDIDATES} >> ColBERT in posts"
 
-LANGUAGE_MODELS: Mapping[str, FormulaSystem] = MappingProxyType(
-    {
-        system.name: system
-        for system in (
-            FormulaSystem(COLBERT, _by_colbert),
-            *(System(f"ColBERT + Approach Zero, α {alpha}", partial(_fused, alpha=alpha)) for alpha in ALPHAS),
-            System(IN_POSTS, _in_posts, known=False),
-            System(MARF, _by_marf),
-            System("MaRF, text encoder alone", partial(_by_marf, kind="text encoder")),
-            System("MaRF, formula encoder alone", partial(_by_marf, kind="formula encoder")),
-        )
-    }
-)
-"""Systems that need a language model, and so the extras ``colbert`` and ``answers``."""
+
+def language_models(seed: int = SEED) -> dict[str, FormulaSystem]:
+    """Make the systems that need a language model, and so the extras ``colbert`` and ``answers``, with a seed."""
+    trained = partial(FormulaSystem, trained=True)
+    systems = (
+        trained(COLBERT, partial(_by_colbert, seed=seed)),
+        *(
+            trained(f"{COLBERT} + Approach Zero, α {alpha}", partial(_fused, seed=seed, alpha=alpha))
+            for alpha in ALPHAS
+        ),
+        trained(IN_POSTS, partial(_in_posts, seed=seed), known=False),
+        trained(MARF, partial(_by_marf, seed=seed)),
+        FormulaSystem("MaRF, text encoder alone", partial(_by_marf, seed=SEED, kind="text encoder")),
+        trained("MaRF, formula encoder alone", partial(_by_marf, seed=seed, kind="formula encoder")),
+    )
+    return {system.name: system for system in systems}

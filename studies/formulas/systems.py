@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from itertools import product
@@ -17,7 +18,15 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr.experiments.measuring import TimedPipeline, joined
+from pyterrier_mathamr.arqmath import TASK2_MEASURES
+from pyterrier_mathamr.experiments.measuring import (
+    TimedPipeline,
+    joined,
+    means_table,
+    measure_by_topic,
+    paired_tests,
+    run_systems,
+)
 from pyterrier_mathamr.experiments.ntcir12 import BROWSING_SYSTEMS, run_ntcir12
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import ExperimentError
@@ -41,7 +50,7 @@ from pyterrier_mathamr.systems.in_out import Scale
 from .indexes import approach0, cft, formula_trees, post_texts, wide_tangent
 from .indexes import in_out as in_out_index
 from .known_items import with_known_formulas
-from .language_models import COLBERT, LANGUAGE_MODELS, MARF
+from .language_models import COLBERT, MARF, SEED, language_models
 
 TANGENT_S, LTR, APPROACH0, IN_OUT, FUSED = "Tangent-S", "LtR", "Approach Zero", "In+Out", "Fused"
 TEXT = f"{TANGENT} >> text"
@@ -49,6 +58,7 @@ CANDIDATES = 2000
 DISTANCE = f"{TANGENT} % {CANDIDATES} >> edit distance"
 PARTS = (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR, TEXT)
 FUSED_TEXTS = "Fused, with ColBERT and MaRF"
+SEEDS = "Means over seeds"
 NOTES = (
     "`Fused` sums the standard scores of its systems, with weights that were fitted on the judgments of the other "
     "years. A formula that a system does not find has this system's lowest score.",
@@ -227,7 +237,7 @@ ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
             System("CFT2TED", _cft2ted),
             System(APPROACH0, _approach0),
             System(IN_OUT, in_out),
-            *LANGUAGE_MODELS.values(),
+            *language_models().values(),
             System(TEXT, _text, known=False, scorer=lambda parts: post_texts(parts.shared)),
             *list(FORMULA_SYSTEMS.values())[1:],
             fused(FUSED, PARTS, fitted=True),
@@ -238,11 +248,11 @@ ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
 """The baseline first, fusions last."""
 
 
-def task2_systems(names: Sequence[str] | None) -> list[FormulaSystem] | None:
+def task2_systems(names: Sequence[str] | None, seed: int = SEED) -> list[FormulaSystem] | None:
     """Choose the systems of a table: names, ``all``, or ``variants``, which are systems with other options."""
     if names is None:
         return None
-    known = {**ALL_SYSTEMS, **VARIANTS}
+    known = {**ALL_SYSTEMS, **(language_models(seed) if seed != SEED else {}), **VARIANTS}
     groups: dict[str, Sequence[str]] = {ALL: tuple(ALL_SYSTEMS), "variants": tuple(VARIANTS)}
     chosen = {TANGENT}
     for name in names:
@@ -261,11 +271,19 @@ def compare_formulas(
     *,
     systems: Sequence[str] | None = None,
     known_items: bool = False,
+    seeds: Sequence[int] = (SEED,),
     **options: Any,
 ) -> Report:
-    """Compare systems by name on Task 2; with ``known_items``, also with altered formulas of the collection."""
+    """Compare systems by name on Task 2; with ``known_items``, also with altered formulas of the collection.
+
+    What is trained is trained with the first seed; of several, a further table has the means over all.
+    """
+    if not seeds:
+        raise ConfigError("seeds", seeds, "at least one")
 
     def more(report: Report, searched: SearchedYears) -> Report:
+        if len(seeds) > 1:
+            report = _with_seeds(report, searched, seeds)
         if not known_items:
             return report
         first = searched.years[0]  # without systems that read a formula's question, which these formulas have none of
@@ -276,10 +294,47 @@ def compare_formulas(
         }
         return with_known_formulas(report, first.parts.shared, kept)
 
-    chosen = task2_systems(systems)
+    chosen = task2_systems(systems, seeds[0])
     rows = {**FORMULA_SYSTEMS, **{system.name: system for system in chosen or ()}}
     notes = NOTES if chosen and len(chosen) > len(FORMULA_SYSTEMS) else ()
     return run_task2(path, years, workdir, systems=chosen, weights=shipped_weights(), more=more, notes=notes, **options)
+
+
+def _with_seeds(report: Report, searched: SearchedYears, seeds: Sequence[int]) -> Report:
+    """Add a table of the systems that are trained, with the means over several seeds."""
+    names = [name for name, of in language_models().items() if of.trained and name in searched.years[0].rankings]
+    if not names:
+        return report
+    found: dict[str, list[pd.DataFrame]] = {}
+    for seed, year in product(seeds, searched.years):
+        rankings = {name: year.rankings[name] for name in (TANGENT, *names)}
+        if seed != seeds[0]:
+            of_seed = language_models(seed)
+            rankings |= run_systems({name: of_seed[name].make(year.parts).whole for name in names}, year.parts.topics)[
+                0
+            ]
+        for kind, qrels in year.parts.judged.items():
+            values = measure_by_topic(rankings, year.parts.topics, qrels, TASK2_MEASURES).fillna({"value": 0.0})
+            found.setdefault(kind, []).append(values.assign(qid=f"{year.parts.year} " + values["qid"], seed=seed))
+    tables, measures = [], list(map(str, TASK2_MEASURES))
+    for kind, of_kind in found.items():
+        together = pd.concat(of_kind)
+        tests = paired_tests(together, [(name, TANGENT) for name in names], measures[0])
+        table = means_table(together, names, measures, years=[year.parts.year for year in searched.years])
+        table.insert(0, "judged", kind)
+        tables.append(table.assign(p=tests["p"], **{f"{measures[0]} reject": tests["significant"]}))
+    about = (
+        f"Means and standard deviations over the seeds {', '.join(map(str, seeds))} of what is trained, over the "
+        f"topics of all years. p: two-sided paired t-test of nDCG' against {TANGENT}, on each topic's mean over seeds; "
+        "a star: p < 0.05 after Bonferroni over the systems of the block."
+    )
+    return replace(
+        report,
+        settings={**report.settings, "seeds": list(seeds)},
+        stages=tuple(searched.years[0].parts.shared.stages.records),
+        tables={**report.tables, SEEDS: pd.concat(tables, ignore_index=True)},
+        about={**report.about, SEEDS: about},
+    )
 
 
 def compare_browsing(
@@ -292,7 +347,7 @@ def compare_browsing(
 
 def browsing_systems(names: Sequence[str]) -> dict[str, FormulaSystem]:
     """Choose the systems of a table by their names, or ``all``; the parts of fusions are included."""
-    left_out = {MATHAMR, TEXT, FUSED_TEXTS, *LANGUAGE_MODELS}  # they need a question, or pairs of posts to train on
+    left_out = {MATHAMR, TEXT, FUSED_TEXTS, *language_models()}  # they need a question, or pairs of posts to train on
     own = {name: of for name, of in ALL_SYSTEMS.items() if name not in left_out and MATHAMR not in of.fuses}
     parts = tuple(ALONE if part == MATHAMR else part for part in ALL_SYSTEMS[FUSED].fuses if part != TEXT)
     known = {**own, **BROWSING_SYSTEMS} | {FUSED: fused(FUSED, parts, fitted=True)}

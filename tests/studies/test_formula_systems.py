@@ -1,6 +1,7 @@
 """The rows of Task 2: which are chosen, what is fitted on what, and what a missing extra does."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,8 +61,8 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def report(two_years: Path, workdir: Path, backbone: Path) -> Report:
-    """All systems, with a tiny language model."""
+def tiny(backbone: Path) -> Iterator[None]:
+    """Tiny language models in place of the presets'."""
     config, training = marf.PRESETS["mini"]
     options, how = colbert.PRESETS["mini"]
     with pytest.MonkeyPatch.context() as patch:
@@ -69,7 +70,13 @@ def report(two_years: Path, workdir: Path, backbone: Path) -> Report:
         patch.setitem(colbert.PRESETS, "mini", (replace(options, query_length=64, document_length=64), how))
         patch.setattr(marf, "MINI_LM", str(backbone))
         patch.setitem(marf.PRESETS, "mini", (replace(config, output=8), replace(training, formula_steps=2)))
-        return compare_formulas(two_years, "odd,even", workdir, systems=["all"], **OPTIONS)
+        yield
+
+
+@pytest.fixture(scope="module")
+def report(two_years: Path, workdir: Path, tiny: None) -> Report:
+    """All systems."""
+    return compare_formulas(two_years, "odd,even", workdir, systems=["all"], **OPTIONS)
 
 
 def test_a_fusion_brings_its_parts_and_all_are_all() -> None:
@@ -104,6 +111,27 @@ def test_the_pooled_test_is_against_the_baseline(report: Report) -> None:
     expected = (means[list(NAMES[1:])] - means[TANGENT]).tolist()
     assert differences["difference"].tolist() == pytest.approx(expected, abs=5e-5)  # the table has four decimals
     assert ((differences["p corrected"] >= differences["p"]) & (differences["p corrected"] <= 1)).all()
+
+
+def test_means_over_seeds_are_those_of_runs_with_each(two_years: Path, workdir: Path, tiny: None) -> None:
+    names = ["ColBERT", "MaRF", "MaRF, text encoder alone", TANGENT_S]
+
+    def found(*seeds: int) -> Report:
+        return compare_formulas(two_years, "odd,even", workdir, systems=names, seeds=seeds, **OPTIONS)
+
+    both, one = found(42, 43), {seed: found(seed).tables["Task 2"] for seed in (42, 43)}
+    table = both.tables["Means over seeds"].set_index("name")
+    assert list(table.index) == ["ColBERT", "MaRF"]  # the others are not trained
+    assert both.settings["seeds"] == [42, 43]
+    for name in table.index:
+        values = [of[(of["name"] == name) & (of["year"] == "all years")][NDCG].item() for of in one.values()]
+        assert table.loc[name, NDCG] == pytest.approx(sum(values) / 2)
+        assert table.loc[name, f"{NDCG} std"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+    first = both.tables["Task 2"]
+    assert first[NDCG].tolist() == one[42][NDCG].tolist()  # rows are of the first seed
+    assert one[42][NDCG].tolist() != one[43][NDCG].tolist()
+    with pytest.raises(ConfigError, match="seeds"):
+        found()
 
 
 def test_weights_are_fitted_on_the_other_years_alone(report: Report, two_years: Path, workdir: Path) -> None:
