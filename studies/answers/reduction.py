@@ -29,11 +29,13 @@ from pyterrier_mathamr.experiments.measuring import (
     FEW_JUDGED,
     KNOWN_ITEM_MEASURES,
     SHORT_NAMES,
+    TimedPipeline,
     means_table,
     measure_by_topic,
     paired_test,
     paired_tests,
     rounded,
+    time_queries,
 )
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import to_stderr
@@ -66,13 +68,14 @@ CHOSEN = {kind: tuple(of) for kind, of in REDUCTION_WEIGHTS.items()}
 BUDGETS = [(words, formulas) for words in (5, 8, 12, 20, 30, None) for formulas in (1, 2, 3, 5, None)]
 PENALTY = 1e-3
 WHOLE, REDUCED = "whole question", "reduced"
-WEIGHTS, ABLATION, KEPT, JUDGED, KNOWN, TESTS = (
+WEIGHTS, ABLATION, KEPT, JUDGED, KNOWN, TESTS, TIME = (
     "Learned weights",
     "Features",
     "Words and formulas that are kept",
     "Judged topics",
     "Known items",
     "Tests",
+    "Time of a query",
 )
 
 
@@ -303,8 +306,9 @@ def run_reduction(
     means = {budget: float(reciprocal_ranks(validation, weights, budget).mean()) for budget in BUDGETS}
     budget = max(means, key=lambda each: means[each])
     plain = {kind: {name: of for name, of in weights[kind].items() if name != "bias"} for kind in KINDS}
-    values = _measured(parts, search, queries(search.bm25_index, plain, *budget))
-    return _report(shared, years, learned, validation, budget, means, values).write(shared.workdir / "reduction")
+    ways = queries(search.bm25_index, plain, *budget)
+    values, speed = _measured(parts, search, ways), _timed(parts, ways)
+    return _report(shared, years, learned, validation, budget, means, values, speed).write(shared.workdir / "reduction")
 
 
 def _index_words(shared: Artifacts, path: Path) -> None:
@@ -343,6 +347,18 @@ def _measured(parts: AnswerParts, known: StructuralSearch, ways: Mapping[str, Qu
     return pd.concat(found, ignore_index=True)
 
 
+def _timed(parts: AnswerParts, ways: Mapping[str, Query]) -> pd.DataFrame:
+    """Search for topics one at a time, with whole and with reduced questions."""
+    structural = StructuralSearch(**{**STRUCTURAL_ROW.make(parts).parameters(), "store": None})
+    systems = {STRUCTURAL: structural, BM25: parts.shared.bm25.retriever(DEPTH)}
+    pipelines = {
+        f"{name}, {way}": TimedPipeline(pt.apply.generic(ways[way]) >> system)
+        for name, system in systems.items()
+        for way in (WHOLE, REDUCED)
+    }
+    return time_queries(pipelines, parts.found.topics[["qid", "title", "body"]])
+
+
 def _report(
     shared: Artifacts,
     years: Sequence[str],
@@ -351,6 +367,7 @@ def _report(
     budget: tuple[int | None, int | None],
     means: Mapping[tuple[int | None, int | None], float],
     values: pd.DataFrame,
+    speed: pd.DataFrame,
 ) -> Report:
     first, *_ = learned.values()
     rows = [(kind, name, round(of, 2)) for kind in KINDS for name, of in first[kind].items()]
@@ -379,6 +396,7 @@ def _report(
             JUDGED: tables[JUDGED],
             KNOWN: tables[KNOWN],
             TESTS: pd.concat(tests, ignore_index=True),
+            TIME: speed.drop(columns=["encoding ms", "search ms"]),
             WEIGHTS: pd.DataFrame(rows, columns=["kind", "feature", "weight"]),
             KEPT: pd.DataFrame(kept, columns=["words", "formulas", "MRR@10"]),
             ABLATION: pd.DataFrame(lines, columns=["features", "loss", "p", "MRR@10"]),
@@ -387,6 +405,7 @@ def _report(
             JUDGED: FEW_JUDGED,
             KNOWN: "Test questions look for their own answers, whose question is not in front of them.",
             TESTS: "Against the whole question by the same system: paired t-tests, p corrected for those of a measure.",
+            TIME: f"{speed['queries'].max()} topics of {years[0]}, one at a time, from the text to the ranking.",
             KEPT: f"MRR@10 of validation questions among their right answers and {WRONG} others; whole questions have "
             f"{whole:.4f}. The best is measured: {_all(budget[0])} words and {_all(budget[1])} formulas.",
             ABLATION: "Cross-entropy of validation questions with words and formulas weighed softly, p of its "
