@@ -262,6 +262,11 @@ def recipe(parts: AnswerParts) -> Recipe:
     return recipe_of(parts.preset, parts.changes, max(parts.seed, 0))
 
 
+def _of_models(parts: AnswerParts) -> AnswerParts:
+    """Return the same without the options that change no model, so that one training serves all of them."""
+    return replace(parts, changes={name: value for name, value in parts.changes.items() if name in _OPTIONS})
+
+
 def question_model(parts: AnswerParts, view: View, form: Form = "raw") -> QQSim:
     """Return the model that reads one view of questions; :class:`Recipe` says what it is trained on."""
     return parts.once(
@@ -293,7 +298,7 @@ def _trained(
         model.fit(pairs[False], options, validation=pairs[True], verbose=parts.shared.verbose)
         model.save(path)
 
-    return parts.stage(name, build, trained=True, options=asdict(options))
+    return _of_models(parts).stage(name, build, trained=True, options=asdict(options))
 
 
 def _pair(parts: AnswerParts, link: LinkedTexts, view: View, form: Form) -> tuple[str, str]:
@@ -328,7 +333,7 @@ def answer_model_path(parts: AnswerParts, form: Form = "raw", *, permuted: bool 
         _write_history(path, history)
 
     settings: dict[str, Any] = {"trained on": list(parts.other_years), "form": form, "permuted": permuted}
-    return parts.stage("qasim", build, trained=True, options=asdict(plan.judgments), **settings)
+    return _of_models(parts).stage("qasim", build, trained=True, options=asdict(plan.judgments), **settings)
 
 
 def judged_examples(parts: AnswerParts, form: Form = "raw") -> list[tuple[str, str, float]]:
@@ -370,7 +375,7 @@ def _pair_model(parts: AnswerParts) -> str | Path:
         model.fit(examples, options, folds=None, verbose=parts.shared.verbose)
         model.save(path)
 
-    return parts.stage("qasim-pairs", build, trained=True, options=asdict(options), model=start)
+    return _of_models(parts).stage("qasim-pairs", build, trained=True, options=asdict(options), model=start)
 
 
 def _write_history(path: Path, history: Sequence[Any]) -> None:

@@ -84,6 +84,20 @@ def test_recipes_take_a_seed_and_options_by_hand() -> None:
         recipe_of("mini", {"margin": 1}, 0)
 
 
+def test_depth_and_c_train_no_model_again(parts: AnswerParts, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stage(of: AnswerParts, name: str, *_: object, **settings: object) -> Path:
+        return Path(f"{name} {dict(of.changes)} {settings}")
+
+    monkeypatch.setattr(AnswerParts, "stage", stage)
+
+    def paths(**changes: float) -> list[Path]:
+        own = dataclasses.replace(parts, changes=changes)
+        return [two_step._question_path(own, "title", "mathamr"), two_step.answer_model_path(own)]
+
+    assert paths(depth=2, c=1.0) == paths()
+    assert paths(epochs=3) != paths()
+
+
 def test_judged_answers_alone_or_the_first_of_all_are_ranked(
     parts: AnswerParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
