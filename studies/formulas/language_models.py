@@ -41,8 +41,14 @@ def _collection(parts: FormulaParts) -> Artifacts:
     return cast("Artifacts", parts.shared)
 
 
+@cache
+def _first(shared: Artifacts) -> AnswerParts:
+    return AnswerParts(shared, of="", years=(), seed=SEED)
+
+
 def _answers(shared: Artifacts, seed: int) -> AnswerParts:
-    return AnswerParts(shared, of="", years=(), seed=seed)
+    """Return what models of a seed are made of; all seeds share what is loaded, such as states of texts."""
+    return _first(shared).at(seed=seed)
 
 
 def _formulas(shared: Artifacts, **options: Any) -> Iterator[dict[str, Any]]:
