@@ -84,7 +84,7 @@ def _loss_rows() -> tuple[Row, ...]:
 def _study(
     name: str, title: str, conditions: tuple[Condition, ...], rows: tuple[Row, ...], tables: tuple[str, ...], **own: Any
 ) -> Study:
-    options: dict[str, Any] = {"seeds": SEEDS, "published": (("mathamr-plus", tables),), **own}
+    options: dict[str, Any] = {"seeds": SEEDS, "published": (("yoon", tables),), **own}
     return Study(name, title, conditions=conditions, rows=rows, **options)
 
 

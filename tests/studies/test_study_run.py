@@ -28,7 +28,7 @@ STUDY = Study(
         Row("None", published=Cell("4.7", "None")),
         Row("No VNs", "ColBERT-style, HNSW", ("None", "ColBERT-style"), Cell("4.7", "SLT-only")),
     ),
-    published=(("mathamr-plus", ("4.7",)),),
+    published=(("yoon", ("4.7",)),),
     scales_depth=True,
 )
 
