@@ -26,6 +26,7 @@ from typing import NamedTuple, Self
 
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.posts import ReadingOptions
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.store import (
     META,
@@ -80,6 +81,7 @@ class Indexes(NamedTuple):
         return (self.formulas.snapshot().look_up(ids) >= 0).tolist() if self.formulas.built() else [False] * len(ids)
 
 
+_READING = {name: type(value) for name, value in asdict(ReadingOptions()).items()}
 _OPTIONAL = ("tangent", "formulas")
 """What posts without formulas do not have."""
 
@@ -92,13 +94,13 @@ class EngineOptions:
         model: name or folder of the model.
         vectors_by: what identifies the model that made the vectors.
         parser: the AMR parser.
-        bare_formulas: whether formulas without delimiters are read.
+        reading: how the posts are read, also when some are added.
     """
 
     model: str
     vectors_by: str
     parser: str
-    bare_formulas: bool
+    reading: ReadingOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +138,14 @@ class EngineRecord:
             isinstance(identity, str) or (identity is None and name in _OPTIONAL) for name, identity in indexes.items()
         ):
             raise DamagedError(path / META, f"its indexes are not {', '.join(Indexes._fields)} with a checksum of each")
+        reading = detail(details, "reading", dict, path)
+        if {name: type(value) for name, value in reading.items()} != _READING:
+            raise DamagedError(path / META, f"its reading is {reading!r:.80}, not {', '.join(_READING)}")
         options = EngineOptions(
             detail(details, "model", str, path),
             detail(details, "vectors_by", str, path),
             detail(details, "parser", str, path),
-            detail(details, "bare_formulas", bool, path),
+            ReadingOptions(**reading),
         )
         sources = detail(details, "sources", dict, path)
         if not all(isinstance(prefix, str) for prefix in sources.values()):

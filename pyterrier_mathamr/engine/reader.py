@@ -89,7 +89,7 @@ class EngineReader(Counted):
 
     def read_query(self, query: str) -> MathPost:
         """Read a query as the engine's posts are read."""
-        return post_from_any(query, bare_formulas=self.snapshot().options.bare_formulas).in_latex()
+        return post_from_any(query, bare_formulas=self.snapshot().options.reading.bare_formulas).in_latex()
 
     def frame(self, query: str) -> pd.DataFrame:
         """Write a query as a frame, with delimiters around each of its formulas."""

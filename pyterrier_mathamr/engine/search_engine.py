@@ -22,7 +22,14 @@ from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.saving import lasting_name
-from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts, source_root
+from pyterrier_mathamr.posts import (
+    Document,
+    DocumentError,
+    ReadingOptions,
+    Source,
+    accepted_posts,
+    source_root,
+)
 from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signature, writer_lock
 
 from .building import build_indexes, readers, remove_known, remove_posts
@@ -94,6 +101,8 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         model: str | Path = DEFAULT_MODEL,
         parser: str = "dependency",
         bare_formulas: bool = True,
+        whole_files: bool = False,
+        macros: str | Path | None = None,
         overwrite: bool = False,
         fresh: bool = False,
         workers: int | None = 1,
@@ -105,12 +114,15 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             posts: dictionaries or a frame with an id (``docno`` or ``id``), a text (``html``, ``body``, ``text``,
                 ``contents``, ``markdown`` or ``latex``), and perhaps a ``title`` and, where it answers another post,
                 the id (``parent``) or the title (``parent_title``) of that; the path of a ``.jsonl`` file of such; or
-                of a folder of Markdown, HTML, LaTeX and text files; or a list of folders and files, where the docnos
-                of a folder begin with its name.
+                of a file or folder of notes in LaTeX, Markdown, HTML, text, reStructuredText, Org and notebooks, which
+                are split into statements and sections; or a list of folders and files, where the docnos of each folder
+                begin with its name.
             path: the folder of the engine.
             model: name or folder of a model.
             parser: the AMR parser.
             bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
+            whole_files: keep each file whole.
+            macros: a LaTeX file whose macros apply to all posts, also to those that are added later.
             overwrite: replace an existing engine once the new one is complete.
             fresh: discard the work of a build that was stopped.
             workers: processes that make graphs; ``None`` for all cores.
@@ -127,10 +139,11 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         engine = cls(path)
         name = lasting_name(model)
         encoder = MathAMR.from_pretrained(name)
-        options = EngineOptions(name, encoder.vectors_by, parser, bare_formulas)
+        reading = ReadingOptions(bare_formulas, whole_files, str(Path(macros).absolute()) if macros else "")
+        options = EngineOptions(name, encoder.vectors_by, parser, reading)
         sources = separate(posts)
         prefixes = with_prefixes(sources, {})
-        read = _accepted(sources, prefixes, bare_formulas, verbose)
+        read = _accepted(sources, prefixes, reading, verbose)
         documents = _some(distinct_formulas(read, lambda ids: [False] * len(ids)))
         with writer_lock(engine.path.absolute()), readers(documents, parser, workers) as (documents, executor):
             if fresh:
@@ -193,7 +206,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
                 prefixes,
                 [root for root in known if root not in prefixes],
                 incoming,
-                bare_formulas=now.options.bare_formulas,
+                reading=now.options.reading,
                 verbose=verbose,
             )
 
@@ -231,7 +244,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             now = self.snapshot()
             sources = separate(posts)
             prefixes = with_prefixes(sources, dict(now.record.sources))
-            incoming.write(_accepted(sources, prefixes, now.options.bare_formulas, verbose), "create")
+            incoming.write(_accepted(sources, prefixes, now.options.reading, verbose), "create")
             added = list(incoming.snapshot())
 
             def check(old: EngineSnapshot) -> None:
@@ -329,12 +342,12 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
 
 
 def _accepted(
-    sources: Sequence[Source], prefixes: Mapping[str, str], bare_formulas: bool, verbose: bool
+    sources: Sequence[Source], prefixes: Mapping[str, str], reading: ReadingOptions, verbose: bool
 ) -> Iterator[Document]:
     """Read the posts of sources that can be read."""
     for source in sources:
         prefix = prefixes.get(source_root(source), "")
-        yield from accepted_posts(source, prefix=prefix, bare_formulas=bare_formulas, verbose=verbose)
+        yield from accepted_posts(source, reading, prefix, verbose=verbose)
 
 
 def _some(documents: Iterator[Document]) -> Iterator[Document]:

@@ -20,6 +20,7 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.posts import (
     Document,
     DocumentError,
+    ReadingOptions,
     Source,
     SourceEntry,
     distinct_posts,
@@ -109,7 +110,7 @@ def read_changes(
     gone: Sequence[str],
     incoming: PostStore,
     *,
-    bare_formulas: bool,
+    reading: ReadingOptions,
     verbose: bool,
 ) -> Changes:
     """Compare sources with the posts of an engine, and read what has changed.
@@ -120,7 +121,7 @@ def read_changes(
         prefixes: see :func:`with_prefixes`.
         gone: sources that are to be found elsewhere now.
         incoming: an empty store, for the posts that are read.
-        bare_formulas: whether formulas without delimiters are read.
+        reading: how posts are read.
         verbose: show progress.
 
     Returns:
@@ -138,7 +139,7 @@ def read_changes(
     def entries() -> Iterator[SourceEntry]:
         for source in sources:
             prefix = prefixes.get(source_root(source), "")
-            for entry in source_entries(source, prefix=prefix, bare_formulas=bare_formulas):
+            for entry in source_entries(source, reading, prefix):
                 if isinstance(entry, DocumentError):
                     errors.append(entry)
                 else:

@@ -5,8 +5,11 @@
     row, text, Markdown, LaTeX ──reading (markdown, latex_document)──▶ HTML or text
     HTML ──html (mathml_latex)──▶ text with marks ──post (math_spans, bare_formulas)──▶ MathPost ──▶ sentences
 
-    dictionaries, .jsonl, folders of Markdown, HTML, LaTeX and text ──own_posts──▶ Document
-    folders in BEIR's layout                                        ──beir──▶ documents, queries, judgments
+    dictionaries, .jsonl ──own_posts──▶ Document
+    files of notes ──files──▶ latex_folder, latex_units         ┐
+                              other_markups, markdown_units     ├──statements──▶ units ──note_files──▶ Document
+                              HTML and text                     ┘
+    folders in BEIR's layout ──beir──▶ documents, queries, judgments
 """
 
 import lazy_loader

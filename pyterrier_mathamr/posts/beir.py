@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError
 
-from .own_posts import json_lines, readable
+from .files import json_lines
+from .own_posts import readable
 from .post import DocumentError
 
 TEST = "test"

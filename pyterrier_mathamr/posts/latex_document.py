@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from .latex_macros import DEFINED, after_blanks, closers, macros_written_out, skipped
+from .latex_macros import DEFINED, Macro, Macros, after_blanks, closers, definitions, skipped, without_definitions
 from .math_spans import clean, math_spans, replaced
 
-_SHELTERED = re.compile(
+SHELTERED = re.compile(
     r"\\verb\*?(?P<mark>[^\w\s*])(?P<code>[^\n]{0,300}?)(?P=mark)"
     r"|(?P<link>\\(?:url|href|path|nolinkurl)\s*+\{)(?P<address>[^{}\n]*+)\}|(?P<kept>\\.)|%[^\n]*",
     re.DOTALL,
@@ -35,14 +35,15 @@ _UNSHELTER = {
 
 _VERBATIM = re.compile(r"\\begin\{(verbatim\*?|Verbatim|lstlisting|minted|comment|filecontents\*?)\}")
 _MATH_ENVIRONMENTS = re.compile(r"\\(begin|end)\{(math|displaymath|dmath\*?)\}")
-_TITLE = re.compile(r"\\title\s*+(?:\[[^\]\n]{0,500}\])?\s*+(?=\{)")
+TITLE = re.compile(r"\\title\s*+(?:\[[^\]\n]{0,500}\])?\s*+(?=\{)")
 _LABELS = re.compile(r"\\(?:label|tag\*?)\s*+\{[^{}]*\}|\\(?:notag|nonumber)(?![A-Za-z])")
-_REFERENCES = re.compile(
+REFERENCES = re.compile(
     r"~?\\(?:[Cc]ite[a-z]*\*?|(?:eq|auto|page|name|[cC])?ref\*?)\s*+(?:\[[^\]\n]{0,500}\])*+\{[^{}]*\}"
 )
 _HEADING = re.compile(
     rf"[\s{DEFINED}]*+\\(?:part|chapter|(?:sub)*section|(?:sub)?paragraph)\*?\s*+(?:\[[^\]\n]{{0,500}}\])?\s*+(?=\{{)"
 )
+UNCLOSED = "{ is never closed"
 _DELIMITERS = {("begin", True): r"\(", ("end", True): r"\)", ("begin", False): r"\[", ("end", False): r"\]"}
 _ENSURED = re.compile(r"\\ensuremath(?![A-Za-z])\s*+")
 _SOFT_BREAK = re.compile(r"\n(?![^\S\n]*+\n)")
@@ -106,12 +107,17 @@ _LAYOUT = """
 """.split()  # noqa: SIM905
 
 
-def read_latex(source: str) -> tuple[str, str, dict[str, str]]:
-    """Read a LaTeX document, or a part of one: title and text with formulas between delimiters, what is wrong where."""
-    source = clean(source.replace("\r\n", "\n")).replace(_HOLD, "")
-    source = _SHELTERED.sub(_sheltered, source)
-    source = macros_written_out(replaced(source, _verbatim(source)))
-    titled = _TITLE.search(source)
+def read_latex(source: str, known: Mapping[str, Macro] | None = None) -> tuple[str, str, dict[str, str]]:
+    """Read a LaTeX document, or a part of one: title and text with formulas between delimiters, what is wrong where.
+
+    Args:
+        source: the document.
+        known: macros that are defined elsewhere.
+    """
+    source = code_hidden(source)
+    macros = Macros({**(known or {}), **definitions(source)[0]}, len(source))
+    source = macros.written_out(without_definitions(source))
+    titled = TITLE.search(source)
     ends = closers(source) if titled else {}
     title, after = _group(source, titled.end(), ends) if titled else ("", 0)
     _, begun, body = source.partition(r"\begin{document}")
@@ -126,10 +132,24 @@ def read_latex(source: str) -> tuple[str, str, dict[str, str]]:
     return _text(title, problems), _text(source, problems), problems
 
 
+def read_latex_parts(parts: Iterable[str], macros: Macros) -> tuple[list[str], dict[str, str]]:
+    """Read parts of a document with its macros: the text of each, with formulas between delimiters; what is wrong."""
+    problems: dict[str, str] = {}
+    texts = [_text(macros.written_out(without_definitions(code_hidden(part))), problems) for part in parts]
+    return texts, problems
+
+
+def code_hidden(source: str) -> str:
+    """Drop comments; hide the special characters of code and addresses, which mean themselves."""
+    source = clean(source.replace("\r\n", "\n")).replace(_HOLD, "")
+    source = SHELTERED.sub(_sheltered, source)
+    return replaced(source, ((start, end, "\n\n") for start, end in verbatim_spans(source)))
+
+
 def _text(source: str, problems: dict[str, str]) -> str:
     """Read a part of a document, whose commands end in it."""
     source = _MATH_ENVIRONMENTS.sub(lambda found: _DELIMITERS[found[1], found[2] == "math"], source)
-    source = _REFERENCES.sub("", _LABELS.sub("", source))
+    source = REFERENCES.sub("", _LABELS.sub("", source))
     spans = [(start, end) for start, end, _ in math_spans(_SOFT_BREAK.sub(" ", source))]  # over the ends of lines
     formulas = {start: (end, _formula(source[start:end])) for start, end in spans}
     masked = replaced(source, ((start, end, _HOLD * (end - start)) for start, end in spans))
@@ -174,7 +194,7 @@ class _Reader:
     def _brace(self, at: int) -> str:
         """Return what a brace is: nothing, but for that of a power or an index, and the end of what has an end."""
         if self._masked[at] == "{" and at not in self._ends:
-            self._problems.setdefault("{ is never closed", excerpt(self._source, at))
+            self._problems.setdefault(UNCLOSED, excerpt(self._source, at))
         if at in self._ends and self._masked[at - 1 : at] in ("^", "_"):
             self._after[self._ends[at]] = "}"
             return "{"
@@ -279,8 +299,8 @@ def _sheltered(match: re.Match[str]) -> str:
     return match["kept"] or ""
 
 
-def _verbatim(source: str) -> Iterator[tuple[int, int, str]]:
-    """Find the environments of code and comments, which become an empty line."""
+def verbatim_spans(source: str) -> Iterator[tuple[int, int]]:
+    """Find the environments of code and comments."""
     at = 0
     unended = set[str]()  # environments that do not end from here on, so that not each start looks for the end
     for start in _VERBATIM.finditer(source):
@@ -292,7 +312,7 @@ def _verbatim(source: str) -> Iterator[tuple[int, int, str]]:
             unended.add(start[1])
         else:
             at = end + len(closer)
-            yield start.start(), at, "\n\n"
+            yield start.start(), at
 
 
 def _group(source: str, start: int, ends: Mapping[int, int]) -> tuple[str, int]:

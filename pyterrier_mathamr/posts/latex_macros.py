@@ -26,7 +26,7 @@ DEFINED = "\ue006"
 """Private-use character in the place of a definition that was taken out."""
 
 LONGEST_EXPANSION = 1_000_000
-"""Characters that the macros of a document may write, and ten times the length of the document."""
+"""Characters that the macros of a file may write, and ten times the length of the file."""
 
 _COMMANDS = frozenset(["newcommand", "renewcommand", "providecommand", "DeclareRobustCommand"])
 _DOCUMENT_COMMANDS = frozenset(
@@ -36,6 +36,9 @@ _DEFS = frozenset(["def", "gdef", "edef", "xdef"])
 _SETTINGS = {  # a brace or bracket for each argument; those in brackets may be missing
     "documentclass": "[{[", "usepackage": "[{[", "RequirePackage": "[{[", "PassOptionsToPackage": "{{",
     "newtheorem": "{[{[", "theoremstyle": "{", "declaretheorem": "[{", "newtheoremstyle": "{{{{{{{{{",
+    "newtcbtheorem": "[{{{{", "newmdtheoremenv": "[{[{[", "spnewtheorem": "{[{{{", "newframedtheorem": "{[{[",
+    "newshadedtheorem": "{[{[", "newaliascnt": "{{", "aliascntresetthe": "{", "counterwithin": "{{",
+    "counterwithout": "{{", "crefname": "{{{", "Crefname": "{{{",
     "newenvironment": "{[[{{", "renewenvironment": "{[[{{", "DeclareMathSymbol": "{{{{",
     "newcounter": "{[", "setcounter": "{{", "addtocounter": "{{", "setlength": "{{", "addtolength": "{{",
     "numberwithin": "[{{", "hypersetup": "{", "geometry": "{", "graphicspath": "{", "usetikzlibrary": "{",
@@ -56,10 +59,10 @@ _ITSELF = "\ue007"
 """Private-use character within a command that is not written out: ``\\⟨⟩vec``."""
 _TOKEN = re.compile(rf"\\{_ITSELF}?[A-Za-z]+|\\.|[^\s{{}}]", re.DOTALL)
 _BLANKS = re.compile(r"[^\S\n]*+\n?[^\S\n]*+")
-_BRACE = re.compile(r"\\[^a-zA-Z]|[{}]")
+BRACE = re.compile(r"\\[^a-zA-Z]|[{}]")
 
 
-class _Macro(NamedTuple):
+class Macro(NamedTuple):
     r"""A macro.
 
     Attributes:
@@ -78,9 +81,9 @@ class _Macro(NamedTuple):
 
 
 class Macros:
-    """The macros of a document."""
+    """The macros of a file, which all of its parts share, and so do they share the limit of what these may write."""
 
-    def __init__(self, found: Mapping[str, _Macro], length: int) -> None:
+    def __init__(self, found: Mapping[str, Macro], length: int) -> None:
         self._found = _without_cycles(found)
         self._limit = self._left = LONGEST_EXPANSION + 10 * length
 
@@ -108,7 +111,7 @@ class Macros:
                 out.append(text[at:])
         return "".join(out).replace(_ITSELF, "")
 
-    def _filled(self, macro: _Macro, values: list[str]) -> str:
+    def _filled(self, macro: Macro, values: list[str]) -> str:
         pieces = list(macro.meaning)
         for i in range(1, len(pieces), 2):
             number = int(pieces[i])
@@ -120,16 +123,14 @@ class Macros:
         return f"{{{written}}}" if macro.grouped else written
 
 
-def macros_written_out(source: str) -> str:
-    """Write the macros of a document out, and leave `DEFINED` in the place of each definition."""
-    found, spans = definitions(source)
-    without = replaced(source, ((start, end, DEFINED) for start, end in spans))
-    return Macros(found, len(source)).written_out(without)
+def without_definitions(source: str) -> str:
+    """Put `DEFINED` in the place of each definition."""
+    return replaced(source, ((start, end, DEFINED) for start, end in definitions(source)[1]))
 
 
-def definitions(source: str) -> tuple[dict[str, _Macro], list[tuple[int, int]]]:
+def definitions(source: str) -> tuple[dict[str, Macro], list[tuple[int, int]]]:
     """Find the macros that a document defines, and where all of its definitions are."""
-    macros: dict[str, _Macro] = {}
+    macros: dict[str, Macro] = {}
     spans: list[tuple[int, int]] = []
     ends: dict[int, int] | None = None
     at = 0
@@ -151,7 +152,7 @@ def closers(source: str) -> dict[int, int]:
     """Find the brace that closes each brace, in one pass."""
     ends: dict[int, int] = {}
     opened: list[int] = []
-    for brace in _BRACE.finditer(source):
+    for brace in BRACE.finditer(source):
         if brace[0] == "{":
             opened.append(brace.start())
         elif brace[0] == "}" and opened:
@@ -174,8 +175,8 @@ def skipped(source: str, at: int, kinds: str, ends: Mapping[int, int]) -> int | 
 
 
 def _definition(
-    source: str, head: re.Match[str], ends: Mapping[int, int], macros: Mapping[str, _Macro]
-) -> tuple[str, _Macro | None, int] | None:
+    source: str, head: re.Match[str], ends: Mapping[int, int], macros: Mapping[str, Macro]
+) -> tuple[str, Macro | None, int] | None:
     """Read a definition: the name, the macro (nothing where it is none that is written out) and where it ends."""
     by = head[1]
     if by in _SETTINGS:
@@ -214,10 +215,10 @@ def _definition(
         meanings.append(source[start + 1 : ends[start]])
         at = ends[start] + 1
     if by == "DeclareMathOperator":
-        return name, _Macro([rf"\operatorname{{{meanings[0]}}}"]), at
+        return name, Macro([rf"\operatorname{{{meanings[0]}}}"]), at
     if by == "DeclarePairedDelimiter":
-        return name, _Macro([meanings[0] + " ", "1", " " + meanings[1]], 1, starred=True), at
-    return name, None if delimited else _Macro(_PLACE.split(meanings[0]), count, default), at
+        return name, Macro([meanings[0] + " ", "1", " " + meanings[1]], 1, starred=True), at
+    return name, None if delimited else Macro(_PLACE.split(meanings[0]), count, default), at
 
 
 def _name(source: str, at: int, ends: Mapping[int, int]) -> tuple[str, int] | None:
@@ -230,14 +231,14 @@ def _name(source: str, at: int, ends: Mapping[int, int]) -> tuple[str, int] | No
     return name[1], ends[start] + 1 if braced else name.end()
 
 
-def _alias(token: str, macros: Mapping[str, _Macro]) -> _Macro:
+def _alias(token: str, macros: Mapping[str, Macro]) -> Macro:
     r"""Return the macro of ``\let``: what a command means at this place, whatever it means later."""
     if token[1:] in macros:
         return macros[token[1:]]
-    return _Macro([token.replace("\\", "\\" + _ITSELF) if token[1:].isalpha() else token], grouped=False)
+    return Macro([token.replace("\\", "\\" + _ITSELF) if token[1:].isalpha() else token], grouped=False)
 
 
-def _without_cycles(macros: Mapping[str, _Macro]) -> dict[str, _Macro]:
+def _without_cycles(macros: Mapping[str, Macro]) -> dict[str, Macro]:
     """Keep macros that hold themselves, also by way of others, from being written out in one another."""
     users: dict[str, list[str]] = {}
     open_uses: dict[str, int] = {}
@@ -265,7 +266,7 @@ def _without_cycles(macros: Mapping[str, _Macro]) -> dict[str, _Macro]:
     return {**macros, **fixed}
 
 
-def _arguments(source: str, at: int, macro: _Macro, ends: Mapping[int, int]) -> tuple[list[str], int] | None:
+def _arguments(source: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tuple[list[str], int] | None:
     """Read the arguments of a use and where they end; nothing where some are missing."""
     if macro.starred and source[at : at + 1] == "*":
         at += 1

@@ -12,7 +12,7 @@ Definitions of macros are taken out in the same way, and the macros are written 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from html import escape
 from itertools import chain
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pyterrier_mathamr._common.running.worker import MEMORY, Worker
 
 from .latex_document import excerpt, unknown_commands
-from .latex_macros import DEFINED, Macros, definitions
+from .latex_macros import DEFINED, Macro, Macros, definitions
 from .math_spans import MARK, clean, math_spans, replaced, strip_delimiters
 
 if TYPE_CHECKING:
@@ -32,13 +32,14 @@ _HOLD = "\ue005"
 _HOLD_IN_CODE = "\ue007"
 _HELD = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}]([0-9]{{1,9}})([{_HOLD}{_HOLD_IN_CODE}])")
 _OURS = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}{DEFINED}]")
-_FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)([^\n]*)", re.M)
+FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)([^\n]*)", re.M)
 _BACKTICKS = re.compile(r"(?<!`)(`+)(?!`)")
 _MATH_IN_CODE = re.compile(r"\$`([^`\n]+)`\$")
 _NEW_BLOCK = r"[ \t]*(?:\n|[-+*>#|]|\d{1,9}[.)][ \t]|`{3}|~{3}|=+[ \t]*$|\Z)"
-_SOFT_BREAK = re.compile(rf"\n(?!{_NEW_BLOCK})", re.M)
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
+SOFT_BREAK = re.compile(rf"\n(?!{_NEW_BLOCK})", re.M)
+FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
 _TITLE = re.compile(r"^title[ \t]*+:[ \t]*+([^\n]+)", re.M)
+_DATE = re.compile(r"^date[ \t]*+:[ \t]*+[\"']?(\d{4}-\d\d-\d\d)(?!\d)", re.M)
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]++([^\n]+)")
 _SECONDS = 60
 _DEEPEST = 40
@@ -63,12 +64,22 @@ def html_from_markdown(source: str) -> str:
     return html
 
 
-def read_markdown(*sources: str) -> tuple[list[str], dict[str, str]]:
-    """Read parts of a document, of which each may define macros for all: their HTML, and what is wrong where."""
-    parts = [_OURS.sub("", clean(_FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
-    masked = [_without_code(part) for part in parts]
+def read_markdown(
+    *sources: str, known: Mapping[str, Macro] | None = None, macros: Macros | None = None
+) -> tuple[list[str], dict[str, str]]:
+    """Read parts of a document, of which each may define macros for all: their HTML, and what is wrong where.
+
+    Args:
+        sources: the parts.
+        known: macros that are defined elsewhere.
+        macros: all macros; definitions in the parts are then not looked at.
+    """
+    parts = [_OURS.sub("", clean(FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
+    masked = [without_code(part) for part in parts]
     defined = [definitions(text) for text, _ in masked]
-    macros = Macros(dict(chain.from_iterable(found.items() for found, _ in defined)), sum(map(len, parts)))
+    if macros is None:
+        found = dict(chain.from_iterable(each.items() for each, _ in defined))
+        macros = Macros({**(known or {}), **found}, sum(map(len, parts)))
     problems: dict[str, str] = {}
     texts: list[str] = []
     held: list[list[tuple[str, str]]] = []
@@ -87,12 +98,9 @@ def read_markdown(*sources: str) -> tuple[list[str], dict[str, str]]:
 
 def title_of_markdown(source: str) -> tuple[str, str]:
     """Tell the title of a Markdown document from its body."""
-    front = _FRONT_MATTER.match(source)
+    front = FRONT_MATTER.match(source)
     body = source[front.end() :] if front else source
-    titled = _TITLE.search(front[1]) if front else None
-    title = titled[1].strip(" \t") if titled else ""
-    if len(title) > 1 and title[0] in "\"'" and title[-1] == title[0]:
-        title = title[1:-1]
+    title, _ = title_of_front_matter(front[1]) if front else ("", "")
     if title:
         return title, body
     begun = body.lstrip("\n")
@@ -103,7 +111,16 @@ def title_of_markdown(source: str) -> tuple[str, str]:
     return "", body
 
 
-def _without_code(text: str) -> tuple[str, dict[int, re.Match[str]]]:
+def title_of_front_matter(front: str) -> tuple[str, str]:
+    """Read the title and the date, such as 2026-01-31, of front matter."""
+    titled, dated = _TITLE.search(front), _DATE.search(front)
+    title = titled[1].strip(" \t") if titled else ""
+    if len(title) > 1 and title[0] in "\"'" and title[-1] == title[0]:
+        title = title[1:-1]
+    return title, dated[1] if dated else ""
+
+
+def without_code(text: str) -> tuple[str, dict[int, re.Match[str]]]:
     """Put a `MARK` in the place of each character of code, and find the formulas that GitLab writes in code."""
     masked = _masked(text, _fenced(text))
     given = {match.start(): match for match in _MATH_IN_CODE.finditer(masked)}
@@ -120,7 +137,7 @@ def _held(
 ) -> Iterator[tuple[int, int, str]]:
     """Find what Markdown is not to read: start, end and LaTeX of each formula, and definitions, which have none."""
     plain = _masked(text, defined, DEFINED)
-    shadow = _SOFT_BREAK.sub(" ", _masked(masked, defined, DEFINED))  # a formula may go on in the next line
+    shadow = SOFT_BREAK.sub(" ", _masked(masked, defined, DEFINED))  # a formula may go on in the next line
     found = [
         *(
             (start, end, strip_delimiters(plain[start:end].replace(DEFINED, "")))
@@ -143,7 +160,7 @@ def _formula(source: str) -> str:
 def _fenced(text: str) -> Iterator[tuple[int, int]]:
     """Find the code blocks between fences; one that nothing closes goes on to the end."""
     opened: re.Match[str] | None = None
-    for line in _FENCE.finditer(text):
+    for line in FENCE.finditer(text):
         if opened is None:
             opened = None if line[1][0] == "`" and "`" in line[2] else line
         elif line[1].startswith(opened[1]) and not line[2].strip(" \t"):

@@ -5,393 +5,122 @@
     dictionaries, a frame          docno | id,  title?,  html | body | text | contents | markdown | latex,
                                    parent? | parent_title?: the id or the title of the post that it answers
     posts.jsonl, posts.jsonl.gz    one such dictionary a line
-    a folder                       notes/limits.md, a.tex, b.html, c.txt: the path is the docno, without its ending
-        ──▶  Document(docno, title, html, …)   formulas found once, each with an id: ``notes/limits#0``
+    a folder                       notes/limits.md, a.tex, b.html, c.ipynb …: each file is split into units (statements)
+        ──▶  Document(docno, title, html, …)   formulas found once, each with an id: ``limits.md#thm:cs#0``
 
-Posts are read one at a time; those that cannot be read are named, and the others are kept. Every index that is built of
-them reads these records, so that all of them agree on what a formula is and on its id.
+A source consists of entries, a file or a record each, which are read one at a time; those that cannot be read are
+named, and the others are kept. Every index that is built of the posts reads these records, so that all of them agree on
+what a formula is and on its id.
 """
 
 from __future__ import annotations
 
-import gzip
-import os
 import re
-import stat
 import warnings
-import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import partial
-from html import escape
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress, tell
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
-from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.store import row_fingerprint
 
+from .document import Document, Origin, ReadingOptions, SourceEntry, html_of
+from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text
 from .html import title_of_html
 from .latex_document import read_latex
+from .latex_macros import Macro, Macros
 from .markdown import read_markdown, title_of_markdown
-from .post import PLACEHOLDER, DocumentError, MathPost, formula_id
+from .note_files import file_entries, folder_entries, guarded, options_digest, read_macros
+from .post import DocumentError, MathPost
 from .reading import post_from_any, post_from_html, post_from_text, tell_unclosed
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
-_SUFFIXES = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".tex": "latex",
-    ".html": "html",
-    ".htm": "html",
-    ".txt": "text",
-}
-_LINES = (".jsonl", ".jsonl.gz", ".ndjson")
 _HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no encoding of text has
 _REPLACEMENT = "\ufffd"
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")  # which no page can hold
-_UNREADABLE = (OSError, EOFError, zlib.error)
 
 IDS = ("docno", "id", "_id", "doc_id")
 """The keys that an id may have."""
-LARGEST_FILE = 50_000_000
-"""Bytes of a file of text."""
-LONGEST_LINE = 64_000_000
-"""Bytes of a line of JSON, decompressed."""
 LONGEST_ID = 300
 """Characters of an id, which the ids of its formulas repeat."""
-
-
-class Origin(NamedTuple):
-    """Where a post was read.
-
-    Attributes:
-        root: the folder or file that was given as a source; empty for dictionaries and frames.
-        file: the path in that folder, with its ending; of other sources the docno.
-        line: the line of the file where the post begins, from 1; 0 where it is the whole file or no file.
-        section: titles of the sections that it is in, the outermost first, joined by `` › ``.
-        kind: ``theorem``, ``proof``, ``section`` and the like; ``file`` for a whole file, empty for a record.
-        date: the day on which it was changed last, as in 2026-01-31; empty where that is unknown.
-        proves: docno of the statement that it proves; empty for anything but a proof.
-    """
-
-    root: str = ""
-    file: str = ""
-    line: int = 0
-    section: str = ""
-    kind: str = ""
-    date: str = ""
-    proves: str = ""
-
-
-class Document(NamedTuple):
-    """A post as it is indexed.
-
-    Attributes:
-        docno: its id.
-        title: HTML of its title, formulas as math containers; may be empty.
-        html: HTML of its body, likewise.
-        parent: the id of the post that it answers, or empty.
-        parent_title: HTML of the title of that post, where it was given.
-        origin: where it was read.
-        entry: fingerprint of the name of the file or record that it was read from.
-        digest: fingerprint of the content of that file or record.
-    """
-
-    docno: str
-    title: str
-    html: str
-    parent: str = ""
-    parent_title: str = ""
-    origin: Origin = Origin()
-    entry: int = 0
-    digest: int = 0
-
-    def record(self) -> dict[str, str]:
-        """Return the columns that builders and indexers read; of the other post where they are not empty."""
-        columns = {"docno": self.docno, "title": self.title, "html": self.html}
-        of_parent = {"parent": self.parent, "parent_title": self.parent_title}
-        return {**columns, **{name: text for name, text in of_parent.items() if text}}
-
-
-class SourceEntry(NamedTuple):
-    """What of a source changes as a whole: a file of a folder, or a record.
-
-    Attributes:
-        place: file, line or number, as errors name it.
-        root: see :class:`Origin`.
-        key: the file, or the id of the record; unique in its source.
-        digest: fingerprint of its content, and of whatever else its posts depend on.
-        read: reads its posts, each or why it cannot be read; :meth:`documents` also marks them as of this entry.
-    """
-
-    place: str
-    root: str
-    key: str
-    digest: int
-    read: Callable[[], Iterable[Document | DocumentError]]
-
-    @property
-    def fingerprint(self) -> int:
-        """What identifies the entry among all sources."""
-        return row_fingerprint({"root": self.root, "key": self.key})
-
-    def documents(self) -> Iterator[Document | DocumentError]:
-        """Read the posts."""
-        entry = self.fingerprint
-        for document in self.read():
-            if isinstance(document, Document):
-                document = document._replace(entry=entry, digest=self.digest)
-            yield document
+_DEFAULT = ReadingOptions()
 
 
 def source_entries(
-    source: Source, *, prefix: str = "", bare_formulas: bool = True
+    source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = ""
 ) -> Iterator[SourceEntry | DocumentError]:
     """Iterate over the files or records of a source; none is parsed before its ``read()`` is called.
 
     Args:
         source: see :func:`read_posts`.
+        reading: how they are read.
         prefix: what the docnos of a folder's files begin with.
-        bare_formulas: see :func:`read_posts`.
 
     Yields:
-        Each file and record, or why there is none; a file that cannot be opened has the digest 0.
+        Each file or record, or why there is none; a file that cannot be opened has the digest 0. At the end an
+        :class:`UnreadFilesError` for each kind of files of a folder that is not read.
 
     Raises:
-        DocumentError: the source itself cannot be read.
+        DocumentError: the source itself, or the file of macros, cannot be read.
     """
+    everywhere = [read_macros(reading.macros)] if reading.macros else []
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if path.is_dir():
+            yield from folder_entries(path, reading, everywhere, prefix)
+            return
+        if not path.name.endswith(LINES):
+            if path.suffix.lower() not in SUFFIXES or not path.is_file():
+                known = ", ".join(SUFFIXES)
+                raise DocumentError(path_text(path), f"no such folder, .jsonl file or file of {known}")
+            yield from file_entries(path, reading, everywhere)
+            return
     root = source_root(source)
-    for place, record, file, date in _records(source, prefix):
+    known_macros = {name: macro for file in everywhere for name, macro in file.macros.items()}
+    options = options_digest(reading, everywhere)
+    for place, record in _records(source):
         if isinstance(record, DocumentError):
-            yield SourceEntry(place, root, file, 0, partial(iter, [record])) if file else record
+            yield record
             continue
-        key = file or next((str(record[name]) for name in IDS if not is_missing(record.get(name))), place)
-        origin = Origin(root, key, kind="file" if file else "", date=date)
-        digest = row_fingerprint({**record, "bare_formulas": bare_formulas})
-        yield SourceEntry(place, root, key, digest, _reader(place, record, bare_formulas, origin))
+        key = next((str(record[name]) for name in IDS if not is_missing(record.get(name))), place)
+        digest = row_fingerprint({**record, "\0options": options})
+
+        origin = Origin(root, key)
+        read = partial(_of_record, place, record, reading.bare_formulas, known_macros, origin)
+        yield SourceEntry(place, root, key, digest, guarded(place, read))
 
 
 def source_root(source: Source) -> str:
     """Return the folder or file that a source is, as :class:`Origin` has it; nothing for dictionaries and frames."""
-    return _text_of(Path(source).absolute()) if isinstance(source, str | Path) else ""
+    return path_text(Path(source).absolute()) if isinstance(source, str | Path) else ""
 
 
-def _reader(
-    place: str, record: Mapping[str, Any], bare_formulas: bool, origin: Origin
-) -> Callable[[], Iterator[Document | DocumentError]]:
-    def read() -> Iterator[Document | DocumentError]:
-        try:
-            yield _document(place, record, bare_formulas)._replace(origin=origin)
-        except DocumentError as error:
-            yield DocumentError(place, error.reason)
-        except MathAMRError as error:
-            yield DocumentError(place, str(error).rstrip("."))
-        except Exception as error:  # whatever one post does to its reader, the others are read
-            yield DocumentError(place, f"it cannot be read ({type(error).__name__}: {error!s:.80})")
-
-    return read
+def _of_record(
+    place: str, record: Mapping[str, Any], bare: bool, known: Mapping[str, Macro], origin: Origin
+) -> Iterator[Document]:
+    yield _document(place, record, bare, known)._replace(origin=origin)
 
 
-class _Record(NamedTuple):
-    """A post as it was given, or why there is none at its place; with the file of a folder, and its date."""
-
-    place: str
-    record: Mapping[str, Any] | DocumentError
-    file: str = ""
-    date: str = ""
-
-
-def _records(source: Source, prefix: str) -> Iterator[_Record]:
+def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
     """Iterate over the dictionaries of a source, each with its place."""
     if isinstance(source, str | Path):
-        path = Path(source)
-        if path.is_dir():
-            yield from _folder(path, prefix)
-        elif path.name.endswith(_LINES):
-            yield from (_Record(place, record) for place, record in json_lines(path))
-        elif path.suffix.lower() in _SUFFIXES and path.is_file():
-            yield _Record(_text_of(path), _file(path, _text_of(path.stem)), _text_of(path.name), _date_of(path))
-        else:
-            known = ", ".join(_SUFFIXES)
-            raise DocumentError(_text_of(path), f"no such folder, .jsonl file or file of {known}")
+        yield from json_lines(Path(source))
         return
     if not isinstance(source, Iterable):
         raise DocumentError("posts", f"no dictionaries, frame or path, but {type(source).__name__}")
     for number, record in enumerate(rows_of(source), start=1):
         place = f"post {number}"
         if isinstance(record, Mapping):
-            yield _Record(place, record)
+            yield place, record
         else:
-            yield _Record(place, DocumentError(place, f"no dictionary with an id and a text, but {record!r:.80}"))
-
-
-def _folder(path: Path, prefix: str) -> Iterator[_Record]:
-    files, left_out = _found(path)
-    if not files and not left_out:
-        raise DocumentError(_text_of(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
-    alike = Counter(file.with_suffix("") for file in files)
-    for file in files:
-        name = file if alike[file.with_suffix("")] > 1 else file.with_suffix("")
-        relative = [_text_of(each.relative_to(path).as_posix()) for each in (name, file)]
-        yield _Record(_text_of(file), _file(file, prefix + relative[0]), relative[1], _date_of(file))
-    yield from (_Record(error.place, error) for error in left_out)
-
-
-def _date_of(path: Path) -> str:
-    """Return the day on which a file was changed last, in universal time; nothing for one that has vanished."""
-    try:
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
-    except (OSError, OverflowError, ValueError):
-        return ""
-
-
-def _text_of(path: Path | str) -> str:
-    r"""Write a path as text, the same in every locale; bytes of it that are no UTF-8 as ``\xe9``."""
-    try:
-        data = os.fsencode(path)
-    except UnicodeEncodeError:
-        data = str(path).encode("utf-8", "surrogatepass")
-    return data.decode("utf-8", "backslashreplace")
-
-
-def _file(path: Path, docno: str) -> dict[str, str] | DocumentError:
-    """Read a file of text, or say why it cannot be read."""
-    place = _text_of(path)
-    try:
-        with _regular(path) as file:
-            data = file.read(LARGEST_FILE + 1)
-        if len(data) > LARGEST_FILE:
-            return DocumentError(place, f"it has more than {LARGEST_FILE:,} bytes; split it")
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        return DocumentError(place, f"it is no UTF-8 from byte {error.start:,} on; save it as UTF-8")
-    except OSError as error:
-        return DocumentError(place, f"it cannot be read ({error.strerror or error})")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return {"docno": docno, _SUFFIXES[path.suffix.lower()]: text, "title_or": _text_of(path.stem)}
-
-
-def _regular(path: Path) -> IO[bytes]:
-    """Open a regular file; another one, such as a FIFO that may have come in its place, is not waited for."""
-    waits_not = getattr(os, "O_NONBLOCK", 0)
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | waits_not))  # noqa: SIM115 - it is returned
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError("no regular file")
-    return file
-
-
-def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
-    """Read a file with a JSON object in each line, plain or gzipped.
-
-    Args:
-        path: of the file.
-        texts: the fields of an object that are texts.
-
-    Yields:
-        The place of each line that is not blank, and its object or why it is none.
-
-    Raises:
-        DocumentError: the file cannot be read.
-    """
-    try:
-        with _opened(path) as file:
-            for number, line in enumerate(_lines(file), start=1):
-                if not (line is None or line.strip()):
-                    continue
-                place = f"{_text_of(path)}, line {number}"
-                try:
-                    if line is None:
-                        raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
-                    record = parse_json(line)
-                except ValueError as error:
-                    yield place, DocumentError(place, f"no JSON ({error})")
-                    continue
-                if not isinstance(record, dict):
-                    yield place, DocumentError(place, "no JSON object")
-                elif not all(isinstance(record.get(field), str) for field in texts):
-                    yield place, DocumentError(place, f"no object with the texts {', '.join(texts)}")
-                else:
-                    yield place, record
-    except _UNREADABLE as error:
-        raise DocumentError(_text_of(path), f"it cannot be read ({error})") from error
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes | None]:
-    """Read the lines of a file; ``None`` for one that is too long."""
-    while line := file.readline(LONGEST_LINE + 1):
-        long = len(line) > LONGEST_LINE and not line.endswith(b"\n")
-        yield None if long else line
-        while long:
-            rest = file.readline(1 << 20)
-            long = bool(rest) and not rest.endswith(b"\n")
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-class _Found(NamedTuple):
-    """The posts in a folder, in order of their paths, and what is left out."""
-
-    files: list[Path]
-    left_out: list[DocumentError]
-
-
-def _found(folder: Path) -> _Found:
-    """List what is in a folder; folders that are links are not entered."""
-    found, links = _Found([], []), list[Path]()
-
-    def unreadable(error: OSError) -> None:
-        found.left_out.append(DocumentError(_text_of(error.filename), f"it cannot be read ({error.strerror or error})"))
-
-    for place, folders, names in os.walk(folder, onerror=unreadable):
-        here = Path(place)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        links += (here / name for name in folders if (here / name).is_symlink())
-        for path in (here / name for name in names if not name.startswith(".")):
-            if path.suffix.lower() not in _SUFFIXES:
-                continue
-            if path.is_symlink():
-                links.append(path)
-            elif path.is_file():
-                found.files.append(path)
-            else:
-                found.left_out.append(DocumentError(_text_of(path), "it is no regular file"))
-    known = {folder.resolve() / file.relative_to(folder) for file in found.files} if links else set()
-    _follow(sorted(links), folder.resolve(), found, known)
-    found.files.sort()
-    found.left_out.sort(key=str)
-    return found
-
-
-def _follow(links: Iterable[Path], root: Path, found: _Found, known: set[Path]) -> None:
-    """Add the files in the folder to which only links lead."""
-    for link in links:
-        try:
-            target = link.resolve(strict=True)
-        except (OSError, RuntimeError):  # a link to nothing, or to itself
-            found.left_out.append(DocumentError(_text_of(link), "it links to nothing"))
-            continue
-        if not target.is_relative_to(root):
-            reason = f"it links to {_text_of(target)}, which is not in the folder; copy that to it"
-            found.left_out.append(DocumentError(_text_of(link), reason))
-        elif target.is_file() and target not in known:
-            known.add(target)
-            found.files.append(link)
-
-
-def post_files(folder: Path) -> list[Path]:
-    """List the posts in a folder in order of their paths, but for those in hidden folders."""
-    return _found(folder).files
+            yield place, DocumentError(place, f"no dictionary with an id and a text, but {record!r:.80}")
 
 
 def count_posts(source: Source) -> int | None:
@@ -399,15 +128,12 @@ def count_posts(source: Source) -> int | None:
     if not isinstance(source, str | Path):
         return len(source) if isinstance(source, Sized) else None
     path = Path(source)
-    if path.is_dir():
-        files, left_out = _found(path)
-        return len(files) + len(left_out)
-    if not path.name.endswith(_LINES) or not path.is_file():
-        return None
+    if not path.name.endswith(LINES) or not path.is_file():
+        return None  # the posts of a file are known when it is read
     try:
-        with _opened(path) as file:
-            return sum(line is None or not line.isspace() for line in _lines(file))
-    except _UNREADABLE:
+        with opened(path) as file:
+            return sum(line is None or not line.isspace() for line in lines_of(file))
+    except UNREADABLE:
         return None  # reading the posts says what is wrong
 
 
@@ -417,7 +143,7 @@ LONGEST_POST = 10_000_000
 """Characters of a title or text."""
 
 
-def _document(place: str, given: Mapping[str, Any], bare_formulas: bool) -> Document:
+def _document(place: str, given: Mapping[str, Any], bare_formulas: bool, known: Mapping[str, Macro]) -> Document:
     """Read one post: its id, and its text in the form that the name of the column says."""
     docno = _docno(place, given)
     record = {name: _HALF.sub(_REPLACEMENT, text) if isinstance(text, str) else text for name, text in given.items()}
@@ -429,15 +155,15 @@ def _document(place: str, given: Mapping[str, Any], bare_formulas: bool) -> Docu
     for text in (title, parent_title, record[kind]):
         if isinstance(text, str) and len(text) > LONGEST_POST:
             raise DocumentError(place, f"its {len(text):,} characters are more than {LONGEST_POST:,}; split it")
-    posts = _read_parts(docno, kind, record[kind], title, bare_formulas)
+    posts = _read_parts(docno, kind, record[kind], title, bare_formulas, known)
     title_post, body = (tell_unclosed(docno, post) for post in posts)
-    if not title_post.text and isinstance(record.get("title_or"), str):
-        title_post = post_from_text(record["title_or"])
     if not title_post.text and not body.text:
         raise DocumentError(place, "the post is empty")
-    title_html = _html(docno, title_post.in_latex(), 0)
-    html = _html(docno, body.in_latex(), len(title_post.formulas))
-    of_parent = _html("", tell_unclosed(docno, post_from_any(parent_title, bare_formulas=bare_formulas)).in_latex(), 0)
+    title_html = html_of(docno, title_post.in_latex(), 0)
+    html = html_of(docno, body.in_latex(), len(title_post.formulas))
+    of_parent = html_of(
+        "", tell_unclosed(docno, post_from_any(parent_title, bare_formulas=bare_formulas)).in_latex(), 0
+    )
     return Document(docno, title_html, html, _parent(place, docno, record), of_parent)
 
 
@@ -472,16 +198,18 @@ def _docno(place: str, record: Mapping[str, Any]) -> str:
     return docno
 
 
-def _read_parts(docno: str, kind: str, text: Any, title: Any, bare: bool) -> tuple[MathPost, MathPost]:
+def _read_parts(
+    docno: str, kind: str, text: Any, title: Any, bare: bool, known: Mapping[str, Macro]
+) -> tuple[MathPost, MathPost]:
     """Read title and body."""
     read: Callable[..., MathPost]
     if kind == "latex" and isinstance(text, str):
-        found, text, problems = read_latex(text)
+        found, text, problems = read_latex(text, known)
         title, read = title or found, post_from_text
     elif kind == "markdown" and isinstance(text, str) and isinstance(title, str):
         if not title:
             title, text = title_of_markdown(text)
-        (title, text), problems = read_markdown(title, text)
+        (title, text), problems = read_markdown(title, text, known=known)
         read = post_from_html
     else:
         found, text = title_of_html(text) if kind == "html" and isinstance(text, str) else ("", text)
@@ -489,31 +217,11 @@ def _read_parts(docno: str, kind: str, text: Any, title: Any, bare: bool) -> tup
         read = post_from_html if kind == "html" else post_from_any
     for what, where in problems.items():
         tell(docno, what, where)
-    return read(title, bare_formulas=bare), read(text, bare_formulas=bare)
-
-
-def _html(docno: str, post: MathPost, first: int) -> str:
-    """Write a post as HTML in which each formula is a container with its id."""
-    pieces: list[str] = []
-    for line in post.text.split("\n"):
-        if not line:
-            continue
-        parts, at = [], 0
-        for match in PLACEHOLDER.finditer(line):
-            formula = post.formulas[int(match[1])]
-            name = formula.id or formula_id(docno, first + int(match[1]))
-            parts.append(_escaped(line[at : match.start()]))
-            latex = escape(formula.latex, quote=False)
-            parts.append(f'<span class="math-container" id="{escape(name)}">{latex}</span>')
-            at = match.end()
-        parts.append(_escaped(line[at:]))
-        pieces.append(f"<p>{''.join(parts)}</p>")
-    return "".join(pieces)
-
-
-def _escaped(text: str) -> str:
-    """Write text as HTML; a dollar that delimited no formula must not when it is read again."""
-    return escape(text, quote=False).replace("$", "\\$")
+    posts = read(title, bare_formulas=bare), read(text, bare_formulas=bare)
+    if kind in ("latex", "markdown") or not known:
+        return posts
+    macros = Macros(known, len(posts[1].text))
+    return posts[0].with_macros(macros.written_out), posts[1].with_macros(macros.written_out)
 
 
 T = TypeVar("T")
@@ -522,14 +230,14 @@ _NAMED = 5  # records that cannot be read are named in a warning, so many of the
 
 
 def read_posts(
-    source: Source, *, prefix: str = "", bare_formulas: bool = True
+    source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = ""
 ) -> Iterator[tuple[str, Document | DocumentError]]:
     """Read the posts of a source, one at a time.
 
     Args:
-        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), or of a folder.
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
+        reading: how they are read.
         prefix: what the docnos of a folder's files begin with.
-        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
 
     Yields:
         The place of each post (line, file or number) and the post, or why it cannot be read.
@@ -537,10 +245,9 @@ def read_posts(
     Raises:
         DocumentError: the source itself cannot be read.
     """
-    entries = source_entries(source, prefix=prefix, bare_formulas=bare_formulas)
     yield from distinct_posts(
         (entry.place, document)
-        for entry in entries
+        for entry in source_entries(source, reading, prefix)
         for document in ([entry] if isinstance(entry, DocumentError) else entry.documents())
     )
 
@@ -560,22 +267,21 @@ def distinct_posts(
 
 
 def accepted_posts(
-    source: Source, *, prefix: str = "", bare_formulas: bool = True, verbose: bool = False
+    source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = "", *, verbose: bool = False
 ) -> Iterator[Document]:
-    """Read the posts of a source that can be read; a warning at the end names those that cannot.
+    """Read the posts of a source that can be read; a warning at the end says what cannot, and why.
 
     Args:
         source: see :func:`read_posts`.
-        prefix: see :func:`read_posts`.
-        bare_formulas: see :func:`read_posts`.
+        reading: how they are read.
+        prefix: what the docnos of a folder's files begin with.
         verbose: show progress.
 
     Raises:
         DocumentError: a file or folder holds no post, or none of a source's posts can be read.
     """
     total = count_posts(source) if verbose else None
-    posts = read_posts(source, prefix=prefix, bare_formulas=bare_formulas)
-    read = progress(posts, "reading", "posts", verbose=verbose, total=total)
+    read = progress(read_posts(source, reading, prefix), "reading", "posts", verbose=verbose, total=total)
     yield from readable(read, "posts", str(source) if isinstance(source, str | Path) else None)
 
 
@@ -591,9 +297,12 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
         DocumentError: there was nothing to pass on; it is the error of the first record, where there is one.
     """
     errors: list[DocumentError] = []
+    unread: list[DocumentError] = []  # files of kinds that are not read
     read = 0
     for _, record in records:
-        if isinstance(record, DocumentError):
+        if isinstance(record, UnreadFilesError):
+            unread.append(record)
+        elif isinstance(record, DocumentError):
             errors.append(record)
         else:
             read += 1
@@ -602,12 +311,28 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
         others = f"; none of {len(errors):,} {what} can be read" if len(errors) > 1 else ""
         raise DocumentError(errors[0].place, errors[0].reason + others)
     if source is not None and not read:
-        raise DocumentError(source, f"it holds no {what}")
-    warn_of_left_out(errors, f"of {len(errors) + read:,} {what}")
+        raise DocumentError(source, "; ".join([f"it holds no {what}", *(f"{e.place}: {e.reason}" for e in unread)]))
+    warn_of_left_out([*errors, *unread], f"of {len(errors) + read:,} {what}")
 
 
-def warn_of_left_out(errors: Sequence[DocumentError], of: str) -> None:
-    """Name what could not be read, in one warning."""
-    if errors:
-        named = " ".join(map(str, errors[:_NAMED])) + (" …" if len(errors) > _NAMED else "")
-        warnings.warn(MathAMRWarning(f"{len(errors):,} {of} were left out: {named}"), stacklevel=3)
+def warn_of_left_out(errors: Iterable[DocumentError], of: str) -> None:
+    """Say in one warning what could not be read, and which files are of kinds that are not read."""
+    errors = list(errors)
+    unread = [error for error in errors if isinstance(error, UnreadFilesError)]
+    left_out = [error for error in errors if not isinstance(error, UnreadFilesError)]
+    parts = [f"{len(left_out):,} {of} were left out: {_named(left_out)}"] if left_out else []
+    parts += ["Not read: " + " ".join(map(str, unread))] if unread else []
+    if parts:
+        warnings.warn(MathAMRWarning(" ".join(parts)), stacklevel=3)
+
+
+def _named(errors: Iterable[DocumentError]) -> str:
+    """Name records that cannot be read, those with the same reason together."""
+    places: dict[str, list[str]] = {}
+    for error in errors:
+        places.setdefault(error.reason, []).append(error.place)
+    texts = [
+        f"{', '.join(found[:_NAMED])}{f' and {len(found) - _NAMED:,} more' if len(found) > _NAMED else ''}: {reason}."
+        for reason, found in places.items()
+    ]
+    return " ".join(texts[:_NAMED]) + (" …" if len(texts) > _NAMED else "")

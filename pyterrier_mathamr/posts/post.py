@@ -9,7 +9,7 @@ A ``FORMULA_3`` that a user typed becomes ``FORMULA-3``. A post is parsed senten
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 
@@ -181,6 +181,11 @@ class MathPost:
             return self
         named = (PostFormula(of.latex, of.id or formula_id(docno, i)) for i, of in enumerate(self.formulas))
         return replace(self, formulas=tuple(named))
+
+    def with_macros(self, written_out: Callable[[str], str]) -> MathPost:
+        """Return the post with the macros in its formulas written out."""
+        formulas = (PostFormula(written_out(formula.latex), formula.id) for formula in self.formulas)
+        return replace(self, formulas=tuple(formulas))
 
     def in_latex(self) -> MathPost:
         r"""Rewrite formulas typed in Unicode, so that ``√2`` and ``\sqrt{2}`` have the same symbols in every index."""

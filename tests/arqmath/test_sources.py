@@ -51,7 +51,8 @@ def test_posts_are_recognised_and_read_as_an_engine_reads_them(tmp_path: Path) -
     for source in (file, notes):
         documents = [document.record() for document in accepted_posts(source)]
         assert list(read_documents(source)) == documents
-        assert count_documents(source) == len(documents) == 2
+        assert len(documents) == 2
+        assert count_documents(source) == (2 if source == file else None)  # files are not read to count their posts
     assert [document["docno"] for document in read_documents(file)] == ["p", "7"]
     assert list(source_fingerprints([notes])) == ["source 1, notes/a.tex", "source 1, notes/b.md"]
 

@@ -38,11 +38,11 @@ def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
     assert result.exit_code == 0, result.output
     first, snippet, *_ = result.output.splitlines()
     assert first.split()[0] == "1"
-    assert first.endswith("root  root")
+    assert first.endswith("root.txt  root")
     assert r"**$\sqrt{2}$** is **irrational**" in snippet
-    assert "score of 'root': " in result.output
+    assert "score of 'root.txt': " in result.output
     lines = [json.loads(line) for line in run("search", engine, "Basel", "--json", "-k", "1").output.splitlines()]
-    assert [line["docno"] for line in lines] == ["basel"]
+    assert [line["docno"] for line in lines] == ["basel.md"]
     assert "root" in run("search", engine, "--formula", "√2", "-k", "1").output
 
 
@@ -101,12 +101,12 @@ def test_topics_of_a_file_become_a_run_that_evaluate_reads(engine, tmp_path) -> 
     assert "Nothing was found for 1 topic: t3" in result.output
     rows = [line.split() for line in run_file.read_text().splitlines()]
     assert [(row[0], row[1], row[2], row[3], row[5]) for row in rows] == [
-        ("t1", "Q0", "root", "1", "mathamr-bm25"),
-        ("t2", "Q0", "basel", "1", "mathamr-bm25"),
+        ("t1", "Q0", "root.txt", "1", "mathamr-bm25"),
+        ("t2", "Q0", "basel.md", "1", "mathamr-bm25"),
     ]
     both = run("search", engine, "--topics", topics, "-o", tmp_path / "blend.txt", "-k", "1", "-q")
     assert "3 results for 3 topics" in both.output
-    qrels.write_text("t1 0 root 3\nt2 0 basel 2\n")
+    qrels.write_text("t1 0 root.txt 3\nt2 0 basel.md 2\n")
     measured = run("evaluate", run_file, qrels, "-m", "MAP'", "--json")
     assert json.loads(measured.stdout)["measures"] == {"MAP'": 1.0}
 
@@ -120,7 +120,7 @@ def test_a_run_is_not_replaced_by_mistake_and_nothing_is_searched_in_vain(engine
     assert "--overwrite" in refused.output
     assert run_file.read_text() == "precious"
     assert run("search", engine, "--topics", topics, "-o", run_file, "-q", "--overwrite").exit_code == 0
-    assert run_file.read_text().startswith("t1\tQ0\tbasel\t1\t")
+    assert run_file.read_text().startswith("t1\tQ0\tbasel.md\t1\t")
     nowhere = run("search", engine, "--topics", topics, "-o", tmp_path / "no" / "run.txt", "-q")
     assert (nowhere.exit_code, "is no folder" in nowhere.output) == (1, True)
     topics.write_text("t1 Basel\n")
@@ -153,12 +153,12 @@ def test_an_explanation_fits_the_terminal_and_adds_up(engine, monkeypatch) -> No
     question = r"why is $\sqrt{2}$ irrational, as p² = 2q² has no solution in whole numbers at all?"
     lines = run("search", engine, question, "-k", "1", "--explain").stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    start = next(i for i, line in enumerate(lines) if line.startswith("score of 'root': "))
+    start = next(i for i, line in enumerate(lines) if line.startswith("score of 'root.txt': "))
     score = float(lines[start].split()[-1])
     assert sum(float(line.split()[0]) for line in lines[start + 1 :]) == pytest.approx(score, abs=0.1)
     *_, last = run("search", engine, question, "-k", "1", "--explain", "--json").stdout.splitlines()
     explained = json.loads(last)
-    assert explained["explains"] == "root"
+    assert explained["explains"] == "root.txt"
     assert sum(part["contribution"] for part in explained["parts"]) == pytest.approx(explained["score"])
 
 

@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.engine import SearchEngine, building, updates
 from pyterrier_mathamr.engine.posts import PostStore
 from pyterrier_mathamr.engine.updates import Update
-from pyterrier_mathamr.posts import DocumentError, own_posts
+from pyterrier_mathamr.posts import DocumentError, files
 from pyterrier_mathamr.store import UnknownIdError
 from tests.engine.conftest import POSTS, built
 
@@ -93,14 +93,14 @@ def test_a_file_that_cannot_be_opened_keeps_its_posts_and_an_empty_folder_is_an_
 ) -> None:
     engine = built(tmp_path / "e", notes)
     with monkeypatch.context() as patch:
-        real = own_posts._regular
+        real = files._regular
 
         def regular(path: Path) -> Any:
             if path.name == "rings.md":
                 raise PermissionError(13, "Permission denied")
             return real(path)
 
-        patch.setattr(own_posts, "_regular", regular)
+        patch.setattr(files, "_regular", regular)
         with pytest.warns(MathAMRWarning, match=r"rings\.md: it cannot be read \(Permission denied\)"):
             assert engine.update() == Update(0, 0, 0, 3)
     assert len(engine) == 3

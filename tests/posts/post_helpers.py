@@ -1,11 +1,11 @@
 """What the tests of posts share: posts of a source, a document in one form as a post, the LaTeX of its formulas."""
 
-from pyterrier_mathamr.posts import MathPost, post_from_html, read_posts
+from pyterrier_mathamr.posts import MathPost, ReadingOptions, post_from_html, read_posts
 
 
 def posts_of(source, **options):
     """Return the posts of a source, or why each cannot be read."""
-    return [post for _, post in read_posts(source, **options)]
+    return [post for _, post in read_posts(source, ReadingOptions(**options))]
 
 
 def read(form: str, source: str, **options) -> MathPost:

@@ -103,11 +103,11 @@ def test_frames_files_and_folders_are_read(tmp_path) -> None:
     (notes / "c.txt").write_text("only words")
     (notes / ".git" / "d.md").write_text("hidden")
     found = {document.docno: document for document in posts_of(notes)}
-    assert list(found) == ["a", "c", "deep/b"]
-    assert formulas_of(found["a"]) == [("a#0", "x")]
-    assert post_from_html(found["c"].title).text == "c"
-    assert found["deep/b"].origin[:4] == (str(notes), "deep/b.tex", 0, "")
-    assert [post.record() for post in posts_of(notes / "a.md")] == [found["a"].record()]
+    assert list(found) == ["a.md", "c.txt", "deep/b.tex"]
+    assert formulas_of(found["a.md"]) == [("a.md#0", "x")]
+    assert post_from_html(found["c.txt"].title).text == "c"
+    assert found["deep/b.tex"].origin[:4] == (str(notes), "deep/b.tex", 0, "")
+    assert [post.record() for post in posts_of(notes / "a.md")] == [found["a.md"].record()]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_two_files_of_one_name_and_an_id_that_comes_twice(tmp_path) -> None:
     for name, text in (("a.md", "# A"), ("a.tex", r"\title{A}"), ("b.md", "# B"), ("sub/a.md", "# C")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert [post.docno for _, post in read_posts(tmp_path)] == ["a.md", "a.tex", "b", "sub/a"]
+    assert [post.docno for _, post in read_posts(tmp_path)] == ["a.md", "a.tex", "b.md", "sub/a.md"]
     again = [{"id": "x", "text": "one"}, {"id": "x", "text": "two"}, {"id": "y", "text": "three"}]
     first, second, third = (post for _, post in read_posts(again))
     assert (first.docno, third.docno) == ("x", "y")
@@ -183,7 +183,7 @@ def test_a_placeholder_that_tags_divide_or_a_file_is_named_after_is_text(tmp_pat
     assert post_from_html(post.html).text == "FORMULA-3 FORMULA-0 FORMULA_0"
     (tmp_path / "FORMULA_3.txt").write_text("no title")
     (post,) = posts_of(tmp_path)
-    assert (post.docno, post.title) == ("FORMULA_3", "<p>FORMULA-3</p>")
+    assert (post.docno, post.title) == ("FORMULA_3.txt", "<p>FORMULA-3</p>")
 
 
 def test_a_judgment_whose_grade_is_no_number_is_named(tmp_path) -> None:

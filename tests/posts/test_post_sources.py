@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.posts import Document, DocumentError, accepted_posts, count_posts, own_posts, read_posts
+from pyterrier_mathamr.posts import (
+    Document,
+    DocumentError,
+    accepted_posts,
+    count_posts,
+    files,
+    note_files,
+    own_posts,
+    read_posts,
+)
 
 LINKS = pytest.mark.skipif(os.name == "nt", reason="Windows makes no links without a right to")
 
@@ -43,15 +52,15 @@ def test_a_link_out_of_the_folder_is_not_followed_and_reported(notes: Path) -> N
     (notes / "nothing.md").symlink_to("gone.md")
     (notes / "script.py").symlink_to("/usr/bin/env")  # no post, with or without a link
     docnos, errors = read(notes)
-    assert docnos == ["good"]
+    assert docnos == ["good.md"]
     assert [error.partition(": ")[0] for error in errors] == [
         str(notes / name) for name in ("file.md", "folder", "nothing.md", "relative.md")
     ]
     assert f"it links to {notes.parent / 'secret.md'}, which is not in the folder" in errors[0]
     assert "it links to nothing" in errors[2]
-    assert count_posts(notes) == 5
+    assert count_posts(notes) is None  # how many posts a file has is known when it is read
     with pytest.warns(MathAMRWarning, match=r"4 of 5 posts were left out: .*file\.md"):
-        assert [post.docno for post in accepted_posts(notes)] == ["good"]
+        assert [post.docno for post in accepted_posts(notes)] == ["good.md"]
 
 
 @LINKS
@@ -67,7 +76,7 @@ def test_what_links_in_the_folder_lead_to_is_read_once_and_loops_end(notes: Path
     (notes / "first.txt").symlink_to("text.data")
     (notes / "second.txt").symlink_to("first.txt")
     docnos, errors = read(notes)
-    assert docnos == ["a/b/deep", "first", "good"]
+    assert docnos == ["a/b/deep.tex", "first.txt", "good.md"]
     assert errors == [f"{notes / 'self.md'}: it links to nothing."]
     folder_by_a_link = notes.parent / "link"
     folder_by_a_link.symlink_to(notes)
@@ -79,7 +88,7 @@ def test_what_is_no_regular_file_is_reported_and_not_waited_for(notes: Path, mon
     os.mkfifo(notes / "pipe.md")
     (notes / "later.md").write_text("it becomes a FIFO before it is read")
     found: list[tuple[list[str], list[str]]] = []
-    listed = own_posts._found
+    listed = files.listed
 
     def listed_and_changed(folder: Path) -> object:
         files = listed(folder)
@@ -87,13 +96,13 @@ def test_what_is_no_regular_file_is_reported_and_not_waited_for(notes: Path, mon
         os.mkfifo(notes / "later.md")
         return files
 
-    monkeypatch.setattr(own_posts, "_found", listed_and_changed)
+    monkeypatch.setattr(note_files, "listed", listed_and_changed)
     reading = threading.Thread(target=lambda: found.append(read(notes)), daemon=True)
     reading.start()
     reading.join(60)
     assert not reading.is_alive()
     docnos, errors = found[0]
-    assert docnos == ["good"]
+    assert docnos == ["good.md"]
     assert errors == [
         f"{notes / 'later.md'}: it cannot be read (no regular file).",
         f"{notes / 'pipe.md'}: it is no regular file.",
@@ -107,8 +116,8 @@ def test_names_that_are_no_utf_8_are_written_with_their_bytes(notes: Path) -> No
     bad = Path(os.fsdecode(os.fsencode(notes) + b"/caf\xe7.md"))
     bad.write_bytes(b"\xff")
     docnos, errors = read(notes)
-    assert docnos == [r"caf\xe8", r"caf\xe9", "good", "new\nline", "weiß"]
-    assert errors == [rf"{notes}/caf\xe7.md: it is no UTF-8 from byte 0 on; save it as UTF-8."]
+    assert docnos == [r"caf\xe8.md", r"caf\xe9.md", "good.md", "new\nline.md", "weiß.md"]
+    assert errors == [rf"{notes}/caf\xe7.md: it is no UTF-8 from byte 0 on, and no Latin-1; save it as UTF-8."]
     for text in (*docnos, *errors):
         text.encode()
     assert read(bad)[1] == errors
@@ -117,7 +126,7 @@ def test_names_that_are_no_utf_8_are_written_with_their_bytes(notes: Path) -> No
 def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (notes / "gone.md").write_text("here when it is listed")
     (notes / "locked").mkdir()
-    listed = own_posts._found
+    listed = files.listed
 
     def listed_then_gone(folder: Path) -> object:
         files = listed(folder)
@@ -131,10 +140,10 @@ def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeyp
         onerror(error)  # type: ignore[operator]
         return walk(folder)
 
-    monkeypatch.setattr(own_posts, "_found", listed_then_gone)
-    monkeypatch.setattr(own_posts.os, "walk", walk_over_a_locked_folder)
+    monkeypatch.setattr(note_files, "listed", listed_then_gone)
+    monkeypatch.setattr(files.os, "walk", walk_over_a_locked_folder)
     docnos, errors = read(notes)
-    assert docnos == ["good"]
+    assert docnos == ["good.md"]
     assert errors == [
         f"{notes / 'gone.md'}: it cannot be read (No such file or directory).",
         f"{notes / 'locked'}: it cannot be read (Permission denied).",
@@ -144,15 +153,16 @@ def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeyp
 def test_a_file_that_is_too_large_or_in_another_encoding_is_refused_by_name(
     notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_posts, "LARGEST_FILE", 100)
+    monkeypatch.setattr(files, "LARGEST_FILE", 100)
     (notes / "JUST.TXT").write_text("word " * 20)
     (notes / "more.txt").write_text("word " * 20 + "x")
     (notes / "old.txt").write_bytes("na\xefve $x$".encode("latin-1"))
+    (notes / "other.txt").write_bytes("теорема $x$".encode("koi8-r"))
     docnos, errors = read(notes)
-    assert docnos == ["JUST", "good"]
+    assert docnos == ["JUST.TXT", "good.md", "old.txt"]
     assert errors[0] == f"{notes / 'more.txt'}: it has more than 100 bytes; split it."
-    assert errors[1:] == read(notes / "old.txt")[1]
-    assert errors[1:] == [f"{notes / 'old.txt'}: it is no UTF-8 from byte 2 on; save it as UTF-8."]
+    assert errors[1:] == read(notes / "other.txt")[1]
+    assert errors[1:] == [f"{notes / 'other.txt'}: it is no UTF-8 from byte 0 on, and no Latin-1; save it as UTF-8."]
 
 
 def test_a_folder_of_nothing_but_what_is_left_out_is_an_error_that_says_why(notes: Path) -> None:
@@ -168,7 +178,7 @@ def test_a_folder_of_nothing_but_what_is_left_out_is_an_error_that_says_why(note
 def test_a_line_that_is_too_long_is_named_and_those_after_it_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(own_posts, "LONGEST_LINE", 5000)
+    monkeypatch.setattr(files, "LONGEST_LINE", 5000)
 
     def line(docno: int, length: int) -> str:
         return json.dumps({"docno": str(docno), "text": "so"}).ljust(length)
@@ -208,7 +218,7 @@ def test_a_line_that_expands_to_a_gigabyte_takes_the_memory_of_the_limit(tmp_pat
         file.write(b'"}\n{"docno": "b", "text": "so"}\n')
     command = [sys.executable, "-c", EXPANDING, str(tmp_path / "bomb.jsonl.gz")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    assert int(done.stdout.split()[0]) < 4 * own_posts.LONGEST_LINE >> 20
+    assert int(done.stdout.split()[0]) < 4 * files.LONGEST_LINE >> 20
 
 
 def test_a_damaged_gzip_file_is_a_named_error(tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""`Document`: a post as it is indexed, with where it was read; and how the posts of a source are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+from pyterrier_mathamr.store import row_fingerprint
+
+from .post import PLACEHOLDER, DocumentError, MathPost, formula_id
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How the posts of a source are read.
+
+    Attributes:
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
+        whole_files: a file is one post, and is not split at headings and statements.
+        macros: path of a LaTeX file whose macros and kinds of statements apply to all posts; empty for none.
+    """
+
+    bare_formulas: bool = True
+    whole_files: bool = False
+    macros: str = ""
+
+
+class Origin(NamedTuple):
+    """Where a post was read.
+
+    Attributes:
+        root: the folder or file that was given as a source; empty for dictionaries and frames.
+        file: the path in that folder, with its ending; of other sources the docno.
+        line: the line of the file where the post begins, from 1; 0 where it is the whole file or no file.
+        section: titles of the sections that it is in, the outermost first, joined by `` › ``.
+        kind: ``theorem``, ``definition`` and the like (with its proof), ``proof`` for one whose statement is not known,
+            ``section``, ``paragraph``; ``file`` for a whole file with no or several statements; empty for a record.
+        date: that of its front matter, else the day on which its file was changed last, as in 2026-01-31; empty where
+            that is unknown.
+    """
+
+    root: str = ""
+    file: str = ""
+    line: int = 0
+    section: str = ""
+    kind: str = ""
+    date: str = ""
+
+
+class Document(NamedTuple):
+    """A post as it is indexed.
+
+    Attributes:
+        docno: its id.
+        title: HTML of its title, formulas as math containers; may be empty.
+        html: HTML of its body, likewise.
+        parent: the id of the post that it answers, or empty.
+        parent_title: HTML of the title of that post, where it was given; of a unit of a file its section.
+        origin: where it was read.
+        entry: fingerprint of the name of the file or record that it was read from.
+        digest: fingerprint of the content of that file or record.
+    """
+
+    docno: str
+    title: str
+    html: str
+    parent: str = ""
+    parent_title: str = ""
+    origin: Origin = Origin()
+    entry: int = 0
+    digest: int = 0
+
+    def record(self) -> dict[str, str]:
+        """Return the columns that builders and indexers read; of the other post where they are not empty."""
+        columns = {"docno": self.docno, "title": self.title, "html": self.html}
+        of_parent = {"parent": self.parent, "parent_title": self.parent_title}
+        return {**columns, **{name: text for name, text in of_parent.items() if text}}
+
+
+class SourceEntry(NamedTuple):
+    """What of a source changes as a whole: a file of a folder, or a record.
+
+    Attributes:
+        place: file, line or number, as errors name it.
+        root: see :class:`Origin`.
+        key: the file, or the id of the record; unique in its source.
+        digest: fingerprint of its content, and of whatever else its posts depend on.
+        read: reads its posts, each or why it cannot be read; :meth:`documents` also marks them as of this entry.
+    """
+
+    place: str
+    root: str
+    key: str
+    digest: int
+    read: Callable[[], Iterable[Document | DocumentError]]
+
+    @property
+    def fingerprint(self) -> int:
+        """What identifies the entry among all sources."""
+        return row_fingerprint({"root": self.root, "key": self.key})
+
+    def documents(self) -> Iterator[Document | DocumentError]:
+        """Read the posts."""
+        entry = self.fingerprint
+        for document in self.read():
+            if isinstance(document, Document):
+                document = document._replace(entry=entry, digest=self.digest)
+            yield document
+
+
+def html_of(docno: str, post: MathPost, first: int = 0) -> str:
+    """Write a post as HTML in which each formula is a container with its id."""
+    pieces: list[str] = []
+    for line in post.text.split("\n"):
+        if not line:
+            continue
+        parts, at = [], 0
+        for match in PLACEHOLDER.finditer(line):
+            formula = post.formulas[int(match[1])]
+            name = formula.id or formula_id(docno, first + int(match[1]))
+            parts.append(_escaped(line[at : match.start()]))
+            latex = escape(formula.latex, quote=False)
+            parts.append(f'<span class="math-container" id="{escape(name)}">{latex}</span>')
+            at = match.end()
+        parts.append(_escaped(line[at:]))
+        pieces.append(f"<p>{''.join(parts)}</p>")
+    return "".join(pieces)
+
+
+def _escaped(text: str) -> str:
+    """Write text as HTML; a dollar that delimited no formula must not when it is read again."""
+    return escape(text, quote=False).replace("$", "\\$")

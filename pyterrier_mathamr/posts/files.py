@@ -1,0 +1,289 @@
+r"""Files and folders of a person's notes: which are read, in which encoding, and what is left out with its reason.
+
+::
+
+    notes/            limits.md  book/main.tex  old.tex (Latin-1)     ──listed──▶ files, in order of their paths
+                      link.md ─▶ ../secret.md, pipe.md, locked/                  left_out: one error each
+                      paper.pdf  figure.png  talk.pptx                           unread: one error for each kind
+    a file            bytes ──read_text──▶ text with ``\n`` at the ends of lines, or why there is none
+
+Nothing outside the folder is opened, links are followed within it only, and nothing that is no regular file is waited
+for.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+from pyterrier_mathamr._common.records import parse_json
+
+from .post import DocumentError
+
+SUFFIXES = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".qmd": "markdown",
+    ".rmd": "markdown",
+    ".tex": "latex",
+    ".html": "html",
+    ".htm": "html",
+    ".txt": "text",
+    ".ipynb": "notebook",
+    ".rst": "rst",
+    ".org": "org",
+}
+"""The form of a file by its ending."""
+
+STYLES = (".sty", ".cls")
+LINES = (".jsonl", ".jsonl.gz", ".ndjson")
+LARGEST_FILE = 50_000_000
+"""Bytes of a file of text."""
+LONGEST_LINE = 64_000_000
+"""Bytes of a line of JSON, decompressed."""
+
+_UNREAD_KINDS = (
+    ("PDF file", "PDF is not read, use the LaTeX source", ".pdf"),
+    ("DjVu or PostScript file", "use the LaTeX source", ".djvu .djv .ps .eps .dvi"),
+    ("image", "text in images is not read", ".png .jpg .jpeg .gif .svg .webp .bmp .tif .tiff .heic"),
+    ("word processor file", "save it as HTML or Markdown", ".docx .doc .odt .rtf .pages .pptx .ppt .odp .epub"),
+    ("handwritten note", "handwriting is not read", ".xopp .goodnotes .rnote .excalidraw .one"),
+    ("file of another markup", "save it as Markdown or LaTeX", ".lyx .typ .adoc .wiki .mediawiki .textile .nb"),
+    ("file of JSON lines", "build or add it by itself", ".jsonl .ndjson"),
+)
+_UNREAD = {suffix: i for i, (_, _, suffixes) in enumerate(_UNREAD_KINDS) for suffix in suffixes.split()}
+_NAMED = 3  # files of a kind, the first ones
+UNREADABLE = (OSError, EOFError, zlib.error)
+
+
+class UnreadFilesError(DocumentError):
+    """Files of a kind that is not read; ``place`` counts and names them."""
+
+
+class Listing(NamedTuple):
+    """What is in a folder.
+
+    Attributes:
+        files: those that are read, in order of their paths.
+        styles: packages and classes of LaTeX, whose definitions are read.
+        left_out: why others of these kinds are not.
+        unread: an error for each kind that is not read, and of which there are some.
+    """
+
+    files: list[Path]
+    styles: list[Path]
+    left_out: list[DocumentError]
+    unread: list[DocumentError]
+
+
+def listed(folder: Path) -> Listing:
+    """List what is in a folder but for hidden folders; folders that are links are not entered."""
+    found, links = Listing([], [], [], []), list[Path]()
+    unread: dict[int, list[str]] = {}
+
+    def unreadable(error: OSError) -> None:
+        found.left_out.append(
+            DocumentError(path_text(error.filename), f"it cannot be read ({error.strerror or error})")
+        )
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        here = Path(place)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links += (here / name for name in folders if (here / name).is_symlink())
+        for path in (here / name for name in names if not name.startswith(".")):
+            suffix = path.suffix.lower()
+            if suffix in _UNREAD:
+                unread.setdefault(_UNREAD[suffix], []).append(path_text(path.relative_to(folder).as_posix()))
+            if suffix in STYLES and path.is_file() and not path.is_symlink():
+                found.styles.append(path)
+            if suffix not in SUFFIXES:
+                continue
+            if path.is_symlink():
+                links.append(path)
+            elif path.is_file():
+                found.files.append(path)
+            else:
+                found.left_out.append(DocumentError(path_text(path), "it is no regular file"))
+    known = {folder.resolve() / file.relative_to(folder) for file in found.files} if links else set()
+    _follow(sorted(links), folder.resolve(), found, known)
+    found.files.sort()
+    found.styles.sort()
+    found.left_out.sort(key=str)
+    found.unread.extend(_unread(i, sorted(unread[i])) for i in sorted(unread))
+    return found
+
+
+def _unread(i: int, names: list[str]) -> UnreadFilesError:
+    kind, reason, _ = _UNREAD_KINDS[i]
+    kind = kind if len(names) == 1 else kind.replace("file", "files", 1) if "file" in kind else f"{kind}s"
+    named = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+    return UnreadFilesError(f"{len(names):,} {kind} ({named})", reason)
+
+
+def _follow(links: Iterable[Path], root: Path, found: Listing, known: set[Path]) -> None:
+    """Add the files in the folder to which only links lead."""
+    for link in links:
+        try:
+            target = link.resolve(strict=True)
+        except (OSError, RuntimeError):  # a link to nothing, or to itself
+            found.left_out.append(DocumentError(path_text(link), "it links to nothing"))
+            continue
+        if not target.is_relative_to(root):
+            reason = f"it links to {path_text(target)}, which is not in the folder; copy that to it"
+            found.left_out.append(DocumentError(path_text(link), reason))
+        elif target.is_file() and target not in known:
+            known.add(target)
+            found.files.append(link)
+
+
+def day_of(path: Path) -> str:
+    """Return the day on which a file was changed last, in universal time; nothing for one that has vanished."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
+    except (OSError, OverflowError, ValueError):
+        return ""
+
+
+def path_text(path: Path | str) -> str:
+    r"""Write a path as text, the same in every locale; bytes of it that are no UTF-8 as ``\xe9``."""
+    try:
+        data = os.fsencode(path)
+    except UnicodeEncodeError:
+        data = str(path).encode("utf-8", "surrogatepass")
+    return data.decode("utf-8", "backslashreplace")
+
+
+def read_text(path: Path) -> str | DocumentError:
+    """Read a file of text, or say why it cannot be read."""
+    place = path_text(path)
+    try:
+        with _regular(path) as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        return DocumentError(place, f"it cannot be read ({error.strerror or error})")
+    if len(data) > LARGEST_FILE:
+        return DocumentError(place, f"it has more than {LARGEST_FILE:,} bytes; split it")
+    if not data.strip():
+        return DocumentError(place, "the file is empty")
+    try:
+        return decoded(data).replace("\r\n", "\n").replace("\r", "\n")
+    except ValueError as error:
+        return DocumentError(place, str(error))
+
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_DECLARED = re.compile(
+    rb"\\usepackage\s{0,9}\[([\w-]{1,40})\]\s{0,9}\{inputenc\}|\bcharset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})"
+)
+_ENCODINGS = {"ansinew": "cp1252", "latin1": "cp1252", "latin2": "iso8859-2", "latin9": "iso8859-15"}
+_KNOWN = re.compile(r"(?:iso-?8859-\d{1,2}|(?:windows-|cp)\d{3,4}|koi8-[ru]|shift_jis|euc-?(?:jp|kr)|big5|gbk|gb18030)")
+_CONTROLS = bytes({*range(32), 127, 0x81, 0x8D, 0x8F, 0x90, 0x9D} - {9, 10, 12, 13})
+_HIGH = bytes(range(0x80, 0x100))
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_MOST_ACCENTS = 0.25  # of the letters of a text in a Western language
+
+
+def decoded(data: bytes) -> str:
+    """Decode a text: UTF-8, what a byte order mark or the text itself says, else Latin-1 where that is plausible.
+
+    Raises:
+        ValueError: it is none of these; says why.
+    """
+    encoding = next((name for mark, name in _BOMS if data.startswith(mark)), "")
+    try:
+        return data.decode(encoding or "utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"it is no {(encoding or 'utf-8').upper().removesuffix('-SIG')} from byte {error.start:,} on"
+    if not encoding and (found := _DECLARED.search(data, 0, 20_000)):
+        name = (found[1] or found[2]).decode().lower()
+        name = _ENCODINGS.get(name, name)
+        try:
+            if _KNOWN.fullmatch(name):
+                return data.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            pass
+    controls = len(data) - len(data.translate(None, _CONTROLS))
+    high = len(data) - len(data.translate(None, _HIGH))
+    letters = high + len(data) - len(data.translate(None, _LETTERS))
+    if not encoding and controls <= len(data) // 1000 and high <= _MOST_ACCENTS * letters:
+        return data.decode("cp1252", "ignore")
+    raise ValueError(f"{reason}, and no Latin-1; save it as UTF-8")
+
+
+def _regular(path: Path) -> IO[bytes]:
+    """Open a regular file; another one, such as a FIFO that may have come in its place, is not waited for."""
+    waits_not = getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | waits_not))  # noqa: SIM115 - it is returned
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError("no regular file")
+    return file
+
+
+def post_files(folder: Path) -> list[Path]:
+    """List the files of posts in a folder in order of their paths, but for those in hidden folders."""
+    return listed(folder).files
+
+
+def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
+    """Read a file with a JSON object in each line, plain or gzipped.
+
+    Args:
+        path: of the file.
+        texts: the fields of an object that are texts.
+
+    Yields:
+        The place of each line that is not blank, and its object or why it is none.
+
+    Raises:
+        DocumentError: the file cannot be read.
+    """
+    try:
+        with opened(path) as file:
+            for number, line in enumerate(lines_of(file), start=1):
+                if not (line is None or line.strip()):
+                    continue
+                place = f"{path_text(path)}, line {number}"
+                try:
+                    if line is None:
+                        raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
+                    record = parse_json(line)
+                except ValueError as error:
+                    yield place, DocumentError(place, f"no JSON ({error})")
+                    continue
+                if not isinstance(record, dict):
+                    yield place, DocumentError(place, "no JSON object")
+                elif not all(isinstance(record.get(field), str) for field in texts):
+                    yield place, DocumentError(place, f"no object with the texts {', '.join(texts)}")
+                else:
+                    yield place, record
+    except UNREADABLE as error:
+        raise DocumentError(path_text(path), f"it cannot be read ({error})") from error
+
+
+def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
+    """Read the lines of a file; ``None`` for one that is too long."""
+    while line := file.readline(LONGEST_LINE + 1):
+        long = len(line) > LONGEST_LINE and not line.endswith(b"\n")
+        yield None if long else line
+        while long:
+            rest = file.readline(1 << 20)
+            long = bool(rest) and not rest.endswith(b"\n")
+
+
+def opened(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")

@@ -1,0 +1,149 @@
+r"""The LaTeX documents of a folder: which file includes which, and which document a file belongs to.
+
+::
+
+    book/main.tex ──\include{ch1}──▶ book/ch1.tex ──\input{defs}──▶ book/defs.tex
+    slides.tex ─────\input{book/defs}─────────────────────────────────────┘     shared: its definitions count in both
+
+A file belongs to one document, and is read once: to the first that includes it, in the order of their paths; a file
+that none includes is a document of its own. Only files of the folder are read, by the names that the folder has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from .latex_macros import Macro
+from .latex_units import LatexDocument, LatexFile
+from .post import DocumentError
+
+
+class _Scanned(NamedTuple):
+    """What is known of a file before it is split."""
+
+    digest: str
+    links: dict[int, tuple[str, str]]  # place to the file that is included there, or what is wrong
+    styles: list[str]
+
+
+class LatexFolder:
+    """The LaTeX files of a folder.
+
+    Args:
+        names: of all of them, in order; packages and classes among them.
+        read: reads one, or says why it cannot be read.
+        everywhere: files whose definitions apply to all.
+        known: macros that are defined elsewhere.
+        only: the file to read, with the files that it includes; by default all.
+
+    Attributes:
+        errors: why files cannot be read.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        read: Callable[[str], str | DocumentError],
+        everywhere: Sequence[LatexFile] = (),
+        known: Mapping[str, Macro] | None = None,
+        only: str | None = None,
+    ) -> None:
+        self._read, self._everywhere, self._known = read, everywhere, known
+        self.errors: dict[str, DocumentError] = {}
+        self._files: dict[str, _Scanned] = {}
+        there = frozenset(names)
+        waiting = list(names if only is None else {only} & there)
+        for name in waiting:
+            if name in self._files or name in self.errors:
+                continue
+            text = read(name)
+            if isinstance(text, DocumentError):
+                self.errors[name] = text
+                continue
+            file = self._files[name] = _scanned(name, text, there)
+            waiting += [] if only is None else [*file.styles, *(target for target, _ in file.links.values() if target)]
+        self._digests: dict[str, str] = {}  # by root
+        self._document: tuple[str, LatexDocument] | None = None
+        included = {target for file in self._files.values() for target, _ in file.links.values()}
+        self._root: dict[str, str] = {}
+        for root in sorted(self._files, key=lambda name: name in included):
+            if root not in self._root:
+                self._root.update({name: root for name in self._reachable(root) if name not in self._root})
+
+    def digest(self, name: str) -> str:
+        """Return a fingerprint of all files on which the units of one depend."""
+        root = self._root[name]
+        if root not in self._digests:
+            texts = "".join(f"{each}\0{self._files[each].digest}\0" for each in self._reachable(root))
+            self._digests[root] = _digest(f"{root}\0{texts}")
+        return _digest(f"{name}\0{self._digests[root]}")
+
+    def members(self, root: str) -> list[str]:
+        """List the files of a document, itself first; nothing for one that cannot be read."""
+        return [name for name in self._reachable(root) if name.endswith(".tex") and self._root[name] == root]
+
+    def document(self, name: str) -> LatexDocument:
+        """Split the document to which a file belongs; the last one is kept."""
+        root = self._root[name]
+        if self._document is None or self._document[0] != root:
+            mine: dict[str, LatexFile] = {}
+            shared: dict[str, LatexFile] = {}
+            found = {}
+            for each in self._reachable(root):
+                text = self._read(each)
+                owner = mine if self._root[each] == root and each.endswith(".tex") else shared
+                owner[each] = LatexFile("" if isinstance(text, DocumentError) else text)
+                found.update({(each, place): link for place, link in self._files[each].links.items()})
+            self._document = root, LatexDocument(root, mine, shared, found, self._everywhere, self._known)
+        return self._document[1]
+
+    def _reachable(self, root: str) -> Iterator[str]:
+        """Iterate over a file and the files that it includes, also by way of others, in reading order."""
+        seen: set[str] = set()
+        waiting = [root]
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name not in self._files:
+                continue
+            seen.add(name)
+            yield name
+            file = self._files[name]
+            waiting += [target for target, _ in reversed(list(file.links.values())) if target]
+            waiting += reversed(file.styles)
+
+
+def _scanned(name: str, text: str, names: frozenset[str]) -> _Scanned:
+    links: dict[int, tuple[str, str]] = {}
+    styles: list[str] = []
+    for place, target in LatexFile(text).included():
+        if target.endswith((".sty", ".cls")):
+            styles += filter(None, [_resolved(name, target, names)[0]])
+        elif posixpath.splitext(target)[1] in ("", ".tex") or "." not in posixpath.basename(target)[-6:]:
+            links[place] = _resolved(name, target if target.endswith(".tex") else f"{target}.tex", names)
+        else:
+            links[place] = ("", "")  # a drawing, a table of numbers
+    return _Scanned(_digest(text), links, styles)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _resolved(name: str, target: str, names: frozenset[str]) -> tuple[str, str]:
+    """Find the file that a path names, from the folder of the file that names it up to the top; or what is wrong."""
+    if posixpath.isabs(target) or ":" in target or target.startswith("~"):
+        return "", f"{target} leaves the folder, and is not followed"
+    folder = posixpath.dirname(name)
+    leaves = True
+    while True:
+        path = posixpath.normpath(posixpath.join(folder, target))
+        leaves = leaves and path.startswith("../")
+        if path in names:
+            return path, ""
+        if not folder:
+            break
+        folder = posixpath.dirname(folder)
+    return "", f"{target} leaves the folder, and is not followed" if leaves else f"{target} is no file of the folder"

@@ -1,0 +1,458 @@
+r"""Markdown as units: headings, statements and proofs in every form in which people write them.
+
+::
+
+    **Theorem 3.2 (Cauchy–Schwarz).** …   *Proof.* … ∎     bold or italic first words, up to the next ones or a heading
+    ## Theorem 3.2 (Cauchy–Schwarz)       ### Proof        headings
+    > [!theorem] Cauchy–Schwarz                            callouts of Obsidian
+    ::: {.theorem #cs}  …  :::                             fenced divs of pandoc and Quarto
+    ```{prf:theorem} Cauchy–Schwarz  …  ```                directives of MyST
+    \begin{theorem}[Cauchy–Schwarz]  …  \end{theorem}      LaTeX
+    1.1 Text …    **3.** Text …                            numbered paragraphs, where there are two that increase
+
+Labels are ``{#thm:cs}``, ``\label{thm:cs}``, ``:label: cs``, ``(cs)=`` and Obsidian's ``^cs``. Code is never split.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from .latex_macros import Macro, definitions
+from .markdown import FENCE, FRONT_MATTER, SOFT_BREAK, title_of_front_matter, without_code
+from .math_spans import MARK, clean, math_spans
+from .statements import PRINTED, PROOFS, Draft, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, references, series
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{3,})[ \t]*")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
+_CALLOUT = re.compile(r" {0,3}(?:>[ \t]?){1,9}\[!([^\W\d_]{1,30})(?:\|([^\]\n]{0,200}))?\][+-]?[ \t]*(.*)")
+_INNER_CALLOUT = re.compile(r"^([ \t>]*)\[!([^\W\d_]{1,30})(?:\|[^\]\n]{0,200})?\][+-]?[ \t]*", re.M)
+_DIV = re.compile(r" {0,3}:{3,}[ \t]*(.*)")
+_ENVIRONMENT = re.compile(r"[ \t]*\\(begin|end)\{([^\W\d_]{1,40}\*?)\}(?:\[([^\[\]\n]{0,300})\])?")
+_BOLD = re.compile(r"[ \t]{0,3}(\*{1,3}|_{1,3})(?![ \t*_])([^\n]{1,700}?)\1(?![*_])(.*)")
+_NOTE = re.compile(r"[ \t]*\(((?:[^()\n]|\([^()\n]{0,100}\)){1,300})\)[ \t]*[.:]?")
+_PLAIN_NUMBER = re.compile(r"[ \t]{0,3}(?:§[ \t]?)?(\d{1,3}(?:\.\d{1,3}){1,4})\.?[ \t]+(?=\S)")
+_TARGET = re.compile(r"\(([^()\s]{1,200})\)=[ \t]*")
+_ATTRIBUTES = re.compile(r"[ \t]*\{([^{}\n]*#[^{}\n]*)\}")
+_ID = re.compile(r"#([^\s#{}]{1,200})")
+_BLOCK_ID = re.compile(r"(?:^|[ \t]+)\^([A-Za-z][\w-]{0,100})[ \t]*$")
+_LABEL = re.compile(r"\\label\{([^{}\n]{1,200})\}")
+_OPTION = re.compile(r"[ \t]*:([a-z-]{1,30}):[ \t]*(.*)")
+_END_OF_PROOF = re.compile(r"(?:[□∎■◻▪◼]|\\(?:qed|square|blacksquare|Box)\b\$*|\bQ\.?E\.?D\.?)[ \t]*[*_)]*\.?[ \t]*$")
+_DIV_NAME = re.compile(r"^[\w:-]*[ \t]*(?:\{[^{}]*\})?[ \t]*")
+_DIRECTIVE = re.compile(r"\{([\w:-]{1,40})\}[ \t]*(.*)")
+_QUARTO = {
+    "thm": "theorem", "lem": "lemma", "cor": "corollary", "prp": "proposition", "cnj": "conjecture",
+    "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
+}  # fmt: skip
+_TEXT_DIRECTIVES = frozenset(
+    [
+        "admonition",
+        "note",
+        "tip",
+        "warning",
+        "important",
+        "hint",
+        "attention",
+        "caution",
+        "danger",
+        "seealso",
+        "dropdown",
+        "margin",
+        "sidebar",
+        "epigraph",
+    ]
+)
+
+
+class Notes(NamedTuple):
+    """A text that is split as Markdown.
+
+    Attributes:
+        text: Markdown.
+        lines: the line of the file in which each of its lines is, from 1.
+        title: of the whole.
+        date: on which it was written, or empty.
+        pieces: lines that begin a further part, such as a cell of a notebook, and the fragment of that.
+    """
+
+    text: str
+    lines: Sequence[int]
+    title: str = ""
+    date: str = ""
+    pieces: Mapping[int, str] = {}
+
+
+def notes_of(text: str) -> Notes:
+    """Take the title and date of a Markdown file from its front matter."""
+    front = FRONT_MATTER.match(text)
+    if front is None:
+        return Notes(text, range(1, text.count("\n") + 2))
+    title, date = title_of_front_matter(front[1])
+    first = text.count("\n", 0, front.end()) + 1
+    body = text[front.end() :]
+    return Notes(body, range(first, first + body.count("\n") + 1), title, date)
+
+
+def markdown_units(file: str, notes: Notes, *, whole: bool) -> tuple[list[Unit], dict[str, Macro]]:
+    """Split a text; returns its units and the macros that it defines."""
+    splitter = _Splitter(file, notes)
+    splitter.split()
+    return splitter.outline.units(file, _shown, lambda title: title, whole), splitter.macros
+
+
+def _shown(text: str) -> str:
+    return "".join(text.split())
+
+
+class _Splitter:
+    """Walks over the lines of a text."""
+
+    def __init__(self, file: str, notes: Notes) -> None:
+        self._file, self._notes = file, notes
+        self.outline = Outline()
+        self._lines = _with_divs(clean(notes.text).split("\n"))
+        text = "\n".join(self._lines)
+        masked, _ = without_code(text)
+        self.macros, spans = definitions(masked)
+        starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
+        self._kept = [masked[start : start + 1] == MARK for start in starts[:-1]]  # code, formulas and definitions
+        formulas = [(start, end) for start, end, _ in math_spans(SOFT_BREAK.sub(" ", masked))]
+        for start, end in (*formulas, *spans):
+            for i in range(bisect_right(starts, start), bisect_right(starts, end - 1)):
+                self._kept[i] = True
+        self._ends = self._matched()
+        self._numbers = self._numbered()
+        self._draft: Draft | None = None
+        self._last: Draft | None = None  # the last statement, which a label after it may name
+        self._target = ""  # a label for what follows
+        self._held: list[str] = []
+
+    def split(self) -> None:
+        """Tell the outline what there is."""
+        first = next((i for i, line in enumerate(self._lines) if line.strip()), 0)
+        self.outline.begin_file(self._file, self._notes.title, self._number(first))
+        i = 0
+        while i < len(self._lines):
+            if i in self._notes.pieces:
+                self._end()
+                self.outline.piece(self._file, self._notes.pieces[i], self._number(i))
+            line = self._lines[i]
+            mark = line.lstrip(" \t")[:1]
+            after = None if self._kept[i] or not mark else self._structure(i, line, mark)
+            if after is None:
+                self._text(line, kept=self._kept[i])
+                after = i + 1
+            i = after
+        self._end()
+
+    def _number(self, i: int) -> int:
+        lines = self._notes.lines
+        return lines[min(i, len(lines) - 1)] if lines else 1
+
+    def _structure(self, i: int, line: str, mark: str) -> int | None:
+        """Read what begins at a line, if something does; return the line after it."""
+        if mark == "#" and (heading := _HEADING.fullmatch(line)):
+            title = heading[2].rstrip()
+            bare = title.rstrip("#")
+            self._heading(i, len(heading[1]), bare.rstrip() if bare and bare[-1] in " \t" else title)
+            return i + 1
+        if mark == ">" and (callout := _CALLOUT.match(line)):
+            return self._callout(i, callout)
+        if mark == ":" and (div := _DIV.fullmatch(line)):
+            return self._div(i, div[1].strip())
+        if mark == "\\" and (environment := _ENVIRONMENT.match(line)):
+            return self._environment(i, environment)
+        if mark == "(" and (target := _TARGET.fullmatch(line)):
+            self._target = target[1]
+            return i + 1
+        if mark == "^" and (block := _BLOCK_ID.fullmatch(line)):
+            if self._last is not None:
+                self.outline.label(self._last, f"^{block[1]}")
+            return i + 1
+        if mark in "-*_" and _RULE.fullmatch(line):
+            self._end()
+            return i + 1
+        if i and self._lines[i - 1].strip() and not self._begun(i - 1):
+            return None
+        if mark in "*_" and (bold := _BOLD.match(line)):
+            return self._bold(i, bold)
+        if i in self._numbers and (plain := _PLAIN_NUMBER.match(line)):
+            self._paragraph(i, plain[1], "", line[plain.end() :])
+            return i + 1
+        following = self._lines[i + 1] if i + 1 < len(self._lines) and not self._kept[i + 1] else ""
+        if (under := _UNDERLINE.fullmatch(following)) and mark not in ">|-+*:" and not line.startswith("    "):
+            self._heading(i, 1 if under[1][0] == "=" else 2, line.strip())
+            return i + 2
+        return None
+
+    def _begun(self, i: int) -> bool:
+        """Tell whether a line is one after which a paragraph begins."""
+        line = self._lines[i]
+        return bool(
+            not self._kept[i] and (_HEADING.fullmatch(line) or _RULE.fullmatch(line) or _TARGET.fullmatch(line))
+        )
+
+    def _text(self, line: str, *, kept: bool = False) -> None:
+        if not kept and "^" in line and (block := _BLOCK_ID.search(line)):
+            line = line[: block.start()]
+            if self._draft is not None and self._draft is self._last and not self._draft.label:
+                self.outline.label(self._draft, f"^{block[1]}")
+        if not kept and "[!" in line:
+            line = _INNER_CALLOUT.sub(r"\1", line)
+        self._held.append(line)
+        if line.strip():
+            if self._draft is None:
+                self._last = None
+            elif self._draft is not self._last and _END_OF_PROOF.search(line):
+                self._end()
+
+    def _flush(self) -> None:
+        if self._held:
+            draft = self._draft if self._draft is not None else self.outline.prose(self._file)
+            self.outline.write(draft, "\n".join(self._held))
+            self._held = []
+
+    def _end(self) -> None:
+        """End the statement or proof that is open."""
+        self._flush()
+        self._draft = None
+
+    def _label(self, given: str = "") -> str:
+        label, self._target = given or self._target, ""
+        return label
+
+    def _heading(self, i: int, level: int, title: str) -> None:
+        self._end()
+        label = ""
+        if attributes := _ATTRIBUTES.search(title):
+            found = _ID.search(attributes[1])
+            label, title = found[1] if found else "", title[: attributes.start()] + title[attributes.end() :]
+        lead, _ = numbered_lead(title.strip(" *_"))
+        if lead is not None:
+            self.outline.end_sections(level)
+            self._begin(i, lead, label)
+        else:
+            self._last = None
+            self.outline.heading(self._file, level, title.strip(), self._number(i), self._label(label))
+
+    def _begin(self, i: int, lead: Lead, label: str = "") -> Draft:
+        """Begin a statement or proof."""
+        self._end()
+        if lead.kind in PROOFS:
+            self._draft = self.outline.proof(self._file, lead, self._number(i), references(lead.note))
+            self._last = None
+        else:
+            self._draft = self.outline.statement(self._file, lead, self._number(i), self._label(label))
+            self._last = self._draft
+        return self._draft
+
+    def _whole(self, i: int, lead: Lead, label: str, content: Sequence[str]) -> None:
+        """Add a statement or proof whose end is known."""
+        self._begin(i, lead, label)
+        for line in content:
+            inner = _DIV.fullmatch(line)
+            if inner is None:
+                self._text(line)
+            elif lead_name := kind_of(re.sub(r"[^\w]+", " ", inner[1])):
+                self._text(f"*{lead_name.capitalize()}.*")
+        last = self._last
+        self._end()
+        self._last = last
+
+    def _callout(self, i: int, callout: re.Match[str]) -> int | None:
+        kind = kind_of(callout[1])
+        end = i + 1
+        while end < len(self._lines) and self._lines[end].lstrip(" \t").startswith(">"):
+            end += 1
+        title = callout[3].strip()
+        label = ""
+        if block := _BLOCK_ID.search(title):
+            label, title = f"^{block[1]}", title[: block.start()]
+        lead = lead_of(title.strip(" *_")) if title else None
+        if lead is None and kind:
+            name = callout[1].capitalize() if callout[1].lower() in PRINTED else kind.capitalize()
+            meta = (callout[2] or "").strip()
+            lead = Lead(kind, name, meta if re.fullmatch(r"[\dA-Z][\d.]{0,10}", meta) else "", title)
+        if lead is None:
+            return None
+        lines = self._lines[i + 1 : end]
+        self._whole(i, lead, label, [re.sub(r"^[ \t]*>[ \t]?", "", line) for line in lines])
+        return end
+
+    def _div(self, i: int, opened: str) -> int:
+        if not opened or i not in self._ends:
+            self._flush()
+            return i + 1  # a div of another kind
+        lead, label = _of_div(opened)
+        end = self._ends[i]
+        if lead is None:
+            self._flush()
+            self._text(_DIV_NAME.sub("", opened))
+            return i + 1
+        start = i + 1
+        while start < end and (option := _OPTION.fullmatch(self._lines[start])):
+            label = option[2].strip() if option[1] in ("label", "name") else label
+            start += 1
+        while start < end and not self._lines[start].strip():
+            start += 1
+        if not lead.note and start < end and (heading := _HEADING.fullmatch(self._lines[start])):
+            lead, start = lead._replace(note=heading[2].strip(" #")), start + 1
+        self._whole(i, lead, label, self._lines[start:end])
+        return end + 1
+
+    def _environment(self, i: int, environment: re.Match[str]) -> int | None:
+        name = environment[2].rstrip("*")
+        kind = kind_of(name)
+        if not kind:
+            return None
+        if environment[1] == "end":
+            self._end()
+            rest = self._lines[i][environment.end() :]
+            if rest.strip():
+                self._text(rest)
+            return i + 1
+        printed = name.capitalize() if name.lower() in PRINTED else kind.capitalize()
+        lead = Lead(kind, printed, "", " ".join((environment[3] or "").split()))
+        end = self._ends.get(i, i)
+        content = [self._lines[i][environment.end() :], *self._lines[i + 1 : end + 1]]
+        closer = content[-1].rfind(rf"\end{{{environment[2]}}}") if i in self._ends else -1
+        after = ""
+        if closer >= 0:
+            after = content[-1][closer + len(rf"\end{{{environment[2]}}}") :]
+            content[-1] = content[-1][:closer]
+        label = next((found[1] for found in map(_LABEL.search, content[:2]) if found), "")
+        content = [_LABEL.sub("", line) for line in content]
+        if i not in self._ends:  # never closed: up to the next statement or heading
+            self._begin(i, lead, label)
+            self._text(content[0])
+            return i + 1
+        self._whole(i, lead, label, content)
+        if after.strip():
+            self._text(after)
+        return end + 1
+
+    def _bold(self, i: int, bold: re.Match[str]) -> int | None:
+        """Read a paragraph whose first words are bold or italic."""
+        words, rest = bold[2].strip(), bold[3]
+        lead, number = numbered_lead(words)
+        if lead is None:
+            if i in self._numbers:
+                self._paragraph(i, number, words.strip(" .:"), rest)
+                return i + 1
+            return None
+        if not lead.note and (note := _NOTE.match(rest)):
+            lead, rest = lead._replace(note=note[1]), rest[note.end() :]
+        label = ""
+        if attributes := _ATTRIBUTES.search(rest):
+            found = _ID.search(attributes[1])
+            label, rest = found[1] if found else "", rest[: attributes.start()] + rest[attributes.end() :]
+        self._begin(i, lead, label)
+        self._text(rest.lstrip(" \t.:"))
+        return i + 1
+
+    def _paragraph(self, i: int, number: str, title: str, rest: str) -> None:
+        self._end()
+        self._last = None
+        self.outline.paragraph(self._file, number, title or number, self._number(i), self._label())
+        self._text(rest)
+
+    def _numbered(self) -> frozenset[int]:
+        """Find the numbered paragraphs."""
+        places: list[int] = []
+        numbers: list[str] = []
+        for i, line in enumerate(self._lines):
+            if self._kept[i] or (i and self._lines[i - 1].strip() and not self._begun(i - 1)):
+                continue
+            bold = _BOLD.match(line) if line.lstrip(" \t")[:1] in ("*", "_") else None
+            plain = None if bold else _PLAIN_NUMBER.match(line)
+            lead, number = numbered_lead(bold[2]) if bold else (None, plain[1] if plain else "")
+            if number and lead is None and not (bold and len(bold[1]) == 1):
+                places.append(i)
+                numbers.append(number)
+        return frozenset(places[i] for i in series(numbers))
+
+    def _matched(self) -> dict[int, int]:
+        """Find where each div and each environment of a statement ends that has an end."""
+        ends: dict[int, int] = {}
+        divs: list[int] = []
+        environments: dict[str, list[int]] = {}
+        for i, line in enumerate(self._lines):
+            mark = line.lstrip(" \t")[:1]
+            if self._kept[i] or mark not in (":", "\\"):
+                continue
+            if mark == ":" and (div := _DIV.fullmatch(line)):
+                if div[1].strip():
+                    divs.append(i)
+                elif divs:
+                    ends[divs.pop()] = i
+            elif (environment := _ENVIRONMENT.match(line)) and kind_of(environment[2]):
+                opened = environments.setdefault(environment[2], [])
+                closer = rf"\end{{{environment[2]}}}"
+                if environment[1] == "begin":
+                    if closer in line:
+                        ends[i] = i
+                    else:
+                        opened.append(i)
+                elif opened:
+                    ends[opened.pop()] = i
+        return ends
+
+
+def _of_div(opened: str) -> tuple[Lead | None, str]:
+    r"""Read the first line of a div: ``theorem``, ``{.theorem #cs name="…"}``, ``{prf:theorem} Title``."""
+    braces = re.match(
+        r"(?P<word>[\w:-]*)[ \t]*(?:\[(?P<note>[^\[\]]*)\])?[ \t]*(?:\{(?P<in>[^{}]*)\})?[ \t]*(?P<rest>.*)", opened
+    )
+    if braces is None:
+        return None, ""
+    inner = braces["in"] or ""
+    found = _ID.search(inner)
+    label = found[1] if found else ""
+    names = [braces["word"], *re.findall(r"\.([\w-]+)", inner), *re.findall(r"^\s*([\w:-]+)\s*$", inner)]
+    names = [name.rpartition(":")[2] for name in names]
+    kind = next(filter(None, map(kind_of, names)), "")
+    name = next((name for name in names if kind_of(name)), "")
+    if not kind and label[3:4] == "-":
+        kind = _QUARTO.get(label[:3], "")
+    if not kind:
+        return None, ""
+    quoted = re.search(r"""(?:name|title)=["']([^"']*)["']""", inner)
+    note = quoted[1] if quoted else braces["note"] or braces["rest"]
+    printed = name.capitalize() if name.lower() in PRINTED else kind.capitalize()
+    return Lead(kind, printed, "", note.strip()), label
+
+
+def _with_divs(lines: Sequence[str]) -> list[str]:
+    """Write the directives of MyST that hold text, which are fenced as code is, as divs and formulas."""
+    found = list(lines)
+    opened: list[tuple[str, str]] = []  # the fence, and what its end becomes; "code" for code
+    for i, line in enumerate(lines):
+        if not (line.lstrip(" ")[:3] in ("```", "~~~") and (fence := FENCE.match(line))):
+            continue
+        if (
+            opened
+            and line.strip()[:1] == opened[-1][0][0]
+            and fence[1].startswith(opened[-1][0])
+            and not fence[2].strip()
+        ):
+            _, end = opened.pop()
+            found[i] = line if end == "code" else end
+            continue
+        if opened and opened[-1][1] == "code":
+            continue
+        directive = _DIRECTIVE.fullmatch(fence[2].strip())
+        name = directive[1].rpartition(":")[2] if directive else ""
+        if directive and (kind_of(name) or name in _TEXT_DIRECTIVES):
+            found[i] = f":::{{{directive[1]}}} {directive[2]}"
+            opened.append((fence[1], ":::"))
+        elif name == "math":
+            found[i] = "$$"
+            opened.append((fence[1], "$$"))
+        elif not (fence[1][0] == "`" and "`" in fence[2]):
+            opened.append((fence[1], "code"))
+    return found

@@ -1,0 +1,370 @@
+r"""Notebooks, reStructuredText and Org as Markdown, line by line, so that one splitter and one reader serve all.
+
+::
+
+    .ipynb   the cells of Markdown, without code and output; a cell without a heading is a piece, ``#cell-a1b2``
+    .rst     underlined headings, ``:math:`x``` ▶ ``$x$``, ``.. math::`` ▶ ``$$``, ``.. prf:theorem::`` ▶ ``:::``
+    .org     ``* heading`` ▶ ``# heading``, ``#+begin_theorem`` ▶ ``:::``, ``#+begin_src`` ▶ a fence
+
+Only what a search reads is translated: headings, formulas, lists, code, links and blocks. Each line keeps the number
+that it has in its file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from pyterrier_mathamr._common.records import parse_json
+
+from .markdown_units import Notes, notes_of
+from .post import DocumentError
+from .statements import TINY, kind_of
+
+_DEEPEST_HEADING = 6
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
+
+
+class _Lines:
+    """Lines of Markdown with their numbers."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.numbers: list[int] = []
+
+    def add(self, line: str, number: int) -> None:
+        self.text.append(line)
+        self.numbers.append(number)
+
+    def notes(self, title: str = "", date: str = "", pieces: dict[int, str] | None = None) -> Notes:
+        return Notes("\n".join(self.text), self.numbers, title, date, pieces or {})
+
+
+# ---- notebooks
+
+
+def notes_of_notebook(text: str) -> Notes:
+    """Read the cells of Markdown of a Jupyter notebook.
+
+    Raises:
+        DocumentError: it is no notebook.
+    """
+    try:
+        notebook = parse_json(text.encode("utf-8", "surrogatepass"))
+    except ValueError as error:
+        raise DocumentError("", f"it is no notebook ({error})") from error
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise DocumentError("", "it is no notebook of version 4, it has no cells; open and save it in Jupyter")
+    lines, pieces, at = _Lines(), dict[int, str](), _Places(text)
+    title = date = ""
+    for number, cell in enumerate(cells, start=1):
+        if not isinstance(cell, dict) or cell.get("cell_type") != "markdown":
+            continue
+        source = cell.get("source", "")
+        source = "".join(map(str, source)) if isinstance(source, list) else str(source)
+        notes = notes_of(source)
+        title, date = title or notes.title, date or notes.date
+        begins_with_heading = re.match(r"\s*(?:#{1,6}\s|[^\n]+\n(?:=+|-{3,})\s*(?:\n|\Z))", notes.text)
+        if lines.text and not begins_with_heading and len("".join(notes.text.split())) >= TINY:
+            pieces[len(lines.text)] = f"cell-{_cell_id(cell) or number}"
+        for line in notes.text.split("\n"):
+            lines.add(line, at.line(line))
+        lines.add("", lines.numbers[-1])
+    return lines.notes(title, date, pieces)
+
+
+def _cell_id(cell: dict[str, Any]) -> str:
+    """Return the id of a cell, which notebooks have since version 4.5."""
+    name = cell.get("id")
+    return name if isinstance(name, str) and re.fullmatch(r"[\w-]{1,64}", name) else ""
+
+
+class _Places:
+    """Finds the lines of a JSON file in which the lines of its texts are, in order."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at, self._line, self._misses = text, 0, 1, 0
+
+    def line(self, source: str) -> int:
+        """Return the line of the next text; that of the last one where it is not found."""
+        written = json.dumps(source, ensure_ascii=False)[1:-1]
+        if (
+            not written.strip() or self._misses > 100
+        ):  # so that a file that is written otherwise is not searched forever
+            return self._line
+        found = self._text.find(f'"{written}', self._at)
+        if found < 0:
+            found = self._text.find(f'"{json.dumps(source)[1:-1]}', self._at)
+        if found < 0:
+            self._misses += 1
+            return self._line
+        self._line += self._text.count("\n", self._at, found)
+        self._at = found
+        return self._line
+
+
+# ---- reStructuredText
+
+_ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>!$%&(),/;?@\[\]{|}\\])\1{2,}[ \t]*")
+_MATH_ROLE = re.compile(r":math:`([^`\n]{1,4000})`")
+_ROLE = re.compile(r":[a-zA-Z][\w:.+-]{0,40}:`(?:([^`<>\n]{1,300}?)[ \t]*<[^`<>\n]{1,300}>|[~!]?([^`\n]{1,300}))`")
+_LINK = re.compile(r"`([^`<>\n]{1,300}?)[ \t]*<[^`<>\n]{1,1000}>`__?")
+_PLAIN_LINK = re.compile(r"`([^`\n]{1,300})`__?(?!\w)|(?<!\w)([^\W_]{1,60})__?(?![\w_])")
+_RST_LITERAL = re.compile(r"``([^\n]+?)``")
+_RST_DIRECTIVE = re.compile(r"([ \t]*)\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?([\w:.-]{1,60})::[ \t]*(.*)")
+_RST_TARGET = re.compile(r"[ \t]*\.\.[ \t]+_`?([^`:\n]{1,200})`?:[ \t]*")
+_RST_FIELD = re.compile(r"[ \t]*:([\w -]{1,40}):[ \t]*(.*)")
+_RST_TEXT = frozenset(
+    [
+        "admonition",
+        "note",
+        "tip",
+        "warning",
+        "important",
+        "hint",
+        "attention",
+        "caution",
+        "danger",
+        "error",
+        "seealso",
+        "topic",
+        "sidebar",
+        "rubric",
+        "epigraph",
+        "highlights",
+        "pull-quote",
+        "compound",
+        "container",
+        "line-block",
+        "versionadded",
+    ]
+)
+
+
+def notes_of_rst(text: str) -> Notes:
+    """Read a file of reStructuredText."""
+    source = text.expandtabs(8).split("\n")
+    lines, levels = _Lines(), list[str]()
+    date = ""
+    i = 0
+    while i < len(source):
+        line, number = source[i], i + 1
+        following = source[i + 1] if i + 1 < len(source) else ""
+        third = source[i + 2] if i + 2 < len(source) else ""
+        if _ADORNMENT.fullmatch(line) and following.strip() and third.strip() == line.strip():
+            lines.add(_rst_heading(levels, line[0] * 2, following), number + 1)
+            i += 3
+        elif _is_title(line, following, source[i - 1] if i else ""):
+            lines.add(_rst_heading(levels, following[0], line), number)
+            i += 2
+        elif target := _RST_TARGET.fullmatch(line):
+            lines.add(f"({target[1].strip()})=".replace(" ", "-"), number)
+            i += 1
+        elif directive := _RST_DIRECTIVE.fullmatch(line):
+            i = _rst_directive(source, i, directive, lines)
+        elif line.lstrip().startswith("..") and (line.strip() == ".." or line.lstrip()[2:3] == " "):
+            i = _block_end(source, i, _indent(line))  # a comment
+        elif (field := _RST_FIELD.fullmatch(line)) and field[1].lower() == "date" and (day := _DAY.search(field[2])):
+            date = day[1]
+            i += 1
+        elif line.rstrip().endswith("::") and not line.strip().startswith(">"):
+            shown = line.rstrip()[:-1] if line.strip() != "::" else ""
+            lines.add(_rst_inline(shown), number)
+            end = _block_end(source, i, _indent(line))
+            _add_code(source[i + 1 : end], number + 1, lines)
+            i = end
+        else:
+            lines.add(_rst_inline(line), number)
+            i += 1
+    return lines.notes(date=date)
+
+
+def _is_title(line: str, under: str, before: str) -> bool:
+    title = line.strip()
+    return bool(
+        title and line == line.lstrip() and not before.strip() and _ADORNMENT.fullmatch(under)
+        and len(under.rstrip()) + 2 >= min(len(title), 40) and not _ADORNMENT.fullmatch(line)
+    )  # fmt: skip
+
+
+def _rst_heading(levels: list[str], mark: str, title: str) -> str:
+    """Write a heading, whose level is that of its kind of underline, in the order in which these come."""
+    if mark not in levels:
+        levels.append(mark)
+    return f"{'#' * min(levels.index(mark) + 1, _DEEPEST_HEADING)} {_rst_inline(title.strip())}"
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _block_end(source: list[str], i: int, indent: int) -> int:
+    """Return the line after the block that is indented below a line."""
+    end = i + 1
+    last = end
+    while end < len(source) and (not source[end].strip() or _indent(source[end]) > indent):
+        end += 1
+        last = end if source[end - 1].strip() else last
+    return last
+
+
+def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: _Lines) -> int:
+    """Translate a directive; return the line after it."""
+    end = _block_end(source, i, len(directive[1]))
+    name, argument = directive[2].rpartition(":")[2].lower(), directive[3].strip()
+    start, label = i + 1, ""
+    while start < end and (option := _RST_FIELD.fullmatch(source[start])):
+        label = option[2].strip() if option[1] in ("label", "name") else label
+        start += 1
+    block = source[start:end]
+    indent = min((_indent(line) for line in block if line.strip()), default=0)
+    block = [line[indent:] for line in block]
+    if name == "math":
+        lines.add("", i + 1)
+        formulas = "\n".join([argument, *block]).strip()
+        for formula in filter(None, map(str.strip, re.split(r"\n[ \t]*\n", formulas))):
+            for line in ("$$", *formula.split("\n"), "$$", ""):
+                lines.add(line, i + 1)
+    elif kind_of(name) or name in _RST_TEXT:
+        lines.add("", i + 1)
+        marker = f":::{{{name}}} " if kind_of(name) else ""
+        lines.add(marker + _rst_inline(argument), i + 1)
+        if marker and label:
+            lines.add(f":label: {label}", i + 1)
+        inner = notes_of_rst("\n".join(block)) if _shallow(block) else Notes("\n".join(map(_rst_inline, block)), [])
+        for k, line in enumerate(inner.text.split("\n")):
+            lines.add(re.sub(r"^#+ ", "", line), start + 1 + (inner.lines[k] - 1 if k < len(inner.lines) else k))
+        if marker:
+            lines.add(":::", end)
+        lines.add("", end)
+    elif name in ("code", "code-block", "sourcecode", "parsed-literal", "doctest", "ipython"):
+        _add_code(block, start + 1, lines)
+    elif name in ("figure", "table", "list-table", "csv-table"):
+        for k, line in enumerate(block):
+            lines.add(_rst_inline(line), start + 1 + k)
+    return end
+
+
+def _shallow(block: list[str]) -> bool:
+    """Tell whether a block holds directives without such in them, so that reading it once more is enough."""
+    return all(_indent(line) < 4 for line in block if _RST_DIRECTIVE.fullmatch(line))
+
+
+def _add_code(block: list[str], number: int, lines: _Lines) -> None:
+    fence = "`" * max([3, *(len(run) + 1 for line in block for run in re.findall(r"`+", line))])
+    lines.add("", number)
+    for k, line in enumerate([fence, *block, fence]):
+        lines.add(line, number + max(k - 1, 0))
+    lines.add("", number + len(block))
+
+
+def _rst_inline(line: str) -> str:
+    """Translate what is within a line; literals stay as they are."""
+    if "`" not in line and "_" not in line and "|" not in line and "#." not in line:
+        return line
+    line = re.sub(r"^([ \t]*)#\.[ \t]", r"\g<1>1. ", line)
+    pieces = _RST_LITERAL.split(line)
+    for i in range(0, len(pieces), 2):
+        text = _MATH_ROLE.sub(lambda found: f"${found[1].strip()}$", pieces[i])
+        text = _ROLE.sub(lambda found: found[1] or found[2], text)
+        pieces[i] = _PLAIN_LINK.sub(lambda found: found[1] or found[2], _LINK.sub(r"\1", text)) if "_" in text else text
+    for i in range(1, len(pieces), 2):
+        pieces[i] = f"``{pieces[i]}``"
+    return "".join(pieces)
+
+
+# ---- Org
+
+_ORG_HEADING = re.compile(r"(\*{1,40})[ \t]+(?:(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]+)?(?:\[#[A-Z]\][ \t]+)?(.*)")
+_ORG_TAGS = re.compile(r"[ \t]+:[\w@#%:]{1,200}:[ \t]*$")
+_ORG_KEYWORD = re.compile(r"[ \t]*#\+([\w]{1,40}):[ \t]*(.*)")
+_ORG_BLOCK = re.compile(r"[ \t]*#\+(begin|end)_([\w*-]{1,40})[ \t]*(.*)", re.IGNORECASE)
+_ORG_DRAWER = re.compile(r"[ \t]*:([\w-]{1,40}):[ \t]*(.*)")
+_ORG_LINK = re.compile(r"\[\[([^\[\]\n]{1,1000})\](?:\[([^\[\]\n]{1,1000})\])?\]")
+_ORG_SHOWN = re.compile(r"(?<![\w*/])([*/])(?=\S)([^\n*]{1,300}?\S|\S)\1(?![\w*/])")
+_ORG_CODE_BLOCKS = frozenset(["src", "example", "comment", "export"])
+_ORG_KEPT = re.compile(
+    r"(?<![\w=~])([=~])(?=\S)([^\n]{1,300}?\S|\S)\1(?!\w)"
+    r"|\$\$?[^$\n]{1,2000}\$\$?|\\\([^\n]{1,2000}?\\\)|\\\[[^\n]{1,2000}?\\\]"
+)
+
+
+def notes_of_org(text: str) -> Notes:
+    """Read an Org file."""
+    lines = _Lines()
+    title = date = label = ""
+    code = drawer = ""
+    opened: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        block = _ORG_BLOCK.fullmatch(line)
+        if code:
+            ended = block and block[1].lower() == "end" and block[2].lower() == code
+            lines.add("~~~~~~" if ended else line, number)
+            code = "" if ended else code
+        elif block:
+            code = _org_block(block, number, lines, opened)
+        elif drawer:
+            found = _ORG_DRAWER.fullmatch(line)
+            if found and found[1].upper() == "END":
+                drawer = ""
+            elif found and found[1].upper() == "CUSTOM_ID" and lines.text and lines.text[-1].startswith("#"):
+                lines.text[-1] += f" {{#{found[2].strip()}}}"
+        elif (found := _ORG_DRAWER.fullmatch(line)) and not found[2] and found[1].upper() in ("PROPERTIES", "LOGBOOK"):
+            drawer = found[1]
+        elif heading := _ORG_HEADING.fullmatch(line):
+            level = min(len(heading[1]), _DEEPEST_HEADING)
+            lines.add(f"{'#' * level} {_org_inline(_ORG_TAGS.sub('', heading[2]))}", number)
+        elif keyword := _ORG_KEYWORD.fullmatch(line):
+            name, value = keyword[1].lower(), keyword[2].strip()
+            title = value if name == "title" and not title else title
+            date = day[1] if name == "date" and (day := _DAY.search(value)) else date
+            if name in ("name", "label"):
+                label = value
+            if name in ("latex_header", "latex_header_extra", "latex", "macro"):
+                lines.add(value if name != "macro" else "", number)
+        elif not line.lstrip().startswith("# ") and line.strip() != "#":
+            if label:
+                lines.add(f"({label.replace(' ', '-')})=", number)
+                label = ""
+            lines.add(_org_inline(line), number)
+    return lines.notes(title, date)
+
+
+def _org_block(block: re.Match[str], number: int, lines: _Lines, opened: list[str]) -> str:
+    """Translate the begin or end of a block; return its name where it holds code."""
+    begins, name = block[1].lower() == "begin", block[2].lower()
+    if begins and name in _ORG_CODE_BLOCKS:
+        lines.add("~~~~~~", number)
+        return name
+    if kind_of(name):
+        note = re.search(r"\[([^\[\]]{1,300})\]|:name[ \t]+([^:\n]{1,300})|^([^:\[\n]{1,300})$", block[3].strip())
+        words = (note[1] or note[2] or note[3]).strip(" \"'") if note else ""
+        labelled = re.search(r":label[ \t]+(\S{1,200})", block[3])
+        if begins:
+            lines.add("", number)
+            lines.add(f":::{{{name}}} {words}", number)
+            lines.add(f":label: {labelled[1]}" if labelled else "", number)
+            opened.append(name)
+        elif name in opened:
+            opened.remove(name)
+            lines.add(":::", number)
+    return ""
+
+
+def _org_inline(line: str) -> str:
+    """Translate what is within a line; formulas stay as they are."""
+    pieces: list[str] = []
+    at = 0
+    for found in _ORG_KEPT.finditer(line):
+        pieces += [_org_text(line[at : found.start()]), f"`{found[2]}`" if found[1] else found[0]]
+        at = found.end()
+    return "".join([*pieces, _org_text(line[at:])])
+
+
+def _org_text(text: str) -> str:
+    text = _ORG_LINK.sub(lambda found: found[2] or found[1].rpartition(":")[2], text)
+    return _ORG_SHOWN.sub(
+        lambda found: f"{'**' if found[1] == '*' else '*'}{found[2]}{'**' if found[1] == '*' else '*'}", text
+    )

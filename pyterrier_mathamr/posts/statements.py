@@ -1,0 +1,431 @@
+r"""Statements, not files: a file of notes as units, each of which is a post of its own.
+
+::
+
+    # Series                                       limits.md#series                 text before the first statement
+    Some words …
+    **Theorem 3.2 (Cauchy–Schwarz).** … {#thm:cs}  limits.md#thm:cs                 with its proof, wherever that is
+    *Proof.* …
+    **Lemma.** …                                   limits.md#series/lemma-1         the first lemma of that section
+
+`latex_units` and `markdown_units` find the headings, statements and proofs of a text and tell an :class:`Outline` in
+reading order; it decides what becomes a unit. The fragment of a docno is a label, else a number that the author typed,
+else the name of a statement, else its section and its number there: nothing that an edit elsewhere changes.
+
+A statement and its proof are one unit, so that whatever is said in the proof finds the theorem. The running text of a
+section is one unit, too, statements taken out. Text is never in two units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+SMALL = 1_500
+"""Characters of a file below which it stays whole, unless it has two statements."""
+TINY = 100
+"""Characters of a section's own text below which it goes to the first unit in that section."""
+LONGEST_FRAGMENT = 150
+_LONGEST_SLUG = 60
+
+_KINDS = {
+    "theorem": "theorem thm theo satz hauptsatz théorème theoreme teorema stelling statement теорема 定理 مبرهنة نظرية",
+    "lemma": "lemma lem lemme lema hilfssatz лемма 引理 補題 تمهيدية",
+    "proposition": "proposition prop proposición proposizione proposição propositie предложение утверждение "
+    "命题 命題 قضية",
+    "corollary": "corollary cor coro korollar folgerung corollaire corolario corollario corolário gevolg "
+    "следствие 推论 系 نتيجة",
+    "definition": "definition def defn defi dfn définition definición definizione definição definitie определение 定义 "
+    "定義 تعريف",
+    "example": "example ex exm exa exmp beispiel bsp exemple ejemplo esempio exemplo voorbeeld пример 例 مثال",
+    "remark": "remark rem rmk bemerkung bem remarque observación osservazione observação opmerking замечание 注 ملاحظة",
+    "exercise": "exercise exer exc exr aufgabe übung exercice ejercicio esercizio exercício opgave упражнение задача "
+    "练习 練習 تمرين",
+    "claim": "claim clm behauptung affirmation",
+    "conjecture": "conjecture conj cnj vermutung conjetura гипотеза 猜想",
+    "problem": "problem prob problème problema",
+    "question": "question ques frage",
+    "axiom": "axiom ax axiome axioma аксиома 公理",
+    "fact": "fact",
+    "observation": "observation obs beobachtung",
+    "notation": "notation nota",
+    "assumption": "assumption voraussetzung annahme hypothesis hypothèse",
+    "proof": "proof pf prf beweis bew preuve démonstration demonstration demostración dimostrazione demonstração "
+    "bewijs доказательство 证明 証明 برهان البرهان إثبات",
+    "solution": "solution sol lösung solución soluzione solução oplossing решение 解 解答 حل",
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+PRINTED = frozenset(name for name in _KIND_OF if len(name) > 4 or not name.isascii()) | {"fact", "satz", "lema"}
+PROOFS = frozenset(["proof", "solution"])
+_PROVEN = frozenset(
+    ["theorem", "lemma", "proposition", "corollary", "claim", "exercise", "problem", "fact", "observation"]
+)
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of what an environment or its printed name is called; nothing where that is no statement."""
+    words = name.lower().strip(" *.:").split()
+    return next((_KIND_OF[word] for word in (*words[-1:], *words[:1]) if word in _KIND_OF), "")
+
+
+class Lead(NamedTuple):
+    """The words that a statement or proof begins with: ``Theorem 3.2 (Cauchy–Schwarz)``."""
+
+    kind: str
+    name: str
+    number: str
+    note: str
+
+
+_NUMBER = r"(?:\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?['*]?|[A-Z](?:\.\d{1,4}){0,3}|[IVX]{1,6})(?![^\W_])"
+_LEAD = re.compile(
+    rf"(?P<name>[^\W\d_]{{1,20}})(?:[ \t~]*(?P<number>{_NUMBER}))?"
+    r"(?:[ \t]*\((?P<note>(?:[^()]|\([^()]{0,200}\)){1,300})\)|[ \t]*\[(?P<bracketed>[^\[\]]{1,300})\])?"
+    r"(?:(?:[ \t]*[.:：。][ \t]*|[ \t]+[—–-]{1,3}[ \t]+)(?P<rest>[^\n]{0,200}))?",
+)
+_PROOF_OF = re.compile(
+    r"(?P<name>[^\W\d_]{1,20})[ \t]+(?:of|von|des|der|du|de|di|da|van|for|to)[ \t]+(?P<of>[^\n]{1,300})", re.IGNORECASE
+)
+
+
+def lead_of(text: str) -> Lead | None:
+    """Read what is printed bold or is a heading as the begin of a statement or proof, if it is one."""
+    text = text.strip()
+    if len(text) > 700:
+        return None
+    if (of := _PROOF_OF.match(text)) and _KIND_OF.get(of["name"].lower()) in PROOFS:
+        return Lead(_KIND_OF[of["name"].lower()], of["name"], "", text.rstrip(" .:"))
+    found = _LEAD.fullmatch(text)
+    if found is None or found["name"].lower() not in PRINTED:
+        return None
+    note = found["note"] or found["bracketed"] or (found["rest"] or "").strip(" .:")
+    return Lead(_KIND_OF[found["name"].lower()], found["name"], found["number"] or "", note)
+
+
+_NUMBERED = re.compile(r"(?:§[ \t]*)?(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})[.)]?(?:[ \t]+(?P<rest>\S[^\n]*))?")
+_REFERRED = re.compile(
+    r"\\(?:[cC](?:re|page)f|(?:auto|eq|name|full|v)?ref)\*?\s*+\{([^{}\n]{1,300})\}|\\hyperref\s*+\[([^\[\]\n]{1,300})\]"
+    r"|[#@](\^?[\w:.-]{1,200})|\{[a-z:]{0,20}ref\}`([^`\n]{1,200})`"
+)
+_NAMED = re.compile(rf"([^\W\d_]{{1,20}})[ \t~]+({_NUMBER})")
+
+
+def numbered_lead(text: str) -> tuple[Lead | None, str]:
+    """Read the first words of a paragraph: as a statement or proof, and the number that comes first.
+
+    ``Theorem 3.2 (Cauchy)`` and ``3.2 Theorem (Cauchy)`` are the same statement; ``3.2 Compactness`` is none.
+    """
+    if lead := lead_of(text):
+        return lead, ""
+    found = _NUMBERED.fullmatch(text.strip())
+    if found is None:
+        return None, ""
+    lead = lead_of(found["rest"] or "")
+    return (lead._replace(number=lead.number or found["number"]) if lead else None), found["number"]
+
+
+def series(numbers: Sequence[str]) -> list[int]:
+    """Return the places of numbers of paragraphs: there are two at least, and they increase."""
+    places = [i for i, number in enumerate(numbers) if number]
+    values = [tuple(map(int, numbers[i].split("."))) for i in places]
+    increase = all(one < other for one, other in pairwise(values))
+    return places if increase and len(places) > 1 else []
+
+
+def references(note: str) -> list[str]:
+    """List what the first words of a proof refer to: labels, and names with numbers such as ``Theorem 3.2``."""
+    labels = [name.strip() for found in _REFERRED.finditer(note) for name in (found[found.lastindex or 0]).split(",")]
+    return [name for name in labels if name] or [f"{found[1]} {found[2]}" for found in _NAMED.finditer(note)]
+
+
+class Unit(NamedTuple):
+    """A part of a file that is a post of its own, in the markup of the file.
+
+    Attributes:
+        fragment: what follows the file in its docno; empty for a whole file and for the text before its first heading.
+        title: ``Theorem 3.2 (Cauchy--Schwarz)``, or the heading; may be empty.
+        text: without the title.
+        kind: ``theorem`` and the like, ``section``, ``paragraph``; ``file`` for a whole file of none of them.
+        section: headings of the sections that it is in, the outermost first.
+        line: where it begins, from 1; 0 for a whole file.
+    """
+
+    fragment: str
+    title: str
+    text: str
+    kind: str
+    section: tuple[str, ...] = ()
+    line: int = 0
+
+
+class Draft:
+    """What may become a unit.
+
+    Attributes:
+        file: the file in which it begins.
+        title: in the markup of the file.
+        kind: see :class:`Unit`.
+        line: of its heading or first word, from 1.
+        label: given by the author, or empty.
+        given: of its fragment what the author typed as its name or number, or empty.
+        section: headings around it.
+        under: the heading of the same file that it is under.
+        level: of a heading, else 0.
+        pieces: of its text, each with its place in reading order.
+    """
+
+    def __init__(self, file: str, title: str, kind: str, line: int, order: int) -> None:
+        self.file, self.title, self.kind, self.line, self.order = file, title, kind, line, order
+        self.label = self.given = self.name = ""
+        self.section: tuple[str, ...] = ()
+        self.under: Draft | None = None
+        self.level = 0
+        self.pieces: list[tuple[int, str]] = []
+        self.has_text = False
+        self.foreign = False  # it holds text of another file
+
+    @property
+    def is_prose(self) -> bool:
+        return self.kind == "section"
+
+
+class Outline:
+    """The headings, statements and proofs of one or more files, told in reading order."""
+
+    def __init__(self) -> None:
+        self.drafts: dict[str, list[Draft]] = {}
+        self._order = 0
+        self._sections: list[tuple[int, str]] = []
+        self._headings: dict[str, list[Draft]] = {}
+        self._prose: dict[str, Draft] = {}
+        self._recent: Draft | None = None  # the last statement of the section
+        self._proven: Draft | None = None  # the last one that may have a proof
+        self._by_label: dict[str, Draft] = {}
+        self._by_name: dict[str, Draft] = {}
+
+    def begin_file(self, file: str, title: str = "", line: int = 1) -> None:
+        """Begin a file, whose text belongs to it until there is a heading."""
+        self._headings[file] = []
+        self._prose[file] = self._draft(file, title, "section", line)
+
+    def prose(self, file: str) -> Draft:
+        """Return what the running text of a file belongs to."""
+        return self._prose[file]
+
+    def heading(self, file: str, level: int, title: str, line: int, label: str = "") -> Draft:
+        """Begin a section."""
+        self.end_sections(level)
+        above = self._headings[file]
+        while above and above[-1].level >= level:
+            above.pop()
+        draft = self._draft(file, title, "section", line, label)
+        draft.level = level
+        above.append(draft)
+        self._prose[file] = draft
+        self._sections.append((level, title))
+        self._recent = self._proven = None
+        return draft
+
+    def end_sections(self, level: int) -> None:
+        """End the sections of a level and those in them."""
+        while self._sections and self._sections[-1][0] >= level:
+            self._sections.pop()
+
+    def piece(self, file: str, fragment: str, line: int) -> Draft:
+        """Begin a further part of a section, such as a cell of a notebook."""
+        draft = self._prose[file] = self._draft(file, "", "section", line)
+        draft.given = fragment
+        return draft
+
+    def paragraph(self, file: str, number: str, title: str, line: int, label: str = "") -> Draft:
+        """Begin a numbered paragraph, to which the text after it belongs."""
+        draft = self._prose[file] = self._draft(file, title, "paragraph", line, label)
+        draft.given = number
+        return draft
+
+    def statement(self, file: str, lead: Lead, line: int, label: str = "", printed: str = "") -> Draft:
+        """Begin a statement.
+
+        Args:
+            file: where it is.
+            lead: with the number that the author typed.
+            line: where it begins.
+            label: given by the author.
+            printed: the number that LaTeX would print.
+        """
+        number = lead.number or printed
+        title = f"{lead.name}{f' {number}' if number else ''}{f' ({lead.note})' if lead.note else ''}"
+        draft = self._draft(file, title, lead.kind, line, label)
+        draft.name = lead.name
+        draft.given = f"{lead.name} {lead.number or lead.note}" if lead.number or lead.note else ""
+        self._recent = draft
+        self._proven = draft if draft.kind in _PROVEN else self._proven
+        self._by_name.setdefault(f"{lead.name} {number}".lower(), draft)
+        return draft
+
+    def proof(self, file: str, lead: Lead, line: int, refers: Iterable[str] = ()) -> Draft:
+        """Return the draft to which a proof belongs: its statement, or the section that it is about, or one of its own.
+
+        Args:
+            file: where it is.
+            lead: its first words.
+            line: where it begins.
+            refers: labels in the lead, or ``Theorem 3.2``.
+        """
+        refers = list(refers)
+        named = (self._by_label.get(name) or self._by_name.get(name.lower()) for name in refers)
+        target = next(filter(None, named), None)
+        words = lead.name if target else lead.note or lead.name
+        if target is None and not refers:
+            prose = self._prose[file]
+            target = self._proven or self._recent or (prose if prose.has_text else None)
+        if target is not None:
+            self.write(target, f"{words}.")
+            return target
+        title = lead.note if _PROOF_OF.match(lead.note) else lead.name
+        draft = self._draft(file, title, lead.kind, line)
+        draft.name, draft.given = lead.name, lead.note
+        return draft
+
+    def write(self, draft: Draft, text: str, file: str = "") -> None:
+        """Add text to a draft."""
+        if text:
+            self._order += 1
+            draft.pieces.append((self._order, text))
+            draft.has_text = draft.has_text or not text.isspace()
+            draft.foreign = draft.foreign or (bool(file) and file != draft.file)
+
+    def label(self, draft: Draft, label: str) -> None:
+        """Give a draft the label by which it is referred to."""
+        draft.label = draft.label or label
+        self._by_label.setdefault(label, draft)
+
+    def _draft(self, file: str, title: str, kind: str, line: int, label: str = "") -> Draft:
+        self._order += 1
+        draft = Draft(file, title, kind, line, self._order)
+        draft.section = tuple(title for _, title in self._sections)
+        above = self._headings[file]
+        draft.under = above[-1] if above else None
+        if label:
+            self.label(draft, label)
+        self.drafts.setdefault(file, []).append(draft)
+        return draft
+
+    def units(self, file: str, shown: Callable[[str], str], plain: Callable[[str], str], whole: bool) -> list[Unit]:
+        """Return the units of a file.
+
+        Args:
+            file: its name.
+            shown: what is seen of a piece of text, at least as long as that.
+            plain: a title without markup.
+            whole: it is to be one unit.
+        """
+        drafts = self.drafts.get(file, [])
+        size = sum(len(shown(text)) for draft in drafts for _, text in draft.pieces)
+        if not size and not any(draft.title for draft in drafts):
+            return []
+        statements = [draft for draft in drafts if not draft.is_prose and draft.kind != "paragraph"]
+        foreign = any(draft.foreign for draft in drafts)
+        if whole or (size < SMALL and len(statements) <= 1 and not foreign):
+            return [_whole(drafts, statements, shown)]
+        kept = _merged(drafts, shown)
+        fragments = _fragments(kept, drafts, plain)
+        return [
+            Unit(fragment, draft.title, _text(draft.pieces), draft.kind, draft.section, draft.line)
+            for draft, fragment in zip(kept, fragments, strict=True)
+        ]
+
+
+def _text(pieces: Iterable[tuple[int, str]]) -> str:
+    return "\n\n".join(text.strip("\n") for _, text in sorted(pieces))
+
+
+def _whole(drafts: list[Draft], statements: list[Draft], shown: Callable[[str], str]) -> Unit:
+    """Make one unit of a file: the first heading is its title if nothing comes before."""
+    pieces: list[tuple[int, str]] = []
+    title, section = "", drafts[0].section
+    for draft in drafts:
+        if draft.title and not title and not any(shown(text) for _, text in pieces):
+            title, section = draft.title, draft.section
+        elif draft.title:
+            pieces.append((draft.order, draft.title + ("" if draft.is_prose else ".")))
+        pieces += draft.pieces
+    kind = statements[0].kind if len(statements) == 1 else "file"
+    return Unit("", title, _text(pieces), kind, section)
+
+
+def _merged(drafts: list[Draft], shown: Callable[[str], str]) -> list[Draft]:
+    """Give headings without text, and the few words under others, to the first unit of their section."""
+    kept: list[Draft] = []
+    waiting: list[tuple[int, str]] = []
+    for i, draft in enumerate(drafts):
+        own = sum(len(shown(text)) for _, text in draft.pieces)
+        inside = i + 1 < len(drafts) and (drafts[i + 1].under is draft or not draft.level)
+        if draft.is_prose and not draft.given and (not own or (own < TINY and inside)):
+            waiting += [(draft.order, draft.title), *draft.pieces] if draft.title else draft.pieces
+            continue
+        draft.pieces = waiting + draft.pieces
+        waiting = []
+        kept.append(draft)
+    if any(shown(text) for _, text in waiting):
+        if kept:
+            kept[-1].pieces = kept[-1].pieces + waiting
+        else:  # nothing but headings
+            first = next(draft for draft in drafts if draft.title or draft.pieces)
+            first.pieces = [piece for piece in waiting if piece != (first.order, first.title)]
+            kept.append(first)
+    return kept
+
+
+def slug(text: str) -> str:
+    """Write a text as it is in an address: letters and digits of any script, joined by ``-``."""
+    words = re.sub(r"[\W_]+", "-", unicodedata.normalize("NFC", text[:1_000]).casefold()).strip("-")
+    if len(words) > _LONGEST_SLUG:
+        words = words[: words.rfind("-", 0, _LONGEST_SLUG) if "-" in words[20:_LONGEST_SLUG] else _LONGEST_SLUG]
+    return words
+
+
+def _fragments(kept: list[Draft], drafts: list[Draft], plain: Callable[[str], str]) -> list[str]:
+    """Name what becomes a unit, labels first, so that no other name takes them."""
+    names: dict[int, str] = {}
+    counted: Counter[tuple[int, str]] = Counter()
+    for draft in drafts:
+        counted[id(draft.under), draft.name] += 1
+        above = f"{names[id(draft.under)]}/" if draft.under else ""
+        if draft.label:
+            name = draft.label
+        elif draft.level:
+            name = above + (slug(plain(draft.title)) or "section")
+        elif draft.kind == "paragraph":
+            name = draft.given
+        elif draft.is_prose:
+            name = above + draft.given  # of the text before the first heading nothing
+        elif re.fullmatch(rf"\S+ {_NUMBER}", draft.given):
+            name = draft.given.lower().replace(" ", "-")
+        elif draft.given:
+            name = slug(plain(draft.given))
+        else:
+            name = f"{above}{slug(draft.name)}-{counted[id(draft.under), draft.name]}"
+        names[id(draft)] = _short(" ".join(name.split()))
+    taken: Counter[str] = Counter()
+    for draft in sorted(kept, key=lambda draft: not draft.label):
+        name = names[id(draft)]
+        taken[name] += 1
+        while taken[name] > 1:  # "remark-2" may be a name of its own
+            taken[name := f"{names[id(draft)]}-{taken[names[id(draft)]]}"] += 1
+            taken[names[id(draft)]] += taken[name] > 1
+        names[id(draft)] = name
+    return [names[id(draft)] for draft in kept]
+
+
+def _short(fragment: str) -> str:
+    """Cut a fragment that is too long, and make the cut one differ from others."""
+    if len(fragment) <= LONGEST_FRAGMENT:
+        return fragment
+    digest = hashlib.sha256(fragment.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{fragment[: LONGEST_FRAGMENT - 9]}-{digest}"
