@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -108,6 +109,14 @@ class SourceEntry(NamedTuple):
             if isinstance(document, Document):
                 document = document._replace(entry=entry, digest=self.digest)
             yield document
+
+
+_WORD = re.compile(r"[^\W_]")
+
+
+def is_empty(*posts: MathPost) -> bool:
+    """Whether posts have neither a word nor a formula."""
+    return not any(post.formulas or _WORD.search(PLACEHOLDER.sub(" ", post.text)) for post in posts)
 
 
 def html_of(docno: str, post: MathPost, first: int = 0) -> str:

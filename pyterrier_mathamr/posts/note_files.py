@@ -23,7 +23,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.feedback import tell
 from pyterrier_mathamr.store import row_fingerprint
 
-from .document import Document, Origin, ReadingOptions, SourceEntry, html_of
+from .document import Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
 from .files import SUFFIXES, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .latex_document import UNCLOSED, read_latex_parts
@@ -256,7 +256,7 @@ def _document(
     for what, where in problems.items():
         if not (balanced and what == UNCLOSED):  # a group that units divide
             tell(docno, what, where)
-    if not title.text and not body.text:
+    if is_empty(title, body):
         return None
     for post in (title, body):
         tell_unclosed(docno, post)

@@ -30,7 +30,7 @@ from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.store import row_fingerprint
 
-from .document import Document, Origin, ReadingOptions, SourceEntry, html_of
+from .document import Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
 from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text
 from .html import title_of_html
 from .latex_document import read_latex
@@ -157,8 +157,8 @@ def _document(place: str, given: Mapping[str, Any], bare_formulas: bool, known: 
             raise DocumentError(place, f"its {len(text):,} characters are more than {LONGEST_POST:,}; split it")
     posts = _read_parts(docno, kind, record[kind], title, bare_formulas, known)
     title_post, body = (tell_unclosed(docno, post) for post in posts)
-    if not title_post.text and not body.text:
-        raise DocumentError(place, "the post is empty")
+    if is_empty(title_post, body):
+        raise DocumentError(place, "the post is empty: it has neither a word nor a formula")
     title_html = html_of(docno, title_post.in_latex(), 0)
     html = html_of(docno, body.in_latex(), len(title_post.formulas))
     of_parent = html_of(

@@ -2,13 +2,14 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from post_helpers import posts_of
 
 from pyterrier_mathamr._common.running.worker import OverLimitError
-from pyterrier_mathamr.posts import BeirFolder, DocumentError, Origin, own_posts, post_from_html, read_posts
+from pyterrier_mathamr.posts import BeirFolder, Document, DocumentError, Origin, own_posts, post_from_html, read_posts
 
 
 def formulas_of(document) -> list[tuple[str, str]]:
@@ -118,6 +119,7 @@ def test_frames_files_and_folders_are_read(tmp_path) -> None:
         ({"docno": "a"}, "no text; give one of html, body"),
         ({"docno": "a", "text": 3}, "not int"),
         ({"docno": "a", "text": ""}, "the post is empty"),
+        ({"docno": "a", "text": "  \n--- …"}, "the post is empty"),
         ({"docno": "a", "text": float("nan")}, "no text"),
         ({"docno": "a", "text": "x", "parent": ["b"]}, "its parent is ['b'], neither a text nor a number"),
         ({"docno": "a", "text": "x", "parent_title": 3}, "not int"),
@@ -141,6 +143,17 @@ def test_a_bad_line_names_its_number_and_a_wrong_path_says_what_is_read(tmp_path
     (tmp_path / "empty").mkdir()
     with pytest.raises(DocumentError, match=r"no files of \.md"):
         posts_of(tmp_path / "empty")
+
+
+def test_a_blank_file_is_left_out_and_one_word_or_formula_is_a_post(tmp_path) -> None:
+    texts = {"blank.md": "", "rule.md": "\n---\n", "space.txt": " \n\t", "page.html": "<p>&nbsp;</p>"}
+    kept = {"word.md": "one", "formula.txt": r"$\to$", "title.tex": r"\title{Groups}"}
+    for name, text in {**texts, **kept}.items():
+        (tmp_path / name).write_text(text)
+    read = dict(read_posts(tmp_path))
+    left_out = {Path(place).name: post.reason for place, post in read.items() if isinstance(post, DocumentError)}
+    assert left_out == dict.fromkeys(texts, "the post is empty: it has neither a word nor a formula")
+    assert sorted(post.docno for post in read.values() if isinstance(post, Document)) == ["formula", "title", "word"]
 
 
 def test_two_files_of_one_name_and_an_id_that_comes_twice(tmp_path) -> None:
