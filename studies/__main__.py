@@ -212,6 +212,18 @@ def blending(sources: tuple[Path, ...], workdir: Path, model: str, quiet: bool) 
 
 
 @main.command()
+@click.argument("engine", type=FOLDER)
+@_common
+@click.option("--foreign", multiple=True, type=FILE, help="File of questions on other subjects, one a line.")
+def matches(engine: Path, folder: Path, years: str, workdir: Path, quiet: bool, foreign: tuple[Path, ...]) -> None:
+    """Count how often ENGINE, of the posts of FOLDER, finds something where it should, and nothing where not."""
+    from .protocol.matches import run_matches
+
+    report = run_matches(engine, folder, workdir, foreign=foreign, years=years.split(","), verbose=not quiet)
+    click.echo(report.to_markdown())
+
+
+@main.command()
 @_common
 def reduction(folder: Path, years: str, workdir: Path, quiet: bool) -> None:
     """Learn which words and formulas of a question to search with, and measure reduced questions."""

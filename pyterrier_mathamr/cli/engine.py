@@ -172,6 +172,7 @@ _INDENT = 13
     "--system", type=click.Choice(SYSTEMS), default="blend", show_default=True, help="Rank by both, words or graphs."
 )
 @click.option("--formula", is_flag=True, help="QUERY is one formula; find formulas like it.")
+@click.option("--weak", is_flag=True, help="Also show posts that are no better than a random one may be.")
 @click.option("--explain", is_flag=True, help="Say what contributes to the score of the first result.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--topics", type=FILE, help="Search with all topics of a file: ARQMath, TREC, .jsonl or .tsv.")
@@ -204,6 +205,7 @@ def _search(
     *,
     system: str,
     formula: bool,
+    weak: bool,
     explain: bool,
     as_json: bool,
     output: Path | None,
@@ -215,10 +217,13 @@ def _search(
         raise click.UsageError("-o and --overwrite are for --topics.")
     if ((formula or system != "blend") and explain) or (formula and system != "blend"):
         raise click.UsageError("--explain is for the system blend, and --formula has a system of its own.")
+    closest = ""
     if formula:
         found = engine.search_formula(query, k=k)
     else:
-        found = engine.shown(query, _retriever(engine, system, k)(engine.frame(query)))
+        found = engine.shown(query, _retriever(engine, system, k)(engine.frame(query)), blended=system == "blend")
+        if not weak:
+            found, closest = _good(found)
     why = engine.explain(query, found["docno"].iloc[0]) if explain and len(found) else None
     if as_json:
         for row in found.to_dict("records"):
@@ -227,7 +232,7 @@ def _search(
             parts = json.loads(why.parts.to_json(orient="records"))
             click.echo(json.dumps({"explains": why.docno, "score": why.score, "parts": parts}, ensure_ascii=False))
         return
-    click.echo(_table(found, formula) or "Nothing was found.")
+    click.echo(_table(found, formula) or closest or "Nothing was found.")
     if why is not None:
         click.echo(f"\n{table_of(why, width=_width())}")
 
@@ -251,7 +256,7 @@ def _search_topics(
     if output is None:
         raise click.UsageError("--topics needs the run file -o.")
     if formula or any(others.values()):
-        raise click.UsageError("--formula, --explain and --json are for one QUERY.")
+        raise click.UsageError("--formula, --weak, --explain and --json are for one QUERY.")
     if output.exists() and not overwrite:
         raise click.ClickException(f"{output} exists already; --overwrite replaces it.")
     if not output.absolute().parent.is_dir():
@@ -280,13 +285,27 @@ def _retriever(engine: EngineSnapshot, system: str, k: int) -> pt.Transformer:
     return makers[system](num_results=k)
 
 
+def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the good matches, and what to say where there are none."""
+    from pyterrier_mathamr.engine.reader import is_good
+
+    good = found[is_good(found)]
+    if found.empty or len(good):
+        return good, ""
+    first = found.iloc[0]
+    return good, f"No good match. The closest: {first['docno']}  {first['title']}".rstrip() + "  (--weak shows it)"
+
+
 def _table(found: pd.DataFrame, formula: bool) -> str:
-    """Write results for a terminal: rank, score, docno and title, and below them the snippet."""
+    """Write results for a terminal: rank, match (of a formula its score), docno and title, and below the snippet."""
+    from pyterrier_mathamr.engine.matches import percent
+
     indent = " " * _INDENT
     lines = []
     for rank, row in enumerate(found.to_dict("records"), start=1):
         head = row["post_id"] if formula else f"{row['docno']}  {row['title']}"
-        lines.append(f"{rank:>3}  {row['score']:6.2f}  {head}".rstrip())
+        how_good = f"{row['score']:6.2f}" if formula else f"{percent(row['match']):>6}"
+        lines.append(f"{rank:>3}  {how_good}  {head}".rstrip())
         text = " ".join((row["latex"] if formula else row["snippet"]).split())
         lines += textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
     return "\n".join(lines)

@@ -21,6 +21,8 @@ from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, requi
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.posts import plain_text
 
+from .matches import percent
+from .reader import is_good
 from .search_engine import SearchEngine
 
 if TYPE_CHECKING:
@@ -61,14 +63,19 @@ class Tools:
             warnings.simplefilter("ignore", MathAMRWarning)
             yield
 
-    def search(self, query: str, k: int, skip: int) -> str:
+    def search(self, query: str, k: int, skip: int, weak: bool) -> str:
         """List posts, the best first."""
         with self._alone():
-            found = self.engine.search(query, k=skip + k)[skip:]
+            found = self.engine.search(query, k=skip + k, weak=True)[skip:]
+        good = found if weak else found[is_good(found)]
         entries = [
-            f"{rank}. {row['docno']}  (score {row['score']:.2f})\n   {_line(row['title'])}\n   {_line(row['snippet'])}"
-            for rank, row in enumerate(found.to_dict("records"), start=skip + 1)
+            f"{rank}. {row['docno']}  (match {percent(row['match'])})\n"
+            f"   {_line(row['title'])}\n   {_line(row['snippet'])}"
+            for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
         ]
+        if len(good) < len(found):
+            note = "[The other posts match no better than a random one may; weak=true shows them.]"
+            return "\n".join([*entries, note]) if entries else f"No good match. {note}"
         return _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip)
 
     def search_formula(self, latex: str, k: int, skip: int) -> str:
@@ -186,18 +193,23 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
     about_formula = _text(r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")
     about_k = _number("Results at most", 1, MOST_RESULTS)
     about_skip = _number("Leave out so many of the best results", 0, MOST_SKIPPED)
+    about_weak = _flag("Also list posts that are no good match")
 
     @server.tool(annotations=_harmless(), structured_output=False)
     def search(
-        query: Annotated[str, about_query], k: Annotated[int, about_k] = 10, skip: Annotated[int, about_skip] = 0
+        query: Annotated[str, about_query],
+        k: Annotated[int, about_k] = 10,
+        skip: Annotated[int, about_skip] = 0,
+        weak: Annotated[bool, about_weak] = False,
     ) -> str:
         """Find posts that answer a question about mathematics.
 
-        Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its score
-        (100 at most), its title and a snippet in which **what the query says, too** stands between asterisks.
+        Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its match
+        (the percentage of unrelated posts that score lower), its title and a snippet in which **what the query says,
+        too** is between asterisks. Posts that match no better than a random one may are left out.
         """
         with _told():
-            return tools.search(query, k, skip)
+            return tools.search(query, k, skip, weak)
 
     @server.tool(annotations=_harmless(), structured_output=False)
     def search_formula(
@@ -245,6 +257,13 @@ def _number(description: str, least: int, most: int | None = None) -> Any:
     from pydantic import Field
 
     return Field(ge=least, le=most, description=description)
+
+
+def _flag(description: str) -> Any:
+    """Describe an argument that is true or false."""
+    from pydantic import Field
+
+    return Field(description=description)
 
 
 def _harmless() -> "ToolAnnotations":

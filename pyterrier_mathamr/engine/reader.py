@@ -14,11 +14,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import Counted, counted, size_of
-from pyterrier_mathamr._common.parameters import COUNT
+from pyterrier_mathamr._common.parameters import COUNT, FLAG
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
@@ -27,6 +28,7 @@ from pyterrier_mathamr.posts import Document, MathPost, post_from_any, post_from
 from pyterrier_mathamr.store import StoreError, signature
 
 from .generations import EngineOptions, EngineRecord, Generations, none_here
+from .matches import GOOD, UnrelatedScores, share_known, unrelated_scores
 from .ranking import BlendedRetriever, fitted_weights
 from .snippets import Matcher, best_snippet, marked_text
 
@@ -109,21 +111,60 @@ class EngineReader(Counted):
 
         return Matcher(at.read_query(query), bm25.tokens, rarity)
 
-    def search(self, query: str, k: int = 10) -> pd.DataFrame:
-        r"""Find posts."""
-        COUNT.check("k", k)
-        at = self.snapshot()
-        return at.shown(query, at.retriever(num_results=k)(at.frame(query)))
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        weak: bool = False,
+    ) -> pd.DataFrame:
+        r"""Find the posts that answer a question, of which there may be none.
 
-    def shown(self, query: str, found: pd.DataFrame) -> pd.DataFrame:
-        """Add title and snippet to the posts that one of the retrievers found; see :meth:`search`."""
+        Args:
+            query: words, and formulas in LaTeX or Unicode: ``Why does $\sum 1/n$ diverge?``
+            k: the number of posts at most.
+            weak: also return posts that are no better than a random post may be.
+
+        Returns:
+            ``docno``, ``score``, ``match``, ``title`` and ``snippet``, the best first. ``match``, 0 to .999, is the
+            share of unrelated posts that score lower for a random question; a good match has at least .9. It means
+            the same for every query. The score, which :meth:`explain` takes apart, orders the posts of one query.
+        """
+        COUNT.check("k", k)
+        FLAG.check("weak", weak)
+        at = self.snapshot()
+        table = at.shown(query, at.retriever(num_results=k)(at.frame(query)), blended=True)
+        return table if weak else table[is_good(table)]
+
+    def matches(self, query: str, found: pd.DataFrame, *, blended: bool = False) -> list[float]:
+        """Return how good a match each post is that was found; see :meth:`search`.
+
+        Args:
+            query: the question.
+            found: ``docno``, and ``score`` where the blend has found them.
+            blended: whether it has.
+        """
+        at = self.snapshot()
+        retriever, asked = at.retriever(), at.frame(query)
+        known = share_known(retriever, asked["query"].iloc[0])
+        if found.empty or not known:
+            return [0.0] * len(found)
+        if not blended:
+            found = found[["docno"]].merge(retriever.encode(asked), how="cross")
+            found = retriever.score(found).set_index("docno").loc[found["docno"]]
+        match: list[float] = at.unrelated.match(known * found["score"].to_numpy(np.float64)).tolist()
+        return match
+
+    def shown(self, query: str, found: pd.DataFrame, *, blended: bool = False) -> pd.DataFrame:
+        """Add match, title and snippet to the posts that one of the retrievers found; see :meth:`search`."""
         at = self.snapshot()
         matcher = at.matcher(query)
         titles, snippets = [], []
         for title, body in at.titles_and_bodies(found["docno"].tolist()):
             titles.append(text_of(title))
             snippets.append(marked_text(best_snippet(body, matcher), body, matcher))
-        table: pd.DataFrame = found[["docno", "score"]].assign(title=titles, snippet=snippets)
+        match = at.matches(query, found, blended=blended)
+        table: pd.DataFrame = found[["docno", "score"]].assign(match=match, title=titles, snippet=snippets)
         return table
 
     def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
@@ -159,9 +200,7 @@ class EngineReader(Counted):
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
         """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""
         at = self.snapshot()
-        weights = fitted_weights(at.options.model)
-        options = {"candidates": candidates, "num_results": num_results}
-        return BlendedRetriever(at.indexes.bm25, at.indexes.vectors, at.encode(), weights, **options)
+        return blended(at.indexes, at.options, candidates=candidates, num_results=num_results)
 
     def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of words and symbols."""
@@ -195,6 +234,7 @@ class EngineSnapshot(EngineReader):
             self.record = EngineRecord.read(path)
             try:
                 self.indexes: Indexes = self.record.open(path)
+                self._unrelated = UnrelatedScores.read(path / self.record.generation)
             except StoreError:
                 if signature(path) == self.signature:
                     raise
@@ -218,9 +258,27 @@ class EngineSnapshot(EngineReader):
         """What identifies this state: the checksum of its manifest."""
         return self.record.identity
 
+    @property
+    def unrelated(self) -> UnrelatedScores:
+        """How high unrelated posts score; estimated here if the engine was built by an earlier release."""
+        if self._unrelated is None:
+            self._unrelated = unrelated_scores(self.indexes, self.retriever(), self.options.model)
+        return self._unrelated
+
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""
         return _encoder(self.options)
+
+
+def blended(indexes: Indexes, options: EngineOptions, **how: int) -> BlendedRetriever:
+    """Return the retriever of some indexes."""
+    weights = fitted_weights(options.model)
+    return BlendedRetriever(indexes.bm25, indexes.vectors, _encoder(options), weights, **how)
+
+
+def is_good(table: pd.DataFrame) -> pd.Series[bool]:
+    """Tell which of the posts that were found are good matches."""
+    return table["match"] >= GOOD
 
 
 @lru_cache(maxsize=2)

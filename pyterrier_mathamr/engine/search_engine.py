@@ -34,8 +34,9 @@ from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signa
 
 from .building import build_indexes, readers, remove_known, remove_posts
 from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Indexes
+from .matches import UnrelatedScores, unrelated_scores
 from .posts import PostStore, distinct_formulas
-from .reader import EngineReader, EngineSnapshot
+from .reader import EngineReader, EngineSnapshot, blended
 from .updates import Update, documents_of, read_changes, separate, with_prefixes
 
 _FINISHED: set[tuple[Path, str]] = set()
@@ -156,6 +157,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             else:
                 indexes.posts.write(documents, "create", asdict(options))
             build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
+            unrelated_scores(indexes, blended(indexes, options), name).write(generation)
             engine._generations.publish(generation, options, prefixes)
         return engine
 
@@ -289,7 +291,12 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             return
         check(old)
         generation = self._generations.copy(old.record, digest)
-        make(old, Indexes.of(generation))
+        indexes = Indexes.of(generation)
+        make(old, indexes)
+        unrelated = old.unrelated.after(old.indexes.posts, indexes.posts)
+        if unrelated is None:
+            unrelated = unrelated_scores(indexes, blended(indexes, old.options), old.options.model)
+        unrelated.write(generation)
         self._generations.publish(generation, old.options, old.record.sources if sources is None else sources, digest)
         _FINISHED.add((self.path.absolute(), self.snapshot().identity))
 
@@ -327,7 +334,9 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
     def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
         """Read everything, compare every checksum, and yield the faults."""
         try:
-            yield from EngineRecord.read(self.path).faults(self.path, verbose=verbose)
+            record = EngineRecord.read(self.path)
+            yield from record.faults(self.path, verbose=verbose)
+            UnrelatedScores.read(self.path / record.generation)
         except StoreError as error:
             yield error
 

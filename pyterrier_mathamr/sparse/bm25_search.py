@@ -96,7 +96,10 @@ class Weighting(NamedTuple):
 
     def rarity(self, postings: Postings, terms: Rows) -> npt.NDArray[np.float64]:
         """Compute the logarithm of some terms: float64 ``[len(terms)]``."""
-        documents, found_in = len(postings.lengths), postings.offsets[terms + 1] - postings.offsets[terms]
+        return self.rarity_of(len(postings.lengths), postings.offsets[terms + 1] - postings.offsets[terms])
+
+    def rarity_of(self, documents: int, found_in: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Compute the logarithm of terms that so many of the documents have: float64 ``[len(found_in)]``."""
         if self.scheme == "tf-idf":
             rarity: npt.NDArray[np.float64] = np.log2(documents / found_in + 1)
         elif self.delta is not None:
@@ -202,11 +205,12 @@ def _written(text: str, options: TokenOptions) -> dict[str, str]:
 def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
     """Weigh the tokens of a query that the index has."""
     tokens, terms = Counter(post_tokens(post, snapshot.tokens)), snapshot.postings.terms
-    return {
-        token: 1 + math.log(times) if weights == "log" else float(times)
-        for token, times in sorted(tokens.items())
-        if token in terms
-    }
+    return {token: query_weight(times, weights) for token, times in sorted(tokens.items()) if token in terms}
+
+
+def query_weight(times: int, weights: QueryWeights) -> float:
+    """Weigh a token that a query has so many times."""
+    return 1 + math.log(times) if weights == "log" else float(times)
 
 
 class _Weighted:
@@ -295,6 +299,14 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
         postings, weighting = snapshot.postings, self.settings()
         numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
         return weighting.most * float(np.dot(weighting.rarity(postings, numbers), list(terms.values())))
+
+    def unknown_score(self, query: MathPost) -> float:
+        """Return what the tokens that no document has would add to :meth:`greatest_score` if a single document did."""
+        snapshot, settings = self.bm25_index.snapshot(), self.settings()
+        counts, terms = Counter(post_tokens(query, snapshot.tokens)), snapshot.postings.terms
+        weights = [query_weight(times, settings.query_weights) for token, times in counts.items() if token not in terms]
+        rarity = float(settings.rarity_of(len(snapshot), np.ones(1))[0]) if len(snapshot) else 0.0
+        return settings.most * rarity * sum(weights)
 
     def _contributions(
         self, snapshot: BM25Snapshot, terms: Mapping[str, float], docnos: list[str]

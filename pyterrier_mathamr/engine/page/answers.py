@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode
-from pyterrier_mathamr.engine.reader import EngineSnapshot
+from pyterrier_mathamr.engine.reader import EngineSnapshot, is_good
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
     Matcher,
@@ -198,8 +198,8 @@ class Answers:
         engine = self.engine
         return {"html": _query_html(engine.read_query(q), engine.matcher(q))}
 
-    def search(self, q: str, mode: str = "posts") -> dict[str, Any]:
-        """The results of each system, with what moved against the first."""
+    def search(self, q: str, mode: str = "posts", weak: bool = False) -> dict[str, Any]:
+        """The good matches of each system, or also the weak ones, with what moved against the first."""
         start = time.perf_counter()
         engine = self.engine
         if mode == "formulas":
@@ -207,7 +207,7 @@ class Answers:
         else:
             matcher, query = engine.matcher(q), engine.read_query(q)
             html = _query_html(query, matcher)
-            systems = self._posts(engine, q, matcher) if query.text.strip() else []
+            systems = self._posts(engine, q, matcher, weak) if query.text.strip() else []
         return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
@@ -231,18 +231,21 @@ class Answers:
         formulas: FormulaMode = "none" if large and not sentence else "both"
         return draw_graph(graph, theme=theme, sentences=chosen if large or sentence else None, formulas=formulas).svg
 
-    def _posts(self, engine: EngineSnapshot, q: str, matcher: Matcher) -> list[dict[str, Any]]:
+    def _posts(self, engine: EngineSnapshot, q: str, matcher: Matcher, weak: bool) -> list[dict[str, Any]]:
         frame, found = engine.frame(q), []
         for key in self.systems:
             start = time.perf_counter()
             table = _system(engine, key, _COMPARED if len(self.systems) > 1 else self.results)(frame)
-            shown = table.head(self.results)
+            best = table.head(self.results)
+            best = best.assign(match=engine.matches(q, best, blended=key == "blend"))
+            shown = best if weak else best[is_good(best)]
             documents = engine.titles_and_bodies(shown["docno"].tolist())
             rows = [
-                _result(row.docno, row.score, title, body, matcher)
+                {"match": row.match, **_result(row.docno, row.score, title, body, matcher)}
                 for row, (title, body) in zip(shown.itertuples(index=False), documents, strict=True)
             ]
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
+            answer["weak"] = len(best) - len(rows)
             found.append((answer, table["docno"].tolist()))
         _add_moves([answer for answer, _ in found], found[0][1])
         return [answer for answer, _ in found]

@@ -176,7 +176,11 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
         ),
         route(
             "/api/search",
-            lambda request: answers.search(_text(request, "q", LONGEST_QUERY), _choice(request, "mode", modes)),
+            lambda request: answers.search(
+                _text(request, "q", LONGEST_QUERY),
+                _choice(request, "mode", modes),
+                _choice(request, "weak", ("0", "1")) == "1",
+            ),
             searches,
         ),
         route("/api/explain", explain, searches),

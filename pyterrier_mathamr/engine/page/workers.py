@@ -69,9 +69,9 @@ class SeparateAnswers:
         found: dict[str, Any] = self._small("preview", q, mode)
         return found
 
-    def search(self, q: str, mode: str = "posts") -> dict[str, Any]:
+    def search(self, q: str, mode: str = "posts", weak: bool = False) -> dict[str, Any]:
         """The results of each system."""
-        found: dict[str, Any] = self._searches("search", q, mode)
+        found: dict[str, Any] = self._searches("search", q, mode, weak)
         return found
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:

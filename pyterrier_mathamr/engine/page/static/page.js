@@ -13,13 +13,16 @@ history.scrollRestoration = "manual"; // results come later than the browser wou
 
 function stateOfUrl() {
   const parameters = new URLSearchParams(location.search);
-  return { q: parameters.get("q") || "", mode: parameters.get("mode") === "formulas" ? "formulas" : "posts" };
+  const state = { q: parameters.get("q") || "", mode: parameters.get("mode") === "formulas" ? "formulas" : "posts" };
+  if (parameters.get("weak") === "1") state.weak = "1";
+  return state;
 }
 
 function go(state) {
   const parameters = new URLSearchParams();
   if (state.q) parameters.set("q", state.q);
   if (state.mode !== "posts") parameters.set("mode", state.mode);
+  if (state.weak) parameters.set("weak", state.weak);
   const text = parameters.toString(), url = location.pathname + (text && `?${text}`);
   if (url !== location.pathname + location.search) {
     history.replaceState({ y: scrollY }, "");
@@ -46,7 +49,7 @@ async function show() {
   try {
     const answer = await ask("search", state, own.signal);
     if (box.value === state.q) preview.innerHTML = answer.query_html;
-    results.replaceChildren(columnsOf(answer, state));
+    results.replaceChildren(columnsOf(answer, state, () => go({ ...state, weak: "1" })));
     markFormulas(results);
     const count = Math.max(...answer.systems.map((system) => system.results.length), 0);
     status.textContent = `${count} result${count === 1 ? "" : "s"} in ${answer.milliseconds} ms`;

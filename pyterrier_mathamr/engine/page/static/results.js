@@ -4,13 +4,15 @@ import { ask, element, errorOf } from "./dom.js";
 
 let made = 0; // for ids of what a button opens
 
-export function columnsOf(answer, state) {
+export function columnsOf(answer, state, showWeak) {
   const several = answer.systems.length > 1;
   const columns = answer.systems.map((system) => {
     const list = element("section", { "aria-label": system.name });
     if (several) list.append(element("h2", {}, system.name, " ", element("small", {}, `${system.milliseconds} ms`)));
     const items = system.results.map((result, i) => element("li", {}, resultOf(result, i + 1, state, system)));
-    list.append(items.length ? element("ol", { class: "results" }, ...items) : nothing(state));
+    if (items.length) list.append(element("ol", { class: "results" }, ...items));
+    else if (!system.weak) list.append(nothing(state));
+    if (system.weak) list.append(weakOf(system.weak, items.length, showWeak));
     return list;
   });
   return element("div", { class: several ? "columns several" : "columns" }, ...columns);
@@ -23,13 +25,19 @@ function nothing(state) {
   return element("p", { class: "quiet" }, advice);
 }
 
+function weakOf(count, good, showWeak) {
+  const text = good ? "The other posts are no better matches than a random one may be. " : "No good match. ";
+  return element("p", { class: "quiet" }, text,
+    element("button", { type: "button", onclick: showWeak }, good ? `Show ${count} weak match${count === 1 ? "" : "es"}` : "Show the closest"));
+}
+
 function resultOf(result, rank, state, system) {
   const formulas = state.mode === "formulas";
   const title = result.title_html ? element("span", { html: result.title_html }) : `Post ${result.post_id}`;
   const article = element("article", { tabindex: "-1", "data-docno": result.docno });
   article.append(
     element("h3", {}, title),
-    element("p", { class: "meta" }, `${rank}. score ${result.score.toFixed(formulas ? 2 : 1)} · ${formulas ? "formula " : ""}${result.docno}`, movedOf(result, rank)),
+    element("p", { class: "meta" }, `${rank}. ${formulas ? `score ${result.score.toFixed(2)} · formula ` : `match ${percent(result.match)} · `}${result.docno}`, movedOf(result, rank)),
     element("p", { class: "snippet", html: result.snippet_html }),
   );
   const tools = element("div", { class: "tools" }), details = element("div");
@@ -39,6 +47,9 @@ function resultOf(result, rank, state, system) {
   article.append(tools, details);
   return article;
 }
+
+// Of unrelated posts, how many score lower for a question; rounded down.
+const percent = (match) => `${(Math.floor(1000 * match + 1e-9) / 10).toFixed(1)} %`;
 
 function movedOf(result, rank) {
   const before = result.rank_in_first;

@@ -1,0 +1,237 @@
+"""Good matches: whether a post answers a question at all, estimated from the collection itself.
+
+::
+
+    M(Q, D) = S(Q, D) · c(Q)      the engine's score, and the share of the question that the collection knows
+    match   = the share of unrelated pairs of question and post with a lower M, 0 to 1
+
+Unrelated pairs are random sentences and titles of posts with random other posts; posts of one thread are left out.
+S alone would praise a question on another subject for the one word that some post has, and vectors of words that
+the model has never seen are alike: ``zzz qqq`` has 50 points. A word that no post has is a word that is not found, so c
+lowers all scores of a question alike; the ranking stays. See docs/scores.md for how often the threshold is right.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyterrier_mathamr.formula.display.typesetting import text_of
+from pyterrier_mathamr.posts import Document, MathPost, post_from_html
+from pyterrier_mathamr.sparse.index import query_or_empty
+from pyterrier_mathamr.store import DamagedError
+from pyterrier_mathamr.store.saved import UNREADABLE, finite, read_saved, reason_of, write_saved
+from pyterrier_mathamr.store.saved import field as saved_field
+
+from .ranking import BlendedRetriever
+
+if TYPE_CHECKING:
+    from .generations import Indexes
+    from .posts import PostStore
+
+GOOD = 0.9
+"""The least ``match`` of a good match: nine of ten random posts are further from a random question."""
+
+LEVELS = np.concatenate([np.arange(0, 900, 50), np.arange(900, 990, 10), np.arange(990, 1000)]) / 1000
+"""The shares of unrelated pairs whose scores are kept, 0 to .999."""
+
+QUESTIONS, POSTS = 64, 64
+"""Random questions, and random posts for each."""
+
+FEWEST = 50
+"""Posts below which a collection says too little about itself; then the scores of ARQMath are taken."""
+
+_CHANGED = 0.1  # share of added and deleted posts from which scores are estimated again
+_FEWEST_WORDS, _LONGEST = 4, 1_000  # words and characters of a random question
+_FILE = "unrelated.json"
+_KIND = "UnrelatedScores"
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class UnrelatedScores:
+    """How high unrelated posts score.
+
+    Attributes:
+        scores: M of unrelated pairs at each of :data:`LEVELS`, ascending.
+        posts: the number of posts that it was estimated of.
+        changed: the number of posts that were added or deleted since.
+    """
+
+    scores: tuple[float, ...]
+    posts: int
+    changed: int = 0
+
+    def match(self, scores: Floats) -> Floats:
+        """Return the share of unrelated pairs with a lower M: float64 ``[m]``, at most .999."""
+        found: Floats = np.interp(scores, self.scores, LEVELS)
+        return found
+
+    def after(self, old: PostStore, new: PostStore) -> UnrelatedScores | None:
+        """Return it for a collection that has changed; ``None`` where so much has changed that it says too little."""
+        changed = self.changed + len(np.setxor1d(old.rows().sources, new.rows().sources))
+        crossed = (self.posts < FEWEST) != (len(new) < FEWEST)
+        return None if crossed or changed > _CHANGED * self.posts else replace(self, changed=changed)
+
+    def write(self, generation: Path) -> None:
+        """Write it to the folder of a generation."""
+        write_saved(generation / _FILE, _KIND, {**asdict(self), "scores": list(self.scores)})
+
+    @classmethod
+    def read(cls, generation: Path) -> UnrelatedScores | None:
+        """Read it from the folder of a generation; ``None`` in one of an earlier release."""
+        path = generation / _FILE
+        if not path.exists():
+            return None
+        try:
+            content = read_saved(path, _KIND)
+            scores = tuple(finite(score, "score") for score in saved_field(content, "scores", list))
+            if len(scores) != len(LEVELS) or list(scores) != sorted(scores):
+                raise ValueError(f"its scores are not {len(LEVELS)} numbers in ascending order")
+            return cls(scores, saved_field(content, "posts", int), saved_field(content, "changed", int))
+        except UNREADABLE as error:
+            raise DamagedError(path, reason_of(error)) from error
+
+
+OF_ARQMATH = {
+    "mathamr-plus-mini": (
+        -7.07,
+        1.8,
+        4.32,
+        5.94,
+        7.41,
+        8.51,
+        9.52,
+        10.48,
+        11.47,
+        12.55,
+        13.5,
+        14.44,
+        15.4,
+        16.4,
+        17.6,
+        18.76,
+        20.18,
+        21.91,
+        24.15,
+        24.75,
+        25.32,
+        26.14,
+        26.98,
+        28.3,
+        29.4,
+        31.17,
+        32.92,
+        37.62,
+        38.13,
+        38.69,
+        39.57,
+        39.98,
+        40.8,
+        42.35,
+        43.48,
+        43.89,
+        44.33,
+    ),
+    "mathamr-plus-text": (
+        -14.88,
+        -2.91,
+        -1.07,
+        0.0,
+        1.11,
+        2.02,
+        2.91,
+        3.81,
+        4.76,
+        5.63,
+        6.44,
+        7.36,
+        8.21,
+        9.24,
+        10.39,
+        11.7,
+        13.08,
+        14.86,
+        17.53,
+        18.13,
+        18.88,
+        19.56,
+        20.8,
+        21.72,
+        22.89,
+        24.39,
+        26.25,
+        29.69,
+        30.31,
+        30.85,
+        31.04,
+        32.7,
+        33.92,
+        37.31,
+        38.64,
+        41.37,
+        45.17,
+    ),
+}
+"""Of 6,164 posts of ARQMath, at each of :data:`LEVELS`; ``python -m studies matches`` prints them."""
+
+
+def unrelated_scores(indexes: Indexes, retriever: BlendedRetriever, model: str) -> UnrelatedScores:
+    """Score random questions of a collection against random other posts of it; the same posts give the same scores."""
+    docnos = sorted(indexes.posts.snapshot())
+    bundled = UnrelatedScores(OF_ARQMATH.get(model, OF_ARQMATH["mathamr-plus-mini"]), len(docnos))
+    if len(docnos) < FEWEST:
+        return bundled
+    chooser = random.Random(0)
+    sample = indexes.posts.get_many(chooser.sample(docnos, min(2 * QUESTIONS, len(docnos))))
+    asked = [(post, text) for post in sample if (text := _question(post, chooser))][:QUESTIONS]
+    others = indexes.posts.get_many(chooser.sample(docnos, min(4 * POSTS, len(docnos))))
+    pairs = [
+        (str(number), text, post.docno)
+        for number, (source, text) in enumerate(asked)
+        for post in [each for each in chooser.sample(others, len(others)) if not _related(source, each)][:POSTS]
+    ]
+    if not pairs:
+        return bundled  # all posts are of one thread, or have no sentence
+    queries = pd.DataFrame(list({qid: text for qid, text, _ in pairs}.items()), columns=["qid", "query"])
+    encoded = retriever.encode(queries)
+    frame = pd.DataFrame([(qid, docno) for qid, _, docno in pairs], columns=["qid", "docno"])
+    scored = retriever.score(frame.merge(encoded, on="qid"))
+    known = {row["qid"]: share_known(retriever, row["query"]) for row in queries.to_dict("records")}
+    scores = scored["score"].to_numpy(np.float64) * scored["qid"].map(known).to_numpy(np.float64)
+    return UnrelatedScores(tuple(np.quantile(scores, LEVELS).tolist()), len(docnos))
+
+
+def percent(match: float) -> str:
+    """Write a match for people, rounded down: ``99.9 %`` at most."""
+    return f"{int(1000 * match + 1e-9) / 10:.1f} %"
+
+
+def share_known(retriever: BlendedRetriever, query: str) -> float:
+    """Compute c(Q): how much of a question, in words and symbols weighed by their rarity, some post has.
+
+    In N posts a word that is missing counts N / (N + 50): few posts lack words of their own subject, too.
+    """
+    scorer, read = retriever.bm25.scorer(), query_or_empty({"qid": "1", "query": query})
+    known, posts = scorer.greatest_score(read), len(retriever.bm25.snapshot())
+    return known / (known + scorer.unknown_score(read) * posts / (posts + FEWEST)) if known else 0.0
+
+
+def _question(post: Document, chooser: random.Random) -> str:
+    """Choose the title or a sentence of a post; nothing where all are short."""
+    read = post_from_html(post.html, post.title)
+    texts = [text_of(MathPost(sentence, read.formulas)) for sentence in read.sentences[:100]]
+    long = [text for text in texts if len(text.split()) >= _FEWEST_WORDS and len(text) <= _LONGEST]
+    return chooser.choice(long) if long else ""
+
+
+def _related(post: Document, other: Document) -> bool:
+    """Tell whether two posts are one, or of one thread."""
+    return bool(({post.docno, post.parent} & {other.docno, other.parent}) - {""})

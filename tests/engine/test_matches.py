@@ -1,0 +1,156 @@
+"""Good matches: nothing is found where nothing answers, and a match means the same for every question."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.engine import SearchEngine, matches
+from pyterrier_mathamr.engine.matches import GOOD, LEVELS, UnrelatedScores, percent, share_known, unrelated_scores
+from pyterrier_mathamr.posts import post_from_any
+from pyterrier_mathamr.store import DamagedError
+from tests.engine.conftest import POSTS, QUERY, built, get
+
+SUBJECTS = ("prime", "limit", "matrix", "group", "integral", "graph", "lattice", "tensor", "measure", "sheaf")
+MANY = [
+    {"id": f"p{i}", "title": f"The {a} of each {b}", "text": f"Let $x_{i}$ be a {a}. Then every {b} has a {a}, too."}
+    for i, (a, b) in enumerate((a, b) for a in SUBJECTS for b in SUBJECTS[:6])
+]
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory) -> SearchEngine:
+    return built(tmp_path_factory.mktemp("matches") / "e", MANY)
+
+
+def test_nonsense_and_other_subjects_find_nothing_and_a_blank_file_is_no_post(tmp_path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "blank.md").write_text("")
+    (notes / "root.txt").write_text("The number √2 is irrational: p² = 2q² has no solution.")
+    (notes / "ring.md").write_text("# Rings\n\nEvery field is a ring.")
+    with pytest.warns(MathAMRWarning, match=r"1 of 3 posts were left out: .*blank\.md: the post is empty"):
+        engine = built(tmp_path / "e", notes)
+    assert sorted(engine.docnos()) == ["ring", "root"]
+    for nothing in ("zzz qqq", "How long does sourdough bread bake?", "$$", "the"):
+        assert engine.search(nothing).empty
+    assert engine.search("zzz qqq", weak=True)["match"].tolist() == [0.0, 0.0]
+    assert engine.search("is √2 irrational?")["docno"].tolist() == ["root"]
+    assert engine.search("field")["docno"].tolist() == ["ring"]
+
+
+def test_good_matches_are_those_of_nine_tenths_and_weak_ones_are_shown_when_asked_for(engine) -> None:
+    everything = engine.search(QUERY, weak=True)
+    assert len(everything) == len(POSTS)
+    good = everything[everything["match"] >= GOOD]
+    assert 0 < len(good) < len(everything)
+    assert engine.search(QUERY).equals(good)
+    assert everything["match"].is_monotonic_decreasing
+
+
+def test_a_match_is_the_share_of_unrelated_scores_below() -> None:
+    unrelated = UnrelatedScores(tuple(100 * level for level in LEVELS.tolist()), 100)
+    found = unrelated.match(np.array([-5.0, 0.0, 50.0, 95.0, 99.9, 200.0]))
+    assert found.tolist() == pytest.approx([0.0, 0.0, 0.5, 0.95, 0.999, 0.999])
+    assert [percent(share) for share in (0.0, 0.8999, 0.9, 0.99, 0.999)] == [
+        "0.0 %",
+        "89.9 %",
+        "90.0 %",
+        "99.0 %",
+        "99.9 %",
+    ]
+
+
+def test_a_match_does_not_depend_on_what_found_the_post(engine) -> None:
+    shown = engine.search(QUERY, weak=True).set_index("docno")["match"]
+    for retriever in (engine.bm25(), engine.mathamr()):
+        found = retriever(engine.frame(QUERY))
+        assert engine.matches(QUERY, found) == pytest.approx(shown[found["docno"]].tolist())
+
+
+def test_a_word_that_no_post_has_lowers_the_known_share_by_its_rarity(engine) -> None:
+    retriever = engine.retriever()
+    scorer = retriever.bm25.scorer()
+    query = post_from_any("harmonic sourdough")  # and the pair of both, which no post has either
+    n, one = len(POSTS), math.log(1 + (len(POSTS) - 0.5) / 1.5)
+    assert scorer.greatest_score(query) == pytest.approx(one)
+    assert scorer.unknown_score(query) == pytest.approx(2 * one)
+    assert share_known(retriever, "harmonic sourdough") == pytest.approx(1 / (1 + 2 * n / (n + 50)))
+    assert share_known(retriever, "harmonic") == 1.0
+    assert share_known(retriever, "sourdough") == 0.0
+
+
+def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_posts(many) -> None:
+    at = many.snapshot()
+    assert at.unrelated == unrelated_scores(at.indexes, at.retriever(), at.options.model)
+    every = []
+    for docno in at.docnos():
+        for sentence in (at.text_of(part) for part in at.title_and_body(docno)):
+            found = many.retriever()(many.frame(sentence))
+            share = share_known(many.retriever(), many.frame(sentence)["query"].iloc[0])
+            every += (share * found["score"])[found["docno"] != docno].tolist()
+    by_hand = np.quantile(every, LEVELS)  # whole bodies instead of sentences, and all pairs instead of a sample
+    assert np.interp(GOOD, LEVELS, at.unrelated.scores) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)
+
+
+def test_it_is_estimated_again_once_a_tenth_of_the_posts_have_changed(tmp_path, many) -> None:
+    path = tmp_path / "e"
+    shutil.copytree(many.path, path)
+    engine = SearchEngine(path)
+    before = engine.snapshot().unrelated
+    engine.delete(["p0", "p1"])
+    engine.add([{"id": "new", "text": "Every sheaf is a prime of some limit."}])
+    assert engine.snapshot().unrelated == UnrelatedScores(before.scores, 60, changed=3)
+    engine.delete([f"p{i}" for i in range(2, 6)])
+    after = engine.snapshot().unrelated
+    assert (after.posts, after.changed) == (55, 0)
+    assert after.scores != before.scores
+    engine.delete([f"p{i}" for i in range(6, 15)])
+    assert engine.snapshot().unrelated.scores == matches.OF_ARQMATH["mathamr-plus-mini"]  # too few posts
+
+
+def test_an_engine_of_an_earlier_release_has_the_same_matches_and_a_damaged_file_is_named(tmp_path, many) -> None:
+    path = tmp_path / "e"
+    shutil.copytree(many.path, path)
+    file = path / "generation-1" / "unrelated.json"
+    content = file.read_bytes()
+    file.unlink()
+    query = "Which group has a lattice?"
+    assert SearchEngine(path).search(query).equals(many.search(query))
+    SearchEngine(path).verify()
+    for wrong in (b"", content.replace(b"60", b"61"), json.dumps({**json.loads(content), "scores": [1]}).encode()):
+        file.write_bytes(wrong)
+        with pytest.raises(DamagedError, match=r"unrelated\.json"):
+            SearchEngine(path).search(query)
+        assert [type(fault) for fault in SearchEngine(path).faults()] == [DamagedError]
+
+
+def test_the_command_says_that_nothing_matches_and_what_is_closest(engine) -> None:
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(main, ["search", str(engine.path), *arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert run("zzz qqq") == "No good match. The closest: basel  Basel problem  (--weak shows it)\n"
+    assert run("zzz qqq", "--json") == ""
+    assert run("zzz qqq", "--weak").startswith("  1   0.0 %  basel  Basel problem\n")
+    assert run(QUERY).startswith("  1  99.9 %  basel  Basel problem\n")
+    assert "gauss" not in run(QUERY)
+    assert run("zzz qqq", "--system", "mathamr").startswith("No good match.")
+    assert run("zzz qqq", "--system", "bm25") == "Nothing was found.\n"
+
+
+def test_the_page_gives_good_matches_and_says_how_many_weak_ones_there_are(client) -> None:
+    for system in get(client, "/api/search", q=QUERY)["systems"]:
+        assert {result["docno"] for result in system["results"]} == {"basel", "harmonic"}
+        assert all(result["match"] >= GOOD for result in system["results"])
+    nothing = get(client, "/api/search", q="zzz qqq")["systems"][1]
+    assert (nothing["results"], nothing["weak"]) == ([], len(POSTS))
+    weak = get(client, "/api/search", q="zzz qqq", weak="1")["systems"][1]
+    assert ([result["match"] for result in weak["results"]], weak["weak"]) == ([0.0] * len(POSTS), 0)
+    assert client.get("/api/search", params={"q": "x", "weak": "2"}).json() == {"error": "weak is one of 0, 1"}
