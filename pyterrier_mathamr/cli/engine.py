@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, counted, quiet_option
+from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, counted, filter_options, quiet_option
 from .topic_files import TypedTopic, read_topic_file
 
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ _INDENT = 13
     "--system", type=click.Choice(SYSTEMS), default="blend", show_default=True, help="Rank by both, words or graphs."
 )
 @click.option("--formula", is_flag=True, help="QUERY is one formula; find formulas like it.")
+@filter_options
 @click.option("--weak", is_flag=True, help="Also show posts that are no better than a random one may be.")
 @click.option("--explain", is_flag=True, help="Say what contributes to the score of the first result.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
@@ -179,7 +180,9 @@ _INDENT = 13
 @click.option("--output", "-o", type=NEW, help="The run file of --topics, in TREC's format.")
 @click.option("--overwrite", is_flag=True, help="Replace OUTPUT.")
 @quiet_option
-def search(engine: Path, query: str | None, k: int | None, topics: Path | None, quiet: bool, **options: Any) -> None:
+def search(
+    engine: Path, query: str | None, k: int | None, topics: Path | None, quiet: bool, weak: bool, **options: Any
+) -> None:
     r"""Search ENGINE with QUERY: words, and formulas between dollars; or with the topics of a file.
 
     mathamr search my.engine 'why does $\sum 1/n$ diverge?'
@@ -193,9 +196,11 @@ def search(engine: Path, query: str | None, k: int | None, topics: Path | None, 
     if query is not None and not query.strip():
         raise click.UsageError("QUERY is empty.")
     if topics is not None:
+        if weak:
+            raise click.UsageError("--weak is for one QUERY; the run of --topics has weak matches, too.")
         _search_topics(SearchEngine(engine).snapshot(), topics, k or 1000, quiet=quiet, **options)
     else:
-        _search(SearchEngine(engine).snapshot(), query or "", k or 10, **options)
+        _search(SearchEngine(engine).snapshot(), query or "", k or 10, weak=weak, **options)
 
 
 def _search(
@@ -210,18 +215,24 @@ def _search(
     as_json: bool,
     output: Path | None,
     overwrite: bool,
+    **filters: str,
 ) -> None:
+    from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
     from pyterrier_mathamr.explain.display import table_of
+
+    chosen = Filter(**filters)
 
     if output is not None or overwrite:
         raise click.UsageError("-o and --overwrite are for --topics.")
     if ((formula or system != "blend") and explain) or (formula and system != "blend"):
         raise click.UsageError("--explain is for the system blend, and --formula has a system of its own.")
+    if formula and chosen != EVERYTHING:
+        raise click.UsageError("--in, --kind, --since and --until are for posts, not for --formula.")
     closest = ""
     if formula:
         found = engine.search_formula(query, k=k)
     else:
-        found = engine.shown(query, _retriever(engine, system, k)(engine.frame(query)), blended=system == "blend")
+        found = engine.shown(query, engine.ranked(query, k, system, chosen), blended=system == "blend")
         if not weak:
             found, closest = _good(found)
     why = engine.explain(query, found["docno"].iloc[0]) if explain and len(found) else None
@@ -247,7 +258,7 @@ def _search_topics(
     output: Path | None,
     overwrite: bool,
     quiet: bool,
-    **others: bool,
+    **others: bool | str,
 ) -> None:
     """Search with each topic of a file, and write the run."""
     from pyterrier_mathamr._common.feedback import progress
@@ -256,13 +267,13 @@ def _search_topics(
     if output is None:
         raise click.UsageError("--topics needs the run file -o.")
     if formula or any(others.values()):
-        raise click.UsageError("--formula, --weak, --explain and --json are for one QUERY.")
+        raise click.UsageError("--formula, --explain, --json and filters are for one QUERY.")
     if output.exists() and not overwrite:
         raise click.ClickException(f"{output} exists already; --overwrite replaces it.")
     if not output.absolute().parent.is_dir():
         raise click.ClickException(f"{output.parent} is no folder; create it first.")
     read = read_topic_file(topics)
-    retriever = _retriever(engine, system, k)
+    retriever = engine.system(system, num_results=k)
     run = _run(engine, retriever, progress(read, "searching", "topics", verbose=not quiet))
     write_run(run, output, name=f"mathamr-{system}")
     found = run["qid"].nunique()
@@ -278,11 +289,6 @@ def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[Typ
     found = [retriever(engine.frame(topic.query).assign(qid=topic.qid))[["qid", "docno", "score"]] for topic in topics]
     run: pd.DataFrame = pd.concat(found, ignore_index=True)
     return run
-
-
-def _retriever(engine: EngineSnapshot, system: str, k: int) -> pt.Transformer:
-    makers: Mapping[str, Any] = {"blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr}
-    return makers[system](num_results=k)
 
 
 def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:

@@ -37,6 +37,21 @@ def quiet_option(command: Command) -> Command:
     return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
 
 
+def filter_options(command: Command) -> Command:
+    """Add ``--in``, ``--kind``, ``--since`` and ``--until``, the fields of an engine's ``Filter``."""
+    options = (
+        click.option("--in", "within", default="", metavar="FOLDER", help="Only posts of a folder or file: analysis/."),
+        click.option("--kind", default="", help="Only posts of a type: theorem, definition, …"),
+        click.option(
+            "--since", default="", metavar="DATE", help="Only posts changed then or later: 2026-03-01 or 2026."
+        ),
+        click.option("--until", default="", metavar="DATE", help="Only posts changed then or earlier."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def ray_options(command: Command) -> Command:
     """Add ``--ray`` and ``--ray-workers``; :func:`cluster_of` reads them."""
     command = click.option("--ray-workers", type=click.IntRange(1), help="Most pieces of work at a time on it.")(

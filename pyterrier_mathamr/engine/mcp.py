@@ -21,6 +21,7 @@ from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, requi
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.posts import plain_text
 
+from .filters import EVERYTHING, Filter
 from .matches import percent
 from .reader import is_good
 from .search_engine import SearchEngine
@@ -63,10 +64,10 @@ class Tools:
             warnings.simplefilter("ignore", MathAMRWarning)
             yield
 
-    def search(self, query: str, k: int, skip: int, weak: bool) -> str:
+    def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter) -> str:
         """List posts, the best first."""
         with self._alone():
-            found = self.engine.search(query, k=skip + k, weak=True)[skip:]
+            found = self.engine.search(query, k=skip + k, weak=True, **chosen._asdict())[skip:]
         good = found if weak else found[is_good(found)]
         entries = [
             f"{rank}. {row['docno']}  (match {percent(row['match'])})\n"
@@ -209,7 +210,7 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         too** is between asterisks. Posts that match no better than a random one may are left out.
         """
         with _told():
-            return tools.search(query, k, skip, weak)
+            return tools.search(query, k, skip, weak, EVERYTHING)
 
     @server.tool(annotations=_harmless(), structured_output=False)
     def search_formula(

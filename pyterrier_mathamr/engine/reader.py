@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +24,10 @@ from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import Document, MathPost, post_from_any, post_from_html
+from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
 from pyterrier_mathamr.store import StoreError, signature
 
+from .filters import EVERYTHING, Filter
 from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, UnrelatedScores, share_known, unrelated_scores
 from .ranking import BlendedRetriever, fitted_weights
@@ -34,6 +35,12 @@ from .snippets import Matcher, best_snippet, marked_text
 
 if TYPE_CHECKING:
     from .generations import Indexes
+
+
+CANDIDATES = 1000
+"""Posts that each system proposes for the blend."""
+
+_SCORED = 5_000  # posts that pass a filter; if no more, each is scored
 
 
 class EngineReader(Counted):
@@ -117,6 +124,10 @@ class EngineReader(Counted):
         k: int = 10,
         *,
         weak: bool = False,
+        within: str = "",
+        kind: str = "",
+        since: str = "",
+        until: str = "",
     ) -> pd.DataFrame:
         r"""Find the posts that answer a question, of which there may be none.
 
@@ -124,17 +135,61 @@ class EngineReader(Counted):
             query: words, and formulas in LaTeX or Unicode: ``Why does $\sum 1/n$ diverge?``
             k: the number of posts at most.
             weak: also return posts that are no better than a random post may be.
+            within: a folder or file that the posts are in, such as ``analysis/``; of records how their ids begin.
+            kind: the type of unit, such as ``theorem``.
+            since: the day, month or year in which the posts were last changed, or later: ``2026-03-01``, ``2026``.
+            until: the same, or earlier.
 
         Returns:
             ``docno``, ``score``, ``match``, ``title`` and ``snippet``, the best first. ``match``, 0 to .999, is the
             share of unrelated posts that score lower for a random question; a good match has at least .9. It means
             the same for every query. The score, which :meth:`explain` takes apart, orders the posts of one query.
+
+        Raises:
+            ConfigError: no post is in the folder or of the type, or a date is none.
         """
         COUNT.check("k", k)
         FLAG.check("weak", weak)
         at = self.snapshot()
-        table = at.shown(query, at.retriever(num_results=k)(at.frame(query)), blended=True)
+        found = at.ranked(query, k, chosen=Filter(within, kind, since, until))
+        table = at.shown(query, found, blended=True)
         return table if weak else table[is_good(table)]
+
+    def ranked(self, query: str, k: int, system: str = "blend", chosen: Filter = EVERYTHING) -> pd.DataFrame:
+        """Rank the posts that pass a filter by the system ``blend``, ``bm25`` or ``mathamr``: the best ``k``."""
+        at = self.snapshot()
+        asked = at.frame(query)
+        if chosen == EVERYTHING:
+            found: pd.DataFrame = at.system(system, num_results=k)(asked)
+            return found
+        among = chosen.chosen(at.origins)
+        if len(among) > _SCORED:
+            return at._best_among(set(among), asked, k, system)
+        candidates = asked.merge(pd.DataFrame({"docno": among}, dtype=object), how="cross")
+        if system != "bm25":
+            candidates = candidates.merge(at.encode()(asked).drop(columns="query"), on="qid")
+        scorers: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+            "blend": at.retriever().score, "bm25": at.indexes.bm25.scorer(), "mathamr": at.indexes.vectors.scorer(),
+        }  # fmt: skip
+        scored = scorers[system](candidates) if among else at.system(system, num_results=1)(asked).head(0)
+        return scored[scored["score"] > 0].head(k) if system == "bm25" else scored.head(k)
+
+    def _best_among(self, among: set[str], asked: pd.DataFrame, k: int, system: str) -> pd.DataFrame:
+        """Rank many posts: as deep as the unfiltered search is, or until all posts are ranked."""
+        depth, posts = CANDIDATES, len(self)
+        while True:
+            found = self.system(system, num_results=2 * depth, candidates=depth)(asked)
+            found = found[found["docno"].isin(among)]
+            if len(found) >= max(k, CANDIDATES) or depth >= posts:
+                best: pd.DataFrame = found.head(k)
+                return best
+            depth *= 4
+
+    def system(self, name: str, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
+        """Return the retriever of a system: ``blend``, ``bm25`` or ``mathamr``."""
+        if name == "blend":
+            return self.retriever(num_results=num_results, candidates=candidates)
+        return (self.bm25 if name == "bm25" else self.mathamr)(num_results=num_results)
 
     def matches(self, query: str, found: pd.DataFrame, *, blended: bool = False) -> list[float]:
         """Return how good a match each post is that was found; see :meth:`search`.
@@ -264,6 +319,11 @@ class EngineSnapshot(EngineReader):
         if self._unrelated is None:
             self._unrelated = unrelated_scores(self.indexes, self.retriever(), self.options.model)
         return self._unrelated
+
+    @cached_property
+    def origins(self) -> dict[str, Origin]:
+        """Where each post was read, by docno."""
+        return {post.docno: post.origin for post in self.indexes.posts}
 
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""

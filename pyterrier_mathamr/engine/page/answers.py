@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any
 
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, folders_of, kinds_of
 from pyterrier_mathamr.engine.reader import EngineSnapshot, is_good
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
@@ -161,6 +161,10 @@ _LONGEST_LINE = 1_000  # characters of a title, or of the sentence of a formula
 _LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
 _LARGEST_GRAPH = 100_000  # nodes
 _EXAMINED = 500  # posts in which examples are looked for
+_LISTED, _LISTED_POSTS = (
+    200,
+    100_000,
+)  # folders and types that a page offers; posts of a larger engine are not read for it
 _COMPARED = 1000  # ranks of the first system that the others are compared with
 
 
@@ -189,7 +193,10 @@ class Answers:
         if self._examples is None:
             self._examples = list(islice(_examples(engine), _EXAMPLES))
         systems = [{"key": key, "name": SYSTEMS[key]} for key in self.systems]
-        return {"size": len(engine), "systems": systems, "examples": self._examples}
+        found = {"size": len(engine), "systems": systems, "examples": self._examples, "folders": [], "kinds": []}
+        if len(engine) <= _LISTED_POSTS:
+            found |= {"folders": folders_of(engine.origins)[:_LISTED], "kinds": kinds_of(engine.origins)[:_LISTED]}
+        return found
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
         """The query as it is read."""
@@ -198,7 +205,7 @@ class Answers:
         engine = self.engine
         return {"html": _query_html(engine.read_query(q), engine.matcher(q))}
 
-    def search(self, q: str, mode: str = "posts", weak: bool = False) -> dict[str, Any]:
+    def search(self, q: str, mode: str = "posts", weak: bool = False, chosen: Filter = EVERYTHING) -> dict[str, Any]:
         """The good matches of each system, or also the weak ones, with what moved against the first."""
         start = time.perf_counter()
         engine = self.engine
@@ -207,7 +214,7 @@ class Answers:
         else:
             matcher, query = engine.matcher(q), engine.read_query(q)
             html = _query_html(query, matcher)
-            systems = self._posts(engine, q, matcher, weak) if query.text.strip() else []
+            systems = self._posts(engine, q, matcher, weak, chosen) if query.text.strip() else []
         return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
@@ -231,18 +238,20 @@ class Answers:
         formulas: FormulaMode = "none" if large and not sentence else "both"
         return draw_graph(graph, theme=theme, sentences=chosen if large or sentence else None, formulas=formulas).svg
 
-    def _posts(self, engine: EngineSnapshot, q: str, matcher: Matcher, weak: bool) -> list[dict[str, Any]]:
-        frame, found = engine.frame(q), []
+    def _posts(
+        self, engine: EngineSnapshot, q: str, matcher: Matcher, weak: bool, chosen: Filter
+    ) -> list[dict[str, Any]]:
+        found = []
         for key in self.systems:
             start = time.perf_counter()
-            table = _system(engine, key, _COMPARED if len(self.systems) > 1 else self.results)(frame)
+            table = engine.ranked(q, _COMPARED if len(self.systems) > 1 else self.results, key, chosen)
             best = table.head(self.results)
             best = best.assign(match=engine.matches(q, best, blended=key == "blend"))
             shown = best if weak else best[is_good(best)]
             documents = engine.titles_and_bodies(shown["docno"].tolist())
             rows = [
-                {"match": row.match, **_result(row.docno, row.score, title, body, matcher)}
-                for row, (title, body) in zip(shown.itertuples(index=False), documents, strict=True)
+                {"match": row["match"], **_result(row["docno"], row["score"], title, body, matcher)}
+                for row, (title, body) in zip(shown.to_dict("records"), documents, strict=True)
             ]
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
             answer["weak"] = len(best) - len(rows)
@@ -257,13 +266,6 @@ class Answers:
         posts = {docno: (engine.title_and_body(docno)[0], engine.post(docno)) for docno in docnos}
         rows = [_formula(row, *posts[row.post_id]) for row in found.itertuples(index=False)]
         return {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
-
-
-def _system(engine: EngineSnapshot, key: str, num_results: int) -> pt.Transformer:
-    systems: Mapping[str, Callable[..., pt.Transformer]] = {
-        "blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr,
-    }  # fmt: skip
-    return systems[key](num_results=num_results)
 
 
 def _result(docno: str, score: float, title: MathPost, body: MathPost, matcher: Matcher) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
 from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr._common.running.worker import OverLimitError
+from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
 from pyterrier_mathamr.store import META, UnknownIdError
 
 from .workers import SEARCHES, SMALL, SYSTEMS, SeparateAnswers
@@ -142,12 +143,20 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
     from starlette.routing import Route
 
     searches, small = _Queue(SEARCHES), _Queue(SMALL)
+    modes = ("posts", "formulas")
 
     def route(path: str, answer: Callable[[Request], Any], queue: _Queue, kind: str = "json") -> Route:
         async def respond(request: Request) -> Response:
             return await _respond(request, answer, queue, kind)
 
         return Route(path, respond, methods=["GET"])
+
+    def search(request: Request) -> Any:
+        chosen = Filter(*(_text(request, name, LONGEST_DOCNO) for name in ("in", "kind", "since", "until")))
+        mode, weak = _choice(request, "mode", modes), _choice(request, "weak", ("0", "1")) == "1"
+        if mode == "formulas" and chosen != EVERYTHING:
+            raise BadRequestError("in, kind, since and until are for mode=posts")
+        return answers.search(_text(request, "q", LONGEST_QUERY), mode, weak, chosen)
 
     def explain(request: Request) -> Any:
         system = _choice(request, "system", SYSTEMS)
@@ -166,7 +175,6 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
             raise BadRequestError("start is a number from 0")
         return answers.post(_docno(request), _text(request, "q", LONGEST_QUERY), None if start is None else int(start))
 
-    modes = ("posts", "formulas")
     return [
         route("/api/settings", lambda _: answers.settings(), small),
         route(
@@ -174,15 +182,7 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
             lambda request: answers.preview(_text(request, "q", LONGEST_QUERY), _choice(request, "mode", modes)),
             small,
         ),
-        route(
-            "/api/search",
-            lambda request: answers.search(
-                _text(request, "q", LONGEST_QUERY),
-                _choice(request, "mode", modes),
-                _choice(request, "weak", ("0", "1")) == "1",
-            ),
-            searches,
-        ),
+        route("/api/search", search, searches),
         route("/api/explain", explain, searches),
         route("/api/post", post, small),
         route("/api/graph/{docno:path}.svg", graph, searches, "svg"),

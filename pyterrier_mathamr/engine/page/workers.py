@@ -24,6 +24,7 @@ from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr._common.running.worker import OverLimitError, Worker
+from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
 
 if TYPE_CHECKING:
     from pyterrier_mathamr._common.drawing import Theme
@@ -69,9 +70,9 @@ class SeparateAnswers:
         found: dict[str, Any] = self._small("preview", q, mode)
         return found
 
-    def search(self, q: str, mode: str = "posts", weak: bool = False) -> dict[str, Any]:
+    def search(self, q: str, mode: str = "posts", weak: bool = False, chosen: Filter = EVERYTHING) -> dict[str, Any]:
         """The results of each system."""
-        found: dict[str, Any] = self._searches("search", q, mode, weak)
+        found: dict[str, Any] = self._searches("search", q, mode, weak, chosen)
         return found
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:

@@ -11,10 +11,24 @@ let running = null; // the request whose answer is still wanted
 
 history.scrollRestoration = "manual"; // results come later than the browser would scroll
 
+const FILTERS = ["in", "kind", "since", "until"];
+
+function filters() {
+  return Object.fromEntries(FILTERS.map((name) => [name, form.elements[name].value.trim()]));
+}
+
+function setFilter(control, value) {
+  if (control instanceof HTMLSelectElement && ![...control.options].some((option) => option.value === value))
+    control.append(element("option", { value }, value));
+  control.value = value;
+  if (value) $("filters").open = true;
+}
+
 function stateOfUrl() {
   const parameters = new URLSearchParams(location.search);
   const state = { q: parameters.get("q") || "", mode: parameters.get("mode") === "formulas" ? "formulas" : "posts" };
   if (parameters.get("weak") === "1") state.weak = "1";
+  for (const name of FILTERS) if (parameters.get(name)) state[name] = parameters.get(name);
   return state;
 }
 
@@ -22,7 +36,7 @@ function go(state) {
   const parameters = new URLSearchParams();
   if (state.q) parameters.set("q", state.q);
   if (state.mode !== "posts") parameters.set("mode", state.mode);
-  if (state.weak) parameters.set("weak", state.weak);
+  if (state.mode !== "formulas") for (const name of ["weak", ...FILTERS]) if (state[name]) parameters.set(name, state[name]);
   const text = parameters.toString(), url = location.pathname + (text && `?${text}`);
   if (url !== location.pathname + location.search) {
     history.replaceState({ y: scrollY }, "");
@@ -36,6 +50,7 @@ async function show() {
   const state = stateOfUrl();
   box.value = state.q;
   form.elements.mode.value = state.mode;
+  for (const name of FILTERS) setFilter(form.elements[name], state[name] || "");
   document.title = state.q ? `${state.q.slice(0, 60)} – Math search` : "Math search";
   running?.abort();
   dropPreview();
@@ -75,7 +90,7 @@ function showHint() {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  go({ q: box.value, mode: form.elements.mode.value });
+  go({ q: box.value, mode: form.elements.mode.value, ...filters() });
 });
 
 function formulaOf(event) {
@@ -109,6 +124,10 @@ addEventListener("popstate", async (event) => {
 
 ask("settings", {}).then((answer) => {
   settings = answer;
+  $("folders").replaceChildren(...answer.folders.map((value) => element("option", { value })));
+  for (const kind of answer.kinds) setFilter(form.elements.kind, kind);
+  form.elements.kind.value = stateOfUrl().kind || "";
+  $("filters").open = FILTERS.some((name) => stateOfUrl()[name]);
   $("size").textContent = `${answer.size.toLocaleString("en")} post${answer.size === 1 ? "" : "s"}`;
 }).catch(() => {}).finally(() => {
   if (document.activeElement === box && box.value && !location.search) showPreview(0); // typed while the page was loading

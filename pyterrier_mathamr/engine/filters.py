@@ -1,0 +1,126 @@
+"""Filters: which posts a search is about, by folder, type and date.
+
+::
+
+    within   analysis/  analysis/limits.md  analysis/limits     a folder or a file, with or without its ending
+             of posts that came from no folder: what their docnos begin with
+    kind     theorem, proof, section, …, as the posts' origins say
+    since    2026, 2026-03 or 2026-03-01: the first day, month or year; until the last one
+
+A filter gives the best of the posts that pass it, whatever their rank among all posts is. The origins of all posts are
+read when an opened engine is first asked with a filter, in a second for 50,000 posts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.posts import Origin
+
+_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}){0,2}")
+_LISTED = 12  # folders or types in a message
+
+
+class Filter(NamedTuple):
+    """What posts must have; what is empty is not asked for.
+
+    Attributes:
+        within: a folder or file; ``in`` on the command line and the page.
+        kind: the type of unit, in any case.
+        since: the first day, month or year.
+        until: the last one.
+    """
+
+    within: str = ""
+    kind: str = ""
+    since: str = ""
+    until: str = ""
+
+    def chosen(self, origins: Mapping[str, Origin]) -> list[str]:
+        """Return the docnos that pass, in order.
+
+        Raises:
+            ConfigError: no post is in the folder or of the type, or a date is none; it lists what there is.
+        """
+        for name in ("since", "until"):
+            _check_date(name, getattr(self, name))
+        inside = [docno for docno, origin in origins.items() if self._is_within(docno, origin)]
+        if self.within and not inside:
+            places = folders_of(origins) or list(origins)
+            raise ConfigError("in", self.within, f"a folder or the beginning of an id: {_listed(self.within, places)}")
+        kind = self.kind.casefold()
+        if kind and not any(origin.kind.casefold() == kind for origin in origins.values()):
+            raise ConfigError("kind", self.kind, f"one of the types: {_listed(self.kind, kinds_of(origins))}")
+        return [
+            docno
+            for docno in inside
+            if (not kind or origins[docno].kind.casefold() == kind) and self._in_time(origins[docno].date)
+        ]
+
+    def _is_within(self, docno: str, origin: Origin) -> bool:
+        if not self.within:
+            return True
+        if not _has_file(origin):
+            return docno.startswith(self.within)
+        place, file = self.within.removeprefix("./").rstrip("/"), _file_of(docno)
+        return file == place or file.startswith((f"{place}/", f"{place}.")) or docno == place
+
+    def _in_time(self, changed: str) -> bool:
+        if not (self.since or self.until):
+            return True
+        since, until = changed[: len(self.since)], changed[: len(self.until)]
+        return bool(changed) and since >= self.since and until <= self.until
+
+
+EVERYTHING = Filter()
+"""The filter that all posts pass."""
+
+
+def folders_of(origins: Mapping[str, Origin]) -> list[str]:
+    """List the folders that posts are in, those inside of others, too."""
+    found: set[str] = set()
+    for docno, origin in origins.items():
+        parts = _file_of(docno).split("/")[:-1] if _has_file(origin) else []
+        found.update("/".join(parts[: i + 1]) + "/" for i in range(len(parts)))
+    return sorted(found)
+
+
+def kinds_of(origins: Mapping[str, Origin]) -> list[str]:
+    """List the types of the posts."""
+    return sorted({origin.kind for origin in origins.values() if origin.kind})
+
+
+def _has_file(origin: Origin) -> bool:
+    """Tell whether a post came from a file; records have no type."""
+    return bool(origin.kind)
+
+
+def _file_of(docno: str) -> str:
+    """Return the file that a docno names; of several sources it begins with the name of the folder."""
+    return docno.partition("#")[0]
+
+
+def _check_date(name: str, given: str) -> None:
+    if not given:
+        return
+    try:
+        if not _DATE.fullmatch(given):
+            raise ValueError
+        date.fromisoformat(f"{given}-01-01"[:10])
+    except ValueError:
+        raise ConfigError(name, given, "a day, month or year such as 2026-03-01, 2026-03 or 2026") from None
+
+
+def _listed(given: str, known: Iterable[str]) -> str:
+    """List what there is, the most similar first."""
+    names = list(known)
+    if not names:
+        return "there are none"
+    near = get_close_matches(given, names, _LISTED, cutoff=0.5)
+    shown = [*near, *(name for name in names if name not in near)]
+    return ", ".join(shown[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
