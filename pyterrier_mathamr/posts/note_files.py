@@ -240,7 +240,7 @@ def _documents(
             nothing = False
             yield document
     if nothing:
-        yield DocumentError(place, "the file has no text")
+        yield DocumentError(place, "the file has neither a word nor a formula")
 
 
 def _document(

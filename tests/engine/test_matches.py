@@ -34,14 +34,14 @@ def test_nonsense_and_other_subjects_find_nothing_and_a_blank_file_is_no_post(tm
     (notes / "blank.md").write_text("")
     (notes / "root.txt").write_text("The number √2 is irrational: p² = 2q² has no solution.")
     (notes / "ring.md").write_text("# Rings\n\nEvery field is a ring.")
-    with pytest.warns(MathAMRWarning, match=r"1 of 3 posts were left out: .*blank\.md: the post is empty"):
+    with pytest.warns(MathAMRWarning, match=r"1 of 3 posts were left out: .*blank\.md: the file is empty"):
         engine = built(tmp_path / "e", notes)
-    assert sorted(engine.docnos()) == ["ring", "root"]
+    assert sorted(engine.docnos()) == ["ring.md", "root.txt"]
     for nothing in ("zzz qqq", "How long does sourdough bread bake?", "$$", "the"):
         assert engine.search(nothing).empty
     assert engine.search("zzz qqq", weak=True)["match"].tolist() == [0.0, 0.0]
-    assert engine.search("is √2 irrational?")["docno"].tolist() == ["root"]
-    assert engine.search("field")["docno"].tolist() == ["ring"]
+    assert engine.search("is √2 irrational?")["docno"].tolist() == ["root.txt"]
+    assert engine.search("field")["docno"].tolist() == ["ring.md"]
 
 
 def test_good_matches_are_those_of_nine_tenths_and_weak_ones_are_shown_when_asked_for(engine) -> None:
