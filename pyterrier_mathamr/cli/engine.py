@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.engine import EngineSnapshot
 
 
+_LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}'; also {file} and {docno}."
+
+
 @click.command(short_help="Build a search engine from your posts.")
 @click.argument("posts", type=SOURCE, nargs=-1, required=True)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the engine.")
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 @click.option("--overwrite", is_flag=True, help="Replace the engine at OUTPUT once the new one is complete.")
 @click.option("--fresh", is_flag=True, help="Discard the work of a build that was stopped.")
 @click.option("--delimited-only", is_flag=True, help="Read formulas between delimiters only, not x^2=1 in plain text.")
+@click.option("--whole-files", is_flag=True, help="Keep files whole; do not split them at headings and statements.")
+@click.option("--macros", type=FILE, help="LaTeX file whose macros and kinds of statements apply to all posts.")
 @click.option("--workers", type=click.IntRange(1), help="Processes, by default all usable cores.")
 @quiet_option
 def build(
@@ -39,14 +44,17 @@ def build(
     overwrite: bool,
     fresh: bool,
     delimited_only: bool,
+    whole_files: bool,
+    macros: Path | None,
     workers: int | None,
     quiet: bool,
 ) -> None:
     """Build a search engine from POSTS.
 
-    POSTS is a folder of Markdown, HTML, LaTeX and text files, or several; or a .jsonl file (also .gz) with an id (docno
-    or id), a text (html, body, text, contents, markdown or latex) and perhaps a title in each line, and perhaps the id
-    (parent) or the title (parent_title) of the post that it answers; or a local ARQMath folder.
+    POSTS is a file or folder of notes in LaTeX, Markdown, HTML, text, rst, Org and notebooks, or several; each
+    statement and section is a post of its own. Or a .jsonl file (also .gz) with an id (docno or id), a text (html,
+    body, text, contents, markdown or latex) and perhaps a title in each line, and perhaps the id (parent) or the title
+    (parent_title) of the post that it answers. Or a local ARQMath folder.
     The same command continues a build that was stopped.
     """
     from pyterrier_mathamr.arqmath import is_release
@@ -58,6 +66,8 @@ def build(
         output,
         model=model,
         bare_formulas=not (delimited_only or release),
+        whole_files=whole_files,
+        macros=macros,
         overwrite=overwrite,
         fresh=fresh,
         workers=workers,
@@ -123,10 +133,15 @@ def delete(engine: Path, docnos: tuple[str, ...]) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for every one.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @click.option("--system", "systems", multiple=True, type=click.Choice(SYSTEMS), help="Twice: two side by side.")
+@click.option("--link", metavar="TEMPLATE", help=_LINK)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
-def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], open_page: bool) -> None:
+def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], link: str | None, open_page: bool) -> None:
     """Serve a page that searches ENGINE and shows why, to this machine alone unless --host says otherwise."""
+    from pyterrier_mathamr.engine.links import LinkTemplate
     from pyterrier_mathamr.engine.page import serve_page
+
+    if link is not None:
+        LinkTemplate(link)
 
     def opened(url: str, public: bool) -> None:
         click.echo(f"{engine}: {url}   (Ctrl-C ends it)")
@@ -138,7 +153,7 @@ def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], open_pag
             webbrowser.open(url)
 
     with contextlib.suppress(KeyboardInterrupt):  # which is how a server ends
-        serve_page(engine, systems or ("blend",), host=host, port=port, started=opened)
+        serve_page(engine, systems or ("blend",), host=host, port=port, link=link, started=opened)
 
 
 @click.command(short_help="Serve an engine to assistants and provers, as tools.")
@@ -176,6 +191,7 @@ _INDENT = 13
 @click.option("--weak", is_flag=True, help="Also show posts that are no better than a random one may be.")
 @click.option("--explain", is_flag=True, help="Say what contributes to the score of the first result.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--link", metavar="TEMPLATE", help=_LINK)
 @click.option("--topics", type=FILE, help="Search with all topics of a file: ARQMath, TREC, .jsonl or .tsv.")
 @click.option("--output", "-o", type=NEW, help="The run file of --topics, in TREC's format.")
 @click.option("--overwrite", is_flag=True, help="Replace OUTPUT.")
@@ -213,11 +229,13 @@ def _search(
     weak: bool,
     explain: bool,
     as_json: bool,
+    link: str | None,
     output: Path | None,
     overwrite: bool,
     **filters: str,
 ) -> None:
     from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
+    from pyterrier_mathamr.engine.links import LinkTemplate
     from pyterrier_mathamr.explain.display import table_of
 
     chosen = Filter(**filters)
@@ -228,6 +246,7 @@ def _search(
         raise click.UsageError("--explain is for the system blend, and --formula has a system of its own.")
     if formula and chosen != EVERYTHING:
         raise click.UsageError("--in, --kind, --since and --until are for posts, not for --formula.")
+    template = LinkTemplate(link) if link else None
     closest = ""
     if formula:
         found = engine.search_formula(query, k=k)
@@ -235,6 +254,9 @@ def _search(
         found = engine.shown(query, engine.ranked(query, k, system, chosen), blended=system == "blend")
         if not weak:
             found, closest = _good(found)
+    if template is not None:
+        posts = engine.indexes.posts.get_many(found["post_id" if formula else "docno"].tolist())
+        found = found.assign(link=[template.link(post) for post in posts])
     why = engine.explain(query, found["docno"].iloc[0]) if explain and len(found) else None
     if as_json:
         for row in found.to_dict("records"):
@@ -258,7 +280,7 @@ def _search_topics(
     output: Path | None,
     overwrite: bool,
     quiet: bool,
-    **others: bool | str,
+    **others: bool | str | None,
 ) -> None:
     """Search with each topic of a file, and write the run."""
     from pyterrier_mathamr._common.feedback import progress
@@ -267,7 +289,7 @@ def _search_topics(
     if output is None:
         raise click.UsageError("--topics needs the run file -o.")
     if formula or any(others.values()):
-        raise click.UsageError("--formula, --explain, --json and filters are for one QUERY.")
+        raise click.UsageError("--formula, --explain, --json, --link and filters are for one QUERY.")
     if output.exists() and not overwrite:
         raise click.ClickException(f"{output} exists already; --overwrite replaces it.")
     if not output.absolute().parent.is_dir():
@@ -303,15 +325,21 @@ def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def _table(found: pd.DataFrame, formula: bool) -> str:
-    """Write results for a terminal: rank, match (of a formula its score), docno and title, and below the snippet."""
+    """Write results for a terminal: rank, match (of a formula its score), title and place, and below the snippet."""
     from pyterrier_mathamr.engine.matches import percent
 
     indent = " " * _INDENT
     lines = []
     for rank, row in enumerate(found.to_dict("records"), start=1):
-        head = row["post_id"] if formula else f"{row['docno']}  {row['title']}"
+        docno, place = row["post_id" if formula else "docno"], f"{row['file']}:{row['line'] or 1}"
+        if row["file"]:
+            head = " — ".join(filter(None, ["" if formula else row["title"], place, row["section"]]))
+        else:
+            head = docno if formula else f"{docno}  {row['title']}"
         how_good = f"{row['score']:6.2f}" if formula else f"{percent(row['match']):>6}"
         lines.append(f"{rank:>3}  {how_good}  {head}".rstrip())
+        if row.get("link"):
+            lines.append(f"{indent}{row['link']}")
         text = " ".join((row["latex"] if formula else row["snippet"]).split())
         lines += textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
     return "\n".join(lines)

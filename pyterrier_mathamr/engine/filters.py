@@ -67,7 +67,7 @@ class Filter(NamedTuple):
             return True
         if not _has_file(origin):
             return docno.startswith(self.within)
-        place, file = self.within.removeprefix("./").rstrip("/"), _file_of(docno)
+        place, file = self.within.removeprefix("./").rstrip("/"), file_of(docno)
         return file == place or file.startswith((f"{place}/", f"{place}.")) or docno == place
 
     def _in_time(self, changed: str) -> bool:
@@ -85,7 +85,7 @@ def folders_of(origins: Mapping[str, Origin]) -> list[str]:
     """List the folders that posts are in, those inside of others, too."""
     found: set[str] = set()
     for docno, origin in origins.items():
-        parts = _file_of(docno).split("/")[:-1] if _has_file(origin) else []
+        parts = file_of(docno).split("/")[:-1] if _has_file(origin) else []
         found.update("/".join(parts[: i + 1]) + "/" for i in range(len(parts)))
     return sorted(found)
 
@@ -100,7 +100,7 @@ def _has_file(origin: Origin) -> bool:
     return bool(origin.kind)
 
 
-def _file_of(docno: str) -> str:
+def file_of(docno: str) -> str:
     """Return the file that a docno names; of several sources it begins with the name of the folder."""
     return docno.partition("#")[0]
 

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
 from pyterrier_mathamr.store import StoreError, signature
 
-from .filters import EVERYTHING, Filter
+from .filters import EVERYTHING, Filter, file_of
 from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, UnrelatedScores, share_known, unrelated_scores
 from .ranking import BlendedRetriever, fitted_weights
@@ -141,9 +141,10 @@ class EngineReader(Counted):
             until: the same, or earlier.
 
         Returns:
-            ``docno``, ``score``, ``match``, ``title`` and ``snippet``, the best first. ``match``, 0 to .999, is the
-            share of unrelated posts that score lower for a random question; a good match has at least .9. It means
-            the same for every query. The score, which :meth:`explain` takes apart, orders the posts of one query.
+            ``docno``, ``score``, ``match``, ``title``, ``snippet``, and ``file``, ``line``, ``section`` and ``kind`` of
+            the place where the post was read; the best first. ``match``, 0 to .999, is the share of unrelated posts
+            that score lower for a random question; a good match has at least .9. It means the same for every query.
+            The score, which :meth:`explain` takes apart, orders the posts of one query.
 
         Raises:
             ConfigError: no post is in the folder or of the type, or a date is none.
@@ -211,38 +212,44 @@ class EngineReader(Counted):
         return match
 
     def shown(self, query: str, found: pd.DataFrame, *, blended: bool = False) -> pd.DataFrame:
-        """Add match, title and snippet to the posts that one of the retrievers found; see :meth:`search`."""
+        """Add match, title, snippet and place to posts that a retriever found; see :meth:`search`."""
         at = self.snapshot()
         matcher = at.matcher(query)
         titles, snippets = [], []
-        for title, body in at.titles_and_bodies(found["docno"].tolist()):
+        documents = at.indexes.posts.get_many(found["docno"].tolist())
+        for title, body in map(self.posts_of, documents):
             titles.append(text_of(title))
             snippets.append(marked_text(best_snippet(body, matcher), body, matcher))
         match = at.matches(query, found, blended=blended)
         table: pd.DataFrame = found[["docno", "score"]].assign(match=match, title=titles, snippet=snippets)
-        return table
+        return table.assign(**_places(documents), kind=[document.origin.kind for document in documents])
 
     def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
         r"""Find formulas like one that is given."""
         COUNT.check("k", k)
-        columns = ["docno", "post_id", "score", "latex"]
+        columns = ["docno", "post_id", "score", "latex", "file", "line", "section"]
         at = self.snapshot()
         if not at.indexes.tangent.built():
             return pd.DataFrame(columns=columns)
         found = at.formulas(num_results=10 * k)(pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"]))
         rows: list[tuple[str, str, float, str]] = []
+        documents: list[Document] = []
         seen: set[tuple[str, str]] = set()
-        written: dict[str, dict[str, str]] = {}  # LaTeX by id, of the posts that were read
+        written: dict[str, tuple[Document, dict[str, str]]] = {}  # posts that were read, with their LaTeX by id
         for row in found.itertuples(index=False):
             if row.post_id not in written:
-                written[row.post_id] = {formula.id: formula.latex for formula in at.post(row.post_id).formulas}
-            formula = written[row.post_id].get(row.docno, "")
+                [post] = at.indexes.posts.get_many([row.post_id])
+                formulas = post_from_html(post.html, post.title).formulas
+                written[row.post_id] = post, {formula.id: formula.latex for formula in formulas}
+            document, latex_of = written[row.post_id]
+            formula = latex_of.get(row.docno, "")
             if (row.post_id, formula) not in seen:
                 seen.add((row.post_id, formula))
                 rows.append((row.docno, row.post_id, row.score, formula))
+                documents.append(document)
             if len(rows) == k:
                 break
-        return pd.DataFrame(rows, columns=columns)
+        return pd.DataFrame(rows, columns=columns[:4]).assign(**_places(documents))
 
     def explain(self, query: str, docno: str) -> Explanation:
         """Say what each part of a query contributes to the score of a post."""
@@ -269,6 +276,16 @@ class EngineReader(Counted):
     def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
         return self.snapshot().indexes.tangent.retriever(num_results=num_results)
+
+
+def _places(documents: Sequence[Document]) -> dict[str, list[Any]]:
+    """Return the columns that say where posts were read, for those of files; the line is 0 for a whole file."""
+    origins = [document.origin if document.origin.kind else Origin() for document in documents]
+    return {
+        "file": [file_of(document.docno) if document.origin.kind else "" for document in documents],
+        "line": [origin.line for origin in origins],
+        "section": [origin.section for origin in origins],
+    }
 
 
 class EngineSnapshot(EngineReader):

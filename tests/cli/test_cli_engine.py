@@ -38,7 +38,7 @@ def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
     assert result.exit_code == 0, result.output
     first, snippet, *_ = result.output.splitlines()
     assert first.split()[0] == "1"
-    assert first.endswith("root.txt  root")
+    assert first.endswith("root — root.txt:1")
     assert r"**$\sqrt{2}$** is **irrational**" in snippet
     assert "score of 'root.txt': " in result.output
     lines = [json.loads(line) for line in run("search", engine, "Basel", "--json", "-k", "1").output.splitlines()]
@@ -192,3 +192,31 @@ def test_a_release_becomes_an_engine_without_loading_experiments(tmp_path) -> No
     assert done.stdout.splitlines()[-1] == "[]"
     assert "1 post." in done.stdout
     assert SearchEngine(tmp_path / "e").docnos() == ["1"]
+
+
+def test_results_of_files_show_title_file_line_and_section_and_link_to_the_source(tmp_path) -> None:
+    notes, macros = tmp_path / "my notes", tmp_path / "m.tex"
+    notes.mkdir()
+    macros.write_text(r"\newcommand{\ip}[2]{\langle #1, #2 \rangle}")
+    theorem = "**Theorem 2.1 (Cauchy–Schwarz).** So $\\ip{x}{y}$ is small.\n\n*Proof.* Expand a square."
+    (notes / "a.md").write_text(f"# Spaces\n\n## Products\n\nWords.\n\n{theorem}\n\n**Lemma.** Rings.\n")
+    built = run("build", notes, "-o", tmp_path / "e", "--macros", macros, *MODEL)
+    assert (built.exit_code, "2 posts" in built.output) == (0, True), built.output
+    whole = run("build", notes, "-o", tmp_path / "w", "--whole-files", "--macros", macros, *MODEL)
+    assert "1 post." in whole.output
+    link = "vscode://file/{path}:{line}"
+    found = run("search", tmp_path / "e", "expand a square", "-k", "1", "--link", link)
+    head, address, *_ = found.output.splitlines()
+    assert head.endswith("Theorem 2.1 (Cauchy–Schwarz) — a.md:7 — Spaces › Products")
+    assert address.strip() == f"vscode://file{tmp_path.as_posix()}/my%20notes/a.md:7"
+    assert "**square**" in found.output
+    row = json.loads(
+        run("search", tmp_path / "e", "square", "-k", "1", "--json", "--link", "obsidian://open?file={file}").output
+    )
+    assert (row["docno"], row["file"], row["line"], row["kind"]) == ("a.md#theorem-2.1", "a.md", 7, "theorem")
+    assert row["link"] == "obsidian://open?file=a.md"
+    formula = run("search", tmp_path / "e", r"\langle x, y \rangle", "--formula", "--link", link, "-k", "1").output
+    assert "a.md:7 — Spaces › Products" in formula
+    assert address.strip() in formula
+    refused = run("search", tmp_path / "e", "x", "--link", "javascript:alert({line})")
+    assert (refused.exit_code, "an address that begins with file, http" in refused.output) == (1, True)

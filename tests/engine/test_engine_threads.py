@@ -67,7 +67,7 @@ def test_a_title_is_looked_up_when_the_answer_is_added_and_not_again(tmp_path) -
 
 
 def test_posts_are_stored_with_their_parents_and_origins(tmp_path) -> None:
-    origin = Origin("/notes", "a.tex", 12, "Limits › Series", "theorem", "2026-01-31", "")
+    origin = Origin("/notes", "a.tex", 12, "Limits › Series", "theorem", "2026-01-31")
     posts = [Document("a", "t", "h", origin=origin), Document("b", "t", "h", "a"), Document("c", "t", "h", "", "p")]
     store = PostStore(tmp_path / "posts")
     store.write(posts, "create")

@@ -121,7 +121,7 @@ def test_the_command_has_the_filters(notes, tmp_path) -> None:
     def run(*arguments: str):
         return CliRunner().invoke(main, ["search", str(notes.path), *arguments])
 
-    assert run("limit", "--in", "algebra/").output.splitlines()[0].endswith("algebra/rings.md  Rings")
+    assert run("limit", "--in", "algebra/").output.splitlines()[0].endswith("Rings — algebra/rings.md:1")
     assert "top" not in run("limit", "--in", "analysis/", "--weak", "--kind", "file", "--since", "2026").output
     wrong = run("limit", "--kind", "lemma")
     assert (wrong.exit_code, "kind='lemma' is not accepted; give one of the types: file." in wrong.output) == (1, True)

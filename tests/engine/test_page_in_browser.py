@@ -164,6 +164,7 @@ def test_one_color_tells_a_part_of_the_question_everywhere(page) -> None:
 
 
 def test_a_formula_of_a_result_searches_for_it_and_the_state_is_in_the_address(page) -> None:
+    page.set_viewport_size({"width": 800, "height": 300})  # so that the formula is below the window
     ask(page, QUERY)
     page.locator("article .formula").last.click()
     page.wait_for_url("**mode=formulas**")

@@ -34,7 +34,8 @@ from tests.engine.conftest import POSTS, QUERY, built
 
 def test_search_finds_posts_and_marks_what_they_share_with_the_question(engine) -> None:
     found = engine.search(QUERY, k=3)
-    assert list(found.columns) == ["docno", "score", "match", "title", "snippet"]
+    columns = ["docno", "score", "match", "title", "snippet", "file", "line", "section", "kind"]
+    assert list(found.columns) == columns
     assert found["docno"].tolist()[:2] == ["basel", "harmonic"]
     assert found["score"].is_monotonic_decreasing
     assert found["title"].iloc[0] == "Basel problem"

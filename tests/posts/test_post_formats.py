@@ -129,12 +129,12 @@ def test_a_heading_that_a_text_begins_with_is_its_title() -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        (r"\href{x}_{", "_"),
+        (r"so \href{x}_{", "so _"),
         (r"a \sqrt[b", "a [b"),
         (r"a \begin{array}[]{rcl}\end{array}", "a"),
         (r"} { a } \begin \end{ \" \c", 'a "'),
         (r"\section{ never closed", "never closed"),
-        ("\\", "\\"),
+        ("so \\", "so \\"),
         (r"\emph{a} \foo{b} {\bf c}", "a b c"),
         ("a $x$ " + "{" * 5_000, "a FORMULA_0"),
     ],

@@ -489,8 +489,9 @@ def test_what_is_not_read_is_listed_once_with_the_reason(tmp_path) -> None:
     place = str(tmp_path)
     assert message == (
         f"3 of 7 posts were left out: {place}/binary.txt: it is no UTF-8 from byte 128 on, and no Latin-1; save it as "
-        f"UTF-8. {place}/empty.md: the file is empty. {place}/only.tex: the file has neither a word nor a formula. Not read: 12 PDF "
-        "files (0.pdf, 1.pdf, 10.pdf, …): PDF is not read, use the LaTeX source. 1 image (a.png): text in images is "
+        f"UTF-8. {place}/empty.md: the file is empty. {place}/only.tex: the file has neither a word nor a "
+        "formula. Not read: 12 PDF files (0.pdf, 1.pdf, 10.pdf, …): "
+        "PDF is not read, use the LaTeX source. 1 image (a.png): text in images is "
         "not read. 1 word processor file (b.docx): save it as HTML or Markdown."
     )
     only = write(tmp_path / "only", {"a.pdf": ""})

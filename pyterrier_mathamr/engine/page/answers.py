@@ -18,7 +18,8 @@ from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode
-from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, folders_of, kinds_of
+from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, file_of, folders_of, kinds_of
+from pyterrier_mathamr.engine.links import LinkTemplate
 from pyterrier_mathamr.engine.reader import EngineSnapshot, is_good
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
@@ -33,7 +34,16 @@ from pyterrier_mathamr.engine.snippets import (
 )
 from pyterrier_mathamr.explain import Explanation, Reading, draw_graph, explain_score
 from pyterrier_mathamr.formula.display.typesetting import formula_span, inline_html
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text, post_from_any, post_from_html
+from pyterrier_mathamr.posts import (
+    PLACEHOLDER,
+    Document,
+    MathPost,
+    Origin,
+    latex_of_unicode,
+    plain_text,
+    post_from_any,
+    post_from_html,
+)
 
 from .workers import SYSTEMS
 
@@ -171,8 +181,11 @@ _COMPARED = 1000  # ranks of the first system that the others are compared with
 class Answers:
     """Answers the requests of the page."""
 
-    def __init__(self, engine: SearchEngine, systems: Sequence[str] = ("blend",), results: int = 10) -> None:
+    def __init__(
+        self, engine: SearchEngine, systems: Sequence[str] = ("blend",), results: int = 10, link: str | None = None
+    ) -> None:
         self._engine = engine
+        self._link = LinkTemplate(link) if link else None
         self._examples: list[dict[str, str]] | None = None
         self.systems, self.results = list(dict.fromkeys(systems)), results
 
@@ -248,10 +261,14 @@ class Answers:
             best = table.head(self.results)
             best = best.assign(match=engine.matches(q, best, blended=key == "blend"))
             shown = best if weak else best[is_good(best)]
-            documents = engine.titles_and_bodies(shown["docno"].tolist())
+            documents = engine.indexes.posts.get_many(shown["docno"].tolist())
             rows = [
-                {"match": row["match"], **_result(row["docno"], row["score"], title, body, matcher)}
-                for row, (title, body) in zip(shown.to_dict("records"), documents, strict=True)
+                {
+                    "match": row["match"],
+                    **_result(row["docno"], row["score"], *engine.posts_of(document), matcher),
+                    **self._place(document),
+                }
+                for row, document in zip(shown.to_dict("records"), documents, strict=True)
             ]
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
             answer["weak"] = len(best) - len(rows)
@@ -263,9 +280,22 @@ class Answers:
         start = time.perf_counter()
         found = engine.search_formula(latex, k=self.results)
         docnos = list(dict.fromkeys(found["post_id"]))
-        posts = {docno: (engine.title_and_body(docno)[0], engine.post(docno)) for docno in docnos}
-        rows = [_formula(row, *posts[row.post_id]) for row in found.itertuples(index=False)]
+        posts = dict(zip(docnos, engine.indexes.posts.get_many(docnos), strict=True))
+        read = {
+            docno: (post_from_html(post.title), post_from_html(post.html, post.title)) for docno, post in posts.items()
+        }
+        rows = [
+            {**_formula(row, *read[row.post_id]), **self._place(posts[row.post_id])}
+            for row in found.itertuples(index=False)
+        ]
         return {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
+
+    def _place(self, document: Document) -> dict[str, Any]:
+        """Where a post was read, and the link to it."""
+        origin = document.origin if document.origin.kind else Origin()
+        link = self._link.link(document) if self._link else ""
+        file = file_of(document.docno) if document.origin.kind else ""
+        return {"file": file, "line": origin.line, "section": origin.section, "kind": origin.kind, "link": link}
 
 
 def _result(docno: str, score: float, title: MathPost, body: MathPost, matcher: Matcher) -> dict[str, Any]:

@@ -269,7 +269,13 @@ def _choice(request: Request, name: str, values: Collection[str]) -> str:
 
 
 def serve_page(
-    path: Path, systems: Sequence[str], *, host: str, port: int, started: Callable[[str, bool], None] = lambda *_: None
+    path: Path,
+    systems: Sequence[str],
+    *,
+    host: str,
+    port: int,
+    link: str | None = None,
+    started: Callable[[str, bool], None] = lambda *_: None,
 ) -> None:
     """Serve the page until the process is told to end."""
     uvicorn = require("uvicorn", "serve")
@@ -277,7 +283,7 @@ def serve_page(
 
     if not (path / META).is_file():
         _refuse(path)
-    answers = SeparateAnswers(path, systems)
+    answers = SeparateAnswers(path, systems, link)
     local = host in ("127.0.0.1", "localhost", "::1")
     app = make_app(answers) if local else make_app(answers, hosts=("*",))
     with _listening(host, port) as listener:

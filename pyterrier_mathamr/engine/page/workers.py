@@ -44,9 +44,9 @@ SEARCHES, SMALL = max(2, min(4, usable_cores())), 2
 class SeparateAnswers:
     """The requests of :class:`~.answers.Answers`, answered by it in other processes."""
 
-    def __init__(self, path: Path, systems: Sequence[str] = ("blend",)) -> None:
-        self._searches = _Processes(SEARCHES, path, systems)
-        self._small = _Processes(SMALL, path, systems)
+    def __init__(self, path: Path, systems: Sequence[str] = ("blend",), link: str | None = None) -> None:
+        self._searches = _Processes(SEARCHES, path, systems, link)
+        self._small = _Processes(SMALL, path, systems, link)
 
     def warm_up(self) -> None:
         """Start the processes, and open everything that a first request would wait for."""
@@ -94,8 +94,8 @@ class SeparateAnswers:
 class _Processes:
     """Some processes, of which each request takes a free one, the last that was used first."""
 
-    def __init__(self, count: int, path: Path, systems: Sequence[str]) -> None:
-        self._served = str(path.absolute()), tuple(systems)
+    def __init__(self, count: int, path: Path, systems: Sequence[str], link: str | None) -> None:
+        self._served = str(path.absolute()), tuple(systems), link
         self._all = [Worker(answer, seconds=SECONDS) for _ in range(count)]
         self._free: queue.LifoQueue[Worker[..., Any]] = queue.LifoQueue()
         self._closed = False
@@ -117,7 +117,7 @@ class _Processes:
             process.stop()
 
 
-def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> Any:
+def answer(path: str, systems: tuple[str, ...], link: str | None, request: str, *args: object) -> Any:
     """Answer a request; called in a process of its own."""
     from pyterrier_mathamr.formula import one_text  # not for the process of the server
 
@@ -128,7 +128,7 @@ def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> 
             warnings.catch_warnings(),
         ):  # what is wrong with a typed query is nothing for a server's log
             warnings.simplefilter("ignore", MathAMRWarning)
-            return getattr(_answers(path, systems), request)(*args)
+            return getattr(_answers(path, systems, link), request)(*args)
     except MathAMRError:
         raise
     except Exception as error:
@@ -137,9 +137,9 @@ def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> 
 
 
 @lru_cache(maxsize=1)
-def _answers(path: str, systems: tuple[str, ...]) -> Answers:
+def _answers(path: str, systems: tuple[str, ...], link: str | None) -> Answers:
     from pyterrier_mathamr.engine.search_engine import SearchEngine
 
     from .answers import Answers
 
-    return Answers(SearchEngine(path), systems)
+    return Answers(SearchEngine(path), systems, link=link)

@@ -35,11 +35,12 @@ function resultOf(result, rank, state, system) {
   const formulas = state.mode === "formulas";
   const title = result.title_html ? element("span", { html: result.title_html }) : `Post ${result.post_id}`;
   const article = element("article", { tabindex: "-1", "data-docno": result.docno });
-  article.append(
+  article.append(...[
     element("h3", {}, title),
     element("p", { class: "meta" }, `${rank}. ${formulas ? `score ${result.score.toFixed(2)} · formula ` : `match ${percent(result.match)} · `}${result.docno}`, movedOf(result, rank)),
+    placeOf(result),
     element("p", { class: "snippet", html: result.snippet_html }),
-  );
+  ].filter(Boolean));
   const tools = element("div", { class: "tools" }), details = element("div");
   if (!formulas) tools.append(toggle("Why?", details, () => explanationOf(state.q, result.docno, system)));
   tools.append(toggle("Whole post", details, () => postOf(result.post_id, state.q)));
@@ -50,6 +51,14 @@ function resultOf(result, rank, state, system) {
 
 // Of unrelated posts, how many score lower for a question; rounded down.
 const percent = (match) => `${(Math.floor(1000 * match + 1e-9) / 10).toFixed(1)} %`;
+
+// Where the post was read; a link where the server was given a template of links.
+function placeOf(result) {
+  if (!result.file) return null;
+  const place = result.line ? `${result.file}:${result.line}` : result.file;
+  return element("p", { class: "meta place" }, result.link ? element("a", { href: result.link }, place) : place,
+    result.section ? element("bdi", {}, ` — ${result.section}`) : null);
+}
 
 function movedOf(result, rank) {
   const before = result.rank_in_first;

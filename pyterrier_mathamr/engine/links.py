@@ -1,0 +1,76 @@
+"""Links from results to where they were read: a template that the person who searches gives.
+
+::
+
+    vscode://file/{path}:{line}      obsidian://open?path={path}      file://{path}      https://wiki.example.org/{file}#L{line}
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.posts import Document, Origin
+
+SCHEMES = (
+    "file", "http", "https", "vscode", "vscode-insiders", "vscodium", "cursor", "zed", "obsidian", "logseq", "joplin",
+    "emacs", "org-protocol", "editor", "subl", "txmt", "mvim", "nvim", "idea", "pycharm", "texstudio",
+)  # fmt: skip
+"""What a link may begin with; a browser runs some others, such as ``javascript:``."""
+_FIELDS = ("path", "file", "line", "docno")
+_FIELD = re.compile(r"\{([^{}]*)\}")
+
+
+class LinkTemplate:
+    """A template of links.
+
+    Args:
+        template: an address with the fields ``{path}`` (absolute), ``{file}`` (in the folder that was indexed),
+            ``{line}`` and ``{docno}``, whose values are percent-encoded.
+
+    Raises:
+        ConfigError: it begins with none of the schemes, or has another field.
+    """
+
+    def __init__(self, template: str) -> None:
+        scheme, colon, _ = template.partition(":")
+        names = _FIELD.findall(template)
+        bare = _FIELD.sub("", template)
+        if not colon or scheme.lower() not in SCHEMES:
+            raise ConfigError("link", template, f"an address that begins with {', '.join(SCHEMES)} and a colon")
+        if set(names) - set(_FIELDS) or "{" in bare or "}" in bare or not names:
+            raise ConfigError("link", template, f"one with the fields {', '.join(f'{{{name}}}' for name in _FIELDS)}")
+        if any(ord(character) <= 32 for character in template):
+            raise ConfigError("link", template, "one without blanks; write %20")
+        self._template, self._names = template, names
+
+    def link(self, document: Document) -> str:
+        """Return the link to a post; empty for one that was read from no file, if the template needs a file."""
+        origin = document.origin
+        if not origin.kind and set(self._names) != {"docno"}:
+            return ""
+        values = {
+            "path": source_path(origin),
+            "file": origin.file,
+            "line": str(max(origin.line, 1)),
+            "docno": document.docno,
+        }
+
+        def value(found: re.Match[str]) -> str:
+            before = self._template[: found.start()]
+            text = values[found[1]]
+            if before.endswith("/") and (not before.endswith("://") or before.endswith(":///")):
+                text = text.removeprefix("/")  # file:///{path} is file://{path}
+            return quote(text, safe="" if "?" in before or "#" in before else "/:")
+
+        return _FIELD.sub(value, self._template)
+
+
+def source_path(origin: Origin) -> str:
+    """Return the absolute path of the file in which a post was read; empty for one of no file."""
+    if not origin.kind:
+        return ""
+    root = Path(origin.root)
+    return ((root.parent if root.is_file() else root) / origin.file).as_posix()
