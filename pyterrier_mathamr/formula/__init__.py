@@ -7,6 +7,7 @@
     LaTeX ──latex, tex/──▶ both trees         ┘                      display/       formulas and trees for people
 
     packed_trees: many trees in a few arrays
+    matching:     sub-expressions, equal up to renaming or instances of a pattern; `writing` and `located`, in LaTeX
 """
 
 import lazy_loader

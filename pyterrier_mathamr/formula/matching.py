@@ -1,0 +1,583 @@
+r"""Matching of formulas: sub-expressions that are equal, equal up to renaming, or instances of a pattern.
+
+An operator tree becomes *terms*: its distinct sub-expressions, each once, operands before operators. Forms that mean
+the same are one: sums, products and chains of equations are flat, ``a>b`` is ``b<a``, ``x^2_i`` is ``x_i^2``. The terms
+of ``(x-y)^2=z``::
+
+    0 V!𝑥   1 V!𝑦   2 neg(1)   3 U!plus(0, 2)   4 N!2   5 O!SUP(3, 4)   6 V!𝑧   7 U!eq(5, 6)
+
+Each term has two hashes. Operands in any order have the same *key* where the order has no meaning; a *shape* is a key
+without the names of letters. Equal terms have equal keys, terms that are equal up to renaming have equal shapes, and
+:func:`unify` decides what a pattern matches:
+
+* a **letter** of the pattern matches a letter, one to one;
+* a **wildcard**, ``?a``, matches any sub-expression, and equal wildcards equal ones;
+* operands of sums, products and other commutative operators match in any order, where a wildcard may take several.
+
+A letter is one Latin or Greek letter, in any font. Not renamed are π, blackboard bold (ℝ), and e with an exponent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from .opt import RELATIONS
+from .tree import FormulaTree
+
+SUM, PRODUCT, NEGATIVE, CHAIN, LINES, POWER, INDEX = (
+    "U!plus", "U!times", "neg", "U!and", "O!form-seq", "O!SUP", "O!SUB"
+)  # fmt: skip
+ASSOCIATIVE = frozenset({SUM, PRODUCT, CHAIN, "U!or", "U!union", "U!intersect"})
+"""Operators of any number of operands in any order; a wildcard may match several neighbours of them."""
+
+MOST_STEPS = 2_000
+"""Steps of one unification: a candidate that needs more does not match."""
+MOST_RUN = 8
+"""Operands of a sum all of whose runs are sub-expressions; of a longer one, runs of up to four operands are."""
+
+_TRANSITIVE = frozenset({"U!eq", "U!equivalent", "U!iff"})
+_FLIPPED = {"O!gt": "O!lt", "O!geq": "O!leq", "O!implied-by": "O!implies", "O!much-greater-than": "O!much-less-than"}
+_PRODUCTS = frozenset({PRODUCT, "F!⋅"})
+_SUMS = frozenset({SUM, "O!minus"})
+_E = "V!𝑒"
+_EULER = "C!𝑒"  # e with an exponent
+_CONSTANTS = frozenset("π")
+_SHORT_RUN = 4
+
+
+class Extent(IntEnum):
+    """How much of a formula a sub-expression is, the least first."""
+
+    INSIDE = 0
+    SIDE = 1  # of a relation that is a statement
+    STATEMENT = 2  # a line, or a relation of a chain
+    WHOLE = 3
+
+
+@lru_cache(maxsize=4096)
+def is_letter(label: str) -> bool:
+    """Whether a label is that of a letter that may be renamed."""
+    if label[:2] != "V!":
+        return False
+    name = label[2:].removeprefix("italic-")
+    plain = unicodedata.normalize("NFKC", name)
+    if len(plain) != 1 or not plain.isalpha() or plain in _CONSTANTS:
+        return False
+    return len(name) == 1 and "DOUBLE-STRUCK" not in unicodedata.name(name, "")
+
+
+def is_wildcard(label: str) -> bool:
+    """Whether a label is that of a wildcard, ``?a``."""
+    return label[:1] == "?" and len(label) > 1
+
+
+class Terms:
+    """The distinct sub-expressions of one formula, operands before operators; the whole is the last.
+
+    Attributes:
+        root: the whole formula.
+        lines: lines that were read by themselves; see :func:`read_terms`.
+        labels: of the operator or symbol of each.
+        args: the numbers of its operands, in the order of writing.
+        keys: 64 bits that only equal terms share.
+        shapes: 64 bits that only terms share that are equal but for the names of letters.
+        sizes: the symbols of each.
+        is_open: whether a wildcard is in it.
+    """
+
+    def __init__(self) -> None:
+        self.root = -1
+        self.lines: list[int] = []
+        self.labels: list[str] = []
+        self.args: list[tuple[int, ...]] = []
+        self.keys: list[int] = []
+        self.shapes: list[int] = []
+        self.sizes: list[int] = []
+        self.is_open: list[bool] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def label(self, term: int) -> str:
+        """Return the label of a term."""
+        return self.labels[term]
+
+    def operands(self, term: int) -> tuple[int, ...]:
+        """Return the operands of a term."""
+        return self.args[term]
+
+    def identity(self, term: int) -> tuple[int, int]:
+        """Return shape and key of a term."""
+        return self.shapes[term], self.keys[term]
+
+    def add(self, label: str, args: Sequence[int] = ()) -> int:
+        """Return the number of a term, which is added where it is new."""
+        name = "V!" if is_letter(label) else label
+        shape = _hashed(name, [self.shapes[arg] for arg in args])
+        key = _hashed(label, [self.keys[arg] for arg in args])
+        number = self._numbers.setdefault((shape, key), len(self.labels))
+        if number == len(self.labels):
+            self.labels.append(label)
+            self.args.append(tuple(args))
+            self.shapes.append(shape)
+            self.keys.append(key)
+            self.sizes.append(1 + sum(self.sizes[arg] for arg in args))
+            self.is_open.append(is_wildcard(label) or any(self.is_open[arg] for arg in args))
+        return number
+
+    def letters(self) -> list[str]:
+        """List the letters, by first occurrence."""
+        return [label for label in self.labels if is_letter(label)]
+
+    def wildcards(self) -> list[str]:
+        """List the wildcards, by first occurrence."""
+        return [label for label in self.labels if is_wildcard(label)]
+
+
+def _hashed(label: str, below: list[int]) -> int:
+    if label[:2] == "U!":
+        below.sort()
+    text = label.encode("utf-8", "surrogatepass") + b"\x1f" + b"".join(each.to_bytes(8, "big") for each in below)
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+
+
+def read_terms(tree: FormulaTree, lines: Sequence[FormulaTree] = ()) -> Terms:
+    """List the distinct sub-expressions of an operator tree, in normal form.
+
+    Args:
+        tree: an operator tree with at least one node, as :func:`opt_from_latex` returns it.
+        lines: trees of its lines, which are statements, too.
+
+    Returns:
+        Its terms; time and memory are linear in the nodes of the trees.
+    """
+    terms = Terms()
+    for each in (*lines, tree):
+        labels = each.nodes
+        kids = [[child for _, child in below] for below in each.children()]
+        inner, made = _absorbed(labels, kids), [-1] * len(labels)
+        for node in range(len(labels) - 1, -1, -1):
+            if not inner[node]:
+                made[node] = _term(terms, labels, kids, inner, made, node)
+        terms.lines.append(made[0])
+    terms.root = terms.lines.pop()
+    return terms
+
+
+_QUESTION = re.compile(r"(?<!\\)\?([A-Za-z])")
+
+
+def with_wildcards(latex: str) -> str:
+    r"""Write the wildcards ``?a`` of a typed pattern as ``\qvar{a}``; a question mark before anything else stays."""
+    return _QUESTION.sub(r"\\qvar{\1}", latex)
+
+
+def _absorbed(labels: Sequence[str], kids: Sequence[Sequence[int]]) -> list[bool]:
+    """Find the nodes that are no term of their own: the same operator as above, and the relations of a chain."""
+    found = [False] * len(labels)
+    for node, label in enumerate(labels):
+        below = kids[node]
+        if label in _SUMS:
+            for place, kid in enumerate(below):
+                negated = label == "O!minus" and (place or len(below) == 1)
+                found[kid] = labels[kid] in _SUMS and not negated
+        elif label in _PRODUCTS:
+            for kid in below:
+                found[kid] = labels[kid] in _PRODUCTS
+        elif label == CHAIN and _is_chain(labels, kids, node):
+            for kid in below:
+                found[kid] = True
+        elif label == LINES or label in ASSOCIATIVE:
+            for kid in below:
+                chained = label == CHAIN and labels[kid] == CHAIN and _is_chain(labels, kids, kid)
+                found[kid] = labels[kid] == label and not chained
+    return found
+
+
+def _is_chain(labels: Sequence[str], kids: Sequence[Sequence[int]], node: int) -> bool:
+    return len(kids[node]) > 1 and all(labels[kid] in RELATIONS and kids[kid] for kid in kids[node])
+
+
+def _term(
+    terms: Terms,
+    labels: Sequence[str],
+    kids: Sequence[Sequence[int]],
+    inner: Sequence[bool],
+    made: Sequence[int],
+    node: int,
+) -> int:
+    """Make the term of a node whose operands are made."""
+    label, below = labels[node], kids[node]
+    if not below:
+        return terms.add(label)
+    if label == CHAIN and inner[below[0]] and labels[below[0]] in RELATIONS:
+        return _chain(terms, [(labels[kid], [made[operand] for operand in kids[kid]]) for kid in below])
+    if label in _SUMS or label in _PRODUCTS or label == LINES or label in ASSOCIATIVE:
+        args = list(_operands(terms, labels, kids, inner, made, node))
+        negated = label == "O!minus" and len(below) == 1
+        label = SUM if label in _SUMS else PRODUCT if label in _PRODUCTS else label
+        if label == SUM and negated and len(args) == 1:
+            return args[0]
+        return args[0] if len(args) == 1 and label in ASSOCIATIVE else terms.add(label, args)
+    args = [made[kid] for kid in below]
+    if label in RELATIONS:
+        return _relation(terms, label, args)
+    if label == POWER and terms.labels[args[0]] == _E:
+        args[0] = terms.add(_EULER)
+    elif label == INDEX and terms.labels[args[0]] == POWER:
+        base, power = terms.args[args[0]]
+        return terms.add(POWER, (terms.add(INDEX, (base, *args[1:])), power))
+    elif label[:2] == "+!":  # its label says whether a subscript came first
+        label = "+!"
+    return terms.add(label, args)
+
+
+def _operands(
+    terms: Terms,
+    labels: Sequence[str],
+    kids: Sequence[Sequence[int]],
+    inner: Sequence[bool],
+    made: Sequence[int],
+    node: int,
+) -> Iterator[int]:
+    """Yield the operands of a flat operator, in the order of writing."""
+    stack = [(node, False)]
+    while stack:
+        at, negated = stack.pop()
+        if at != node and not inner[at]:
+            yield terms.add(NEGATIVE, (made[at],)) if negated else made[at]
+            continue
+        below = kids[at]
+        minus = labels[at] == "O!minus"
+        stack += [(kid, minus and (place > 0 or len(below) == 1)) for place, kid in reversed(list(enumerate(below)))]
+
+
+def _relation(terms: Terms, label: str, args: Sequence[int]) -> int:
+    if label in _FLIPPED and len(args) == 2:
+        label, args = _FLIPPED[label], args[::-1]
+    return terms.add(label, args)
+
+
+def _chain(terms: Terms, relations: Sequence[tuple[str, list[int]]]) -> int:
+    """Make the term of ``a=b=c<d``: equations in a row are one, and each other relation has both of its sides."""
+    found: list[tuple[str, list[int]]] = []
+    for label, args in relations:
+        sides = [found[-1][1][-1], *args] if found and len(args) == 1 else list(args)
+        if found and label in _TRANSITIVE and found[-1][0] == label and found[-1][1][-1] == sides[0]:
+            found[-1][1].extend(sides[1:])
+        else:
+            found.append((label, sides))
+    made = [_relation(terms, label, sides) for label, sides in found]
+    return made[0] if len(made) == 1 else terms.add(CHAIN, made)
+
+
+def parts(terms: Terms) -> dict[int, Extent]:
+    """List the sub-expressions of a formula, each with the greatest extent that it has.
+
+    A part of the operands of a sum or product, in the order of writing, is a sub-expression, too, and so is the
+    equation of any two members of a chain ``a=b=c``. The terms of these are added.
+
+    Args:
+        terms: of a formula.
+    """
+    whole = terms.root
+    found = dict.fromkeys(range(len(terms)), Extent.INSIDE)
+    statements = list(_statements(terms, [whole, *terms.lines]))
+    stated = frozenset(statements)
+    for term in range(len(terms)):
+        label, args = terms.labels[term], terms.args[term]
+        if len(args) < 3:
+            continue
+        if label in ASSOCIATIVE:
+            for first, last in _runs(len(args)):
+                run = terms.add(label, args[first:last])
+                found.setdefault(run, Extent.INSIDE)
+        elif label in _TRANSITIVE:
+            pairs = [terms.add(label, pair) for pair in _pairs(args)]
+            found.update((pair, Extent.INSIDE) for pair in pairs if pair not in found)
+            if term in stated:
+                statements += pairs
+    for term in statements:
+        if terms.labels[term] in RELATIONS:
+            for side in terms.args[term]:
+                found[side] = max(found[side], Extent.SIDE)
+    for term in statements:
+        found[term] = Extent.STATEMENT
+    found[whole] = Extent.WHOLE
+    return found
+
+
+def _statements(terms: Terms, stack: list[int]) -> Iterator[int]:
+    """Find formulas, their lines, and the relations of each."""
+    while stack:
+        term = stack.pop()
+        yield term
+        if terms.labels[term] in (LINES, CHAIN):
+            stack += terms.args[term]
+        elif terms.labels[term] == "O!cases":
+            stack += [case for case in terms.args[term] if terms.labels[case] in RELATIONS]
+
+
+def _runs(count: int) -> Iterator[tuple[int, int]]:
+    """List the runs of two and more of some operands, but all of them."""
+    longest = count - 1 if count <= MOST_RUN else _SHORT_RUN
+    for length in range(2, longest + 1):
+        for first in range(count - length + 1):
+            yield first, first + length
+
+
+def _pairs(args: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """List the pairs of members of a chain; of a long one, each with the first and with its neighbour."""
+    for second in range(1, len(args)):
+        for first in range(second) if len(args) <= MOST_RUN else {0, second - 1}:
+            yield args[first], args[second]
+
+
+def occurrences(terms: Terms, root: int) -> dict[str, int]:
+    """Count how often each symbol occurs in a term."""
+    times = [0] * (root + 1)
+    times[root] = 1
+    found = dict[str, int]()
+    for term in range(root, -1, -1):
+        for arg in terms.args[term]:
+            times[arg] += times[term]
+        if times[term] and not terms.args[term]:
+            found[terms.labels[term]] = times[term]
+    return found
+
+
+class TermTable(Protocol):
+    """Terms that a pattern is unified with; equal terms have the same number."""
+
+    def label(self, term: int) -> str:
+        """Return the label of a term."""
+
+    def operands(self, term: int) -> tuple[int, ...]:
+        """Return its operands, in the order of writing."""
+
+    def identity(self, term: int) -> tuple[int, int]:
+        """Return its shape and its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a wildcard stands for: one term, with an empty label, or operands of an operator in any order.
+
+    Attributes:
+        label: of the operator.
+        terms: ascending.
+        written: in the order of writing.
+    """
+
+    label: str
+    terms: tuple[int, ...]
+    written: tuple[int, ...] = field(compare=False)
+
+    @classmethod
+    def of(cls, label: str, terms: tuple[int, ...]) -> Value:
+        """Make the value of terms in the order of writing."""
+        return cls(label, tuple(sorted(terms)), terms)
+
+
+class Substitution(NamedTuple):
+    """What makes a pattern equal to a term.
+
+    Attributes:
+        letters: each letter of the pattern, by its label, to the number of a letter.
+        wildcards: each wildcard, by its label, to what it stands for.
+    """
+
+    letters: Mapping[str, int]
+    wildcards: Mapping[str, Value]
+
+
+class Unified(NamedTuple):
+    """What a unification found, ``None`` for nothing, and the steps that it took."""
+
+    substitution: Substitution | None
+    steps: int
+
+
+def unify(pattern: Terms, terms: TermTable, term: int, most: int = MOST_STEPS) -> Unified:
+    """Find what makes a pattern equal to a term.
+
+    Args:
+        pattern: the terms of a query.
+        terms: the terms of formulas.
+        term: the one that the whole pattern is to match.
+        most: steps after which nothing is found; a step compares two terms, or tries some operands for another.
+
+    Returns:
+        The first substitution, where equal operands are tried before others, then in the order of writing.
+    """
+    return _Unification(pattern, terms).run(term, most)
+
+
+class _Goal(NamedTuple):
+    """What is left to match: operands of the pattern and of a formula, below an operator; of none, two terms."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    operator: str
+    rest: _Goal | None
+    places: tuple[int, ...] = ()  # of the operands of the pattern, where those of the formula are tried first
+
+
+class _Unification:
+    """Depth-first search over a linked list of goals, with a stack of choices: depth is no limit."""
+
+    def __init__(self, pattern: Terms, terms: TermTable) -> None:
+        self.pattern, self.terms = pattern, terms
+        self.letters: dict[int, int] = {}
+        self.taken: dict[int, int] = {}  # the letters of the formula, to those of the pattern
+        self.values: dict[int, Value] = {}
+        self.trail: list[tuple[dict[int, Any], int]] = []
+
+    def run(self, term: int, most: int) -> Unified:
+        goal: _Goal | None = _Goal((self.pattern.root,), (term,), "", None)
+        choices: list[tuple[Iterator[_Goal | None], int]] = []
+        steps = 0
+        while goal is not None:
+            ways = self._ways(goal) if goal.operator else self._compared(goal)
+            choices.append((ways, len(self.trail)))
+            while choices:
+                steps += 1
+                if steps > most:
+                    return Unified(None, steps)
+                ways, length = choices[-1]
+                self._undo(length)
+                try:
+                    goal = next(ways)
+                except StopIteration:
+                    choices.pop()
+                else:
+                    break
+            else:
+                return Unified(None, steps)
+        labels = self.pattern.labels
+        letters = {labels[ours]: theirs for ours, theirs in self.letters.items()}
+        return Unified(Substitution(letters, {labels[ours]: value for ours, value in self.values.items()}), steps)
+
+    def _compared(self, goal: _Goal) -> Iterator[_Goal | None]:
+        """Compare two terms: yield what is left to match, unless they cannot."""
+        (ours,), (theirs,), _, rest, _ = goal
+        pattern, terms, label = self.pattern, self.terms, self.pattern.labels[ours]
+        if is_wildcard(label):
+            if self._bound(self.values, ours, self._value(theirs)):
+                yield rest
+            return
+        if is_letter(label):
+            if is_letter(terms.label(theirs)) and self._renamed(ours, theirs):
+                yield rest
+            return
+        if not pattern.is_open[ours] and terms.identity(theirs)[0] != pattern.shapes[ours]:
+            return
+        if terms.label(theirs) != label:
+            return
+        left, right = pattern.args[ours], terms.operands(theirs)
+        if label[:2] == "U!" and left:
+            if len(left) == len(right) or (label in ASSOCIATIVE and self._may_take_more(left, right)):
+                places = sorted(range(len(left)), key=lambda place: self._rank(left[place]))
+                yield _Goal(tuple(left[place] for place in places), right, label, rest, tuple(places))
+        elif len(left) == len(right):
+            for one, other in zip(reversed(left), reversed(right), strict=True):
+                rest = _Goal((one,), (other,), "", rest)
+            yield rest
+
+    def _may_take_more(self, left: Sequence[int], right: Sequence[int]) -> bool:
+        return len(left) < len(right) and any(is_wildcard(self.pattern.labels[one]) for one in left)
+
+    def _rank(self, ours: int) -> tuple[int, int]:
+        """Order operands: first those without wildcards, the largest first, and last those that are wildcards."""
+        if is_wildcard(self.pattern.labels[ours]):
+            return 2, 0
+        return int(self.pattern.is_open[ours]), -self.pattern.sizes[ours]
+
+    def _ways(self, goal: _Goal) -> Iterator[_Goal | None]:
+        """List the ways to match one operand of a commutative operator of the pattern; wildcards come last."""
+        left, right, operator, rest, places = goal
+        if not is_wildcard(self.pattern.labels[left[0]]):
+            for place in self._tried(left[0], right, places[0]):
+                after = _after(left[1:], (*right[:place], *right[place + 1 :]), operator, rest, places[1:])
+                yield _Goal((left[0],), (right[place],), "", after)
+            return
+        place = next((place for place, ours in enumerate(left) if ours in self.values), 0)
+        ours, others = left[place], (*left[:place], *left[place + 1 :])
+        places = (*places[:place], *places[place + 1 :])
+        if ours in self.values:
+            left_over = self._without(right, self.values[ours], operator)
+            if left_over is not None and len(left_over) >= len(others) and bool(left_over) == bool(others):
+                yield _after(others, left_over, operator, rest, places)
+            return
+        most = len(right) - len(others) if operator in ASSOCIATIVE else 1
+        for length in range(1 if others else len(right), most + 1):
+            for first in range(len(right) - length + 1):
+                run = right[first : first + length]
+                value = self._value(run[0]) if length == 1 else Value.of(operator, run)
+                if self._bound(self.values, ours, value):
+                    yield _after(others, (*right[:first], *right[first + length :]), operator, rest, places)
+
+    def _tried(self, ours: int, right: Sequence[int], first: int) -> list[int]:
+        """List the places of operands that may match, each operand once: the equal one, then those near a place."""
+        pattern, terms = self.pattern, self.terms
+        same, others, seen = list[int](), list[int](), set[int]()
+        for place, theirs in enumerate(right):
+            if theirs in seen:
+                continue
+            seen.add(theirs)
+            shape, key = terms.identity(theirs)
+            if key == pattern.keys[ours]:
+                same.append(place)
+            elif (
+                terms.label(theirs) == pattern.labels[ours] if pattern.is_open[ours] else shape == pattern.shapes[ours]
+            ):
+                others.append(place)
+        return same + sorted(others, key=lambda place: abs(place - first))
+
+    def _without(self, right: tuple[int, ...], value: Value, operator: str) -> tuple[int, ...] | None:
+        """Take the operands that a value is out of others; ``None`` where they are not among them."""
+        left_over = list(right)
+        if value.label == operator:
+            for term in value.terms:
+                if term not in left_over:
+                    return None
+                left_over.remove(term)
+            return tuple(left_over)
+        place = next((place for place, term in enumerate(right) if self._value(term) == value), None)
+        return None if place is None else (*right[:place], *right[place + 1 :])
+
+    def _value(self, term: int) -> Value:
+        label, operands = self.terms.label(term), self.terms.operands(term)
+        return Value.of(label, operands) if label in ASSOCIATIVE and operands else Value.of("", (term,))
+
+    def _renamed(self, ours: int, theirs: int) -> bool:
+        """Rename a letter, one to one."""
+        return self._bound(self.letters, ours, theirs) and self._bound(self.taken, theirs, ours)
+
+    def _bound(self, table: dict[int, Any], name: int, value: Any) -> bool:
+        """Give a name a value, unless it has another."""
+        if name in table:
+            return bool(table[name] == value)
+        table[name] = value
+        self.trail.append((table, name))
+        return True
+
+    def _undo(self, length: int) -> None:
+        while len(self.trail) > length:
+            table, name = self.trail.pop()
+            del table[name]
+
+
+def _after(
+    left: tuple[int, ...], right: tuple[int, ...], operator: str, rest: _Goal | None, places: tuple[int, ...]
+) -> _Goal | None:
+    """Return what is left to match of an operator, then the rest."""
+    return _Goal(left, right, operator, rest, places) if left else rest
