@@ -34,4 +34,5 @@ from .model import MathAMRConfig as MathAMRConfig
 from .model import TextEncoder as TextEncoder
 from .model import Trainer as Trainer
 from .sparse import BM25Index as BM25Index
+from .sparse import PatternIndex as PatternIndex
 from .sparse import TangentIndex as TangentIndex

@@ -1,4 +1,4 @@
-"""One inverted index on disk, with BM25 over words and formulas and Tangent over symbol pairs.
+"""One inverted index on disk: BM25 over words and formulas, Tangent over symbol pairs, patterns over sub-expressions.
 
 ::
 
@@ -8,6 +8,7 @@
 
     tokens, bm25, bm25_search    words, symbols and pairs of neighbours
     expressions/, tangent        formulas, stored once for equal trees
+    terms, patterns              their sub-expressions, matched with wildcards and under other letters
 
 ``expressions/`` is more than Tangent needs: the indexes of formulas in :mod:`pyterrier_mathamr.systems` (Approach Zero,
 Tangent-CFT, In+Out, formula trees) are built, merged, resumed and searched by it, each with a payload of its own.

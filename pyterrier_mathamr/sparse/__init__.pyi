@@ -1,6 +1,7 @@
 from .bm25 import BM25Index as BM25Index
 from .bm25_search import BM25Retriever as BM25Retriever
 from .expressions import ExpressionIndexer as ExpressionIndexer
+from .patterns import PatternIndex as PatternIndex
 from .tangent import PairOptions as PairOptions
 from .tangent import TangentIndex as TangentIndex
 from .tokens import PLAIN_TOKENS as PLAIN_TOKENS

@@ -52,6 +52,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         formulas=formulas,
         bm25=mathamr.BM25Index(folder / "bm25").index(answers.to_dict("records")),
         tangent=mathamr.TangentIndex(folder / "tangent").indexer(store=visual_ids).index(answers.to_dict("records")),
+        patterns=mathamr.PatternIndex(folder / "patterns").index(answers.to_dict("records")),
         in_out=mathamr.systems.InOutIndex(folder / "in-out", in_out).index(answers.to_dict("records")),
         a0=mathamr.systems.ApproachZeroIndex(folder / "a0").indexer(store=visual_ids).index(answers.to_dict("records")),
         visual_ids=visual_ids,

@@ -23,6 +23,7 @@ from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
 from pyterrier_mathamr.index.transformers import ColBERTRetriever, MaxSimScorer
+from pyterrier_mathamr.sparse.tangent import TangentRetriever
 from pyterrier_mathamr.systems import (
     ApproachZeroIndex,
     CosineScorer,
@@ -66,6 +67,7 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "Qdrant formulas": (lambda lab: lab.qdrant_formulas.retriever(), "encoded formulas"),
     "BM25": (lambda lab: lab.bm25.retriever(), "topics"),
     "Tangent": (lambda lab: lab.tangent.retriever(), "formula topics"),
+    "patterns": (lambda lab: lab.patterns.retriever(similar=lab.tangent.retriever()), "formula topics"),
     "Approach Zero": (lambda lab: lab.a0.retriever(), "formula topics"),
     "structural search": (lambda lab: StructuralSearch(lab.a0, lab.bm25), "topics"),
     "In+Out": (lambda lab: lab.in_out.retriever(), "formula topics"),
@@ -138,6 +140,7 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "formulas": (mathamr.MathAMRFormulaIndex, "document vectors"),
     "BM25": (mathamr.BM25Index, "documents"),
     "Tangent": (mathamr.TangentIndex, "documents"),
+    "patterns": (mathamr.PatternIndex, "documents"),
     "Approach Zero": (ApproachZeroIndex, "documents"),
     "In+Out": (lambda path: InOutIndex(path, InOut.from_pretrained("in-out-mini")), "documents"),
     "trees": (FormulaTrees, "documents"),
@@ -146,9 +149,9 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "Qdrant": (lambda path: mathamr.QdrantIndex(path, "documents"), "document vectors"),
     "Qdrant formulas": (lambda path: mathamr.QdrantFormulaIndex(path, "formulas"), "document vectors"),
 }
-FORMULA_SEARCHES = ("Tangent", "Approach Zero", "In+Out", "formulas")
+FORMULA_SEARCHES = ("Tangent", "patterns", "Approach Zero", "In+Out", "formulas")
 ARTIFACTS = (
-    *("graphs", "vectors", "formulas", "BM25", "Tangent", "Approach Zero", "In+Out", "trees", "threads"),
+    *("graphs", "vectors", "formulas", "BM25", "Tangent", "patterns", "Approach Zero", "In+Out", "trees", "threads"),
     "MaRF",
 )
 
@@ -276,7 +279,9 @@ def test_03_a_transformer_s_repr_rebuilds_its_equal(lab: Lab, name: str) -> None
         ),
     )
     names = {public: getattr(room, public) for room in rooms for public in room.__all__}
-    names |= {stage.__name__: stage for stage in (ColBERTRetriever, MaxSimScorer)}  # of the others' stages
+    names |= {
+        stage.__name__: stage for stage in (ColBERTRetriever, MaxSimScorer, TangentRetriever)
+    }  # of the others' stages
     again = eval(repr(transformer), {**names, type(transformer).__name__: type(transformer)})
     assert again == transformer
     assert hash(again) == hash(transformer)
@@ -469,7 +474,7 @@ def test_17_empty_input_gives_an_empty_result(lab: Lab, name: str, tmp_path: Pat
     "name",
     [
         *("single vector", "doc-VN", "ColBERT", "BM25"),
-        *("Tangent", "Approach Zero", "In+Out", "formulas", "fusion"),
+        *("Tangent", "patterns", "Approach Zero", "In+Out", "formulas", "fusion"),
     ],
 )
 def test_18_a_blank_query_finds_nothing_and_warns_once(lab: Lab, name: str, query: Any) -> None:
@@ -507,6 +512,7 @@ OPTIONS: dict[str, tuple[Callable[[Lab, dict[str, Any]], Any], str]] = {
     "formulas": (lambda lab, given: lab.formulas.retriever(**given), "num_results batch_size"),
     "BM25": (lambda lab, given: lab.bm25.retriever(**given), "num_results"),
     "Tangent": (lambda lab, given: lab.tangent.retriever(**given), "num_results"),
+    "patterns": (lambda lab, given: lab.patterns.retriever(**given), "num_results"),
     "Approach Zero": (lambda lab, given: lab.a0.retriever(**given), "num_results"),
     "In+Out": (lambda lab, given: lab.in_out.retriever(**given), "num_results"),
     "graph builder": (lambda lab, given: mathamr.GraphBuilder(**given), "batch_size"),

@@ -1,4 +1,4 @@
-"""What BM25 and Tangent share: whatever was done to an index, it ranks as one that is built at once."""
+"""What BM25, Tangent and patterns share: whatever was done to an index, it ranks as one that is built at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, PairOptions, TangentIndex, bm25
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, PairOptions, PatternIndex, TangentIndex, bm25
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.store import (
     DamagedError,
@@ -30,6 +30,7 @@ DATA = Path(__file__).parents[1] / "data"
 LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "y", "a+b", r"\sqrt{x}"]
 WORDS = ["bounded", "series", "matrix", "élan", "series series", "x"]
 KINDS = (BM25Index, TangentIndex)
+ALL_KINDS = (*KINDS, PatternIndex)  # with one that has no options of its own
 
 
 def document(name: str, content: int) -> dict[str, str]:
@@ -72,7 +73,7 @@ steps = st.lists(
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @settings(max_examples=12)
 @given(steps=steps)
 def test_after_any_changes_it_ranks_as_one_built_anew(kind: Any, steps: list[tuple[str, Any]]) -> None:
@@ -99,7 +100,7 @@ def test_after_any_changes_it_ranks_as_one_built_anew(kind: Any, steps: list[tup
         index.verify()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_merged_indexes_rank_as_one_built_of_all_documents(kind: Any, tmp_path: Path) -> None:
     parts = [documents("a", "b", "c"), documents("d", "é"), documents("x", "f", seed=3)]
     indexes = [kind(tmp_path / str(number)).index(part) for number, part in enumerate(parts)]
@@ -216,7 +217,7 @@ STREAM = documents(*(f"d{number}" for number in range(11)))
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize(
     ("mode", "stop"), [("create", 0), ("append", 1), ("overwrite", 4), ("create", 7), ("append", 11)]
 )

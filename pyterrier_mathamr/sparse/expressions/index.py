@@ -187,7 +187,7 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
     """Ranks the formulas of an index of expressions for the formula of each query."""
 
     inputs = (("latex",), ("query",))
-    outputs = ("docno", "post_id", "visual_id", "score", "rank")
+    outputs: ClassVar[tuple[str, ...]] = ("docno", "post_id", "visual_id", "score", "rank")
     above: ClassVar[float] = 0.0
     """Formulas whose score is not above it are left out."""
     num_results: int

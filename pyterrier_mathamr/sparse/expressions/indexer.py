@@ -99,11 +99,13 @@ class Packing:
         builder: makes an empty payload.
         take: computes what the payload is given of an expression; it is pickled for workers. By default both trees.
         details: options that all parts of an index share; its manifest records them.
+        official: whether official trees are used where there are some; otherwise all are read from LaTeX.
     """
 
     builder: Callable[[], PayloadBuilder]
     take: Callable[[FormulaPair], Any] = _both_trees
     details: Mapping[str, Any] = field(default_factory=dict)
+    official: bool = True
 
 
 def formula_trees(
@@ -255,7 +257,8 @@ class ExpressionIndexer(sparse.SparseIndexer):
 
     def reading(self) -> ReadPosts:
         """Return what reads a batch of posts; it can be pickled."""
-        return ReadPosts(self.bare_formulas, self.store, self.made_packing().take)
+        packing = self.made_packing()
+        return ReadPosts(self.bare_formulas, self.store if packing.official else None, packing.take)
 
     @contextmanager
     def adding(self) -> Iterator[Callable[[Read], None]]:
@@ -277,7 +280,8 @@ class ExpressionIndexer(sparse.SparseIndexer):
         return self.packing or self.formula_index.packing()
 
     def _read(self, part: Growing, batches: Iterator[sparse.Batch]) -> Generator[Read, None, None]:
-        work = ReadPosts(self.bare_formulas, self.store, part.packing.take)
+        store = self.store if part.packing.official else None
+        work = ReadPosts(self.bare_formulas, store, part.packing.take)
         unread = map(part.unread, batches)
         if self.executor is None:
             yield from (work.read(posts, part.numbers) for posts in unread)

@@ -1,0 +1,443 @@
+r"""Formulas by patterns: a query may have wildcards, ``?a^2+?b^2=?c^2``, and its letters may have other names.
+
+::
+
+    query ──▶ terms ──candidates──▶ terms of the index that may match ──unify──▶ substitutions ──┐
+      └─────▶ similar: another search for formulas ──────────────────────────────────────────────┴──▶ tiers ──▶ ranking
+
+The score is the number of a tier (:class:`Tier`) and a fraction that orders the formulas within it::
+
+    score = tier + 0.999 (0.5 cover + 0.16 kept + 0.04 brevity + 0.05 frequency + 0.25 similarity)    of a match
+            0.999 similarity                                             of a formula that is only similar
+
+============  ==========================================================================================
+cover         the share of the formula's symbols that the matched part has
+kept          the share of the query's symbols, wildcards aside, that have their own names in it
+brevity       the symbols of the query, divided by those of the part
+frequency     log2(1 + the formulas of the collection that are this expression) / 12, at most 1
+similarity    the score of the other search, divided by its best score for the query
+============  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.frames import ranking_frame, with_objects
+from pyterrier_mathamr._common.parameters import method
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
+from pyterrier_mathamr.formula import trees_of_posts
+from pyterrier_mathamr.formula.matching import (
+    Extent,
+    Substitution,
+    Terms,
+    is_wildcard,
+    occurrences,
+    read_terms,
+    unify,
+    with_wildcards,
+)
+from pyterrier_mathamr.formula.writing import write_term, write_value
+from pyterrier_mathamr.store import Rows, ranges
+
+from .expressions import (
+    ExpressionIndex,
+    ExpressionSnapshot,
+    FormulaRetriever,
+    Packing,
+    asked_formula,
+    query_formula,
+)
+from .index import SparseIndex, warn_of_queries
+from .terms import TERMS, StoredTerms, SubExpressions, TermsBuilder, take_terms
+
+MOST_STEPS = 10_000
+"""Steps of all unifications of a query; candidates that are left then are at best similar."""
+_BELOW_ONE = 0.999
+_WEIGHTS = {"cover": 0.5, "kept": 0.16, "brevity": 0.04, "frequency": 0.05, "similarity": 0.25}
+
+
+class Tier(IntEnum):
+    """How a formula matches, the integer part of its score."""
+
+    SIMILAR = 0
+    CONTAINS_INSTANCE = 1
+    CONTAINS_RENAMED = 2
+    CONTAINS = 3
+    INSTANCE = 4
+    RENAMED = 5
+    EQUAL = 6
+
+    @property
+    def words(self) -> str:
+        """The tier in words, such as ``contains, renamed``."""
+        return self.name.lower().replace("_", ", ") if self else "similar"
+
+
+class Matched(NamedTuple):
+    """A term of the index that a pattern matches.
+
+    Attributes:
+        term: its number.
+        tier: of formulas that it is the whole of.
+        kept: the share of the pattern's own symbols that have their names in it.
+        brevity: the symbols of the pattern, divided by those of the term; at most 1.
+        substitution: what makes both equal.
+    """
+
+    term: int
+    tier: Tier
+    kept: float
+    brevity: float
+    substitution: Substitution
+
+
+class PatternScores(NamedTuple):
+    """All expressions of an index, scored for one query.
+
+    Attributes:
+        scores: float64 ``[x]``; 0 for one that is not found.
+        which: int64 ``[x]``, the number of its match; -1 for none.
+        tiers: int64 ``[x]``.
+        cover: float64 ``[x]``.
+        similarity: float64 ``[x]``.
+        matches: what the pattern matches.
+        others: docno, post, visual id and similarity of formulas that the index does not have.
+    """
+
+    scores: npt.NDArray[np.float64]
+    which: Rows
+    tiers: Rows
+    cover: npt.NDArray[np.float64]
+    similarity: npt.NDArray[np.float64]
+    matches: list[Matched]
+    others: list[tuple[str, str, str, float]]
+
+
+class PatternSnapshot(ExpressionSnapshot[SubExpressions]):
+    """An index of patterns as it was when it was opened."""
+
+    @property
+    def terms(self) -> StoredTerms:
+        """The terms, as unification reads them."""
+        found: StoredTerms = self.caches.setdefault("terms", StoredTerms(self.expressions.payload))
+        return found
+
+    @cached_property
+    def frequency(self) -> npt.NDArray[np.float64]:
+        """How often each expression occurs, on a scale from 0 to 1: float64 ``[x]``."""
+        counts = np.zeros(len(self.expressions.payload.symbols))
+        np.add.at(counts, self.expressions.numbers, np.diff(self.expressions.owned))
+        found: npt.NDArray[np.float64] = np.minimum(1.0, np.log2(1 + counts) / 12)
+        return found
+
+
+def read_pattern(latex: str) -> Terms | None:
+    r"""Read a query as a pattern.
+
+    Args:
+        latex: LaTeX, where ``?a`` and ``\qvar{a}`` are wildcards.
+
+    Returns:
+        Its terms, or ``None`` for what has no operator tree, or is nothing but a wildcard.
+    """
+    tree = trees_of_posts(with_wildcards(latex), "").opt if latex else None
+    pattern = None if tree is None else read_terms(tree)
+    return None if pattern is None or is_wildcard(pattern.labels[pattern.root]) else pattern
+
+
+def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> list[Matched]:
+    """Unify a pattern with all terms that may match, within a bound on work.
+
+    Those with the same letters come first, then whole formulas and statements, then small terms.
+    """
+    index, found = terms.of, list[Matched]()
+    candidates = index.candidates(pattern)
+    same = np.isin(candidates, index.candidates(pattern, renamed=False))
+    order = np.lexsort((index.weights[candidates], -index.best_places[candidates].astype(np.int64), ~same))
+    counts = occurrences(pattern, pattern.root)
+    for place in order.tolist():
+        if most <= 0:
+            break
+        term = int(candidates[place])
+        substitution, steps = unify(pattern, terms, term, most)
+        most -= steps
+        if substitution is None:
+            continue
+        renamed = [ours for ours, theirs in substitution.letters.items() if terms.label(theirs) != ours]
+        own = pattern.sizes[pattern.root] - sum(counts[label] for label in substitution.wildcards)
+        kept = 1 - sum(counts[label] for label in renamed) / max(1, own)
+        brevity = min(1.0, pattern.sizes[pattern.root] / int(index.weights[term]))
+        tier = Tier.INSTANCE if substitution.wildcards else Tier.RENAMED if renamed else Tier.EQUAL
+        found.append(Matched(term, tier, kept, brevity, substitution))
+    return found
+
+
+class PatternRetriever(FormulaRetriever):
+    r"""Ranks formulas by how they match a formula with wildcards, whose letters may have other names.
+
+    ``?a`` and ``\qvar{a}`` are wildcards: each matches any sub-expression, and equal wildcards match equal ones.
+    Letters of the query match letters, one to one. A whole formula can match, each line of ``align`` and its like, each
+    equation of a chain, each side of a relation, and any other sub-expression. Operands of sums, products and equal
+    signs match in any order. π, ℝ and its like, and e with an exponent are no letters: each matches itself only.
+
+    A query is ``latex``, or ``query`` that is one formula in LaTeX, with or without dollars. What is no formula finds
+    nothing, with a warning; so does a single wildcard, which would match everything. Unification stops after
+    :data:`MOST_STEPS` steps; formulas that are left then can only be similar.
+
+    It adds the columns ``docno`` (the formula's id), ``post_id``, ``visual_id``, ``score`` and ``rank``; ``tier``, such
+    as ``renamed``; ``matched``, the part that matches, in LaTeX; and ``substitution``, a dictionary from letters and
+    wildcards of the query to LaTeX. The last two are empty for a formula that is only similar.
+
+    Args:
+        pattern_index: the index.
+        num_results: the number of formulas for each query.
+        similar: a search for formulas, from ``latex`` to ``docno``, ``post_id`` and ``score``, such as
+            ``tangent.retriever()``; it finds what does not match, and orders formulas within a tier.
+        verbose: show a progress bar.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        patterns = PatternIndex("formulas.patterns")
+        tangent = TangentIndex("formulas.tangent").retriever(num_results=100)
+        pipeline = patterns.retriever(num_results=100, similar=tangent)
+    """
+
+    label = "Patterns"
+    outputs = (*FormulaRetriever.outputs, "tier", "matched", "substitution")
+    store = None  # the trees of queries are read from LaTeX, as the index's are
+
+    def __init__(
+        self,
+        pattern_index: PatternIndex,
+        num_results: int = 1000,
+        *,
+        similar: pt.Transformer | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__()
+        self.pattern_index, self.num_results = pattern_index, num_results
+        self.similar, self.verbose = similar, verbose
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """The other search."""
+        return {} if self.similar is None else {"similar": self.similar}
+
+    def snapshot(self) -> PatternSnapshot:
+        return self.pattern_index.snapshot()
+
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row; ``docno`` is the formula's id."""
+        snapshot = self.snapshot()
+        patterns = [read_pattern(query_formula(row).latex) for row in queries.to_dict("records")]
+        unread = [qid for qid, pattern in zip(queries["qid"], patterns, strict=True) if pattern is None]
+        warn_of_queries(unread, "they are no formula", "Give each a formula in LaTeX, in `latex` or `query`.")
+        similar = self._search_similar(queries)
+        found = []
+        for qid, pattern in zip(
+            queries["qid"], progress(patterns, self.label, "queries", verbose=self.verbose), strict=True
+        ):
+            found.append(self._best(snapshot, self._score(snapshot, pattern, similar.get(qid))))
+        return _frame(queries, found)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say how a formula matches: its tier, what orders it there, and the substitution.
+
+        Args:
+            query: a row with ``latex`` or ``query``, or a frame of one query.
+            docno: the id of a formula; by default the ``docno`` of the row.
+
+        Returns:
+            The parts of the score. Each letter and wildcard of the query is a part, too, with what it stands for as its
+            ``document`` and no contribution.
+
+        Raises:
+            AskedError: the row has no query, no formula is named, or the formula has no score for this query.
+            UnknownIdError: the index does not hold the formula.
+        """
+        asked, formula = asked_formula(query, docno, self.label)
+        snapshot, pattern = self.snapshot(), read_pattern(formula.latex)
+        expression = int(snapshot.expressions_of([asked.docno])[0])
+        frame = asked.query_frame()
+        scored = self._score(snapshot, pattern, self._search_similar(frame).get(frame["qid"].iloc[0]))
+        if not scored.scores[expression]:
+            raise AskedError(self.label, f"it does not find {asked.docno!r}", "Explain a formula of its ranking.")
+        return asked.explained(list(self._parts(snapshot, scored, expression, formula.latex)))
+
+    def _parts(self, snapshot: PatternSnapshot, scored: PatternScores, expression: int, latex: str) -> Iterator[Part]:
+        similarity = float(scored.similarity[expression])
+        number, tier = int(scored.which[expression]), Tier(int(scored.tiers[expression]))
+        if number < 0:
+            yield Part(self.label, "similar", latex, "formula", "", similarity, _BELOW_ONE, _BELOW_ONE * similarity)
+            return
+        match = scored.matches[number]
+        written, values = described(snapshot.terms, match)
+        yield Part(self.label, tier.words, latex, "formula", written, contribution=float(tier))
+        cover = float(scored.cover[expression])
+        shares = {
+            "cover": cover,
+            "kept": match.kept,
+            "brevity": match.brevity,
+            "frequency": float(snapshot.frequency[expression]),
+            "similarity": similarity,
+        }
+        for name, share in shares.items():
+            weight = _BELOW_ONE * _WEIGHTS[name]
+            yield Part(self.label, name, "", "", "", share, weight, weight * share)
+        for name, value in values.items():
+            yield Part(self.label, "wildcard" if name[0] == "?" else "letter", name, "sub-expression", value)
+
+    def _search_similar(self, queries: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """Search with the other system; wildcards are symbols of their own to it."""
+        if self.similar is None:
+            return {}
+        latex = [with_wildcards(query_formula(row).latex) for row in queries.to_dict("records")]
+        readable = [place for place, of in enumerate(latex) if of]
+        asked = queries.assign(latex=latex, query=latex).iloc[readable].reset_index(drop=True)
+        found = self.similar(asked)
+        return {str(qid): of for qid, of in found.groupby("qid", sort=False)}
+
+    def _score(self, snapshot: PatternSnapshot, pattern: Terms | None, similar: pd.DataFrame | None) -> PatternScores:
+        """Score all expressions for one query."""
+        index = snapshot.expressions.payload
+        size = len(index.symbols)
+        matches = [] if pattern is None else find_matches(pattern, snapshot.terms)
+        which, tiers, cover, fraction = _placed(index, matches)
+        similarity, others = np.zeros(size), list[tuple[str, str, str, float]]()
+        if similar is not None and len(similar):
+            shares = _shares(similar)
+            docnos = similar["docno"].astype(str).tolist()
+            rows = snapshot.look_up(docnos)
+            known = rows >= 0
+            names = [name for name, is_known in zip(docnos, known.tolist(), strict=True) if is_known]
+            np.maximum.at(similarity, snapshot.expressions_of(names), shares[known])
+            texts = similar[~known].to_dict("records")
+            others = [
+                (str(row["docno"]), str(row.get("post_id", "")), str(row.get("visual_id", "")), share)
+                for row, share in zip(texts, shares[~known].tolist(), strict=True)
+            ]
+        fraction += _WEIGHTS["frequency"] * snapshot.frequency + _WEIGHTS["similarity"] * similarity
+        scores = tiers + _BELOW_ONE * np.where(which >= 0, fraction, similarity)
+        return PatternScores(scores, which, tiers, cover, similarity, matches, others)
+
+    def _best(self, snapshot: PatternSnapshot, scored: PatternScores) -> list[tuple[Any, ...]]:
+        """List the results of one query: docno, post, visual id, score, tier, part and substitution of each."""
+        expressions = snapshot.expressions
+        numbers, scores = expressions.best(scored.scores, self.num_results, snapshot.formula_ids)
+        of = expressions.numbers[np.searchsorted(expressions.owned, numbers, side="right") - 1].tolist()
+        texts: dict[int, tuple[str, dict[str, str]]] = {-1: ("", {})}
+        rows: list[tuple[Any, ...]] = []
+        names = snapshot.formula_ids(numbers), snapshot.post_ids(numbers), snapshot.visual_ids(numbers)
+        for docno, post_id, visual_id, score, expression in zip(*names, scores.tolist(), of, strict=True):
+            which = int(scored.which[expression])
+            if which not in texts:
+                texts[which] = described(snapshot.terms, scored.matches[which])
+            tier = Tier(int(scored.tiers[expression])).words
+            rows.append((docno, post_id, visual_id, score, tier, *texts[which]))
+        if scored.others:
+            rows += [(*names, _BELOW_ONE * share, Tier.SIMILAR.words, "", {}) for *names, share in scored.others]
+            rows.sort(key=lambda row: (-row[3], row[0]))
+        return rows[: self.num_results]
+
+
+def described(terms: StoredTerms, match: Matched) -> tuple[str, dict[str, str]]:
+    """Write the part that matches, and what letters and wildcards stand for, as LaTeX."""
+    substitution = match.substitution
+    values = {_name(label): write_value(terms, value) for label, value in substitution.wildcards.items()}
+    values |= {_name(label): write_term(terms, theirs) for label, theirs in substitution.letters.items()}
+    return write_term(terms, match.term), values
+
+
+def _name(label: str) -> str:
+    """Write a letter or a wildcard of a query."""
+    if is_wildcard(label):
+        return label
+    single = Terms()
+    return write_term(single, single.add(label))
+
+
+def _placed(
+    index: SubExpressions, matches: list[Matched]
+) -> tuple[Rows, Rows, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Find the best match of each expression: its number, its tier, its cover, and the fraction that is its own."""
+    size = len(index.symbols)
+    which, tiers = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    cover, fraction = np.zeros(size), np.zeros(size)
+    if not matches:
+        return which, tiers, cover, fraction
+    terms = np.array([match.term for match in matches], dtype=np.int64)
+    counts = index.owners[terms + 1] - index.owners[terms]
+    postings, number = ranges(index.owners[terms], counts), np.repeat(np.arange(len(matches)), counts)
+    of = index.within[postings]
+    kinds = np.array([int(match.tier) for match in matches])[number]
+    statement = index.places[postings] >= Extent.STATEMENT
+    reached = np.where(statement, kinds, kinds - (Tier.EQUAL - Tier.CONTAINS))
+    covered = np.minimum(1.0, index.weights[terms][number] / np.maximum(1, index.symbols[of]))
+    own = np.array([_WEIGHTS["kept"] * match.kept + _WEIGHTS["brevity"] * match.brevity for match in matches])[number]
+    own += _WEIGHTS["cover"] * covered
+    order = np.lexsort((-number, own, reached))  # the last of an expression is its best; of equal ones the first
+    which[of[order]], tiers[of[order]] = number[order], reached[order]
+    cover[of[order]], fraction[of[order]] = covered[order], own[order]
+    return which, tiers, cover, fraction
+
+
+def _shares(ranking: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Divide scores by the best one; where some are not positive, take 1 / (rank + 1)."""
+    scores = ranking["score"].to_numpy(np.float64)
+    if scores.min() > 0:
+        return np.asarray(scores / scores.max())
+    ranks = np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
+    return np.asarray(1.0 / (1.0 + ranks), dtype=np.float64)
+
+
+def _frame(queries: pd.DataFrame, found: list[list[tuple[Any, ...]]]) -> pd.DataFrame:
+    rows = [row for of in found for row in of]
+    columns: tuple[list[Any], ...] = tuple(map(list, zip(*rows, strict=True))) if rows else ([],) * 7
+    docnos, post_ids, visual_ids, _, tiers, matched, substitutions = columns
+    texts = {"docno": docnos, "post_id": post_ids, "visual_id": visual_ids}
+    places = [(range(len(of)), np.array([row[3] for row in of])) for of in found]
+    made = ranking_frame(queries, places, **{name: lambda _, of=of: of for name, of in texts.items()})
+    return with_objects(made, tier=tiers, matched=matched, substitution=substitutions)
+
+
+class PatternIndex(ExpressionIndex[PatternSnapshot], SparseIndex):
+    r"""An index of the sub-expressions of formulas, searched by patterns with wildcards and renamed letters.
+
+    Formulas are read from their LaTeX, with all lines of derivations. Called directly it is its retriever.
+
+    Args:
+        path: the folder of the index; it need not exist yet.
+
+    Example::
+
+        formulas = PatternIndex("formulas.patterns")
+        formulas.index(dataset.get_corpus_iter())
+        formulas.search("?a^2+?b^2=?c^2")
+    """
+
+    KIND, PAYLOAD, SNAPSHOT = TERMS, SubExpressions, PatternSnapshot
+
+    schematic: ClassVar[dict[str, str]] = {"label": "Pattern Index"}
+
+    @staticmethod
+    def example() -> PatternIndex:
+        """Return an index that is not built."""
+        return PatternIndex("index.patterns")
+
+    retriever = method(PatternRetriever)
+
+    def packing(self) -> Packing:
+        """Say what the index keeps of an expression: its sub-expressions."""
+        return Packing(TermsBuilder, take_terms, official=False)

@@ -1,0 +1,388 @@
+"""The distinct sub-expressions of a collection in a few arrays, and the expressions that each is in.
+
+A term is stored once, whatever number of formulas have it; see :mod:`pyterrier_mathamr.formula.matching`::
+
+    shapes        uint64 [t]      its shape: terms ascend by it, so that those of one shape are neighbours
+    exact         uint64 [t]      its key; ascending for each shape
+    labels        int32  [t]      the number of its label
+    operands      int64  [t + 1]  term ``i`` has the operands ``args[operands[i]:operands[i + 1]]``
+    args          int32  [a]      terms, in the order of writing
+    weights       int32  [t]      its symbols
+    owners        int64  [t + 1]  term ``i`` is in the expressions ``within[owners[i]:owners[i + 1]]``
+    within        int32  [p]      expressions, ascending for each term
+    places        uint8  [p]      what of them the term is: a :class:`Extent`
+    symbols       int32  [x]      the symbols of each expression, 0 for one without operator tree
+    label_names   texts  [l]      ascending
+
+:meth:`SubExpressions.candidates` finds the terms that may match a pattern: of a pattern without wildcards the terms
+of its shape, otherwise the terms whose operator and operands may match its own, from the leaves up. Each step is a few
+array operations over the terms with one label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.formula.located import line_trees
+from pyterrier_mathamr.formula.matching import ASSOCIATIVE, Extent, Terms, is_wildcard, parts, read_terms
+from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, StoredPart, ranges
+
+from .expressions import expression_kind
+from .texts import ends_of, read_names, renumbered, text_arrays, text_fields
+
+_TERM_BYTES, _POSTING_BYTES = 500, 20  # of memory while they are collected
+_REMEMBERED = 1 << 16
+_ODD, _SIZE = 0x9E3779B97F4A7C15, 1 << 64  # of a polynomial over operands
+
+
+class Taken(NamedTuple):
+    """The terms of one expression, operands before operators."""
+
+    labels: list[str]
+    args: list[tuple[int, ...]]
+    shapes: list[int]
+    keys: list[int]
+    sizes: list[int]
+    places: list[int]  # -1 for a term that is no sub-expression
+    symbols: int
+
+
+def take_terms(pair: FormulaPair) -> Taken | None:
+    """List the sub-expressions of an expression; one without operator tree has none."""
+    if pair.opt is None:
+        return None
+    terms = read_terms(pair.opt, line_trees(pair.opt))
+    symbols = terms.sizes[terms.root]
+    found = parts(terms)
+    places = [int(found.get(term, -1)) for term in range(len(terms))]
+    return Taken(terms.labels, terms.args, terms.shapes, terms.keys, terms.sizes, places, symbols)
+
+
+class TermsBuilder:
+    """Collects the terms of expressions, one after another."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._names: dict[str, int] = {}
+        self._labels, self._args = list[int](), list[list[int]]()
+        self._weights, self._exact = list[int](), list[int]()
+        self._terms, self._within, self._places = list[int](), list[int](), list[int]()
+        self._symbols = list[int]()
+
+    @property
+    def nbytes(self) -> int:
+        return _TERM_BYTES * len(self._labels) + _POSTING_BYTES * len(self._terms)
+
+    def add(self, taken: Taken | None) -> None:
+        number = len(self._symbols)
+        self._symbols.append(0 if taken is None else taken.symbols)
+        if taken is None:
+            return
+        made = list[int]()
+        for place, label, args, shape, key, size in zip(
+            taken.places, taken.labels, taken.args, taken.shapes, taken.keys, taken.sizes, strict=True
+        ):
+            term = self._numbers.setdefault((shape, key), len(self._labels))
+            made.append(term)
+            if term == len(self._labels):
+                self._labels.append(self._names.setdefault(label, len(self._names)))
+                self._args.append([made[arg] for arg in args])
+                self._weights.append(size)
+                self._exact.append(key)
+            elif label[:2] == "U!" and (own := [made[arg] for arg in args]) != self._args[term]:
+                self._args[term] = min(own, self._args[term], key=self._order)
+            if place >= 0:
+                self._terms.append(term)
+                self._within.append(number)
+                self._places.append(place)
+
+    def _order(self, args: Sequence[int]) -> int:
+        """Return what :func:`_orders` does for one term."""
+        return sum(self._exact[arg] * pow(_ODD, place, _SIZE) for place, arg in enumerate(args)) % _SIZE
+
+    def payload(self) -> SubExpressions:
+        hashes = np.array(list(self._numbers), dtype=np.uint64).reshape(-1, 2)
+        raw = SubExpressions(
+            shapes=hashes[:, 0],
+            exact=hashes[:, 1],
+            labels=np.array(self._labels, dtype=np.int32),
+            operands=ends_of([len(args) for args in self._args]),
+            args=np.array([arg for args in self._args for arg in args], dtype=np.int32),
+            weights=np.array(self._weights, dtype=np.int32),
+            owners=np.zeros(0, dtype=np.int64),
+            within=np.array(self._within, dtype=np.int32),
+            places=np.array(self._places, dtype=np.uint8),
+            symbols=np.array(self._symbols, dtype=np.int32),
+            label_names=list(self._names),
+        )
+        numbers = np.arange(len(self._symbols), dtype=np.int64)
+        return _united(SubExpressions, [raw], [np.array(self._terms, dtype=np.int64)], [numbers], len(numbers))
+
+
+_FIELDS = (
+    Field("shapes", "uint64", "t"),
+    Field("exact", "uint64", "t"),
+    Field("labels", "int32", "t", below="l"),
+    Field("operands", "int64", "t+1", cuts="a"),
+    Field("args", "int32", "a", below="t"),
+    Field("weights", "int32", "t"),
+    Field("owners", "int64", "t+1", cuts="p"),
+    Field("within", "int32", "p", below="x"),
+    Field("places", "uint8", "p"),
+    Field("symbols", "int32", "x"),
+    *text_fields("label_names", "l"),
+)
+_ARRAYS = (
+    "shapes", "exact", "labels", "operands", "args", "weights", "owners", "within", "places", "symbols"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class SubExpressions:
+    """The terms of ``x`` expressions; see the module for each array."""
+
+    shapes: npt.NDArray[np.uint64]
+    exact: npt.NDArray[np.uint64]
+    labels: npt.NDArray[np.int32]
+    operands: Rows
+    args: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.int32]
+    owners: Rows
+    within: npt.NDArray[np.int32]
+    places: npt.NDArray[np.uint8]
+    symbols: npt.NDArray[np.int32]
+    label_names: Sequence[str]
+
+    @classmethod
+    def of_part(cls, part: StoredPart) -> Self:
+        found: dict[str, Any] = {name: part[name] for name in _ARRAYS}
+        made = cls(**found, label_names=read_names(part, "label_names"))
+        shapes, keys = made.shapes, made.exact
+        if bool(np.any((shapes[1:] < shapes[:-1]) | ((shapes[1:] == shapes[:-1]) & (keys[1:] <= keys[:-1])))):
+            raise DamagedError(part.path, "its hashes do not ascend")
+        above = np.repeat(made.weights, np.diff(made.operands))
+        if bool(np.any(made.weights < 1)) or bool(np.any(made.weights[made.args] >= above)):
+            raise DamagedError(part.path, "weights are not greater than their operands'")
+        if made.places.max(initial=0) > max(Extent):
+            raise DamagedError(part.path, "places are none of the four")
+        return made
+
+    @classmethod
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
+        terms = [np.repeat(np.arange(len(piece.shapes)), np.diff(piece.owners)) for piece in pieces]
+        return _united(cls, pieces, terms, numbers, size)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays of a part."""
+        return {name: getattr(self, name) for name in _ARRAYS} | text_arrays("label_names", self.label_names)
+
+    def label(self, term: int) -> str:
+        """Return the label of a term."""
+        name: str = self.label_names[self.labels[term]]
+        return name
+
+    def operands_of(self, term: int) -> tuple[int, ...]:
+        """Return the operands of a term."""
+        return tuple(self.args[self.operands[term] : self.operands[term + 1]].tolist())
+
+    @cached_property
+    def best_places(self) -> npt.NDArray[np.uint8]:
+        """The greatest place that each term has in any expression: uint8 ``[t]``."""
+        found = np.zeros(len(self.shapes), dtype=np.uint8)
+        owned = np.flatnonzero(np.diff(self.owners))
+        found[owned] = np.maximum.reduceat(self.places, self.owners[owned]) if len(owned) else 0
+        return found
+
+    @cached_property
+    def by_label(self) -> tuple[Rows, Rows]:
+        """The terms by their labels, ascending for each, and where those of each label begin."""
+        order = np.argsort(self.labels, kind="stable")
+        return order, ends_of(np.bincount(self.labels, minlength=len(self.label_names)))
+
+    @cached_property
+    def label_numbers(self) -> dict[str, int]:
+        """The number of each label."""
+        return {name: number for number, name in enumerate(self.label_names)}
+
+    def of_shape(self, shape: int) -> tuple[int, int]:
+        """Return the first term of a shape, and the one after its last."""
+        first, last = (int(np.searchsorted(self.shapes, np.uint64(shape), side)) for side in ("left", "right"))
+        return first, last
+
+    def candidates(self, pattern: Terms, *, renamed: bool = True) -> Rows:
+        """Find the terms that may match a pattern, ascending; all of them, or those with the same letters."""
+        found: list[Rows | None] = []
+        for term in range(pattern.root + 1):
+            found.append(self._matching(pattern, term, found, renamed))
+        last = found[pattern.root]
+        return np.zeros(0, dtype=np.int64) if last is None else last
+
+    def _matching(self, pattern: Terms, term: int, found: Sequence[Rows | None], renamed: bool) -> Rows | None:
+        """Find the terms that may match one of a pattern's, from those that may match its operands; ``None`` is all."""
+        label, args = pattern.labels[term], pattern.args[term]
+        if is_wildcard(label):
+            return None
+        if not pattern.is_open[term]:
+            terms = np.arange(*self.of_shape(pattern.shapes[term]))
+            return terms if renamed else terms[self.exact[terms] == np.uint64(pattern.keys[term])]
+        number = self.label_numbers.get(label)
+        if number is None:
+            return np.zeros(0, dtype=np.int64)
+        order, starts = self.by_label
+        terms = order[starts[number] : starts[number + 1]]
+        counts = self.operands[terms + 1] - self.operands[terms]
+        takes_more = label in ASSOCIATIVE and any(is_wildcard(pattern.labels[arg]) for arg in args)
+        terms = terms[counts >= len(args) if takes_more else counts == len(args)]
+        for place, arg in enumerate(args):
+            known = found[arg]
+            if known is None or not len(terms):
+                continue
+            if label[:2] == "U!":
+                sizes = self.operands[terms + 1] - self.operands[terms]
+                inside = _among(self.args[ranges(self.operands[terms], sizes)], known)
+                terms = terms[np.logical_or.reduceat(inside, ends_of(sizes)[:-1])]
+            else:
+                terms = terms[_among(self.args[self.operands[terms] + place], known)]
+        return terms
+
+
+def _among(values: npt.NDArray[np.int32], ascending: Rows) -> npt.NDArray[np.bool_]:
+    """Whether each value is one of some ascending ones."""
+    if not len(ascending):
+        return np.zeros(len(values), dtype=np.bool_)
+    if ascending[-1] - ascending[0] == len(ascending) - 1:
+        neighbours: npt.NDArray[np.bool_] = (values >= ascending[0]) & (values <= ascending[-1])
+        return neighbours
+    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    found: npt.NDArray[np.bool_] = ascending[places] == values
+    return found
+
+
+S = TypeVar("S", bound=SubExpressions)
+
+
+class StoredTerms:
+    """The terms of an index as :func:`~pyterrier_mathamr.formula.matching.unify` reads them, which remembers them."""
+
+    def __init__(self, of: SubExpressions) -> None:
+        self.of = of
+        self._labels: dict[int, str] = {}
+        self._operands: dict[int, tuple[int, ...]] = {}
+
+    def label(self, term: int) -> str:
+        """Return the label of a term."""
+        if (known := self._labels.get(term)) is None:
+            if len(self._labels) > _REMEMBERED:
+                self._labels = {}
+            known = self._labels[term] = self.of.label(term)
+        return known
+
+    def operands(self, term: int) -> tuple[int, ...]:
+        """Return its operands."""
+        if (known := self._operands.get(term)) is None:
+            if len(self._operands) > _REMEMBERED:
+                self._operands = {}
+            known = self._operands[term] = self.of.operands_of(term)
+        return known
+
+    def identity(self, term: int) -> tuple[int, int]:
+        """Return its shape and its key."""
+        return int(self.of.shapes[term]), int(self.of.exact[term])
+
+
+def _united(
+    kind: type[S], pieces: Sequence[SubExpressions], terms: Sequence[Rows], numbers: Sequence[Rows], size: int
+) -> S:
+    """Combine collections whose postings have these terms; -1 among ``numbers`` leaves an expression out."""
+    kept = [number[piece.within] >= 0 for piece, number in zip(pieces, numbers, strict=True)]
+    used = [_closed(piece, of[keep]) for piece, of, keep in zip(pieces, terms, kept, strict=True)]
+    shapes = _end_to_end([piece.shapes[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
+    keys = _end_to_end([piece.exact[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
+    orders = _end_to_end([_orders(piece)[some] for piece, some in zip(pieces, used, strict=True)], np.uint64)
+    order = np.lexsort((orders, keys, shapes))
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (shapes[order][1:] != shapes[order][:-1]) | (keys[order][1:] != keys[order][:-1])
+    new = np.empty(len(order), dtype=np.int64)
+    new[order] = np.cumsum(fresh) - 1
+    first = order[fresh]
+    names, labels = renumbered(
+        [piece.label_names for piece in pieces],
+        [piece.labels[some] for piece, some in zip(pieces, used, strict=True)],
+    )
+    counts, args, of_terms, base = list[Rows](), list[Rows](), list[Rows](), 0
+    for piece, some, of, keep in zip(pieces, used, terms, kept, strict=True):
+        number = np.full(len(piece.shapes), -1, dtype=np.int64)
+        number[some] = new[base : base + len(some)]
+        base += len(some)
+        sizes = piece.operands[some + 1] - piece.operands[some]
+        counts.append(sizes)
+        args.append(number[piece.args[ranges(piece.operands[some], sizes)]])
+        of_terms.append(number[of[keep]])
+    sizes, every = _end_to_end(counts, np.int64), _end_to_end(args, np.int64)
+    starts = ends_of(sizes)[:-1]
+    of_term = _end_to_end(of_terms, np.int64)
+    within = _end_to_end(
+        [number[piece.within[keep]] for piece, number, keep in zip(pieces, numbers, kept, strict=True)], np.int64
+    )
+    places = _end_to_end([piece.places[keep] for piece, keep in zip(pieces, kept, strict=True)], np.uint8)
+    by_term = np.lexsort((within, of_term))
+    symbols = np.zeros(size, dtype=np.int32)
+    for piece, number in zip(pieces, numbers, strict=True):
+        symbols[number[number >= 0]] = piece.symbols[number >= 0]
+    return kind(
+        shapes=shapes[first],
+        exact=keys[first],
+        labels=labels[first],
+        operands=ends_of(sizes[first]),
+        args=every[ranges(starts[first], sizes[first])].astype(np.int32),
+        weights=_end_to_end([piece.weights[some] for piece, some in zip(pieces, used, strict=True)], np.int32)[first],
+        owners=ends_of(np.bincount(of_term, minlength=len(first))),
+        within=within[by_term].astype(np.int32),
+        places=places[by_term],
+        symbols=symbols,
+        label_names=names,
+    )
+
+
+def _orders(piece: SubExpressions) -> Array:
+    """Compute a number of each term's operands in their order: equal terms are kept in the order with the least one."""
+    places = ranges(np.zeros(len(piece.labels), dtype=np.int64), np.diff(piece.operands))
+    powers = np.ones(int(places.max(initial=0)) + 1, dtype=np.uint64)
+    powers[1:] = np.multiply.accumulate(np.full(len(powers) - 1, _ODD, dtype=np.uint64))
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(piece.exact[piece.args] * powers[places])])
+    found: Array = sums[piece.operands[1:]] - sums[piece.operands[:-1]]
+    return found
+
+
+def _closed(piece: SubExpressions, terms: Rows) -> Rows:
+    """Return some terms, each once and ascending, with their operands and the operands of those."""
+    known = np.zeros(len(piece.shapes), dtype=np.bool_)
+    known[terms] = True
+    new = np.flatnonzero(known)
+    while len(new):
+        below = piece.args[ranges(piece.operands[new], piece.operands[new + 1] - piece.operands[new])]
+        new = np.unique(below[~known[below]])
+        known[new] = True
+    return np.flatnonzero(known)
+
+
+def _end_to_end(arrays: Sequence[Array], dtype: Any) -> Any:
+    return np.concatenate([np.zeros(0, dtype=dtype), *arrays]).astype(dtype, copy=False)
+
+
+TERMS = expression_kind(
+    SubExpressions,
+    *_FIELDS,
+    type="sparse_index",
+    format="mathamr_patterns",
+    version=1,
+    index="PatternIndex('{path}')",
+)

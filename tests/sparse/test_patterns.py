@@ -1,0 +1,210 @@
+"""Searching by patterns: tiers by hand, candidates by brute force over all terms."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.explain import AskedError
+from pyterrier_mathamr.formula.matching import unify
+from pyterrier_mathamr.sparse import PatternIndex, TangentIndex, patterns
+from pyterrier_mathamr.sparse.patterns import Tier, find_matches, read_pattern
+from pyterrier_mathamr.store import DamagedError, UnknownIdError
+
+LATEX = {
+    "eigen": r"Av=\lambda v",
+    "same": r"\mu x=Bx",
+    "pythagoras": "a^2+b^2=c^2",
+    "shifted": "(x-1)^2+y^2=r^2",
+    "binomial": r"\begin{align}(a-b)^2&=(a-b)(a-b)\\&=a^2-2ab+b^2\\c&=d+e\end{align}",
+    "inside": r"\sin(Bx)+1",
+    "sum": r"p+q+r+s^3",
+    "other": r"\int_0^1 f(t)\,dt",
+}
+POSTS = [
+    {"docno": f"post-{name}", "html": f'<span class="math-container" id="{name}">{latex}</span>'}
+    for name, latex in LATEX.items()
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("patterns")
+    PatternIndex(folder / "patterns").index(POSTS)
+    TangentIndex(folder / "tangent").index(POSTS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(folder: Path) -> PatternIndex:
+    return PatternIndex(folder / "patterns")
+
+
+@pytest.fixture(scope="module")
+def tangent(folder: Path) -> TangentIndex:
+    return TangentIndex(folder / "tangent")
+
+
+def tiers(index: PatternIndex, query: str) -> dict[str, str]:
+    found = index.search(query)
+    return dict(zip(found["docno"], found["tier"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (r"Bx=\mu x", {"same": "equal", "eigen": "renamed"}),  # in any order
+        ("?a^2+?b^2=?c^2", {"pythagoras": "instance", "shifted": "instance"}),
+        ("?a^2+y^2=?c^2", {"pythagoras": "instance", "shifted": "instance"}),
+        ("(x-y)^2=x^2-2xy+y^2", {"binomial": "renamed"}),  # the first line and the last one
+        ("c=d+e", {"binomial": "equal"}),
+        (
+            "Bx",
+            {
+                "same": "contains",
+                "inside": "contains",
+                "eigen": "contains, renamed",
+                "other": "contains, renamed",
+                "binomial": "contains, renamed",
+            },
+        ),
+        (r"\sin ?a", {"inside": "contains, instance"}),
+        ("q+r", {"sum": "contains", "binomial": "contains, renamed"}),  # neighbours among the operands
+        ("r+q", {"sum": "contains", "binomial": "contains, renamed"}),
+        ("p+r", {"binomial": "contains, renamed", "sum": "contains, renamed"}),  # p+r itself is not written
+        (r"\int_?a^?b ?f\,d?x", {"other": "instance"}),
+        (r"\qvar{f}=\qvar{g}+e", {"binomial": "instance"}),
+        ("x=x", {}),
+    ],
+)
+def test_formulas_match_in_tiers(index: PatternIndex, query: str, expected: dict[str, str]) -> None:
+    assert tiers(index, query) == expected
+    assert list(tiers(index, query).values()) == list(expected.values())
+
+
+def test_the_part_that_matches_and_the_substitution_are_columns(index: PatternIndex) -> None:
+    found = index.search("?a^2+y^2=?c^2").iloc[0]
+    assert (found["docno"], found["matched"]) == ("shifted", r"\left(x-1\right)^{2}+y^{2}=r^{2}")
+    assert found["substitution"] == {"?a": "x-1", "?c": "r", "y": "y"}
+    assert index.search("Bx")["matched"].tolist()[:2] == ["Bx", "Bx"]
+
+
+def test_the_score_is_the_tier_and_a_fraction_that_the_explanation_adds_up(
+    index: PatternIndex, tangent: TangentIndex
+) -> None:
+    found = index.search("?a^2+?b^2=?c^2").set_index("docno")["score"]
+    # all of the formula, all symbols kept (the wildcards are none), 11 symbols of the query and of the formula, once
+    assert found["pythagoras"] == pytest.approx(4 + 0.999 * (0.5 + 0.16 + 0.04 + 0.05 / 12))
+    for retriever in (index.retriever(), index.retriever(similar=tangent.retriever())):
+        for query in ("?a^2+?b^2=?c^2", "Bx", r"Bx=\mu x"):
+            ranking = retriever.search(query)
+            assert ranking["score"].is_monotonic_decreasing
+            for row in ranking.to_dict("records"):
+                explained = retriever.explain(row)
+                assert explained.score == pytest.approx(row["score"])
+                said = {part.query: part.document for part in explained.rows if part.part in ("wildcard", "letter")}
+                assert said == row["substitution"]
+
+
+def test_another_search_finds_what_is_similar_and_orders_a_tier(index: PatternIndex, tangent: TangentIndex) -> None:
+    found = index.retriever(similar=tangent.retriever()).search("?a^2+?b^2=?c^2")
+    assert found["tier"].tolist()[:3] == ["instance", "instance", "similar"]
+    similar = found[found["tier"] == "similar"]
+    assert similar["score"].between(0, 1, inclusive="left").all()
+    assert (similar["matched"] == "").all()
+    assert set(similar["docno"]) <= set(LATEX)
+    assert found["docno"].is_unique
+
+
+def test_formulas_that_only_the_other_search_has_are_kept(index: PatternIndex) -> None:
+    other = pt.Transformer.from_df(
+        pd.DataFrame({"qid": ["1"], "query": ["Bx"], "docno": ["new"], "post_id": ["p"], "score": [-3.0], "rank": [0]})
+    )
+    found = index.retriever(similar=other).search("Bx")
+    assert found.iloc[-1][["docno", "post_id", "tier"]].tolist() == ["new", "p", "similar"]
+    assert found["rank"].tolist() == list(range(len(found)))
+
+
+def test_what_is_no_formula_and_a_single_wildcard_find_nothing(index: PatternIndex, tangent: TangentIndex) -> None:
+    queries = pd.DataFrame({"qid": ["1", "2", "3", "4"], "query": ["?a", "", r"\frac{a", "Bx"]})
+    for retriever in (index.retriever(), index.retriever(similar=tangent.retriever())):
+        with pytest.warns(MathAMRWarning, match=r"'1'.*'2'.*'3'"):
+            found = retriever(queries)
+        assert set(found[found["tier"] != "similar"]["qid"]) == {"4"}
+
+
+@pytest.mark.parametrize("query", ["?", "x?", "??", "?_a", r"\qvar", r"\qvar{", "?a?", "^?a", "?1", "a?b?c", r"?\frac"])
+@pytest.mark.filterwarnings("ignore")
+def test_question_marks_anywhere_are_searched_or_refused_by_a_warning(index: PatternIndex, query: str) -> None:
+    assert len(index.search(query)) >= 0
+
+
+def test_an_explanation_names_what_is_wrong(index: PatternIndex) -> None:
+    with pytest.raises(UnknownIdError, match="'nowhere'"):
+        index.explain({"qid": "1", "latex": "Bx"}, "nowhere")
+    with pytest.raises(AskedError, match="does not find 'pythagoras'"):
+        index.explain({"qid": "1", "latex": "Bx"}, "pythagoras")
+    assert index.explain({"qid": "1", "latex": "Bx"}, "same").docno == "same"
+
+
+ATOMS = st.sampled_from(["a", "b", "x", "1", "2", "?p", "?q", "a^2", "?p^2", r"\lambda v", "x-1"])
+QUERIES = st.builds(
+    lambda one, sign, other: f"{one}{sign}{other}", ATOMS, st.sampled_from(["+", "=", "-", "", "^"]), ATOMS
+)
+
+
+@settings(max_examples=60)
+@given(QUERIES)
+def test_candidates_are_all_terms_that_unify(index: PatternIndex, query: str) -> None:
+    pattern, terms = read_pattern(query), index.snapshot().terms
+    if pattern is None:
+        return
+    every = [term for term in range(len(terms.of.shapes)) if unify(pattern, terms, term).substitution is not None]
+    candidates = terms.of.candidates(pattern)
+    assert set(every) <= set(candidates.tolist())
+    assert bool(np.all(np.diff(candidates) > 0)) or len(candidates) < 2
+    assert sorted(match.term for match in find_matches(pattern, terms)) == every
+
+
+def test_work_is_bounded_and_what_is_left_is_only_similar(
+    index: PatternIndex, tangent: TangentIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns, "MOST_STEPS", 1)
+    pattern = read_pattern("?a^2+?b^2=?c^2")
+    assert pattern is not None
+    assert find_matches(pattern, index.snapshot().terms, most=1) == []
+    assert find_matches(pattern, index.snapshot().terms, most=1000) != []
+
+
+def test_tiers_in_words_and_their_order() -> None:
+    assert [tier.words for tier in sorted(Tier, reverse=True)] == [
+        "equal", "renamed", "instance", "contains", "contains, renamed", "contains, instance", "similar"
+    ]  # fmt: skip
+
+
+def test_terms_that_hold_themselves_are_damage(index: PatternIndex, tmp_path: Path) -> None:
+    from pyterrier_mathamr.sparse.terms import SubExpressions
+
+    [part] = index.snapshot().parts
+
+    class Cyclic:
+        path = tmp_path
+
+        def __getitem__(self, name: str) -> object:
+            array = part[name]
+            return np.ones_like(array) if name == "weights" else array
+
+    with pytest.raises(DamagedError, match="weights"):
+        SubExpressions.of_part(Cyclic())  # type: ignore[arg-type]
+    assert len(SubExpressions.of_part(part).shapes) == len(part["shapes"])
+
+
+def test_the_index_is_loaded_by_its_folder(index: PatternIndex) -> None:
+    index.verify()
+    assert len(index) == len(LATEX)
+    assert PatternIndex(index.path).search("Bx").equals(index.search("Bx"))
