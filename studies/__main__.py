@@ -144,6 +144,18 @@ def task_2(folder: Path, years: str, workdir: Path, known_items: bool, seeds: st
 @main.command()
 @click.argument("folder", type=FOLDER)
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
+@click.option("--queries", type=click.IntRange(1), default=1000, show_default=True, help="Formulas of each kind.")
+@quiet_option
+def patterns(folder: Path, workdir: Path, queries: int, quiet: bool) -> None:
+    """Search for altered formulas of an ARQMath FOLDER by patterns, and time it."""
+    from .formulas.patterns import run_patterns
+
+    click.echo(run_patterns(folder, workdir, count=queries, verbose=not quiet).to_markdown())
+
+
+@main.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
 @click.option("--systems", help="all, or names joined by commas (by ; where a name has one).")
 @click.option("--model", help="Name or folder of a trained model.")
 @quiet_option

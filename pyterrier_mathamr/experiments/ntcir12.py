@@ -28,6 +28,7 @@ from .task2 import (
     ALONE,
     FORMULA_SYSTEMS,
     OTHER_SYSTEMS,
+    PATTERNS,
     TIME,
     Compared,
     FormulaParts,
@@ -35,6 +36,7 @@ from .task2 import (
     SearchedYear,
     SearchedYears,
     about_times,
+    by_patterns,
     chosen_formulas,
     compare_kinds,
     fused,
@@ -52,6 +54,7 @@ BROWSING_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
         system.name: system
         for system in (
             FORMULA_SYSTEMS[TANGENT],
+            FormulaSystem(PATTERNS, by_patterns),
             FORMULA_SYSTEMS[ALONE],
             fused(f"{TANGENT} + {ALONE}", (TANGENT, ALONE)),
         )
@@ -64,8 +67,8 @@ NOTES = (
     "of 3 and more; all other judged formulas are not relevant. A topic without a relevant formula scores 0, and one "
     "without judgments is left out.",
     "The published figures are of the 20 topics without wildcards.",
-    "A wildcard is a symbol of its own to these systems: it matches no symbol of a formula, and the rest of the "
-    "query's formula is matched as ever.",
+    f"To `{PATTERNS}` a wildcard matches any sub-expression, and equal wildcards match equal ones. To the other "
+    "systems it is a symbol of its own, which matches no symbol of a formula.",
     "A star marks a measure that differs significantly from Tangent's (two-sided paired t-test, p < 0.05 after "
     "Bonferroni over the systems of the same topics).",
     "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "

@@ -52,6 +52,7 @@ from .workdir import (
 
 MATHAMR = "MathAMR+"
 ALONE = "MathAMR+ (formula alone)"
+PATTERNS = "Patterns"
 OTHER_SYSTEMS = "a clone compares other systems: `python -m studies {task} FOLDER --systems …`"
 TIME = "Time of a query"
 
@@ -96,6 +97,12 @@ FormulaSystem = System[FormulaParts, TimedPipeline]
 
 def _tangent(parts: FormulaParts) -> TimedPipeline:
     return TimedPipeline(distinct(parts.shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees)))
+
+
+def by_patterns(parts: FormulaParts) -> TimedPipeline:
+    """Rank by how formulas match the query, and what does not match by symbol pairs."""
+    similar = parts.shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees)
+    return TimedPipeline(distinct(parts.shared.patterns.retriever(FORMULA_DEPTH, similar=similar)))
 
 
 def _mathamr(parts: FormulaParts, **queries: Any) -> TimedPipeline:

@@ -51,7 +51,7 @@ from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 from pyterrier_mathamr.posts import plain_text, post_from_html
-from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, TangentIndex
+from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, PatternIndex, TangentIndex
 from pyterrier_mathamr.store import StoredArtifact
 
 from .measuring import random_floor
@@ -222,6 +222,11 @@ class FormulaArtifacts:
     def tangent(self) -> TangentIndex:
         """The index of the symbol pairs of all formulas."""
         return self.of_formulas("tangent", TangentIndex(self.workdir / "formulas.tangent"))
+
+    @cached_property
+    def patterns(self) -> PatternIndex:
+        """The index of the sub-expressions of all formulas."""
+        return self.of_formulas("patterns", PatternIndex(self.workdir / "formulas.patterns"))
 
     def of_formulas(
         self, stage: str, index: Index, *, settings: Mapping[str, Any] | None = None, **options: Any

@@ -14,8 +14,8 @@ The score is the number of a tier (:class:`Tier`) and a fraction that orders the
 cover         the share of the formula's symbols that the matched part has
 kept          the share of the query's symbols, wildcards aside, that have their own names in it
 brevity       the symbols of the query, divided by those of the part
-frequency     log2(1 + the formulas of the collection that are this expression) / 12, at most 1
-similarity    the score of the other search, divided by its best score for the query
+frequency     of an instance, log2(1 + the formulas that are the same expression) / 12, at most 1
+similarity    the formula's score in the other search, divided by the best one for the query; 0 if not found
 ============  ==========================================================================================
 """
 
@@ -63,7 +63,7 @@ from .terms import TERMS, StoredTerms, SubExpressions, TermsBuilder, take_terms
 MOST_STEPS = 10_000
 """Steps of all unifications of a query; candidates that are left then are at best similar."""
 _BELOW_ONE = 0.999
-_WEIGHTS = {"cover": 0.5, "kept": 0.16, "brevity": 0.04, "frequency": 0.05, "similarity": 0.25}
+_WEIGHTS = {"cover": 0.1, "kept": 0.56, "brevity": 0.04, "frequency": 0.05, "similarity": 0.25}
 
 
 class Tier(IntEnum):
@@ -102,25 +102,32 @@ class Matched(NamedTuple):
 
 
 class PatternScores(NamedTuple):
-    """All expressions of an index, scored for one query.
+    """All expressions of an index, scored for one query, and the formulas that another search has found.
 
     Attributes:
-        scores: float64 ``[x]``; 0 for one that is not found.
+        scores: float64 ``[x]``, with a similarity of 0; 0 for an expression that does not match.
         which: int64 ``[x]``, the number of its match; -1 for none.
         tiers: int64 ``[x]``.
         cover: float64 ``[x]``.
-        similarity: float64 ``[x]``.
         matches: what the pattern matches.
-        others: docno, post, visual id and similarity of formulas that the index does not have.
+        similarity: docno to the similarity of a formula.
+        places: docno to the post and the visual id of a formula that the index does not have.
     """
 
     scores: npt.NDArray[np.float64]
     which: Rows
     tiers: Rows
     cover: npt.NDArray[np.float64]
-    similarity: npt.NDArray[np.float64]
     matches: list[Matched]
-    others: list[tuple[str, str, str, float]]
+    similarity: dict[str, float]
+    places: dict[str, tuple[str, str]]
+
+    def of(self, docno: str, expression: int) -> float:
+        """Return the score of a formula; -1 as its expression is none of the index."""
+        similarity = _BELOW_ONE * self.similarity.get(docno, 0.0)
+        if expression < 0 or self.which[expression] < 0:
+            return similarity
+        return float(self.scores[expression]) + _WEIGHTS["similarity"] * similarity
 
 
 class PatternSnapshot(ExpressionSnapshot[SubExpressions]):
@@ -249,7 +256,7 @@ class PatternRetriever(FormulaRetriever):
         for qid, pattern in zip(
             queries["qid"], progress(patterns, self.label, "queries", verbose=self.verbose), strict=True
         ):
-            found.append(self._best(snapshot, self._score(snapshot, pattern, similar.get(qid))))
+            found.append(_best(snapshot, _score(snapshot, pattern, similar.get(str(qid))), self.num_results))
         return _frame(queries, found)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
@@ -271,13 +278,15 @@ class PatternRetriever(FormulaRetriever):
         snapshot, pattern = self.snapshot(), read_pattern(formula.latex)
         expression = int(snapshot.expressions_of([asked.docno])[0])
         frame = asked.query_frame()
-        scored = self._score(snapshot, pattern, self._search_similar(frame).get(frame["qid"].iloc[0]))
-        if not scored.scores[expression]:
+        scored = _score(snapshot, pattern, self._search_similar(frame).get(str(frame["qid"].iloc[0])))
+        if not scored.of(asked.docno, expression):
             raise AskedError(self.label, f"it does not find {asked.docno!r}", "Explain a formula of its ranking.")
-        return asked.explained(list(self._parts(snapshot, scored, expression, formula.latex)))
+        similarity = scored.similarity.get(asked.docno, 0.0)
+        return asked.explained(list(self._parts(snapshot, scored, expression, similarity, formula.latex)))
 
-    def _parts(self, snapshot: PatternSnapshot, scored: PatternScores, expression: int, latex: str) -> Iterator[Part]:
-        similarity = float(scored.similarity[expression])
+    def _parts(
+        self, snapshot: PatternSnapshot, scored: PatternScores, expression: int, similarity: float, latex: str
+    ) -> Iterator[Part]:
         number, tier = int(scored.which[expression]), Tier(int(scored.tiers[expression]))
         if number < 0:
             yield Part(self.label, "similar", latex, "formula", "", similarity, _BELOW_ONE, _BELOW_ONE * similarity)
@@ -285,12 +294,11 @@ class PatternRetriever(FormulaRetriever):
         match = scored.matches[number]
         written, values = described(snapshot.terms, match)
         yield Part(self.label, tier.words, latex, "formula", written, contribution=float(tier))
-        cover = float(scored.cover[expression])
         shares = {
-            "cover": cover,
+            "cover": float(scored.cover[expression]),
             "kept": match.kept,
             "brevity": match.brevity,
-            "frequency": float(snapshot.frequency[expression]),
+            "frequency": float(snapshot.frequency[expression]) if match.tier == Tier.INSTANCE else 0.0,
             "similarity": similarity,
         }
         for name, share in shares.items():
@@ -309,47 +317,46 @@ class PatternRetriever(FormulaRetriever):
         found = self.similar(asked)
         return {str(qid): of for qid, of in found.groupby("qid", sort=False)}
 
-    def _score(self, snapshot: PatternSnapshot, pattern: Terms | None, similar: pd.DataFrame | None) -> PatternScores:
-        """Score all expressions for one query."""
-        index = snapshot.expressions.payload
-        size = len(index.symbols)
-        matches = [] if pattern is None else find_matches(pattern, snapshot.terms)
-        which, tiers, cover, fraction = _placed(index, matches)
-        similarity, others = np.zeros(size), list[tuple[str, str, str, float]]()
-        if similar is not None and len(similar):
-            shares = _shares(similar)
-            docnos = similar["docno"].astype(str).tolist()
-            rows = snapshot.look_up(docnos)
-            known = rows >= 0
-            names = [name for name, is_known in zip(docnos, known.tolist(), strict=True) if is_known]
-            np.maximum.at(similarity, snapshot.expressions_of(names), shares[known])
-            texts = similar[~known].to_dict("records")
-            others = [
-                (str(row["docno"]), str(row.get("post_id", "")), str(row.get("visual_id", "")), share)
-                for row, share in zip(texts, shares[~known].tolist(), strict=True)
-            ]
-        fraction += _WEIGHTS["frequency"] * snapshot.frequency + _WEIGHTS["similarity"] * similarity
-        scores = tiers + _BELOW_ONE * np.where(which >= 0, fraction, similarity)
-        return PatternScores(scores, which, tiers, cover, similarity, matches, others)
 
-    def _best(self, snapshot: PatternSnapshot, scored: PatternScores) -> list[tuple[Any, ...]]:
-        """List the results of one query: docno, post, visual id, score, tier, part and substitution of each."""
-        expressions = snapshot.expressions
-        numbers, scores = expressions.best(scored.scores, self.num_results, snapshot.formula_ids)
-        of = expressions.numbers[np.searchsorted(expressions.owned, numbers, side="right") - 1].tolist()
-        texts: dict[int, tuple[str, dict[str, str]]] = {-1: ("", {})}
-        rows: list[tuple[Any, ...]] = []
-        names = snapshot.formula_ids(numbers), snapshot.post_ids(numbers), snapshot.visual_ids(numbers)
-        for docno, post_id, visual_id, score, expression in zip(*names, scores.tolist(), of, strict=True):
-            which = int(scored.which[expression])
-            if which not in texts:
-                texts[which] = described(snapshot.terms, scored.matches[which])
-            tier = Tier(int(scored.tiers[expression])).words
-            rows.append((docno, post_id, visual_id, score, tier, *texts[which]))
-        if scored.others:
-            rows += [(*names, _BELOW_ONE * share, Tier.SIMILAR.words, "", {}) for *names, share in scored.others]
-            rows.sort(key=lambda row: (-row[3], row[0]))
-        return rows[: self.num_results]
+def _score(snapshot: PatternSnapshot, pattern: Terms | None, similar: pd.DataFrame | None) -> PatternScores:
+    """Score all expressions for one query."""
+    index = snapshot.expressions.payload
+    matches = [] if pattern is None else find_matches(pattern, snapshot.terms)
+    which, tiers, cover, fraction = _placed(index, matches, snapshot.frequency)
+    scores = np.where(which >= 0, tiers + _BELOW_ONE * fraction, 0.0)
+    similarity, places = dict[str, float](), dict[str, tuple[str, str]]()
+    if similar is not None and len(similar):
+        docnos = similar["docno"].astype(str).tolist()
+        similarity = dict(zip(docnos, _shares(similar).tolist(), strict=True))
+        for row in similar[snapshot.look_up(docnos) < 0].to_dict("records"):
+            places[str(row["docno"])] = str(row.get("post_id", "")), str(row.get("visual_id", ""))
+    return PatternScores(scores, which, tiers, cover, matches, similarity, places)
+
+
+def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[tuple[Any, ...]]:
+    """List the results of one query: docno, post, visual id, score, tier, part and substitution of each."""
+    expressions = snapshot.expressions
+    # those that are similar, too, may have moved others beyond the end
+    numbers, _ = expressions.best(scored.scores, count + len(scored.similarity), snapshot.formula_ids)
+    known = [docno for docno in scored.similarity if docno not in scored.places]
+    numbers = np.union1d(numbers, np.searchsorted(snapshot.live, snapshot.find(known)))
+    of = expressions.numbers[np.searchsorted(expressions.owned, numbers, side="right") - 1].tolist()
+    found = [(docno, *each) for docno, *each in zip(snapshot.formula_ids(numbers), of, numbers.tolist(), strict=True)]
+    found += [(docno, -1, -1) for docno in scored.places]
+    ranked = sorted((-scored.of(docno, expression), docno, expression, number) for docno, expression, number in found)
+    ranked = [row for row in ranked if row[0] < 0][:count]
+    kept = np.array([number for *_, number in ranked if number >= 0], dtype=np.int64)
+    texts = dict(zip(kept.tolist(), zip(snapshot.post_ids(kept), snapshot.visual_ids(kept), strict=True), strict=True))
+    written: dict[int, tuple[str, dict[str, str]]] = {-1: ("", {})}
+    rows = []
+    for score, docno, expression, number in ranked:
+        which = int(scored.which[expression]) if expression >= 0 else -1
+        if which not in written:
+            written[which] = described(snapshot.terms, scored.matches[which])
+        tier = Tier(int(scored.tiers[expression])) if which >= 0 else Tier.SIMILAR
+        place = texts[number] if number >= 0 else scored.places[docno]
+        rows.append((docno, *place, -score, tier.words, *written[which]))
+    return rows
 
 
 def described(terms: StoredTerms, match: Matched) -> tuple[str, dict[str, str]]:
@@ -369,9 +376,9 @@ def _name(label: str) -> str:
 
 
 def _placed(
-    index: SubExpressions, matches: list[Matched]
+    index: SubExpressions, matches: list[Matched], frequency: npt.NDArray[np.float64]
 ) -> tuple[Rows, Rows, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Find the best match of each expression: its number, its tier, its cover, and the fraction that is its own."""
+    """Find the best match of each expression: its number, tier and cover, and the fraction without similarity."""
     size = len(index.symbols)
     which, tiers = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
     cover, fraction = np.zeros(size), np.zeros(size)
@@ -386,7 +393,7 @@ def _placed(
     reached = np.where(statement, kinds, kinds - (Tier.EQUAL - Tier.CONTAINS))
     covered = np.minimum(1.0, index.weights[terms][number] / np.maximum(1, index.symbols[of]))
     own = np.array([_WEIGHTS["kept"] * match.kept + _WEIGHTS["brevity"] * match.brevity for match in matches])[number]
-    own += _WEIGHTS["cover"] * covered
+    own += _WEIGHTS["cover"] * covered + _WEIGHTS["frequency"] * np.where(kinds == Tier.INSTANCE, frequency[of], 0.0)
     order = np.lexsort((-number, own, reached))  # the last of an expression is its best; of equal ones the first
     which[of[order]], tiers[of[order]] = number[order], reached[order]
     cover[of[order]], fraction[of[order]] = covered[order], own[order]

@@ -35,9 +35,11 @@ from pyterrier_mathamr.experiments.task2 import (
     ALONE,
     FORMULA_SYSTEMS,
     MATHAMR,
+    PATTERNS,
     FormulaParts,
     FormulaSystem,
     SearchedYears,
+    by_patterns,
     fused,
     run_task2,
 )
@@ -59,11 +61,13 @@ DISTANCE = f"{TANGENT} % {CANDIDATES} >> edit distance"
 PARTS = (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR, TEXT)
 FUSED_TEXTS = "Fused, with ColBERT and MaRF"
 SEEDS = "Means over seeds"
+FUSED_PATTERNS = "Fused, with Patterns"
 NOTES = (
     "`Fused` sums the standard scores of its systems, with weights that were fitted on the judgments of the other "
     "years. A formula that a system does not find has this system's lowest score.",
     f"`{TEXT}` ranks anew by the cosine of the question and the post of a formula, both as texts, by the bundled text "
     "encoder; of several posts the best counts. In `Fused` it scores what the other systems find.",
+    "`Patterns` ranks formulas that match the query first, under other letters or as a part, too; then as Tangent.",
     "`Tangent-S` aligns both trees of the candidates of Tangent; its weights were fitted by its authors on NTCIR-12. "
     f"`edit distance` ranks the first {CANDIDATES:,} formulas of Tangent anew by a weighted sum of tree similarities, "
     "with costs that were chosen on the topics of 2020.",
@@ -236,11 +240,13 @@ ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
             System("CFT2", _cft2),
             System("CFT2TED", _cft2ted),
             System(APPROACH0, _approach0),
+            System(PATTERNS, by_patterns),
             System(IN_OUT, in_out),
             *language_models().values(),
             System(TEXT, _text, known=False, scorer=lambda parts: post_texts(parts.shared)),
             *list(FORMULA_SYSTEMS.values())[1:],
             fused(FUSED, PARTS, fitted=True),
+            fused(FUSED_PATTERNS, (*PARTS[:-1], PATTERNS, TEXT), fitted=True),
             fused(FUSED_TEXTS, (*PARTS[:-1], COLBERT, MARF, TEXT), fitted=True),
         )
     }

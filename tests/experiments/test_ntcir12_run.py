@@ -14,9 +14,9 @@ from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import ExperimentError, Report, run_ntcir12
 from pyterrier_mathamr.experiments.measuring import FLOOR
 from pyterrier_mathamr.experiments.ntcir12 import BROWSING, DIFFERENCES
-from pyterrier_mathamr.experiments.task2 import ALONE
+from pyterrier_mathamr.experiments.task2 import ALONE, PATTERNS
 from pyterrier_mathamr.experiments.workdir import TANGENT
-from pyterrier_mathamr.sparse import TangentIndex
+from pyterrier_mathamr.sparse import PatternIndex, TangentIndex
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "ntcir12"
 BOTH = f"{TANGENT} + {ALONE}"
@@ -36,12 +36,21 @@ def test_concrete_topics_and_those_with_wildcards_are_measured_apart(report: Rep
     table = report.tables[BROWSING]
     assert table["topics"].unique().tolist() == ["concrete", "wildcards", "all topics"]
     assert table.groupby("topics", sort=False)["number"].first().tolist() == [3, 2, 5]
-    assert table["name"].tolist() == [TANGENT, ALONE, BOTH, FLOOR] * 3
+    assert table["name"].tolist() == [TANGENT, PATTERNS, ALONE, BOTH, FLOOR] * 3
     assert {"Bpref partial p-value", "Bpref full reject"} <= set(table.columns)
     systems = table[table["name"] != FLOOR]
     assert systems["Bpref full"].min() > table.loc[table["name"] == FLOOR, "Bpref full"].max()
-    assert report.tables[DIFFERENCES]["system"].tolist() == [ALONE, BOTH]
+    assert report.tables[DIFFERENCES]["system"].tolist() == [PATTERNS, ALONE, BOTH]
     assert [caption.partition(" of ")[0] for caption in report.published] == ["Table 2", "Table 5", "Table 6"]
+
+
+def test_wildcards_match_sub_expressions_in_one_system(report: Report, workdir: Path) -> None:
+    table = report.tables[BROWSING].set_index(["topics", "name"])["Bpref full"]
+    assert table["wildcards", PATTERNS] >= table["wildcards", TANGENT]
+    topics = NTCIR12Folder(EXAMPLE).topics()
+    found = PatternIndex(workdir / "formulas.patterns").retriever(10)(topics[topics["wildcards"]])
+    assert set(found["tier"]) <= {"instance", "contains, instance"}
+    assert found.loc[found["qid"] == "NTCIR12-MathWiki-21", "tier"].iloc[0] == "instance"
 
 
 def test_the_figures_are_those_of_the_rankings(report: Report, workdir: Path) -> None:
