@@ -101,7 +101,7 @@ def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
 def _missing(path: Path) -> ARQMathError:
     return ARQMathError(
         f"{path}: no such file or folder. Name a local ARQMath folder, a file of pairs (.jsonl, .jsonl.gz), or posts "
-        "as `mathamr build` reads them: a .jsonl file, or a folder of Markdown, HTML, LaTeX or text."
+        "as `mathamr build` reads them: a .jsonl file, or a file or folder of notes in LaTeX, Markdown and the like."
     )
 
 

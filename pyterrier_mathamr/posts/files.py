@@ -128,6 +128,12 @@ def _unread(i: int, names: list[str]) -> UnreadFilesError:
     return UnreadFilesError(f"{len(names):,} {kind} ({named})", reason)
 
 
+def why_unread(path: Path) -> str:
+    """Return why a file is not read whose kind is known; else nothing."""
+    kind = _UNREAD.get(path.suffix.lower()) if path.is_file() else None
+    return "" if kind is None else _UNREAD_KINDS[kind][1]
+
+
 def _follow(links: Iterable[Path], root: Path, found: Listing, known: set[Path]) -> None:
     """Add the files in the folder to which only links lead."""
     for link in links:

@@ -29,7 +29,7 @@ from .statements import PRINTED, PROOFS, Draft, Lead, Outline, Unit, kind_of, le
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,})[ \t]*")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_CALLOUT = re.compile(r" {0,3}(?:>[ \t]?){1,9}\[!([^\W\d_]{1,30})(?:\|([^\]\n]{0,200}))?\][+-]?[ \t]*(.*)")
+_CALLOUT = re.compile(r" {0,3}((?:>[ \t]?){1,9})\[!([^\W\d_]{1,30})(?:\|([^\]\n]{0,200}))?\][+-]?[ \t]*(.*)")
 _INNER_CALLOUT = re.compile(r"^([ \t>]*)\[!([^\W\d_]{1,30})(?:\|[^\]\n]{0,200})?\][+-]?[ \t]*", re.M)
 _DIV = re.compile(r" {0,3}:{3,}[ \t]*(.*)")
 _ENVIRONMENT = re.compile(r"[ \t]*\\(begin|end)\{([^\W\d_]{1,40}\*?)\}(?:\[([^\[\]\n]{0,300})\])?")
@@ -42,7 +42,7 @@ _ID = re.compile(r"#([^\s#{}]{1,200})")
 _BLOCK_ID = re.compile(r"(?:^|[ \t]+)\^([A-Za-z][\w-]{0,100})[ \t]*$")
 _LABEL = re.compile(r"\\label\{([^{}\n]{1,200})\}")
 _OPTION = re.compile(r"[ \t]*:([a-z-]{1,30}):[ \t]*(.*)")
-_END_OF_PROOF = re.compile(r"(?:[□∎■◻▪◼]|\\(?:qed|square|blacksquare|Box)\b\$*|\bQ\.?E\.?D\.?)[ \t]*[*_)]*\.?[ \t]*$")
+_END_OF_PROOF = re.compile(r"(?:[□∎■◻▪◼]|\\(?:qed|square|blacksquare|Box)\b|\bQ\.?E\.?D)[ \t$\\)\]}*_.]*$")
 _DIV_NAME = re.compile(r"^[\w:-]*[ \t]*(?:\{[^{}]*\})?[ \t]*")
 _DIRECTIVE = re.compile(r"\{([\w:-]{1,40})\}[ \t]*(.*)")
 _QUARTO = {
@@ -206,6 +206,7 @@ class _Splitter:
             line = _INNER_CALLOUT.sub(r"\1", line)
         self._held.append(line)
         if line.strip():
+            self._target = ""
             if self._draft is None:
                 self._last = None
             elif self._draft is not self._last and _END_OF_PROOF.search(line):
@@ -254,34 +255,39 @@ class _Splitter:
     def _whole(self, i: int, lead: Lead, label: str, content: Sequence[str]) -> None:
         """Add a statement or proof whose end is known."""
         self._begin(i, lead, label)
+        inner = None
         for line in content:
+            if inner is not None and _OPTION.fullmatch(line):
+                continue
             inner = _DIV.fullmatch(line)
             if inner is None:
                 self._text(line)
-            elif lead_name := kind_of(re.sub(r"[^\w]+", " ", inner[1])):
-                self._text(f"*{lead_name.capitalize()}.*")
+            else:
+                within, _ = _of_div(inner[1].strip())
+                note = f" ({within.note})" if within and within.note else ""
+                self._text(f"*{within.name}{note}.*" if within else _DIV_NAME.sub("", inner[1]))
         last = self._last
         self._end()
         self._last = last
 
     def _callout(self, i: int, callout: re.Match[str]) -> int | None:
-        kind = kind_of(callout[1])
+        kind = kind_of(callout[2])
+        quoted = re.compile(rf"[ \t]*(?:>[ \t]?){{{callout[1].count('>')}}}")
         end = i + 1
-        while end < len(self._lines) and self._lines[end].lstrip(" \t").startswith(">"):
+        while end < len(self._lines) and quoted.match(self._lines[end]):
             end += 1
-        title = callout[3].strip()
+        title = callout[4].strip()
         label = ""
         if block := _BLOCK_ID.search(title):
             label, title = f"^{block[1]}", title[: block.start()]
         lead = lead_of(title.strip(" *_")) if title else None
         if lead is None and kind:
-            name = callout[1].capitalize() if callout[1].lower() in PRINTED else kind.capitalize()
-            meta = (callout[2] or "").strip()
+            name = callout[2].capitalize() if callout[2].lower() in PRINTED else kind.capitalize()
+            meta = (callout[3] or "").strip()
             lead = Lead(kind, name, meta if re.fullmatch(r"[\dA-Z][\d.]{0,10}", meta) else "", title)
         if lead is None:
             return None
-        lines = self._lines[i + 1 : end]
-        self._whole(i, lead, label, [re.sub(r"^[ \t]*>[ \t]?", "", line) for line in lines])
+        self._whole(i, lead, label, [quoted.sub("", line, count=1) for line in self._lines[i + 1 : end]])
         return end
 
     def _div(self, i: int, opened: str) -> int:

@@ -83,7 +83,7 @@ def options_digest(reading: ReadingOptions, everywhere: Iterable[LatexFile]) -> 
 def folder_entries(
     path: Path, reading: ReadingOptions, everywhere: Sequence[LatexFile], prefix: str
 ) -> Iterator[SourceEntry | DocumentError]:
-    """Iterate over the files of a folder; see :func:`~pyterrier_mathamr.posts.source_entries`."""
+    """Iterate over the files of a folder; see :func:`~.own_posts.source_entries`."""
     listing = listed(path)
     if not (listing.files or listing.left_out or listing.unread):
         raise DocumentError(path_text(path), f"the folder has no files of {', '.join(SUFFIXES)}")

@@ -31,7 +31,7 @@ from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.store import row_fingerprint
 
 from .document import Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
-from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text
+from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text, why_unread
 from .html import title_of_html
 from .latex_document import read_latex
 from .latex_macros import Macro, Macros
@@ -78,8 +78,8 @@ def source_entries(
             return
         if not path.name.endswith(LINES):
             if path.suffix.lower() not in SUFFIXES or not path.is_file():
-                known = ", ".join(SUFFIXES)
-                raise DocumentError(path_text(path), f"no such folder, .jsonl file or file of {known}")
+                reason = f"no such folder, .jsonl file or file of {', '.join(SUFFIXES)}"
+                raise DocumentError(path_text(path), why_unread(path) or reason)
             yield from file_entries(path, reading, everywhere)
             return
     root = source_root(source)

@@ -34,9 +34,10 @@ LONGEST_FRAGMENT = 150
 _LONGEST_SLUG = 60
 
 _KINDS = {
-    "theorem": "theorem thm theo satz hauptsatz théorème theoreme teorema stelling statement теорема 定理 مبرهنة نظرية",
+    "theorem": "theorem thm thrm theo satz hauptsatz théorème theoreme "
+    "teorema stelling statement теорема 定理 مبرهنة نظرية",
     "lemma": "lemma lem lemme lema hilfssatz лемма 引理 補題 تمهيدية",
-    "proposition": "proposition prop proposición proposizione proposição propositie предложение утверждение "
+    "proposition": "proposition prop prp propn proposición proposizione proposição propositie предложение утверждение "
     "命题 命題 قضية",
     "corollary": "corollary cor coro korollar folgerung corollaire corolario corollario corolário gevolg "
     "следствие 推论 系 نتيجة",
@@ -62,9 +63,10 @@ _KINDS = {
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 PRINTED = frozenset(name for name in _KIND_OF if len(name) > 4 or not name.isascii()) | {"fact", "satz", "lema"}
 PROOFS = frozenset(["proof", "solution"])
-_PROVEN = frozenset(
-    ["theorem", "lemma", "proposition", "corollary", "claim", "exercise", "problem", "fact", "observation"]
-)
+_PROVEN = {
+    **dict.fromkeys(["theorem", "lemma", "proposition", "corollary", "claim", "fact", "observation"], "proof"),
+    **dict.fromkeys(["exercise", "problem", "question", "example"], "solution"),
+}
 
 
 def kind_of(name: str) -> str:
@@ -82,7 +84,7 @@ class Lead(NamedTuple):
     note: str
 
 
-_NUMBER = r"(?:\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?['*]?|[A-Z](?:\.\d{1,4}){0,3}|[IVX]{1,6})(?![^\W_])"
+_NUMBER = r"(?:§?\d{1,4}(?:\.\d{1,4}){0,5}[a-z]?['*]?|[A-Z](?:\.\d{1,4}){0,3}|[IVX]{1,6})(?![^\W_])"
 _LEAD = re.compile(
     rf"(?P<name>[^\W\d_]{{1,20}})(?:[ \t~]*(?P<number>{_NUMBER}))?"
     r"(?:[ \t]*\((?P<note>(?:[^()]|\([^()]{0,200}\)){1,300})\)|[ \t]*\[(?P<bracketed>[^\[\]]{1,300})\])?"
@@ -93,6 +95,13 @@ _PROOF_OF = re.compile(
 )
 
 
+_A_PROOF = re.compile(
+    r"(?:(?:first|second|third|another|alternative|short|direct) proof|proof (?:sketch|idea|outline)"
+    r"|(?:sketch|idea|outline) of (?:the )?proof)[ \t]*[.:]?",
+    re.IGNORECASE,
+)
+
+
 def lead_of(text: str) -> Lead | None:
     """Read what is printed bold or is a heading as the begin of a statement or proof, if it is one."""
     text = text.strip()
@@ -100,6 +109,8 @@ def lead_of(text: str) -> Lead | None:
         return None
     if (of := _PROOF_OF.match(text)) and _KIND_OF.get(of["name"].lower()) in PROOFS:
         return Lead(_KIND_OF[of["name"].lower()], of["name"], "", text.rstrip(" .:"))
+    if _A_PROOF.fullmatch(text):
+        return Lead("proof", "Proof", "", text.rstrip(" .:"))
     found = _LEAD.fullmatch(text)
     if found is None or found["name"].lower() not in PRINTED:
         return None
@@ -204,7 +215,7 @@ class Outline:
         self._headings: dict[str, list[Draft]] = {}
         self._prose: dict[str, Draft] = {}
         self._recent: Draft | None = None  # the last statement of the section
-        self._proven: Draft | None = None  # the last one that may have a proof
+        self._proven: dict[str, Draft] = {}  # the last one that has a proof, and the last one that has a solution
         self._by_label: dict[str, Draft] = {}
         self._by_name: dict[str, Draft] = {}
 
@@ -228,7 +239,7 @@ class Outline:
         above.append(draft)
         self._prose[file] = draft
         self._sections.append((level, title))
-        self._recent = self._proven = None
+        self._recent, self._proven = None, {}
         return draft
 
     def end_sections(self, level: int) -> None:
@@ -264,7 +275,8 @@ class Outline:
         draft.name = lead.name
         draft.given = f"{lead.name} {lead.number or lead.note}" if lead.number or lead.note else ""
         self._recent = draft
-        self._proven = draft if draft.kind in _PROVEN else self._proven
+        if draft.kind in _PROVEN:
+            self._proven[_PROVEN[draft.kind]] = draft
         self._by_name.setdefault(f"{lead.name} {number}".lower(), draft)
         return draft
 
@@ -283,7 +295,7 @@ class Outline:
         words = lead.name if target else lead.note or lead.name
         if target is None and not refers:
             prose = self._prose[file]
-            target = self._proven or self._recent or (prose if prose.has_text else None)
+            target = self._proven.get(lead.kind) or self._recent or (prose if prose.has_text else None)
         if target is not None:
             self.write(target, f"{words}.")
             return target

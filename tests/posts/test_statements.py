@@ -343,6 +343,77 @@ def test_two_of_one_label_or_name_have_different_docnos_and_a_label_comes_first(
     assert len(long) < 200
 
 
+def test_callouts_in_callouts_marks_of_the_end_and_labels_before_a_text_are_read(tmp_path) -> None:
+    source = f"""## A
+
+{LONG}
+
+> [!note] Basis
+> Before $a$.
+> > [!THEOREM] Satz
+> > Inner $b$.
+>
+> After $c$.
+
+> [!theorem] Theorem §34.1: Fundamental theorem
+> Then $d$.
+
+^thm-34-1
+
+(not-a-label)=
+A paragraph of its own.
+
+**Lemma.** So $e$.
+
+**Proof.** As $f$. \\(\\square\\)
+
+Outside $g$.
+
+:::::{{prf:theorem}}
+:label: outer
+Outer $h$.
+:::{{prf:proof}}
+:nonumber:
+Inner $i$.
+:::
+:::::
+"""
+    found = read(write(tmp_path, {"a.md": source}))
+    assert {name: (text_of(post.title), latex_of(post_from_html(post.html))) for name, post in found.items()} == {
+        "a.md#a": ("A", ["a", "c", "g"]),
+        "a.md#a/satz-1": ("Satz", ["b"]),
+        "a.md#^thm-34-1": ("Theorem §34.1 (Fundamental theorem)", ["d"]),
+        "a.md#a/lemma-1": ("Lemma", ["e", "f", r"\square"]),
+        "a.md#outer": ("Theorem", ["h", "i"]),
+    }
+    assert "nonumber" not in found["a.md#outer"].html
+
+
+def test_a_proof_belongs_to_the_last_theorem_and_a_solution_to_the_last_exercise(tmp_path) -> None:
+    leads = ["Theorem", "Exercise", "Proof", "Remark", "Solution", "Second proof", "Proof of Lemma 9"]
+    source = f"## A\n\n{LONG}\n\n" + "\n\n".join(f"**{lead}.** ${i}$" for i, lead in enumerate(leads))
+    found = read(
+        write(
+            tmp_path,
+            {
+                "a.md": source,
+                "b.md": f"# B\n\n*Proof.* ${7}$ {LONG}",
+                "c.md": f"# C\n\n{LONG} Claimed.\n\n### Proof\n\n$8$",
+            },
+        )
+    )
+    assert {name: latex_of(post_from_html(post.html)) for name, post in found.items()} == {
+        "a.md#a": [],
+        "a.md#a/theorem-1": ["0", "2", "5"],
+        "a.md#a/exercise-1": ["1", "4"],
+        "a.md#a/remark-1": ["3"],
+        "a.md#proof-of-lemma-9": ["6"],
+        "b.md#b/proof-1": ["7"],
+        "c.md#c": ["8"],
+    }
+    assert found["a.md#proof-of-lemma-9"].origin.kind == found["b.md#b/proof-1"].origin.kind == "proof"
+
+
 # ---- other forms
 
 
@@ -497,6 +568,8 @@ def test_what_is_not_read_is_listed_once_with_the_reason(tmp_path) -> None:
     only = write(tmp_path / "only", {"a.pdf": ""})
     with pytest.raises(DocumentError, match=r"it holds no posts; 1 PDF file \(a\.pdf\): PDF is not read"):
         list(accepted_posts(only))
+    with pytest.raises(DocumentError, match=r"a\.pdf: PDF is not read, use the LaTeX source"):
+        list(accepted_posts(only / "a.pdf"))
 
 
 def test_the_digest_of_a_file_changes_with_whatever_its_posts_depend_on(tmp_path) -> None:
