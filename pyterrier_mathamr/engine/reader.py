@@ -225,7 +225,16 @@ class EngineReader(Counted):
         return table.assign(**_places(documents), kind=[document.origin.kind for document in documents])
 
     def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
-        r"""Find formulas like one that is given."""
+        r"""Find formulas like one that is given.
+
+        Args:
+            latex: LaTeX without delimiters.
+            k: formulas at most.
+
+        Returns:
+            ``docno`` (of the formula), ``post_id``, ``score``, ``latex``, and where the post was read: ``file``,
+            ``line``, ``section``.
+        """
         COUNT.check("k", k)
         columns = ["docno", "post_id", "score", "latex", "file", "line", "section"]
         at = self.snapshot()

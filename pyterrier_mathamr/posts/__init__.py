@@ -10,6 +10,8 @@
                               other_markups, markdown_units     ├──statements──▶ units ──note_files──▶ Document
                               HTML and text                     ┘
     folders in BEIR's layout ──beir──▶ documents, queries, judgments
+
+Almost half of this room is the reading of files of notes: people write statements, numbers and labels in many ways.
 """
 
 import lazy_loader

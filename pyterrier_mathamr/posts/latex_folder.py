@@ -16,6 +16,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from .files import STYLES
 from .latex_macros import Macro
 from .latex_units import LatexDocument, LatexFile
 from .post import DocumentError
@@ -83,7 +84,7 @@ class LatexFolder:
 
     def members(self, root: str) -> list[str]:
         """List the files of a document, itself first; nothing for one that cannot be read."""
-        return [name for name in self._reachable(root) if name.endswith(".tex") and self._root[name] == root]
+        return [name for name in self._reachable(root) if not _is_style(name) and self._root[name] == root]
 
     def document(self, name: str) -> LatexDocument:
         """Split the document to which a file belongs; the last one is kept."""
@@ -94,7 +95,7 @@ class LatexFolder:
             found = {}
             for each in self._reachable(root):
                 text = self._read(each)
-                owner = mine if self._root[each] == root and each.endswith(".tex") else shared
+                owner = mine if self._root[each] == root and not _is_style(each) else shared
                 owner[each] = LatexFile("" if isinstance(text, DocumentError) else text)
                 found.update({(each, place): link for place, link in self._files[each].links.items()})
             self._document = root, LatexDocument(root, mine, shared, found, self._everywhere, self._known)
@@ -126,6 +127,10 @@ def _scanned(name: str, text: str, names: frozenset[str]) -> _Scanned:
         else:
             links[place] = ("", "")  # a drawing, a table of numbers
     return _Scanned(_digest(text), links, styles)
+
+
+def _is_style(name: str) -> bool:
+    return name.lower().endswith(STYLES)
 
 
 def _digest(text: str) -> str:

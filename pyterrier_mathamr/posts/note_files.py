@@ -24,7 +24,7 @@ from pyterrier_mathamr._common.feedback import tell
 from pyterrier_mathamr.store import row_fingerprint
 
 from .document import Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
-from .files import SUFFIXES, day_of, listed, path_text, read_text
+from .files import STYLES, SUFFIXES, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .latex_document import UNCLOSED, read_latex_parts
 from .latex_folder import LatexFolder
@@ -126,7 +126,7 @@ def _folder(
             everywhere.insert(0, LatexFile(text))
     known = {name: macro for file in everywhere for name, macro in file.macros.items()}
     options = options_digest(reading, everywhere)
-    names = [name for name in files if name.lower().endswith((".tex", ".sty", ".cls"))]
+    names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
     latex = LatexFolder(names, lambda name: read_text(files[name]), everywhere, known, only)
     return _Folder(path, root, reading, everywhere, known, options, latex, prefix)
 

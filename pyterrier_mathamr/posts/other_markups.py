@@ -112,7 +112,7 @@ _MATH_ROLE = re.compile(r":math:`([^`\n]{1,4000})`")
 _ROLE = re.compile(r":[a-zA-Z][\w:.+-]{0,40}:`(?:([^`<>\n]{1,300}?)[ \t]*<[^`<>\n]{1,300}>|[~!]?([^`\n]{1,300}))`")
 _LINK = re.compile(r"`([^`<>\n]{1,300}?)[ \t]*<[^`<>\n]{1,1000}>`__?")
 _PLAIN_LINK = re.compile(r"`([^`\n]{1,300})`__?(?!\w)|(?<!\w)([^\W_]{1,60})__?(?![\w_])")
-_RST_LITERAL = re.compile(r"``([^\n]+?)``")
+_RST_KEPT = re.compile(r"(``[^\n]+?``|:math:`[^`\n]{1,4000}`|\$[^$\n]{1,2000}\$)")
 _RST_DIRECTIVE = re.compile(r"([ \t]*)\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?([\w:.-]{1,60})::[ \t]*(.*)")
 _RST_TARGET = re.compile(r"[ \t]*\.\.[ \t]+_`?([^`:\n]{1,200})`?:[ \t]*")
 _RST_FIELD = re.compile(r"[ \t]*:([\w -]{1,40}):[ \t]*(.*)")
@@ -265,13 +265,13 @@ def _rst_inline(line: str) -> str:
     if "`" not in line and "_" not in line and "|" not in line and "#." not in line:
         return line
     line = re.sub(r"^([ \t]*)#\.[ \t]", r"\g<1>1. ", line)
-    pieces = _RST_LITERAL.split(line)
+    pieces = _RST_KEPT.split(line)  # text, and between it literals and formulas
     for i in range(0, len(pieces), 2):
-        text = _MATH_ROLE.sub(lambda found: f"${found[1].strip()}$", pieces[i])
-        text = _ROLE.sub(lambda found: found[1] or found[2], text)
+        text = _ROLE.sub(lambda found: found[1] or found[2], pieces[i].replace("\\ ", ""))
         pieces[i] = _PLAIN_LINK.sub(lambda found: found[1] or found[2], _LINK.sub(r"\1", text)) if "_" in text else text
     for i in range(1, len(pieces), 2):
-        pieces[i] = f"``{pieces[i]}``"
+        role = _MATH_ROLE.fullmatch(pieces[i])
+        pieces[i] = f"${role[1].strip()}$" if role else pieces[i]
     return "".join(pieces)
 
 

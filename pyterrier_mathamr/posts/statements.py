@@ -27,9 +27,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 SMALL = 1_500
-"""Characters of a file below which it stays whole, unless it has two statements."""
+"""Characters of a file, without blanks and commands, below which it stays whole, unless it has two statements."""
 TINY = 100
-"""Characters of a section's own text below which it goes to the first unit in that section."""
+"""Such characters of a section's own text, below which it goes to the first unit in that section."""
 LONGEST_FRAGMENT = 150
 _LONGEST_SLUG = 60
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from conftest import built, get
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.engine.links import LinkTemplate
 from pyterrier_mathamr.posts import Document, Origin
+from tests.engine.conftest import built, get
 
 
 def document(file: str = "sub/a b.md", line: int = 7, root: str = "/notes", kind: str = "theorem") -> Document:

@@ -437,7 +437,7 @@ Optics
 
 :date: 2023-01-02
 
-{FILLER} :math:`a_1`
+{FILLER} :math:`a_{{1}}` of gauss_ and $b_{{2}}$
 
 .. _snell:
 
@@ -491,7 +491,7 @@ Maximise $b$.
         "o.org#ops": ("Operators", [r"{\mathcal H}"]),
         "o.org#ops/spectrum": ("Spectrum", []),
         "o.org#theorem-spectral": ("Theorem (Spectral)", ["a", "b"]),
-        "r.rst#optics": ("Optics", ["a_1"]),
+        "r.rst#optics": ("Optics", ["a_{1}", "b_{2}"]),
         "r.rst#snell": ("Snell's law", ["b", "c = d"]),
         "r.rst#thm-f": ("Theorem (Fermat)", ["e"]),
     }
@@ -549,12 +549,12 @@ def test_what_is_not_read_is_listed_once_with_the_reason(tmp_path) -> None:
     write(tmp_path, {"a.png": "", "b.docx": "", "code.py": "", "only.tex": "% a comment"})
     (tmp_path / "latin.txt").write_bytes("naïve façade $x$".encode("latin-1"))
     (tmp_path / "wide.txt").write_bytes("naïve $x$".encode("utf-16"))
-    (tmp_path / "declared.tex").write_bytes(r"\usepackage[koi8-r]{inputenc} Теорема".encode("koi8-r"))
+    (tmp_path / "declared.TEX").write_bytes(r"\usepackage[koi8-r]{inputenc} Теорема".encode("koi8-r"))
     (tmp_path / "binary.txt").write_bytes(bytes(range(256)))
     with pytest.warns(MathAMRWarning) as caught:
         found = {post.docno: text_of(post.html) for post in accepted_posts(tmp_path)}
     assert found == {
-        "declared.tex": "Теорема", "good.md": "good $x$", "latin.txt": "naïve façade $x$", "wide.txt": "naïve $x$"
+        "declared.TEX": "Теорема", "good.md": "good $x$", "latin.txt": "naïve façade $x$", "wide.txt": "naïve $x$"
     }  # fmt: skip
     (message,) = (str(warning.message) for warning in caught)
     place = str(tmp_path)
@@ -695,6 +695,7 @@ def places(block: str) -> list[int]:
         ("a.tex", r"\begin{theorem}x\begin{proof}" * 20_000),
         ("a.tex", "\n\\noindent " * 50_000),
         ("a.tex", r"\section{" * 50_000),
+        ("a.tex", "word " * 1_000_000),
         ("a.tex", r"\newtheorem{a}{A}[a]" * 20_000),
         ("a.md", "> [!theorem] a\n" * 50_000),
         ("a.md", "::: theorem\n" * 50_000),
