@@ -164,7 +164,7 @@ def test_one_color_tells_a_part_of_the_question_everywhere(page) -> None:
 
 
 def test_a_formula_of_a_result_searches_for_it_and_the_state_is_in_the_address(page) -> None:
-    page.set_viewport_size({"width": 800, "height": 300})  # so that the formula is below the window
+    page.set_viewport_size({"width": 1000, "height": 300})  # so that the last result is below
     ask(page, QUERY)
     page.locator("article .formula").last.click()
     page.wait_for_url("**mode=formulas**")
@@ -195,6 +195,26 @@ def test_a_search_that_finds_nothing_says_so(page) -> None:
     page.wait_for_selector("main .quiet")
     assert page.inner_text("#status").startswith("0 results")
     assert page.locator("article").count() == 0
+
+
+def test_weak_matches_are_shown_by_a_button_and_filters_are_in_the_address(page) -> None:
+    page.fill("#query", "zzz qqq")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main .quiet")
+    assert "No good match." in page.inner_text("main")
+    assert page.locator("article").count() == 0
+    page.get_by_role("button", name="Show the closest").click()
+    page.wait_for_url("**weak=1**")
+    page.wait_for_selector("article")
+    assert "match 0.0 %" in page.locator("article .meta").first.inner_text()
+    page.locator("#filters summary").click()
+    page.fill("input[name=in]", "basel")
+    ask(page, "converges")
+    page.wait_for_url("**in=basel**")
+    sync_api.expect(page.locator("article")).to_have_count(2)  # of both systems
+    page.reload()
+    page.wait_for_selector("article")
+    assert page.input_value("input[name=in]") == "basel"
 
 
 def test_the_graph_is_drawn(page) -> None:
