@@ -236,6 +236,18 @@ def matches(engine: Path, folder: Path, years: str, workdir: Path, quiet: bool, 
 
 
 @main.command()
+@click.argument("engine", type=FOLDER)
+@click.argument("folder", type=FOLDER)
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
+@quiet_option
+def duplicates(engine: Path, folder: Path, workdir: Path, quiet: bool) -> None:
+    """Fit and measure which posts of ENGINE say the same, by the links of FOLDER and by copies with other letters."""
+    from .protocol.duplicates import run_duplicates
+
+    click.echo(run_duplicates(engine, folder, workdir, verbose=not quiet).to_markdown())
+
+
+@main.command()
 @_common
 def reduction(folder: Path, years: str, workdir: Path, quiet: bool) -> None:
     """Learn which words and formulas of a question to search with, and measure reduced questions."""

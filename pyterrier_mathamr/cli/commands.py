@@ -15,7 +15,7 @@ from pyterrier_mathamr._version import __version__
 
 from .arqmath import arqmath
 from .draw import draw
-from .engine import build, delete, mcp, search, serve, update
+from .engine import build, delete, duplicates, mcp, search, serve, update
 from .evaluate import evaluate
 from .experiment import experiment
 from .group import MathAMRGroup
@@ -37,7 +37,7 @@ from .verify import verify
 if TYPE_CHECKING:
     from pyterrier_mathamr.amr.doctor import ParserName
 
-_COMMANDS = (arqmath, build, delete, draw, evaluate, experiment, mcp, search, serve, update, verify)
+_COMMANDS = (arqmath, build, delete, draw, duplicates, evaluate, experiment, mcp, search, serve, update, verify)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 

@@ -176,6 +176,28 @@ def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
     return posts
 
 
+@click.command(short_help="List pairs of posts that say the same.")
+@click.argument("engine", type=FOLDER)
+@click.option("-k", type=click.IntRange(1), default=100, show_default=True, help="Pairs at most.")
+@click.option("--error", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Greatest error of a pair.")
+@click.option("--in", "within", default="", metavar="FOLDER", help="Only posts of a folder or file: analysis/.")
+@click.option("--kind", default="", help="Only posts of a type: theorem, definition, …")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_json: bool) -> None:
+    """List pairs of posts of ENGINE that say the same, each with the probability that they do not, the error."""
+    from pyterrier_mathamr.engine import SearchEngine
+
+    found = SearchEngine(engine).duplicates(k, error=error, within=within, kind=kind).to_dict("records")
+    for row in found:
+        if as_json:
+            click.echo(json.dumps(row, ensure_ascii=False))
+        else:
+            click.echo(f"error {100 * row['error']:5.1f} %  {row['docno_a']}  {row['title_a']}".rstrip())
+            click.echo(f"{'':15}{row['docno_b']}  {row['title_b']}".rstrip())
+    if not (found or as_json):
+        click.echo(f"No two posts say the same with an error of at most {100 * error:g} %.")
+
+
 _INDENT = 13
 
 

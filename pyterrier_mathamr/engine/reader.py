@@ -19,7 +19,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import Counted, counted, size_of
-from pyterrier_mathamr._common.parameters import COUNT, FLAG
+from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
@@ -27,6 +27,7 @@ from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
 from pyterrier_mathamr.store import StoreError, signature
 
+from .duplicates import ERROR, candidates, compared, errors, fitted_to
 from .filters import EVERYTHING, Filter, file_of
 from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, UnrelatedScores, share_known, unrelated_scores
@@ -260,6 +261,33 @@ class EngineReader(Counted):
                 break
         return pd.DataFrame(rows, columns=columns[:4]).assign(**_places(documents))
 
+    def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:
+        """Find pairs of posts that say the same, such as a statement that was noted twice.
+
+        Args:
+            k: the number of pairs at most.
+            error: the greatest probability that a pair does not say the same.
+            within: a folder or file that both posts are in; see :meth:`search`.
+            kind: the type of both.
+
+        Returns:
+            ``docno_a``, ``docno_b``, ``error``, ``title_a`` and ``title_b``, the surest pairs first; ``error`` is the
+            probability that they do not say the same.
+
+        Raises:
+            ConfigError: no post is in the folder or of the type.
+        """
+        COUNT.check("k", k)
+        FRACTION.check("error", error)
+        at = self.snapshot()
+        pairs = candidates(at, Filter(within, kind).chosen(at.origins))
+        found = errors(compared(at, pairs), fitted_to(at.options.model)) if pairs else np.empty(0)
+        best = np.argsort(found, kind="stable")[:k]
+        rows = [(*pairs[place], float(found[place])) for place in best.tolist() if found[place] <= error]
+        titles = [[at.text_of(title) for title, _ in at.titles_and_bodies(pair)] for *pair, _ in rows]
+        table = [(*row, *of) for row, of in zip(rows, titles, strict=True)]
+        return pd.DataFrame(table, columns=["docno_a", "docno_b", "error", "title_a", "title_b"])
+
     def explain(self, query: str, docno: str) -> Explanation:
         """Say what each part of a query contributes to the score of a post."""
         at = self.snapshot()
@@ -349,7 +377,17 @@ class EngineSnapshot(EngineReader):
     @cached_property
     def origins(self) -> dict[str, Origin]:
         """Where each post was read, by docno."""
-        return {post.docno: post.origin for post in self.indexes.posts}
+        return {docno: origin for docno, (origin, _) in self._headers.items()}
+
+    @cached_property
+    def threads(self) -> dict[str, str]:
+        """The thread of each post: the post that it answers, or itself."""
+        return {docno: thread for docno, (_, thread) in self._headers.items()}
+
+    @cached_property
+    def _headers(self) -> dict[str, tuple[Origin, str]]:
+        posts = self.indexes.posts
+        return {post.docno: (post.origin, post.parent or post.docno) for post in posts}
 
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""

@@ -1,0 +1,145 @@
+"""Posts that say the same: pairs of them, each with the probability that they do not.
+
+::
+
+    stored vectors ──▶ the nearest posts of each, by the vector of the document      no post is encoded again
+    v  meaning      the cosine of the two documents' vectors
+    w  words        the cosine of their words, weighed by rarity
+    f  formulas     shared / all formulas, by length, each with its variables numbered as they come:
+                    a² + b² = c² and x² + y² = z² are the same
+
+    error = 1 / (1 + exp(z)),   z = a + b · v + c · w · f
+
+All three are the same in both directions. A post and what it answers are no pair, nor are two answers to one post. The
+weights were fitted to linked duplicates of ARQMath and to copies with renamed variables: ``python -m studies
+duplicates``. The products of all vectors take time that grows with the square of the number of posts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr.posts import PLACEHOLDER, Document, post_from_html
+from pyterrier_mathamr.sparse.tokens import TEXT, TokenOptions, lex_latex, word_tokens
+
+if TYPE_CHECKING:
+    from .reader import EngineSnapshot
+
+Floats = npt.NDArray[np.float64]
+
+NEIGHBOURS = 10
+"""Posts that are compared with each one."""
+
+ERROR = 0.1
+"""The greatest error of a pair that is listed."""
+
+_BLOCK = 512  # posts whose neighbours are computed at a time
+_GREEK_LETTERS = (
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell"
+)
+_GREEK = frozenset(_GREEK_LETTERS.split())
+
+
+class SamenessWeights(NamedTuple):
+    """The logistic regression: a, b and c."""
+
+    a: float
+    meaning: float
+    text: float
+
+
+FITTED = {
+    "mathamr-plus-mini": SamenessWeights(-10.96, 8.26, 9.99),
+    "mathamr-plus-text": SamenessWeights(-11.15, 10.98, 9.30),
+}
+"""By model; any other has those of the first."""
+
+
+def fitted_to(model: str) -> SamenessWeights:
+    """Return the weights of a model."""
+    return FITTED.get(model, FITTED["mathamr-plus-mini"])
+
+
+def errors(features: Floats, weights: SamenessWeights) -> Floats:
+    """Compute the probability that each pair does not say the same: float64 ``[pairs]``."""
+    a, *b = weights
+    found: Floats = 1 / (1 + np.exp(a + features @ np.array(b)))
+    return found
+
+
+def candidates(at: EngineSnapshot, docnos: Sequence[str]) -> list[tuple[str, str]]:
+    """List pairs of posts of which one is among the nearest of the other, each once; of threads only one post each."""
+    if len(docnos) < 2:
+        return []
+    vectors = at.indexes.vectors.snapshot()
+    rows, _ = vectors.rows(vectors.find(docnos), "doc")
+    _, threads = np.unique([at.threads[docno] for docno in docnos], return_inverse=True)
+    pairs: set[tuple[int, int]] = set()
+    nearest = min(NEIGHBOURS, len(docnos) - 1)
+    for start in range(0, len(rows), _BLOCK):
+        products = rows[start : start + _BLOCK] @ rows.T
+        products[threads[start : start + _BLOCK, None] == threads] = -np.inf
+        found = np.argpartition(-products, nearest - 1, axis=1)[:, :nearest]
+        near = np.isfinite(np.take_along_axis(products, found, axis=1))
+        for i, (others, kept) in enumerate(zip(found.tolist(), near.tolist(), strict=True)):
+            near_ones = (j for j, is_other in zip(others, kept, strict=True) if is_other)
+            pairs.update((min(start + i, j), max(start + i, j)) for j in near_ones)
+    return [(docnos[i], docnos[j]) for i, j in sorted(pairs)]
+
+
+def compared(at: EngineSnapshot, pairs: Sequence[tuple[str, str]]) -> Floats:
+    """Compute v and w · f of each pair: float64 ``[pairs, 2]``."""
+    docnos = list(dict.fromkeys(docno for pair in pairs for docno in pair))
+    place = {docno: number for number, docno in enumerate(docnos)}
+    vectors = at.indexes.vectors.snapshot()
+    rows, _ = vectors.rows(vectors.find(docnos), "doc")
+    contents = [_contents(at, document) for document in at.indexes.posts.get_many(docnos)]
+    found = np.empty((len(pairs), 2))
+    for number, (one, other) in enumerate((place[a], place[b]) for a, b in pairs):
+        (words, formulas), (other_words, other_formulas) = contents[one], contents[other]
+        w = sum(weight * other_words.get(word, 0.0) for word, weight in words.items())
+        f = _shared(formulas, other_formulas) if formulas or other_formulas else w
+        w = w if words or other_words else f
+        found[number] = float(rows[one] @ rows[other]), w * f
+    return found
+
+
+def _contents(at: EngineSnapshot, document: Document) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the words of a post, with weights of length 1, and its formulas, with their lengths."""
+    snapshot = at.indexes.bm25.snapshot()
+    postings, posts = snapshot.postings, len(snapshot)
+    options = TokenOptions(snapshot.tokens.stop_words, snapshot.tokens.stem, bigrams=False)
+    post = post_from_html(document.html, document.title)
+    words: dict[str, float] = {}
+    for token, times in Counter(word_tokens(PLACEHOLDER.sub(" ", post.text), options)).items():
+        number = postings.terms.get(token)
+        found_in = 1 if number is None else int(postings.offsets[number + 1] - postings.offsets[number])
+        words[token] = (1 + float(np.log(times))) * float(np.log1p((posts - found_in + 0.5) / (found_in + 0.5)))
+    length = sum(weight * weight for weight in words.values()) ** 0.5 or 1.0
+    formulas: dict[str, float] = {}
+    for formula in post.formulas:
+        if symbols := numbered(formula.latex):
+            name = " ".join(symbols)
+            formulas[name] = formulas.get(name, 0.0) + len(symbols)
+    return {word: weight / length for word, weight in words.items()}, formulas
+
+
+def numbered(latex: str) -> list[str]:
+    """Cut a formula into symbols, with its variables numbered as they come."""
+    numbers: dict[str, str] = {}
+    symbols = []
+    for symbol in lex_latex(TEXT.sub(" ", latex)):
+        is_variable = (len(symbol) == 1 and symbol.isalpha()) or symbol.removeprefix("\\") in _GREEK
+        symbols.append(numbers.setdefault(symbol, f"v{len(numbers)}") if is_variable else symbol)
+    return symbols
+
+
+def _shared(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    both = sum(min(length, other[name]) for name, length in one.items() if name in other)
+    return both / (sum(one.values()) + sum(other.values()) - both)
