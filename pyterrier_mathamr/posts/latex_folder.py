@@ -21,6 +21,8 @@ from .latex_macros import Macro
 from .latex_units import LatexDocument, LatexFile
 from .post import DocumentError
 
+_KEPT = 4  # documents that are split
+
 
 class _Scanned(NamedTuple):
     """What is known of a file before it is split."""
@@ -67,7 +69,7 @@ class LatexFolder:
             file = self._files[name] = _scanned(name, text, there)
             waiting += [] if only is None else [*file.styles, *(target for target, _ in file.links.values() if target)]
         self._digests: dict[str, str] = {}  # by root
-        self._document: tuple[str, LatexDocument] | None = None
+        self._documents: dict[str, LatexDocument] = {}  # by root, those that were asked for last at the end
         included = {target for file in self._files.values() for target, _ in file.links.values()}
         self._root: dict[str, str] = {}
         for root in sorted(self._files, key=lambda name: name in included):
@@ -87,9 +89,10 @@ class LatexFolder:
         return [name for name in self._reachable(root) if not _is_style(name) and self._root[name] == root]
 
     def document(self, name: str) -> LatexDocument:
-        """Split the document to which a file belongs; the last one is kept."""
+        """Split the document to which a file belongs; some are kept, as files of others may come in between."""
         root = self._root[name]
-        if self._document is None or self._document[0] != root:
+        document = self._documents.pop(root, None)
+        if document is None:
             mine: dict[str, LatexFile] = {}
             shared: dict[str, LatexFile] = {}
             found = {}
@@ -98,8 +101,11 @@ class LatexFolder:
                 owner = mine if self._root[each] == root and not _is_style(each) else shared
                 owner[each] = LatexFile("" if isinstance(text, DocumentError) else text)
                 found.update({(each, place): link for place, link in self._files[each].links.items()})
-            self._document = root, LatexDocument(root, mine, shared, found, self._everywhere, self._known)
-        return self._document[1]
+            document = LatexDocument(root, mine, shared, found, self._everywhere, self._known)
+        while len(self._documents) >= _KEPT:
+            del self._documents[next(iter(self._documents))]
+        self._documents[root] = document
+        return document
 
     def _reachable(self, root: str) -> Iterator[str]:
         """Iterate over a file and the files that it includes, also by way of others, in reading order."""
