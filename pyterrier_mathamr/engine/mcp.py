@@ -3,13 +3,15 @@
 ::
 
     assistant ──stdin──▶ make_server ──▶ Tools ──▶ SearchEngine
-              ◀─stdout── text of at most LONGEST_ANSWER characters, with docnos and LaTeX
+              ◀─stdout── text of at most 4,000 tokens, with docnos, files, lines and LaTeX
 
-What is wrong with a call (an unknown docno, an argument out of its range) is a result that says so and is marked as an
-error, which the assistant can read and mend.
+A docno stays the same as long as its post does, so it can be kept and cited. What is wrong with a call (an unknown
+docno, an argument out of its range) is a result that says so and is marked as an error, which the assistant can read
+and mend.
 """
 
 import json
+import re
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,29 +23,61 @@ from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, requi
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.posts import plain_text
 
-from .filters import EVERYTHING, Filter
+from .citations import LONGEST, cited
+from .filters import Filter
 from .matches import percent
-from .reader import is_good
+from .reader import EngineSnapshot, is_good
 from .search_engine import SearchEngine
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
     from mcp_types import JSONRPCError, ToolAnnotations
 
-LONGEST_ANSWER = 20_000
-"""Characters of an answer, its last line with what to ask for the rest included."""
+TOKENS, FEWEST_TOKENS, MOST_TOKENS = 4_000, 200, 100_000
+"""Tokens of an answer unless the call asks for other ones, and what it may ask for."""
 
 LONGEST_QUERY = 4_000
 MOST_RESULTS = 50
 MOST_SKIPPED = 450
-_LONGEST_TEXT = 1_200  # of one snippet, formula or part; a post has 500 characters or so
+MOST_NEIGHBOURS = 20
+_LONGEST_TITLE, _LONGEST_LINE = 120, 240  # of an entry of a result
+_LONGEST_PART = 300
 _PARTS = 30
+_NOTES = 80  # tokens that are kept free for the last line, which says how to get the rest
 _ABOUT_QUERY = r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'"
 _INSTRUCTIONS = (
-    "Searches {count:,} posts about mathematics by words and formulas. `search` answers a question with docnos and "
-    "snippets; `read` gives a whole post by its docno; `search_formula` finds formulas like a given one; `explain` "
-    "says why a post has its score. Formulas in answers are LaTeX between dollars."
+    "Searches {count:,} posts about mathematics by words and formulas. `search` lists docnos with file, line, title "
+    "and one line of text; `read` gives one post by its docno, with its neighbours in the file if asked; `cite` gives "
+    "the exact source span of a quotation, with file and lines; `search_formula` finds formulas like a given one; "
+    "`explain` says why a post was found. Formulas in answers are LaTeX between dollars. An answer has at most "
+    "{tokens:,} tokens unless max_tokens asks for more. If `search` says that there is no good match, the posts do not "
+    "answer the question."
 )
+_PIECE = re.compile(r"[A-Za-z]+|\n|[ \t]+|.", re.DOTALL)
+
+
+def count_tokens(text: str) -> int:
+    """Estimate the tokens of a text, rather high: one for 3 letters, for a digit or a sign, and two beyond ASCII."""
+    return sum(map(_cost, _PIECE.findall(text)))
+
+
+def _cost(piece: str) -> int:
+    if not piece.isascii():
+        return 2
+    if piece.isalpha():
+        return (len(piece) + 2) // 3
+    return (len(piece) + 3) // 4 if piece.isspace() and piece != " " else int(piece != " ")
+
+
+def within_tokens(text: str, most: int) -> str:
+    """Return as much of the beginning of a text as has at most so many tokens."""
+    left = most
+    for match in _PIECE.finditer(text):
+        cost = _cost(match[0])
+        if cost > left:
+            return text[: match.start() + (3 * left if match[0].isascii() and match[0].isalpha() else 0)]
+        left -= cost
+    return text
 
 
 class Tools:
@@ -58,80 +92,122 @@ class Tools:
         self._lock = threading.Lock()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Answer one call at a time; what a warning would say of a query is in the answer."""
+    def _alone(self) -> Iterator[EngineSnapshot]:
+        """Answer one call at a time, from one state; what a warning would say of a query is in the answer."""
         with self._lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", MathAMRWarning)
-            yield
+            yield self.engine.snapshot()
 
-    def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter) -> str:
+    def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter, tokens: int) -> str:
         """List posts, the best first."""
-        with self._alone():
-            found = self.engine.search(query, k=skip + k, weak=True, **chosen._asdict())[skip:]
-        good = found if weak else found[is_good(found)]
-        entries = [
-            f"{rank}. {row['docno']}  (match {percent(row['match'])})\n"
-            f"   {_line(row['title'])}\n   {_line(row['snippet'])}"
-            for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
-        ]
+        with self._alone() as engine:
+            found = engine.search(query, k=skip + k, weak=True, **chosen._asdict())[skip:]
+            good = found if weak else found[is_good(found)]
+            entries = [
+                f"{rank}. {row['docno']}  (match {percent(row['match'])}{_place(engine, row['docno'])})\n"
+                f"   {_line(row['title'], _LONGEST_TITLE)}\n   {_line(row['snippet'], _LONGEST_LINE)}"
+                for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
+            ]
         if len(good) < len(found):
             note = "[The other posts match no better than a random one may; weak=true shows them.]"
-            return "\n".join([*entries, note]) if entries else f"No good match. {note}"
-        return _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip)
+            return _listed(entries, "posts", "", 0, skip, tokens, note) if entries else f"No good match. {note}"
+        return _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip, tokens)
 
-    def search_formula(self, latex: str, k: int, skip: int) -> str:
+    def search_formula(self, latex: str, k: int, skip: int, tokens: int) -> str:
         """List formulas, the most similar first."""
-        with self._alone():
-            engine = self.engine.snapshot()
+        with self._alone() as engine:
             found = engine.search_formula(latex, k=skip + k)[skip:]
             entries = []
             for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
                 title, _ = engine.title_and_body(row["post_id"])
-                place = f"   in {row['post_id']}  {_line(engine.text_of(title))}".rstrip()
-                entries.append(
-                    f"{rank}. {row['docno']}  (score {row['score']:.3f})\n   ${_line(row['latex'])}$\n{place}"
-                )
-        return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip)
+                place = f"   in {row['post_id']}  {_line(engine.text_of(title), _LONGEST_TITLE)}".rstrip()
+                latex = _line(row["latex"], _LONGEST_LINE)
+                entries.append(f"{rank}. {row['docno']}  (score {row['score']:.3f})\n   ${latex}$\n{place}")
+        return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip, tokens)
 
-    def read(self, docno: str, start: int) -> str:
-        """Write a post, from a character on."""
-        with self._alone():
-            text = plain_text(self.engine.post(docno))
-        room = LONGEST_ANSWER - 200
-        note = f"\n[{len(text):,} characters; for the rest: read with start={start + room}]"
-        return text[start : start + room] + (note if start + room < len(text) else "")
+    def read(self, docno: str, start: int, context: int, tokens: int) -> str:
+        """Write a post, from a character on, with its neighbours in its file."""
+        with self._alone() as engine:
+            text = plain_text(engine.post(docno))
+            if context:
+                around = _neighbours(engine, docno, context)
+                each = [(name, plain_text(engine.post(name))) for name in around]
+                text = "\n\n".join(f"[{name}{_place(engine, name)}]\n{of}" for name, of in each)
+        shown = within_tokens(text[start:], tokens - _NOTES)
+        end = start + len(shown)
+        again = f", context={context}" if context else ""
+        note = f"\n[{len(text):,} characters; for the rest: read with start={end}{again}]"
+        return shown + (note if end < len(text) else "")
 
-    def explain(self, query: str, docno: str) -> str:
+    def cite(self, docno: str, quotation: str, tokens: int) -> str:
+        """Give the exact source span of a quotation."""
+        with self._alone() as engine:
+            found = cited(engine, docno, quotation)
+        lines = f"line {found.first}" if found.first == found.last else f"lines {found.first}-{found.last}"
+        place = f"{found.file}, {lines}" if found.first else f"{found.file} ({found.note})"
+        return within_tokens(f"{place}:\n{found.text}", tokens)
+
+    def explain(self, query: str, docno: str, tokens: int) -> str:
         """List the parts of a score, the greatest first."""
-        with self._alone():
-            found = self.engine.explain(query, docno)
-        lines = [f"{docno} has score {found.score:.2f} for this query, the sum of:"]
+        with self._alone() as engine:
+            found = engine.explain(query, docno)
+        lines = [f"{docno} has {found.score:.2f} points for this query, the sum of:"]
         for part in found.parts.head(_PARTS).to_dict("records"):
-            texts = dict.fromkeys(_line(part[side], 300) for side in ("query", "document") if part[side])
+            texts = dict.fromkeys(_line(part[side], _LONGEST_PART) for side in ("query", "document") if part[side])
             lines.append(f"{part['contribution']:8.2f}  {part['system']}, {part['part']}: {'  ~  '.join(texts)}")
-        rest = found.parts[_PARTS:]
+        shown, last = _fitting(lines, tokens - _NOTES), ""
+        rest = found.parts[len(shown) - 1 :]
         if len(rest):
-            lines.append(f"{rest['contribution'].sum():8.2f}  {len(rest)} further parts")
-        return "\n".join(lines)
+            last = f"\n{rest['contribution'].sum():8.2f}  {len(rest)} further parts"
+        return "\n".join(shown) + last
 
 
-def _listed(entries: Sequence[str], things: str, advice: str, k: int, skip: int) -> str:
+def _place(engine: EngineSnapshot, docno: str) -> str:
+    """Write where a post is, as far as that is known: its file and line, its type and section."""
+    origin = engine.origins[docno]
+    if not origin.kind:
+        return ""
+    where = f"{origin.file}:{origin.line}" if origin.line else origin.file
+    kind = "" if origin.kind == "file" else f", {origin.kind}"
+    return f", {where}{kind}" + (f", in {_line(origin.section, _LONGEST_TITLE)}" if origin.section else "")
+
+
+def _neighbours(engine: EngineSnapshot, docno: str, context: int) -> list[str]:
+    """List a post and so many before and after it in its file, in the order of the file."""
+    own = engine.origins[docno]
+    if not own.kind:
+        return [docno]
+    of_file = [name for name, origin in engine.origins.items() if origin[:2] == own[:2]]
+    of_file.sort(key=lambda name: engine.origins[name].line)
+    at = of_file.index(docno)
+    return of_file[max(at - context, 0) : at + context + 1]
+
+
+def _fitting(entries: Sequence[str], tokens: int) -> list[str]:
+    """Return as many entries as fit, of the first one at least a part."""
+    shown: list[str] = []
+    for entry in entries:
+        tokens -= count_tokens(entry) + 1
+        if tokens < 0:
+            break
+        shown.append(entry)
+    return shown or [within_tokens(entries[0], tokens + count_tokens(entries[0]))]
+
+
+def _listed(
+    entries: Sequence[str], things: str, advice: str, k: int, skip: int, tokens: int, last_note: str = ""
+) -> str:
     """Join results as far as they fit, and say how to get more."""
     if not entries:
         return f"No further {things} were found." if skip else f"No {things} were found. {advice}"
-    shown, length = [], 200  # of the notes
-    for entry in entries:
-        length += len(entry) + 1
-        if length > LONGEST_ANSWER:
-            break
-        shown.append(entry)
+    shown = _fitting(entries, tokens - _NOTES)
     last = skip + len(shown)
     more = len(shown) < len(entries) or len(entries) == k
     note = [f"[For further results: the same call with skip={last}.]"] if more and last <= MOST_SKIPPED else []
-    return "\n".join([*shown, *note])
+    return "\n".join([*shown, *(note or ([last_note] if last_note else []))])
 
 
-def _line(text: str, longest: int = _LONGEST_TEXT) -> str:
+def _line(text: str, longest: int) -> str:
     """Write a text in one line, cut where it is too long."""
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
@@ -156,15 +232,23 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
             """Call a tool."""
+            known = {tool.name: tool for tool in self._tool_manager.list_tools()}
+            if name not in known:
+                raise ToolError(f"There is no tool {name!r:.80}; there are {', '.join(sorted(known))}.")
+            of_tool = known[name].parameters["properties"]
+            if unknown := [argument for argument in arguments if argument not in of_tool]:
+                raise ToolError(f"{name}: {unknown[0]!r:.80} is no argument; there are {', '.join(of_tool)}.")
             try:
                 return await super().call_tool(name, arguments, context)
             except ToolError as error:
+                if isinstance(error.__cause__, ToolError):  # what a tool says, without a prefix
+                    raise ToolError(str(error.__cause__)) from error.__cause__.__cause__
                 if not isinstance(error.__cause__, ValidationError):
                     raise
                 faults = "; ".join(map(_fault, error.__cause__.errors(include_url=False)))
                 raise ToolError(f"{name}: {faults}") from error.__cause__.__cause__
 
-    instructions = _INSTRUCTIONS.format(count=len(engine))
+    instructions = _INSTRUCTIONS.format(count=len(engine), tokens=TOKENS)
     server = Server("mathamr", version=__version__, instructions=instructions, log_level="WARNING")
     tools = Tools(engine)
     _offer_searching(server, tools)
@@ -185,7 +269,10 @@ def _fault(error: Mapping[str, Any]) -> str:
         "greater_than_equal": f"is less than {limits.get('ge')}",
         "less_than_equal": f"is more than {limits.get('le')}",
     }
-    return f"{name} {told.get(kind, 'is no whole number' if kind.startswith('int_') else 'cannot be read')}"
+    other = {"int": "is no whole number", "bool": "is neither true nor false"}.get(
+        kind.partition("_")[0], "cannot be read"
+    )
+    return f"{name} {told.get(kind, other)}"
 
 
 def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
@@ -194,7 +281,12 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
     about_formula = _text(r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")
     about_k = _number("Results at most", 1, MOST_RESULTS)
     about_skip = _number("Leave out so many of the best results", 0, MOST_SKIPPED)
-    about_weak = _flag("Also list posts that are no good match")
+    about_weak = _described("Also list posts that are no good match")
+    about_within = _described("Only posts of this folder or file, such as 'analysis/'", 1_000)
+    about_kind = _described("Only posts of this type, such as 'theorem'", 1_000)
+    about_since = _described("Only posts changed on this day or later: '2026-03-01', '2026-03' or '2026'", 1_000)
+    about_until = _described("Only posts changed on this day or earlier", 1_000)
+    about_tokens = _number("Tokens of the answer at most", FEWEST_TOKENS, MOST_TOKENS)
 
     @server.tool(annotations=_harmless(), structured_output=False)
     def search(
@@ -202,26 +294,34 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         k: Annotated[int, about_k] = 10,
         skip: Annotated[int, about_skip] = 0,
         weak: Annotated[bool, about_weak] = False,
+        within: Annotated[str, about_within] = "",
+        kind: Annotated[str, about_kind] = "",
+        since: Annotated[str, about_since] = "",
+        until: Annotated[str, about_until] = "",
+        max_tokens: Annotated[int, about_tokens] = TOKENS,
     ) -> str:
         """Find posts that answer a question about mathematics.
 
         Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its match
-        (the percentage of unrelated posts that score lower), its title and a snippet in which **what the query says,
-        too** is between asterisks. Posts that match no better than a random one may are left out.
+        (the percentage of unrelated posts that score lower), its file and line, its title, and one line of it in which
+        **what the query says, too** is between asterisks. Posts that match no better than a random one are left out.
         """
         with _told():
-            return tools.search(query, k, skip, weak, EVERYTHING)
+            return tools.search(query, k, skip, weak, Filter(within, kind, since, until), max_tokens)
 
     @server.tool(annotations=_harmless(), structured_output=False)
     def search_formula(
-        latex: Annotated[str, about_formula], k: Annotated[int, about_k] = 10, skip: Annotated[int, about_skip] = 0
+        latex: Annotated[str, about_formula],
+        k: Annotated[int, about_k] = 10,
+        skip: Annotated[int, about_skip] = 0,
+        max_tokens: Annotated[int, about_tokens] = TOKENS,
     ) -> str:
         """Find formulas that look like a given one, and the posts that they are in.
 
         Takes one formula without words; for a question with words use search. A score of 1 is the same formula.
         """
         with _told():
-            return tools.search_formula(latex, k, skip)
+            return tools.search_formula(latex, k, skip, max_tokens)
 
 
 def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
@@ -229,21 +329,51 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
     about_query = _text(_ABOUT_QUERY)
     about_docno = _text("The id of a post, as search gives it", 1_000)
     about_start = _number("Character to begin at, to go on with a long post", 0)
+    about_context = _number("Posts before and after it in the same file", 0, MOST_NEIGHBOURS)
+    about_quotation = _text("What the post says, as read shows it or as its file has it", LONGEST)
+    about_tokens = _number("Tokens of the answer at most", FEWEST_TOKENS, MOST_TOKENS)
 
     @server.tool(annotations=_harmless(), structured_output=False)
-    def explain(query: Annotated[str, about_query], docno: Annotated[str, about_docno]) -> str:
-        """Say why a post has its score for a query: what each word and each formula contributes, with what it met.
+    def explain(
+        query: Annotated[str, about_query],
+        docno: Annotated[str, about_docno],
+        max_tokens: Annotated[int, about_tokens] = TOKENS,
+    ) -> str:
+        """Say why a post was found by a query: what each word and each formula contributes, with what it met.
 
-        Any post can be explained, found by the query or not. The contributions add up to the score of search.
+        Any post can be explained, found by the query or not. The contributions add up to the points that order posts.
         """
         with _told():
-            return tools.explain(query, docno)
+            return tools.explain(query, docno, max_tokens)
 
     @server.tool(annotations=_harmless(), structured_output=False)
-    def read(docno: Annotated[str, about_docno], start: Annotated[int, about_start] = 0) -> str:
-        """Read a whole post: title and text, formulas in LaTeX between dollars."""
+    def read(
+        docno: Annotated[str, about_docno],
+        start: Annotated[int, about_start] = 0,
+        context: Annotated[int, about_context] = 0,
+        max_tokens: Annotated[int, about_tokens] = TOKENS,
+    ) -> str:
+        """Read one post: its title and text, formulas in LaTeX between dollars.
+
+        With context also so many posts before and after it in the same file, each under its docno.
+        """
         with _told():
-            return tools.read(docno, start)
+            return tools.read(docno, start, context, max_tokens)
+
+    @server.tool(annotations=_harmless(), structured_output=False)
+    def cite(
+        docno: Annotated[str, about_docno],
+        quotation: Annotated[str, about_quotation],
+        max_tokens: Annotated[int, about_tokens] = TOKENS,
+    ) -> str:
+        """Give the exact source span of a quotation: the file, its first and last line, and the text as it is there.
+
+        White space, delimiters and spelling in LaTeX or Unicode may differ. If the post does not say it, the answer is
+        an error with the closest sentence. If its file is gone or has changed, the answer is the post as it was
+        indexed, and says so.
+        """
+        with _told():
+            return tools.cite(docno, quotation, max_tokens)
 
 
 def _text(description: str, longest: int = LONGEST_QUERY) -> Any:
@@ -260,11 +390,11 @@ def _number(description: str, least: int, most: int | None = None) -> Any:
     return Field(ge=least, le=most, description=description)
 
 
-def _flag(description: str) -> Any:
-    """Describe an argument that is true or false."""
+def _described(description: str, longest: int | None = None) -> Any:
+    """Describe an argument that may be left out."""
     from pydantic import Field
 
-    return Field(description=description)
+    return Field(description=description) if longest is None else Field(max_length=longest, description=description)
 
 
 def _harmless() -> "ToolAnnotations":

@@ -56,7 +56,7 @@ def test_an_assistant_finds_reads_and_explains_over_pipes(engine) -> None:
             return tools, client.instructions, found, formula, reasons, text
 
     tools, instructions, found, formula, reasons, text = anyio.run(run)
-    assert sorted(tools) == ["explain", "read", "search", "search_formula"]
+    assert sorted(tools) == ["cite", "explain", "read", "search", "search_formula"]
     assert all(tool.annotations.read_only_hint and len(tool.description) > 60 for tool in tools.values())
     limits = tools["search"].input_schema["properties"]
     assert (limits["k"]["maximum"], limits["query"]["maxLength"]) == (50, 4000)
@@ -83,6 +83,13 @@ def test_what_is_wrong_with_a_call_is_an_answer_that_says_so(engine) -> None:
         call("search", query="x" * 4001),
         call("search", query=["not", "text"]),
         call("search"),
+        call("search", query="x", weak="perhaps"),
+        call("search", query="x", k=2.5),
+        call("search", query="x", color="red"),
+        call("search", query="x", since="yesterday"),
+        call("read", docno="basel", max_tokens=10),
+        call("cite", docno="basel", quotation=""),
+        call("cite", docno="basel", quotation="xylophone"),
         call("delete", docno="basel"),
         call("search", query="converges"),
     )
@@ -93,7 +100,14 @@ def test_what_is_wrong_with_a_call_is_an_answer_that_says_so(engine) -> None:
         "4000",
         "query is no string",
         "query is missing",
-        "delete",
+        "weak is neither true nor false",
+        "k is no whole number",
+        "search: 'color' is no argument; there are query, k, skip",
+        "since='yesterday' is not accepted; give a day",
+        "max_tokens is less than 200",
+        "quotation is empty",
+        "basel: it does not say that; the closest is “",
+        "There is no tool 'delete'; there are cite, explain, read, search, search_formula.",
     ]
     for (text, is_error), reason in zip(answers[:-1], reasons, strict=True):
         assert is_error
@@ -126,27 +140,134 @@ def test_any_text_is_answered(engine, query) -> None:
         assert text
 
 
-def test_an_answer_has_a_limit_and_says_how_to_get_the_rest(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(engine_mcp, "LONGEST_ANSWER", 900)
+def test_an_answer_has_a_limit_and_says_how_to_get_the_rest(tmp_path) -> None:
     posts = [{"id": f"p{i}", "title": f"Limit {i}", "text": f"The limit of $x_{i}$. " * 60} for i in range(8)]
     engine = built(tmp_path / "e", posts)
     first, rest, text, page = (
         text
         for text, _ in asked(
             engine,
-            call("search", query="limit", k=8),
-            call("search", query="limit", k=8, skip=2),
-            call("read", docno="p1"),
-            call("read", docno="p1", start=700),
+            call("search", query="limit", k=8, max_tokens=250),
+            call("search", query="limit", k=8, skip=2, max_tokens=250),
+            call("read", docno="p1", max_tokens=250),
+            call("read", docno="p1", start=300, max_tokens=1000),
         )
     )
-    assert max(map(len, (first, rest, text))) <= 900
+    assert max(map(engine_mcp.count_tokens, (first, rest, text))) <= 250
     ranks = [re.findall(r"^(\d+)\. ", each, re.M) for each in (first, rest)]
     assert f"skip={len(ranks[0])}" in first
     assert ranks[1][0] == "3"
-    assert "start=700" in text
     whole = plain_text(engine.post("p1"))
-    assert text[:700] + page[:100] == whole[:800]
+    start = int(re.search(r"start=(\d+)\]$", text)[1])
+    assert text[:start] == whole[:start]
+    assert page[:500] == whole[300:800]
+
+
+def test_no_answer_has_more_than_4000_tokens_unless_asked_for(tmp_path) -> None:
+    words = [f"limit {'word ' * 30} ${'x' * 400}$ √∑∫ {'a' * 9000}" for _ in range(60)]
+    posts = [{"id": f"p{i}", "title": text, "text": text * 3} for i, text in enumerate(words)]
+    engine = built(tmp_path / "e", posts)
+    calls = [
+        call("search", query="limit", k=50),
+        call("read", docno="p1"),
+        call("explain", query="limit word $x$ " * 80, docno="p1"),
+        call("search_formula", latex="x" * 400, k=50),
+        call("cite", docno="p1", quotation="limit word"),
+    ]
+    answers = asked(engine, *calls, call("read", docno="p1", max_tokens=20_000))
+    assert not any(is_error for _, is_error in answers)
+    for text, _ in answers[:-1]:
+        assert 0 < engine_mcp.count_tokens(text) <= 4_000
+    assert 4_000 < engine_mcp.count_tokens(answers[-1][0]) <= 20_000
+
+
+def test_a_post_of_any_length_is_read_to_its_end(tmp_path) -> None:
+    engine = built(tmp_path / "e", [{"id": "long", "text": f"Word {'a' * 5000} {'x y. ' * 400} " + "∑" * 700}])
+    whole, read = plain_text(engine.post("long")), ""
+
+    async def run():
+        nonlocal read
+        async with mcp.Client(engine_mcp.make_server(engine)) as client:
+            while True:
+                text, _ = await answer(client, "read", docno="long", start=len(read), max_tokens=300)
+                part, _, note = text.partition("\n[")
+                assert part
+                read += part
+                if not note:
+                    return
+
+    anyio.run(run)
+    assert read == whole
+
+
+def test_tokens_are_counted_high() -> None:
+    count = engine_mcp.count_tokens
+    assert [count(text) for text in ("", "a", "abc", "abcd", "12", "a b", "\\sum", "∑", "\n")] == [
+        0,
+        1,
+        1,
+        2,
+        2,
+        2,
+        2,
+        2,
+        1,
+    ]
+    text = r"Let $x_1^{2} ≤ \frac{1}{2}$ hold.  Then √2 is \emph{irrational}." * 20
+    for most in (0, 1, 7, 100, 10_000):
+        shown = engine_mcp.within_tokens(text, most)
+        assert text.startswith(shown)
+        assert count(shown) <= most
+        assert shown == text or count(text[: len(shown) + 3]) > most
+
+
+def test_results_are_short_with_file_line_type_and_neighbours(tmp_path) -> None:
+    notes = tmp_path / "notes"
+    (notes / "analysis").mkdir(parents=True)
+    (notes / "analysis" / "limits.md").write_text(
+        "# Limits\n\nEvery bounded sequence has a limit point.\n" + "More. " * 300
+    )
+    (notes / "rings.txt").write_text("Every field is a ring.")
+    engine = built(tmp_path / "e", notes)
+    found, none, filtered, wrong, read = asked(
+        engine,
+        call("search", query="limit point of a sequence"),
+        call("search", query="sourdough bread"),
+        call("search", query="ring", within="analysis/", weak=True),
+        call("search", query="ring", within="analyses/"),
+        call("read", docno="rings", context=2),
+    )
+    lines = found[0].splitlines()
+    assert lines[0].startswith("1. analysis/limits  (match 98.7 %, analysis/limits.md")
+    assert lines[1] == "   Limits"
+    assert len(lines[2]) <= 3 + 240
+    assert none == (
+        "No good match. [The other posts match no better than a random one may; weak=true shows them.]",
+        False,
+    )
+    assert re.findall(r"^\d+\. (\S+)", filtered[0], re.M) == ["analysis/limits"]
+    assert wrong == ("in='analyses/' is not accepted; give a folder or the beginning of an id: analysis/.", True)
+    assert read[0] == "[rings, rings.txt]\nrings\nEvery field is a ring."
+
+
+def test_a_quotation_is_cited_with_its_lines_over_pipes(tmp_path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "root.md").write_text("# Root\n\nThe number √2\nis *irrational*.\n")
+    engine = built(tmp_path / "e", notes)
+
+    async def run():
+        async with served(engine.path) as client:
+            right = await answer(client, "cite", docno="root", quotation=r"number $\sqrt{2}$ is irrational")
+            wrong = await answer(client, "cite", docno="root", quotation="a rational number")
+            found = await answer(client, "search", query="is √2 irrational?", k=1)
+            return right, wrong, found
+
+    right, wrong, found = anyio.run(run)
+    assert right == ("root.md, lines 3-4:\nnumber √2\nis *irrational*", False)
+    assert wrong[1]
+    assert "root: it does not say that; the closest is “The number $\\sqrt{2}$ is irrational.”" in wrong[0]
+    assert "root.md" in found[0].splitlines()[0]
 
 
 def test_the_end_of_the_results_is_told(engine) -> None:

@@ -1,0 +1,173 @@
+r"""Quotations: where exactly a post says something, in the file that it was read from, with its lines.
+
+::
+
+    quotation ─┐
+    post ──────┼─ symbols ─▶ the same ones in a row ─▶ file, first line – last line, the characters as they are there
+    file ──────┘
+
+Words, commands and signs are compared; white space, delimiters, braces and what only lays out are not, and Unicode is
+what LaTeX would give: ``$\sqrt{2}$`` in a post that was read is ``√2`` in its file. A file that no longer says it, or
+is no longer there, is not cited; the post as it was indexed is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyterrier_mathamr.posts import Document, DocumentError, latex_of_unicode, plain_text, post_from_html
+from pyterrier_mathamr.sparse.tokens import LAYOUT
+
+if TYPE_CHECKING:
+    from .reader import EngineSnapshot
+
+LONGEST = 4_000
+"""Characters of a quotation."""
+
+_LARGEST = 50_000_000  # bytes of a file
+_SYMBOL = re.compile(r"\\(?:begin|end)\s*\{[a-zA-Z*]*\}|\\[A-Za-z]+|\\.|[^\W\d_]+|\d|[^\s\w]|_", re.DOTALL)
+_IGNORED = LAYOUT | {"*", "`", r"\(", r"\)", r"\[", r"\]", "\\{", "\\}"}
+_CLOSEST = 200  # characters of the closest sentence
+
+
+class Citation(NamedTuple):
+    """Where a post says something.
+
+    Attributes:
+        file: the path in the source, or the docno where the post is cited as it was indexed.
+        first: the first line of the file; 0 where the post is cited.
+        last: its last line.
+        text: the characters as they are there.
+        note: why the post is cited and not its file; else empty.
+    """
+
+    file: str
+    first: int
+    last: int
+    text: str
+    note: str = ""
+
+
+def cited(at: EngineSnapshot, docno: str, quotation: str) -> Citation:
+    """Find what a post says, in its file where that still says it.
+
+    Raises:
+        UnknownIdError: there is no such post. DocumentError: it does not say that; the closest sentence is given.
+    """
+    [document] = at.indexes.posts.get_many([docno])
+    post = post_from_html(document.html, document.title)
+    stored = plain_text(post)
+    wanted = [symbol for symbol, _, _ in _symbols(quotation)]
+    if not wanted:
+        raise DocumentError(docno, "the quotation has no words or symbols")
+    inside = _find(wanted, list(_symbols(stored)), 0)
+    source, note = _source(document)
+    if source is not None:
+        begins = _start_of_line(source, document.origin.line)
+        found = _find(wanted, list(_symbols(source)), begins)
+        if found is not None and (inside is not None or found[0] >= begins):
+            first = source.count("\n", 0, found[0]) + 1
+            text = source[slice(*_closed(source, *found))]
+            return Citation(document.origin.file, first, first + text.count("\n"), text)
+        note = (
+            f"{document.origin.file} does not say it in these words, or no longer; this is the post as it was indexed"
+        )
+    if inside is None:
+        raise DocumentError(docno, f"it does not say that; the closest is “{_closest(wanted, stored)}”")
+    return Citation(docno, 0, 0, stored[slice(*_closed(stored, *inside))], note)
+
+
+def _symbols(text: str) -> Iterator[tuple[str, int, int]]:
+    """Cut a text into what is compared, each with its place."""
+    for match in _SYMBOL.finditer(text):
+        for symbol in _normal(match[0]):
+            yield symbol, match.start(), match.end()
+
+
+@lru_cache(maxsize=4096)
+def _normal(symbol: str) -> tuple[str, ...]:
+    """Write a symbol as it is compared: nothing for what only lays out."""
+    if symbol in _IGNORED or symbol.startswith((r"\begin", r"\end")):
+        return ()
+    if symbol.isascii() or (symbol.isalpha() and len(symbol) > 1):
+        return (symbol.casefold(),) if symbol.isalpha() and len(symbol) > 1 else (symbol,)  # x and X are two variables
+    latex = latex_of_unicode(symbol)
+    return tuple(each for found in _SYMBOL.findall(latex) for each in ((found,) if found == symbol else _normal(found)))
+
+
+def _find(wanted: Sequence[str], symbols: Sequence[tuple[str, int, int]], begins: int) -> tuple[int, int] | None:
+    """Find symbols in a row, the first place from a character on, or else the first of all."""
+    table = [0] * len(wanted)  # Knuth, Morris and Pratt
+    length = 0
+    for place in range(1, len(wanted)):
+        while length and wanted[place] != wanted[length]:
+            length = table[length - 1]
+        length += wanted[place] == wanted[length]
+        table[place] = length
+    best: tuple[int, int] | None = None
+    length = 0
+    for place, (symbol, _, end) in enumerate(symbols):
+        while length and symbol != wanted[length]:
+            length = table[length - 1]
+        length += symbol == wanted[length]
+        if length == len(wanted):
+            found = symbols[place - length + 1][1], end
+            if found[0] >= begins:
+                return found
+            best = best or found
+            length = table[length - 1]
+    return best
+
+
+def _closed(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Add the braces, dollars and stars after a place that are open in it: they were not compared."""
+    while end < len(text) and text[end] in "}$*`":
+        inside, mark = text[begin:end], text[end]
+        is_open = inside.count("{") > inside.count("}") if mark == "}" else inside.count(mark) % 2
+        if not is_open:
+            break
+        end += 1
+    return begin, end
+
+
+def _source(document: Document) -> tuple[str | None, str]:
+    """Read the file that a post came from, or say why it cannot be cited."""
+    origin = document.origin
+    if not (origin.root and origin.kind):
+        return None, "the post came from no file of its own; this is the post as it was indexed"
+    root = Path(origin.root)
+    path = root / origin.file if root.is_dir() else root
+    try:
+        inside = path.resolve().is_relative_to(root.resolve())
+        if not inside or not path.is_file() or path.stat().st_size > _LARGEST:
+            raise OSError
+        return path.read_bytes().decode("utf-8-sig"), ""
+    except (OSError, UnicodeDecodeError, ValueError):
+        return None, f"{origin.file} cannot be read any longer; this is the post as it was indexed"
+
+
+def _start_of_line(text: str, line: int) -> int:
+    """Return the first character of a line, counted from 1."""
+    place = 0
+    for _ in range(1, line):
+        place = text.find("\n", place) + 1
+        if not place:
+            return 0
+    return place
+
+
+def _closest(wanted: Sequence[str], stored: str) -> str:
+    """Return the line or sentence with most of the symbols."""
+    asked = Counter(wanted)
+    best, most = "", -1.0
+    for sentence in re.split(r"(?<=[.?!])\s+|\n+", stored):
+        own = Counter(symbol for symbol, _, _ in _symbols(sentence))
+        shared = 2 * (own & asked).total() / max(own.total() + asked.total(), 1)
+        if shared > most:
+            best, most = sentence, shared
+    return best if len(best) <= _CLOSEST else best[:_CLOSEST] + "…"
