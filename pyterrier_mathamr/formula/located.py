@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from .latex import opt_from_latex
-from .matching import Terms, occurrences, read_terms
+from .matching import Extent, Terms, occurrences, parts, read_terms, unify
 from .opt import RELATIONS
 from .tree import FormulaError, FormulaTree
 
@@ -132,6 +132,34 @@ def locate(latex: str, terms: Terms, term: int) -> list[tuple[int, int]]:
     return sorted({each for each in found if each is not None})
 
 
+def find_part(pattern: Terms, latex: str) -> list[tuple[int, int]]:
+    """Find what of a formula matches a pattern, as ranges of its LaTeX.
+
+    Args:
+        pattern: the terms of a query.
+        latex: a formula.
+
+    Returns:
+        The ranges of the part with the greatest extent, and of those the one with most letters that are not renamed;
+        empty where nothing matches, or the part cannot be located.
+    """
+    try:
+        tree = opt_from_latex(latex, lines="all")
+    except FormulaError:
+        return []
+    terms = read_terms(tree, line_trees(tree))
+    best, best_key = -1, (-1, -1, -1, -1)
+    for term, extent in parts(terms).items():
+        substitution = unify(pattern, terms, term).substitution
+        if substitution is not None:
+            kept = sum(terms.label(theirs) == ours for ours, theirs in substitution.letters.items())
+            key = (int(extent >= Extent.STATEMENT), kept, int(extent), terms.sizes[term])
+            best, best_key = (term, key) if key > best_key else (best, best_key)
+    if best == terms.root:
+        return [(0, len(latex))]
+    return [] if best < 0 else locate(latex, terms, best)
+
+
 def _range_of(latex: str, tokens: list[Token], terms: Terms, term: int) -> tuple[int, int] | None:
     wanted = Counter[str]()
     for label, times in occurrences(terms, term).items():
@@ -172,6 +200,8 @@ def _ranges(tokens: list[Token], wanted: Counter[str]) -> Iterator[tuple[int, in
 
 def _signs(label: str) -> str:
     """Return the letters and digits of the label of a symbol."""
+    if label == "O!differential-d":
+        return "d"
     if label[:2] not in ("V!", "N!", "C!"):
         return ""
     plain = unicodedata.normalize("NFKC", label[2:].removeprefix("italic-"))

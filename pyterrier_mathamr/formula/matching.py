@@ -342,15 +342,15 @@ def _pairs(args: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def occurrences(terms: Terms, root: int) -> dict[str, int]:
-    """Count how often each symbol occurs in a term."""
+    """Count how often each symbol and each operator occurs in a term."""
     times = [0] * (root + 1)
     times[root] = 1
     found = dict[str, int]()
     for term in range(root, -1, -1):
         for arg in terms.args[term]:
             times[arg] += times[term]
-        if times[term] and not terms.args[term]:
-            found[terms.labels[term]] = times[term]
+        if times[term]:
+            found[terms.labels[term]] = found.get(terms.labels[term], 0) + times[term]
     return found
 
 

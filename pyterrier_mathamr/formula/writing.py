@@ -27,8 +27,9 @@ _SIGNS = {
 _NAMES = {
     "O!int": r"\int ", "O!sum": r"\sum ", "O!product": r"\prod ", "O!limit": r"\lim ", "O!partialdiff": r"\partial ",
     "C!infinity": r"\infty ", "O!contour-integral": r"\oint ", "O!forall": r"\forall ", "O!exists": r"\exists ",
-    "C!empty-set": r"\emptyset ", "W!": r"\dots ", "V!&quest;": "?", "F!for-all": r"\forall ",
+    "C!empty-set": r"\emptyset ", "W!": "", "V!&quest;": "?", "F!for-all": r"\forall ",
 }  # fmt: skip
+_BIG = frozenset({"O!int", "O!contour-integral", "O!sum", "O!product", "O!limit", "O!partialdiff"})
 _FONTS = {"BOLD": r"\mathbf", "FRAKTUR": r"\mathfrak", "SCRIPT": r"\mathcal", "DOUBLE-STRUCK": r"\mathbb"}
 _KNOWN_FUNCTIONS = FUNCTIONS - {"abs", "ceiling", "floor", "real", "imaginary"} | {"det", "lim", "sup", "inf"}
 
@@ -99,6 +100,9 @@ def _operator(label: str, args: Sequence[Written]) -> Written:
         return Written(sign.join(_in(arg, _SIDE + 1) for arg in args), _SIDE)
     if label[:2] == "F!" and label[2:] in _KNOWN_FUNCTIONS and len(args) == 1:
         return Written(rf"\{label[2:]} {_in(args[0], _FACTOR)}", _FACTOR)
+    args = [arg for arg in args if arg.latex]  # an integral has places for bounds that it does not have
+    if label in _BIG:
+        return Written(_NAMES[label] + " ".join(_in(arg, _FACTOR) for arg in args), _FACTOR)
     if label[:2] == "M!":
         return Written(rf"\left({', '.join(arg.latex for arg in args)}\right)", _ATOM)
     return Written(rf"{_leaf(label).latex}\left({', '.join(arg.latex for arg in args)}\right)", _ATOM)

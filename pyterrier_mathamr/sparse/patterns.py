@@ -250,7 +250,11 @@ class PatternRetriever(FormulaRetriever):
         snapshot = self.snapshot()
         patterns = [read_pattern(query_formula(row).latex) for row in queries.to_dict("records")]
         unread = [qid for qid, pattern in zip(queries["qid"], patterns, strict=True) if pattern is None]
-        warn_of_queries(unread, "they are no formula", "Give each a formula in LaTeX, in `latex` or `query`.")
+        warn_of_queries(
+            unread,
+            "they are no formula, or nothing but a wildcard",
+            "Give each a formula in LaTeX, in `latex` or `query`.",
+        )
         similar = self._search_similar(queries)
         found = []
         for qid, pattern in zip(

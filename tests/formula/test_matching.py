@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.formula import FormulaTree, opt_from_latex
-from pyterrier_mathamr.formula.located import line_trees, lines_of, locate
+from pyterrier_mathamr.formula.located import find_part, line_trees, lines_of, locate
 from pyterrier_mathamr.formula.matching import (
     MOST_STEPS,
     Extent,
@@ -334,3 +334,14 @@ def test_locating_ends_where_there_is_nothing_to_find() -> None:
     assert locate("z+" * 900, of, of.root) == []
     assert locate("x^2+" * 600, of, of.root) == []
     assert perf_counter() - began < 10
+
+
+def test_the_part_with_the_greatest_extent_and_most_of_the_letters_is_found() -> None:
+    def found(pattern: str, latex: str) -> list[str]:
+        return [latex[start:end] for start, end in find_part(terms(pattern), latex)]
+
+    assert found("a+b", "x+y = (a+b)c") == ["a+b"]
+    assert found("?a^2", "x^2+(x+1)^2") == ["(x+1)^2"]
+    assert found("a<b", r"\begin{align}c&=d\\x&<y\end{align}") == ["x&<y"]
+    assert found("a+b", "x+y") == ["x+y"]
+    assert found("a+b", "xy") == found("a+b", r"\frac{") == []

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pyterrier_mathamr._common.drawing import Canvas, Outlines
-from pyterrier_mathamr.formula.display.typesetting import paragraph, typeset
+from pyterrier_mathamr.formula.display.typesetting import formula_html, paragraph, typeset
 
 
 def drawn(latex: str, room: float = 1_000.0) -> Outlines:
@@ -76,3 +76,15 @@ def test_a_long_text_ends_in_an_ellipsis() -> None:
     assert len(written.lines) == 2
     assert written.lines[1].pieces[-1][1].text == "…"
     assert written.width <= 200.0
+
+
+def test_a_part_of_a_formula_is_marked_in_each_cell_and_what_is_no_part_is_not() -> None:
+    assert '<mfrac><mrow class="matched"><mi>a</mi>' in formula_html(r"\frac{a+b}{2}", parts=[(6, 9)])
+    latex = r"\begin{align}x&>y\\z&<w\end{align}"
+    start = latex.index("z")
+    marked = formula_html(latex, parts=[(start, start + 4)])
+    assert marked.count('<mrow class="matched">') == 2
+    assert "mathcolor" not in marked
+    assert formula_html(r"\frac{a+b}{2}", parts=[(3, 9)]) == formula_html(r"\frac{a+b}{2}")
+    colored = r"\textcolor{Mulberry}{x}+y"
+    assert formula_html(colored, parts=[(24, 25)]) == formula_html(colored)

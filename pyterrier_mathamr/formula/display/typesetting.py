@@ -25,6 +25,7 @@ from lxml import etree
 from pyterrier_mathamr._common.drawing import FONT_SIZE, Canvas, Outlines, Paint, shortened, text_on, text_width
 from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
 from pyterrier_mathamr.formula import FormulaError
+from pyterrier_mathamr.formula.located import tokens_of
 from pyterrier_mathamr.formula.mathml import NOT_XML
 from pyterrier_mathamr.formula.tex.converter import to_mathml
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text
@@ -36,20 +37,61 @@ _COLOR = re.compile(r"(?<![a-z-])color:\s*(#[0-9A-Fa-f]{3,8}|[a-z]+)")
 _LONGEST_SHOWN = 5_000
 
 
-def formula_html(latex: str, *, display: bool = False) -> str:
-    """Render a formula as MathML, without style attributes, which a strict content security policy refuses."""
+_MARK = "Mulberry"  # a color that stands for the class of a part, which the converter has no other way to pass on
+
+
+def formula_html(latex: str, *, display: bool = False, parts: Sequence[tuple[int, int]] = ()) -> str:
+    """Render a formula as MathML, without style attributes, which a strict content security policy refuses.
+
+    Args:
+        latex: the formula.
+        display: in a line of its own.
+        parts: ranges of the LaTeX that get the class ``matched``; without effect where they are no parts of it.
+    """
     try:
-        return _formula_html(latex, display)
+        return _formula_html(latex, display, tuple(parts))
     except FormulaError:  # not tried here, and not remembered
         return _as_code(latex)
+
+
+@lru_cache(maxsize=1)
+def _mark_color() -> str:
+    shown = re.search(r'mathcolor="([^"]*)"', _formula_html(rf"\textcolor{{{_MARK}}}{{x}}", False))
+    return shown[1] if shown else ""
 
 
 def _as_code(latex: str) -> str:
     return f'<code class="tex">{escape(NOT_XML.sub(" ", latex))}</code>'
 
 
+def _with_marks(latex: str, parts: Sequence[tuple[int, int]]) -> str:
+    """Color some ranges of a formula, cell by cell."""
+    pieces, at = list[str](), 0
+    for start, end in parts:
+        pieces.append(latex[at:start])
+        cells, depth = [""], 0
+        for token, _ in tokens_of(latex[start:end]):
+            depth += (token == "{" or token.startswith(r"\begin")) - (token == "}" or token.startswith(r"\end"))
+            if depth == 0 and token in ("&", r"\\"):
+                cells += [token, ""]
+            else:
+                cells[-1] += token
+        pieces += [rf"\textcolor{{{_MARK}}}{{{cell}}}" if cell.strip(" &\\\n") else cell for cell in cells]
+        at = end
+    return "".join([*pieces, latex[at:]])
+
+
 @lru_cache(maxsize=4096)
-def _formula_html(latex: str, display: bool) -> str:
+def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] = ()) -> str:
+    if parts:
+        plain, marked = _formula_html(latex, display), _formula_html(_with_marks(latex, parts), display)
+        color = _mark_color()
+        is_whole = marked.startswith("<math") and marked.count("<merror") == plain.count("<merror")
+        if not is_whole or not color or color in plain:
+            return plain
+        return f"{plain.partition('>')[0]}>" + marked.partition(">")[2].replace(
+            f'mathcolor="{color}"', 'class="matched"'
+        )
     import math_core
 
     latex = NOT_XML.sub(" ", latex)
@@ -66,8 +108,8 @@ def _formula_html(latex: str, display: bool) -> str:
         style = str(node.attrib.pop("style", ""))
         if (aligned := _ALIGNED.search(style)) is not None:
             node.set("class", f"align-{aligned[1]}")
-        if (color := _COLOR.search(style)) is not None:
-            node.set("mathcolor", color[1])
+        if (colored := _COLOR.search(style)) is not None:
+            node.set("mathcolor", colored[1])
         for name in ("href", "actiontype", "src", "{http://www.w3.org/1999/xlink}href"):
             node.attrib.pop(name, "")
     root.set("display", "block" if display else "inline")
@@ -76,15 +118,22 @@ def _formula_html(latex: str, display: bool) -> str:
     return written
 
 
-def inline_html(text: str, post: MathPost, *, mark: Callable[[int], str] | None = None) -> str:
-    """Render text with placeholders of a post's formulas, without paragraphs."""
+def inline_html(
+    text: str,
+    post: MathPost,
+    *,
+    mark: Callable[[int], str] | None = None,
+    parts: Callable[[int], Sequence[tuple[int, int]]] | None = None,
+) -> str:
+    """Render text with placeholders of a post's formulas, without paragraphs; ``parts`` as of :func:`formula_html`."""
     pieces, at = [], 0
     for match in PLACEHOLDER.finditer(text):
         number = int(match[1])
         latex = post.formulas[number].latex
         alone = match[0] == text.strip() and needs_space(latex)
         pieces.append(escape(text[at : match.start()]))
-        pieces.append(formula_span(latex, mark(number) if mark else "", display=alone))
+        ranges = parts(number) if parts else ()
+        pieces.append(formula_span(latex, mark(number) if mark else "", display=alone, parts=ranges))
         at = match.end()
     return "".join([*pieces, escape(text[at:])])
 
@@ -94,10 +143,11 @@ def needs_space(latex: str) -> bool:
     return bool(_DISPLAY.search(latex))
 
 
-def formula_span(latex: str, kind: str = "", *, display: bool = False) -> str:
-    """Render a formula in a span of class ``formula`` that knows its LaTeX."""
+def formula_span(latex: str, kind: str = "", *, display: bool = False, parts: Sequence[tuple[int, int]] = ()) -> str:
+    """Render a formula in a span of class ``formula`` that knows its LaTeX; see :func:`formula_html`."""
     classes = f"formula {kind}".strip()
-    return f'<span class="{classes}" data-latex="{escape(latex)}">{formula_html(latex, display=display)}</span>'
+    html = formula_html(latex, display=display, parts=parts)
+    return f'<span class="{classes}" data-latex="{escape(latex)}">{html}</span>'
 
 
 def text_of(post: MathPost) -> str:
