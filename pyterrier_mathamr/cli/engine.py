@@ -208,7 +208,7 @@ _INDENT = 13
 @click.option(
     "--system", type=click.Choice(SYSTEMS), default="blend", show_default=True, help="Rank by both, words or graphs."
 )
-@click.option("--formula", is_flag=True, help="QUERY is one formula; find formulas like it.")
+@click.option("--formula", is_flag=True, help="QUERY is one formula, perhaps with wildcards ?a; find formulas like it.")
 @filter_options
 @click.option("--weak", is_flag=True, help="Also show posts that are no better than a random one may be.")
 @click.option("--explain", is_flag=True, help="Say what contributes to the score of the first result.")
@@ -358,12 +358,17 @@ def _table(found: pd.DataFrame, formula: bool) -> str:
             head = " — ".join(filter(None, ["" if formula else row["title"], place, row["section"]]))
         else:
             head = docno if formula else f"{docno}  {row['title']}"
-        how_good = f"{row['score']:6.2f}" if formula else f"{percent(row['match']):>6}"
+        how_good = f"{row['tier']:8}" if formula else f"{percent(row['match']):>6}"
         lines.append(f"{rank:>3}  {how_good}  {head}".rstrip())
         if row.get("link"):
             lines.append(f"{indent}{row['link']}")
         text = " ".join((row["latex"] if formula else row["snippet"]).split())
         lines += textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+        changed = (
+            [f"{name} = {value}" for name, value in row["substitution"].items() if name != value] if formula else []
+        )
+        if changed:
+            lines.append(f"{indent}with {', '.join(changed)}")
     return "\n".join(lines)
 
 

@@ -3,10 +3,10 @@
 ::
 
     posts ──batches──▶ workers: each post is read once, each formula once     ┐
-                       graphs · tokens · symbol pairs                         │
+                       graphs · tokens · symbol pairs · patterns              │
                           └──in order──▶ this process ──▶ graphs ──▶ vectors  ├─▶ published at the end
                                                       ──▶ bm25                │
-                                                      ──▶ tangent             ┘
+                                                      ──▶ tangent, patterns   ┘
                                             vectors ──▶ formulas
 
 A new engine reads its posts once for all indexes. Each index is an artifact of its own and resumes where it was
@@ -70,8 +70,8 @@ def _complete(
         _build_graphs(indexes, parser, posts, sources, mode, executor, verbose)
     if posts := _missing(indexes.bm25, indexes.posts):
         indexes.bm25.indexer(mode, resume=True, verbose=verbose).index(posts)
-    if mode == "create" and not indexes.tangent.built():
-        _index_symbol_pairs(indexes, executor, verbose)
+    if mode == "create":
+        _index_all_formulas(indexes, executor, verbose)
     if posts := _missing(indexes.vectors, indexes.posts):
         _encode(indexes, model, posts, sources, mode, verbose)
 
@@ -121,12 +121,14 @@ def _graphs_of(store: GraphStore, docnos: Iterator[str]) -> Iterator[dict[str, A
             yield {"docno": docno, "graph": graph}
 
 
-def _index_symbol_pairs(indexes: Indexes, executor: Executor, verbose: bool) -> None:
-    """Index the symbol pairs of all posts, if one of them has a formula."""
+def _index_all_formulas(indexes: Indexes, executor: Executor, verbose: bool) -> None:
+    """Index the symbol pairs and sub-expressions of all posts, if one of them has a formula."""
+    missing = [index for index in (indexes.tangent, indexes.patterns) if not index.built()]
     posts = Records(indexes.posts, list(indexes.posts.snapshot()))
-    if any(document_post(post).formulas for post in posts):
+    if missing and any(document_post(post).formulas for post in posts):
         options: dict[str, Any] = {"resume": True, "executor": executor, "verbose": verbose}
-        indexes.tangent.indexer("create", **options).index(posts)
+        for index in missing:
+            index.indexer("create", **options).index(posts)
 
 
 def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
@@ -134,9 +136,9 @@ def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
     pending = _unindexed_formulas(indexes)
     if not pending:
         return
-    if mode == "append":
-        tangent_mode: Mode = "append" if indexes.tangent.built() else "create"
-        indexes.tangent.indexer(tangent_mode, resume=True, verbose=verbose).index(Records(indexes.posts, pending))
+    for index in (indexes.tangent, indexes.patterns) if mode == "append" else ():
+        own_mode: Mode = "append" if index.built() else "create"
+        index.indexer(own_mode, resume=True, verbose=verbose).index(Records(indexes.posts, pending))
     vector_mode: Mode = "append" if indexes.formulas.built() else mode
     options: dict[str, Any] = {"verbose": verbose, "total": len(pending)}
     indexes.formulas.indexer(vector_mode, model=indexes.vectors.model, resume=True, **options).index(
@@ -174,7 +176,7 @@ def _formula_vectors(vectors: MathAMRIndex, docnos: Sequence[str]) -> Iterator[d
 def remove_posts(indexes: Indexes, docnos: Sequence[str]) -> None:
     """Remove posts from every index; the vectors, which know the formulas of each, come last."""
     formula_ids = [name for _, ids in _formula_ids(indexes.vectors, docnos) for name in ids]
-    for index in (indexes.formulas, indexes.tangent):
+    for index in (indexes.formulas, indexes.tangent, indexes.patterns):
         remove_known(index, formula_ids)
     for index in (indexes.graphs, indexes.bm25, indexes.posts, indexes.vectors):
         remove_known(index, docnos)
@@ -189,7 +191,7 @@ def remove_known(index: StoredArtifact, ids: Sequence[str]) -> None:
 
 def untouched(indexes: Indexes) -> bool:
     """Tell whether nothing of what is made of the posts was begun."""
-    made = (indexes.graphs, indexes.bm25, indexes.tangent, indexes.vectors)
+    made = (indexes.graphs, indexes.bm25, indexes.tangent, indexes.patterns, indexes.vectors)
     return not any(index.built() or index.unfinished() for index in made)
 
 
@@ -226,24 +228,24 @@ def _graphs(
     executor: Executor,
 ) -> Generator[MathAMRGraph, None, None]:
     """Read posts, make their indexes, and yield the graph of each; with the last one the indexes are published."""
-    bm25, tangent = (index.indexer("create", resume=True) for index in (indexes.bm25, indexes.tangent))
+    bm25 = indexes.bm25.indexer("create", resume=True)
+    tangent, patterns = (index.indexer("create", resume=True) for index in (indexes.tangent, indexes.patterns))
     with ExitStack() as stack:
         begun = stack.enter_context(begun_store(GraphBuilder(parser), indexes.graphs, sources, executor=executor))
         add_tokens = stack.enter_context(bm25.adding())
-        add_formulas: Callable[[ReadFormulas], None] | None = None
+        add_formulas: list[Callable[[ReadFormulas], None]] = []
 
         def counted(read: Iterator[BatchRead]) -> Iterator[Built]:
-            nonlocal add_formulas
             for batch in read:
                 batch.heard.repeat()
                 add_tokens(batch.tokens)
-                if add_formulas is None and batch.formulas.found:  # posts without formulas have no such index
-                    add_formulas = stack.enter_context(tangent.adding())
-                if add_formulas is not None:
-                    add_formulas(batch.formulas)
+                if not add_formulas and batch.formulas.found:  # posts without formulas have no such index
+                    add_formulas.extend(stack.enter_context(index.adding()) for index in (tangent, patterns))
+                for add, found in zip(add_formulas, (batch.formulas, batch.patterns), strict=False):
+                    add(found)
                 yield batch.graphs
 
-        work = ReadBatch(begun.build, bm25.reading(), tangent.reading())
+        work = ReadBatch(begun.build, bm25.reading(), tangent.reading(), patterns.reading())
         read = stack.enter_context(closing(begun.executor.map(work, begun.batches(posts))))
         records = begun.indexer.written(begun.job, begun.records(counted(read)))
         for record in records:

@@ -4,7 +4,7 @@
 
     my.engine/
       pt_meta.json      the generation, the identity of each of its indexes, the options; replaced in one step
-      generation-7/     posts/  graphs/  bm25/  tangent/  vectors/  formulas/       never changed once it is named
+      generation-7/     posts/  graphs/  bm25/  tangent/  patterns/  vectors/  formulas/   not changed once it is named
       generation-8/     the next one, until it is named or discarded
         change.json     of which state it is a changed copy, and what the change is
 
@@ -27,7 +27,7 @@ from typing import NamedTuple, Self
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.posts import ReadingOptions
-from pyterrier_mathamr.sparse import BM25Index, TangentIndex
+from pyterrier_mathamr.sparse import BM25Index, PatternIndex, TangentIndex
 from pyterrier_mathamr.store import (
     META,
     Compound,
@@ -63,13 +63,17 @@ class Indexes(NamedTuple):
     graphs: GraphStore
     bm25: BM25Index
     tangent: TangentIndex
+    patterns: PatternIndex
     vectors: MathAMRIndex
     formulas: MathAMRFormulaIndex
 
     @classmethod
     def of(cls, folder: Path) -> Indexes:
         """Name the indexes in a folder, whether they are built or not."""
-        kinds = (PostStore, GraphStore, BM25Index, TangentIndex, MathAMRIndex, MathAMRFormulaIndex)
+        kinds = (
+            *(PostStore, GraphStore, BM25Index, TangentIndex, PatternIndex),
+            *(MathAMRIndex, MathAMRFormulaIndex),
+        )
         return cls(*(kind(folder / name) for kind, name in zip(kinds, cls._fields, strict=True)))
 
     def named(self) -> Iterator[tuple[str, StoredArtifact]]:
@@ -82,7 +86,7 @@ class Indexes(NamedTuple):
 
 
 _READING = {name: type(value) for name, value in asdict(ReadingOptions()).items()}
-_OPTIONAL = ("tangent", "formulas")
+_OPTIONAL = ("tangent", "patterns", "formulas")
 """What posts without formulas do not have."""
 
 

@@ -80,6 +80,12 @@ def within_tokens(text: str, most: int) -> str:
     return text
 
 
+def substituted(row: Mapping[Any, Any]) -> str:
+    """Write what letters and wildcards of a query stand for in a formula, in a line of its own."""
+    changed = [f"{name} = {value}" for name, value in row["substitution"].items() if name != value]
+    return f"\n   with {_line(', '.join(changed), _LONGEST_LINE)}" if changed else ""
+
+
 class Tools:
     """The tools' answers, as text.
 
@@ -122,7 +128,7 @@ class Tools:
                 title, _ = engine.title_and_body(row["post_id"])
                 place = f"   in {row['post_id']}  {_line(engine.text_of(title), _LONGEST_TITLE)}".rstrip()
                 latex = _line(row["latex"], _LONGEST_LINE)
-                entries.append(f"{rank}. {row['docno']}  (score {row['score']:.3f})\n   ${latex}$\n{place}")
+                entries.append(f"{rank}. {row['docno']}  ({row['tier']})\n   ${latex}${substituted(row)}\n{place}")
         return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip, tokens)
 
     def read(self, docno: str, start: int, context: int, tokens: int) -> str:
@@ -316,9 +322,11 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         skip: Annotated[int, about_skip] = 0,
         max_tokens: Annotated[int, about_tokens] = TOKENS,
     ) -> str:
-        """Find formulas that look like a given one, and the posts that they are in.
+        """Find formulas that match a given one, and the posts that they are in.
 
-        Takes one formula without words; for a question with words use search. A score of 1 is the same formula.
+        Takes one formula without words; for a question with words use search. ?a matches any sub-expression, as in
+        ?a^2+?b^2=?c^2; letters may have other names. Equal formulas come first, then renamed ones, instances, formulas
+        that contain the given one, and similar ones.
         """
         with _told():
             return tools.search_formula(latex, k, skip, max_tokens)

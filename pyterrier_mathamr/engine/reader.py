@@ -226,23 +226,25 @@ class EngineReader(Counted):
         return table.assign(**_places(documents), kind=[document.origin.kind for document in documents])
 
     def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
-        r"""Find formulas like one that is given.
+        r"""Find formulas like one that is given; ``?a`` is a wildcard, and letters may have other names.
 
         Args:
-            latex: LaTeX without delimiters.
-            k: formulas at most.
+            latex: a formula, with or without dollars.
+            k: the number of formulas at most.
 
         Returns:
-            ``docno`` (of the formula), ``post_id``, ``score``, ``latex``, and where the post was read: ``file``,
-            ``line``, ``section``.
+            ``docno`` (the formula's id), ``post_id``, ``score``, ``latex``; ``tier``, how it matches, such as
+            ``renamed``; ``matched``, which part, in LaTeX; ``substitution``, what the letters and wildcards of the
+            query stand for; and ``file``, ``line`` and ``section`` of the place where the post was read. A formula that
+            occurs several times in a post is there once.
         """
         COUNT.check("k", k)
-        columns = ["docno", "post_id", "score", "latex", "file", "line", "section"]
+        columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
         at = self.snapshot()
         if not at.indexes.tangent.built():
-            return pd.DataFrame(columns=columns)
+            return pd.DataFrame(columns=[*columns, *_places([])])
         found = at.formulas(num_results=10 * k)(pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"]))
-        rows: list[tuple[str, str, float, str]] = []
+        rows: list[tuple[str, str, float, str, str, str, dict[str, str]]] = []
         documents: list[Document] = []
         seen: set[tuple[str, str]] = set()
         written: dict[str, tuple[Document, dict[str, str]]] = {}  # posts that were read, with their LaTeX by id
@@ -255,11 +257,12 @@ class EngineReader(Counted):
             formula = latex_of.get(row.docno, "")
             if (row.post_id, formula) not in seen:
                 seen.add((row.post_id, formula))
-                rows.append((row.docno, row.post_id, row.score, formula))
+                matched = row.tier, row.matched, row.substitution
+                rows.append((row.docno, row.post_id, row.score, formula, *matched))
                 documents.append(document)
             if len(rows) == k:
                 break
-        return pd.DataFrame(rows, columns=columns[:4]).assign(**_places(documents))
+        return pd.DataFrame(rows, columns=columns).assign(**_places(documents))
 
     def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:
         """Find pairs of posts that say the same, such as a statement that was noted twice.
@@ -312,7 +315,9 @@ class EngineReader(Counted):
 
     def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
-        return self.snapshot().indexes.tangent.retriever(num_results=num_results)
+        indexes = self.snapshot().indexes
+        tangent = indexes.tangent.retriever(num_results=num_results)
+        return indexes.patterns.retriever(num_results=num_results, similar=tangent)
 
 
 def _places(documents: Sequence[Document]) -> dict[str, list[Any]]:

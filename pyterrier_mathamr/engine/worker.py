@@ -29,12 +29,14 @@ class BatchRead(NamedTuple):
         tokens: of each post, for BM25.
         heard: what was warned of on the way to them.
         formulas: with their symbol pairs.
+        patterns: with their sub-expressions.
     """
 
     graphs: Built
     tokens: list[ReadDocument]
     heard: Overheard
     formulas: ReadFormulas
+    patterns: ReadFormulas
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +47,13 @@ class ReadBatch:
         graphs: makes graphs.
         tokens: makes tokens.
         formulas: makes symbol pairs.
+        patterns: makes sub-expressions, of the same formulas.
     """
 
     graphs: Callable[[Batch], Built]
     tokens: ReadTokens
     formulas: ReadPosts
+    patterns: ReadPosts
 
     def __call__(self, batch: Batch) -> BatchRead:
         """Read the posts."""
@@ -57,4 +61,5 @@ class ReadBatch:
         with overheard() as heard:
             tokens = self.tokens(batch)
         unread = Unread(len(batch), [], [(post, row_fingerprint(post)) for post in batch])
-        return BatchRead(graphs, tokens, heard, self.formulas(unread))
+        found, patterns = self.formulas(unread), self.patterns(unread)
+        return BatchRead(graphs, tokens, heard, found, patterns._replace(heard=None))  # which has heard the same

@@ -43,7 +43,8 @@ def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
     assert "score of 'root.txt': " in result.output
     lines = [json.loads(line) for line in run("search", engine, "Basel", "--json", "-k", "1").output.splitlines()]
     assert [line["docno"] for line in lines] == ["basel.md"]
-    assert "root" in run("search", engine, "--formula", "√2", "-k", "1").output
+    assert "equal     root.txt:1" in run("search", engine, "--formula", "√2", "-k", "1").output
+    assert "with ?a = 2" in run("search", engine, "--formula", r"\sqrt{?a}", "-k", "1").output
 
 
 def test_an_engine_is_not_replaced_by_mistake_and_posts_are_added(engine, tmp_path) -> None:

@@ -85,7 +85,14 @@ def test_formulas_previews_posts_and_graphs_are_answered(client) -> None:
     assert found[0]["docno"] == "gauss#1"
     assert found[0]["post_id"] == "gauss"
     assert found[0]["snippet_html"].startswith("The integral")  # inside its sentence
-    assert 'class="formula part-0"' in found[0]["snippet_html"]
+    assert 'class="formula part-2"' in found[0]["snippet_html"]
+    assert (found[0]["tier"], found[0]["substitution"]) == ("equal", [])
+    found = get(client, "/api/search", q="?a = 1", mode="formulas")["systems"][0]["results"]
+    inside = next(result for result in found if result["tier"] == "contains, instance")
+    assert 'class="formula part-0 has-matched"' in inside["snippet_html"]
+    assert '<mrow class="matched"><mi>n</mi><mo' in inside["snippet_html"]  # the bound of a sum
+    assert inside["substitution"][0]["name_html"] == "<code>?a</code>"
+    assert 'data-latex="n"' in inside["substitution"][0]["value_html"]
     assert "<math" in get(client, "/api/preview", q="$x^2$")["html"]
     assert "integral" in get(client, "/api/post", docno="gauss")["html"]
     graph = client.get("/api/graph/gauss.svg")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
 from itertools import islice
 from typing import Any
 
@@ -34,6 +35,8 @@ from pyterrier_mathamr.engine.snippets import (
 )
 from pyterrier_mathamr.explain import Explanation, Reading, draw_graph, explain_score
 from pyterrier_mathamr.formula.display.typesetting import formula_span, inline_html
+from pyterrier_mathamr.formula.located import find_part
+from pyterrier_mathamr.formula.matching import Terms
 from pyterrier_mathamr.posts import (
     PLACEHOLDER,
     Document,
@@ -43,9 +46,17 @@ from pyterrier_mathamr.posts import (
     plain_text,
     post_from_any,
     post_from_html,
+    strip_delimiters,
 )
+from pyterrier_mathamr.sparse.patterns import read_pattern
 
 from .workers import SYSTEMS
+
+TIER_KINDS = {
+    "equal": "part-2", "renamed": "part-1", "instance": "part-4", "contains": "part-0", "contains, renamed": "part-0",
+    "contains, instance": "part-0", "similar": "part-w",
+}  # fmt: skip
+"""The color of a formula that was found, by its tier."""
 
 _ROWS = 60
 _LONGEST = 300  # characters of a sentence
@@ -281,11 +292,12 @@ class Answers:
         found = engine.search_formula(latex, k=self.results)
         docnos = list(dict.fromkeys(found["post_id"]))
         posts = dict(zip(docnos, engine.indexes.posts.get_many(docnos), strict=True))
+        pattern = read_pattern(strip_delimiters(latex))
         read = {
             docno: (post_from_html(post.title), post_from_html(post.html, post.title)) for docno, post in posts.items()
         }
         rows = [
-            {**_formula(row, *read[row.post_id]), **self._place(posts[row.post_id])}
+            {**_formula(row, *read[row.post_id], pattern), **self._place(posts[row.post_id])}
             for row in found.itertuples(index=False)
         ]
         return {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
@@ -309,21 +321,43 @@ def _result(docno: str, score: float, title: MathPost, body: MathPost, matcher: 
     }
 
 
-def _formula(row: Any, title: MathPost, post: MathPost) -> dict[str, Any]:
-    """A formula that was found, inside its sentence."""
+def _formula(row: Any, title: MathPost, post: MathPost, pattern: Terms | None) -> dict[str, Any]:
+    """A formula that was found, inside its sentence, and what of it matches the query."""
+    kind = TIER_KINDS[row.tier]
+    parts = find_part(pattern, row.latex) if pattern is not None and row.matched else []
+    if parts == [(0, len(row.latex))]:
+        parts = []  # all of it
+    # what contains a match is colored only there
+    shown = f"{kind} has-matched" if parts else kind
     numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.docno]
     places = ((text, m) for text in post.sentences for m in PLACEHOLDER.finditer(text) if int(m[1]) in numbers)
     sentence, place = next(places, ("", None))
     if place is not None and place.start() > _LONGEST_LINE // 2:
         sentence = sentence[place.start() :]
-    html = inline_html(_short(sentence, post), post, mark=lambda i: "part-0" if i in numbers else "")
+    html = inline_html(
+        _short(sentence, post),
+        post,
+        mark=lambda i: shown if i in numbers else "",
+        parts=lambda i: parts if i in numbers else (),
+    )
     return {
         "docno": row.docno,
         "post_id": row.post_id,
         "score": float(row.score),
         "title_html": inline_html(_short(_line(title), title), title),
-        "snippet_html": html or formula_span(row.latex, "part-0"),
+        "snippet_html": html or formula_span(row.latex, shown, parts=parts),
+        "tier": row.tier,
+        "substitution": [
+            {"name_html": _name_html(name), "value_html": formula_span(value)}
+            for name, value in row.substitution.items()
+            if name != value
+        ],
     }
+
+
+def _name_html(name: str) -> str:
+    """A letter or a wildcard of a query."""
+    return f"<code>{escape(name)}</code>" if name.startswith("?") else formula_span(name)
 
 
 def _line(post: MathPost) -> str:

@@ -10,6 +10,7 @@ export function columnsOf(answer, state, showWeak) {
     const list = element("section", { "aria-label": system.name });
     if (several) list.append(element("h2", {}, system.name, " ", element("small", {}, `${system.milliseconds} ms`)));
     const items = system.results.map((result, i) => element("li", {}, resultOf(result, i + 1, state, system)));
+    if (state.mode === "formulas" && items.length) list.append(legend());
     if (items.length) list.append(element("ol", { class: "results" }, ...items));
     else if (!system.weak) list.append(nothing(state));
     if (system.weak) list.append(weakOf(system.weak, items.length, showWeak));
@@ -37,9 +38,10 @@ function resultOf(result, rank, state, system) {
   const article = element("article", { tabindex: "-1", "data-docno": result.docno });
   article.append(...[
     element("h3", {}, title),
-    element("p", { class: "meta" }, `${rank}. ${formulas ? `score ${result.score.toFixed(2)} · formula ` : `match ${percent(result.match)} · `}${result.docno}`, movedOf(result, rank)),
+    element("p", { class: "meta" }, `${rank}. ${formulas ? `${result.tier} · formula ` : `match ${percent(result.match)} · `}${result.docno}`, movedOf(result, rank)),
     placeOf(result),
     element("p", { class: "snippet", html: result.snippet_html }),
+    formulas && result.substitution.length ? substitutionOf(result.substitution) : null,
   ].filter(Boolean));
   const tools = element("div", { class: "tools" }), details = element("div");
   if (!formulas) tools.append(toggle("Why?", details, () => explanationOf(state.q, result.docno, system)));
@@ -58,6 +60,19 @@ function placeOf(result) {
   const place = result.line ? `${result.file}:${result.line}` : result.file;
   return element("p", { class: "meta place" }, result.link ? element("a", { href: result.link }, place) : place,
     result.section ? element("bdi", {}, ` — ${result.section}`) : null);
+}
+
+// What letters and wildcards of the query stand for.
+function substitutionOf(pairs) {
+  const rows = pairs.map((pair) => element("tr", {}, element("td", { html: pair.name_html }), element("td", { html: pair.value_html })));
+  const head = element("tr", {}, ...["in the query", "here"].map((name) => element("th", { scope: "col" }, name)));
+  return element("table", { class: "substitution" }, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+const LEGEND = [["part-2", "equal"], ["part-1", "other letters"], ["part-4", "instance"], ["part-0", "contains the query"], ["part-w", "similar"]];
+
+function legend() {
+  return element("p", { class: "legend quiet" }, ...LEGEND.map(([kind, name]) => element("mark", { class: kind }, name)));
 }
 
 function movedOf(result, rank) {
