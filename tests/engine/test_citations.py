@@ -31,17 +31,17 @@ def engine(tmp_path_factory) -> SearchEngine:
 @pytest.mark.parametrize(
     ("docno", "quotation", "expected"),
     [
-        ("root", "√2 is irrational", Citation("root.md", 3, 3, "√2 is *irrational*")),
+        ("root.md", "√2 is irrational", Citation("root.md", 3, 3, "√2 is *irrational*")),
         (
-            "root",
+            "root.md",
             r"$\sqrt{2}$ is irrational: $p^{2} = 2q^{2}$ has",
             Citation("root.md", 3, 5, "√2 is *irrational*:\np² = 2q²\nhas"),
         ),
-        ("root", "THE  number\n√2 is big.", Citation("root.md", 7, 7, "the number √2 is big.")),
-        ("root", "the number √2", Citation("root.md", 3, 3, "The number √2")),
-        ("half", r"$x_1^2+y=\frac12$", Citation("half.tex", 2, 3, "x_1^{2}\r\n + y = \\frac{1}{2}")),
-        ("half", "(a)<b", Citation("half.tex", 4, 4, "(a\\right)<b")),
-        ("half", "X > x", Citation("half.tex", 4, 4, "X > x")),
+        ("root.md", "THE  number\n√2 is big.", Citation("root.md", 7, 7, "the number √2 is big.")),
+        ("root.md", "the number √2", Citation("root.md", 3, 3, "The number √2")),
+        ("half.tex", r"$x_1^2+y=\frac12$", Citation("half.tex", 2, 3, "x_1^{2}\r\n + y = \\frac{1}{2}")),
+        ("half.tex", "(a)<b", Citation("half.tex", 4, 4, "(a\\right)<b")),
+        ("half.tex", "X > x", Citation("half.tex", 4, 4, "X > x")),
     ],
 )
 def test_a_quotation_is_found_whatever_its_white_space_and_spelling(engine, docno, quotation, expected) -> None:
@@ -53,14 +53,14 @@ def test_a_quotation_is_found_whatever_its_white_space_and_spelling(engine, docn
 
 @pytest.mark.parametrize("quotation", ["x > X", "the number √3", "no solution has", "irrational √2", r"x_1^3"])
 def test_what_a_post_does_not_say_is_an_error_with_the_closest_sentence(engine, quotation) -> None:
-    for docno in ("root", "half"):
+    for docno in ("root.md", "half.tex"):
         with pytest.raises(DocumentError, match=rf"{docno}: it does not say that; the closest is “."):
             cited(engine.snapshot(), docno, quotation)
     with pytest.raises(DocumentError, match="closest is “Again: the number"):
-        cited(engine.snapshot(), "root", "the number √2 is large")
+        cited(engine.snapshot(), "root.md", "the number √2 is large")
     for blank in ("", " $ $ ", "**"):
         with pytest.raises(DocumentError, match="no words or symbols"):
-            cited(engine.snapshot(), "root", blank)
+            cited(engine.snapshot(), "root.md", blank)
     with pytest.raises(UnknownIdError, match="nothing"):
         cited(engine.snapshot(), "nothing", "x")
 
@@ -72,18 +72,18 @@ def test_a_post_without_its_file_is_cited_as_it_was_indexed(tmp_path) -> None:
         (folder / name).write_bytes(text.encode())
     at = built(tmp_path / "e", folder).snapshot()
     said = r"number $\sqrt{2}$ is irrational"
-    assert cited(at, "page", "One < two").note.startswith("page.html does not say it in these words, or no longer")
+    assert cited(at, "page.html", "One < two").note.startswith("page.html does not say it in these words, or no longer")
     (folder / "root.md").write_text("# Root\n\nSomething else.\n")
-    changed = cited(at, "root", "number √2 is irrational")
-    assert changed[:4] == ("root", 0, 0, said)
+    changed = cited(at, "root.md", "number √2 is irrational")
+    assert changed[:4] == ("root.md", 0, 0, said)
     assert changed.note.startswith("root.md does not say it in these words, or no longer")
     (folder / "root.md").write_text("\n\n\n" + FILES["root.md"])
-    assert cited(at, "root", said)[:3] == ("root.md", 6, 6)  # where it is now
+    assert cited(at, "root.md", said)[:3] == ("root.md", 6, 6)  # where it is now
     (folder / "root.md").unlink()
-    assert cited(at, "root", said).note.startswith("root.md cannot be read any longer")
+    assert cited(at, "root.md", said).note.startswith("root.md cannot be read any longer")
     (tmp_path / "secret.md").write_text("The number √2 is irrational.")
     os.symlink(tmp_path / "secret.md", folder / "root.md")
-    assert cited(at, "root", said).note.startswith("root.md cannot be read any longer")
+    assert cited(at, "root.md", said).note.startswith("root.md cannot be read any longer")
     records = built(tmp_path / "r", [{"id": "record", "text": "Records have no $x^2$ file."}]).snapshot()
     assert cited(records, "record", "no x^2 file") == (
         "record", 0, 0, "no $x^2$ file", "the post came from no file of its own; this is the post as it was indexed",
@@ -97,6 +97,6 @@ def test_a_long_quotation_in_a_long_file_takes_time_in_proportion(tmp_path) -> N
     at = built(tmp_path / "e", folder).snapshot()
     start = time.process_time()
     with pytest.raises(DocumentError, match="does not say that"):
-        cited(at, "long", "a b " * 900 + "c")
-    assert cited(at, "long", "b a b the end").first == 1
+        cited(at, "long.txt", "a b " * 900 + "c")
+    assert cited(at, "long.txt", "b a b the end").first == 1
     assert time.process_time() - start < 30

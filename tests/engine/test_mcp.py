@@ -235,19 +235,19 @@ def test_results_are_short_with_file_line_type_and_neighbours(tmp_path) -> None:
         call("search", query="sourdough bread"),
         call("search", query="ring", within="analysis/", weak=True),
         call("search", query="ring", within="analyses/"),
-        call("read", docno="rings", context=2),
+        call("read", docno="rings.txt", context=2),
     )
     lines = found[0].splitlines()
-    assert lines[0].startswith("1. analysis/limits  (match 98.7 %, analysis/limits.md")
+    assert lines[0].startswith("1. analysis/limits.md#limits  (match 98.7 %, analysis/limits.md:1, section)")
     assert lines[1] == "   Limits"
     assert len(lines[2]) <= 3 + 240
     assert none == (
         "No good match. [The other posts match no better than a random one may; weak=true shows them.]",
         False,
     )
-    assert re.findall(r"^\d+\. (\S+)", filtered[0], re.M) == ["analysis/limits"]
+    assert re.findall(r"^\d+\. (\S+)", filtered[0], re.M) == ["analysis/limits.md#limits"]
     assert wrong == ("in='analyses/' is not accepted; give a folder or the beginning of an id: analysis/.", True)
-    assert read[0] == "[rings, rings.txt]\nrings\nEvery field is a ring."
+    assert read[0] == "[rings.txt, rings.txt]\nrings\nEvery field is a ring."
 
 
 def test_a_quotation_is_cited_with_its_lines_over_pipes(tmp_path) -> None:
@@ -258,15 +258,15 @@ def test_a_quotation_is_cited_with_its_lines_over_pipes(tmp_path) -> None:
 
     async def run():
         async with served(engine.path) as client:
-            right = await answer(client, "cite", docno="root", quotation=r"number $\sqrt{2}$ is irrational")
-            wrong = await answer(client, "cite", docno="root", quotation="a rational number")
+            right = await answer(client, "cite", docno="root.md", quotation=r"number $\sqrt{2}$ is irrational")
+            wrong = await answer(client, "cite", docno="root.md", quotation="a rational number")
             found = await answer(client, "search", query="is √2 irrational?", k=1)
             return right, wrong, found
 
     right, wrong, found = anyio.run(run)
     assert right == ("root.md, lines 3-4:\nnumber √2\nis *irrational*", False)
     assert wrong[1]
-    assert "root: it does not say that; the closest is “The number $\\sqrt{2}$ is irrational.”" in wrong[0]
+    assert "root.md: it does not say that; the closest is “The number $\\sqrt{2}$ is irrational.”" in wrong[0]
     assert "root.md" in found[0].splitlines()[0]
 
 
