@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from pyterrier_mathamr._common.feedback import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
+from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
@@ -315,9 +316,12 @@ class EngineReader(Counted):
 
     def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
-        indexes = self.snapshot().indexes
-        tangent = indexes.tangent.retriever(num_results=num_results)
-        return indexes.patterns.retriever(num_results=num_results, similar=tangent)
+        at = self.snapshot()
+        similar: pt.Transformer = at.indexes.tangent.retriever(num_results=num_results)
+        if at.indexes.formulas.built():
+            vectors = at.indexes.formulas.retriever(num_results=num_results)
+            similar = ZScoreFusion(similar, _encoder(at.options, "formula") >> vectors)
+        return at.indexes.patterns.retriever(num_results=num_results, similar=similar)
 
 
 def _places(documents: Sequence[Document]) -> dict[str, list[Any]]:
@@ -396,13 +400,13 @@ class EngineSnapshot(EngineReader):
 
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""
-        return _encoder(self.options)
+        return _encoder(self.options, "post")
 
 
 def blended(indexes: Indexes, options: EngineOptions, **how: int) -> BlendedRetriever:
     """Return the retriever of some indexes."""
     weights = fitted_weights(options.model)
-    return BlendedRetriever(indexes.bm25, indexes.vectors, _encoder(options), weights, **how)
+    return BlendedRetriever(indexes.bm25, indexes.vectors, _encoder(options, "post"), weights, **how)
 
 
 def is_good(table: pd.DataFrame) -> pd.Series[bool]:
@@ -410,7 +414,7 @@ def is_good(table: pd.DataFrame) -> pd.Series[bool]:
     return table["match"] >= GOOD
 
 
-@lru_cache(maxsize=2)
-def _encoder(options: EngineOptions) -> pt.Transformer:
+@lru_cache(maxsize=4)
+def _encoder(options: EngineOptions, queries: Literal["post", "formula"]) -> pt.Transformer:
     """Open the model of an engine, once for all of its states."""
-    return GraphBuilder(options.parser) >> MathAMR.from_pretrained(options.model).query_encoder()
+    return GraphBuilder(options.parser, queries=queries) >> MathAMR.from_pretrained(options.model).query_encoder()

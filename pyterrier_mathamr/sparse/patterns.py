@@ -7,7 +7,7 @@ r"""Formulas by patterns: a query may have wildcards, ``?a^2+?b^2=?c^2``, and it
 
 The score is the number of a tier (:class:`Tier`) and a fraction that orders the formulas within it::
 
-    score = tier + 0.999 (0.5 cover + 0.16 kept + 0.04 brevity + 0.05 frequency + 0.25 similarity)    of a match
+    score = tier + 0.999 (0.1 cover + 0.56 kept + 0.04 brevity + 0.05 frequency + 0.25 similarity)    of a match
             0.999 similarity                                             of a formula that is only similar
 
 ============  ==========================================================================================
@@ -36,6 +36,7 @@ from pyterrier_mathamr._common.frames import ranking_frame, with_objects
 from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import trees_of_posts
+from pyterrier_mathamr.formula.matching import MOST_STEPS as STEPS_OF_ONE
 from pyterrier_mathamr.formula.matching import (
     Extent,
     Substitution,
@@ -176,7 +177,7 @@ def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> 
         if most <= 0:
             break
         term = int(candidates[place])
-        substitution, steps = unify(pattern, terms, term, most)
+        substitution, steps = unify(pattern, terms, term, min(most, STEPS_OF_ONE))
         most -= steps
         if substitution is None:
             continue

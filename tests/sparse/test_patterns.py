@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula.matching import unify
+from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.sparse import PatternIndex, TangentIndex, patterns
 from pyterrier_mathamr.sparse.patterns import Tier, find_matches, read_pattern
 from pyterrier_mathamr.store import DamagedError, UnknownIdError
@@ -119,6 +120,14 @@ def test_another_search_finds_what_is_similar_and_orders_a_tier(index: PatternIn
     assert (similar["matched"] == "").all()
     assert set(similar["docno"]) <= set(LATEX)
     assert found["docno"].is_unique
+
+
+def test_several_fused_searches_are_one_that_is_similar(index: PatternIndex, tangent: TangentIndex) -> None:
+    fused = ZScoreFusion(tangent.retriever(), tangent.retriever(slt_weight=0.9))
+    found = index.retriever(similar=fused).search("?a^2+?b^2=?c^2")
+    assert found["tier"].tolist()[:3] == ["instance", "instance", "similar"]
+    assert found["score"].is_monotonic_decreasing
+    assert found["post_id"].tolist() == [f"post-{docno}" for docno in found["docno"]]
 
 
 def test_formulas_that_only_the_other_search_has_are_kept(index: PatternIndex) -> None:
