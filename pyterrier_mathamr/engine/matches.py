@@ -5,7 +5,10 @@
     M(Q, D) = S(Q, D) · c(Q)      the engine's score, and the share of the question that the collection knows
     match   = the share of unrelated pairs of question and post with a lower M, 0 to 1
 
-Unrelated pairs are random sentences and titles of posts with random other posts; posts of one thread are left out.
+Unrelated pairs are random sentences and titles of posts with random other posts, not of the same thread or file. Where
+all posts are on one subject, or nearly the same, even these pairs score high; no score counts as higher than the one at
+the same level of ARQMath, so that a right answer stays a good match.
+
 S alone would praise a question on another subject for the one word that some post has, and vectors of words that
 the model has never seen are alike: ``zzz qqq`` has 50 points. A word that no post has is a word that is not found, so c
 lowers all scores of a question alike; the ranking stays. See docs/scores.md for how often the threshold is right.
@@ -206,7 +209,8 @@ def unrelated_scores(indexes: Indexes, retriever: BlendedRetriever, model: str) 
     scored = retriever.score(frame.merge(encoded, on="qid"))
     known = {row["qid"]: share_known(retriever, row["query"]) for row in queries.to_dict("records")}
     scores = scored["score"].to_numpy(np.float64) * scored["qid"].map(known).to_numpy(np.float64)
-    return UnrelatedScores(tuple(np.quantile(scores, LEVELS).tolist()), len(docnos))
+    own = np.minimum(np.quantile(scores, LEVELS), bundled.scores)
+    return UnrelatedScores(tuple(own.tolist()), len(docnos))
 
 
 def percent(match: float) -> str:
@@ -233,5 +237,6 @@ def _question(post: Document, chooser: random.Random) -> str:
 
 
 def _related(post: Document, other: Document) -> bool:
-    """Tell whether two posts are one, or of one thread."""
-    return bool(({post.docno, post.parent} & {other.docno, other.parent}) - {""})
+    """Tell whether two posts are one, or of one thread or file."""
+    same_file = bool(post.origin.kind) and post.origin[:2] == other.origin[:2]
+    return same_file or bool(({post.docno, post.parent} & {other.docno, other.parent}) - {""})

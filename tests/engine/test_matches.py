@@ -11,7 +11,16 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine, matches
-from pyterrier_mathamr.engine.matches import GOOD, LEVELS, UnrelatedScores, percent, share_known, unrelated_scores
+from pyterrier_mathamr.engine.matches import (
+    FEWEST,
+    GOOD,
+    LEVELS,
+    OF_ARQMATH,
+    UnrelatedScores,
+    percent,
+    share_known,
+    unrelated_scores,
+)
 from pyterrier_mathamr.posts import post_from_any
 from pyterrier_mathamr.store import DamagedError
 from tests.engine.conftest import POSTS, QUERY, built, get
@@ -85,9 +94,11 @@ def test_a_word_that_no_post_has_lowers_the_known_share_by_its_rarity(engine) ->
     assert share_known(retriever, "sourdough") == 0.0
 
 
-def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_posts(many) -> None:
+def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_posts(many, monkeypatch) -> None:
     at = many.snapshot()
     assert at.unrelated == unrelated_scores(at.indexes, at.retriever(), at.options.model)
+    monkeypatch.setitem(OF_ARQMATH, at.options.model, (math.inf,) * len(LEVELS))  # which bound nothing
+    estimated = unrelated_scores(at.indexes, at.retriever(), at.options.model)
     every = []
     for docno in at.docnos():
         for sentence in (at.text_of(part) for part in at.title_and_body(docno)):
@@ -95,7 +106,7 @@ def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_post
             share = share_known(many.retriever(), many.frame(sentence)["query"].iloc[0])
             every += (share * found["score"])[found["docno"] != docno].tolist()
     by_hand = np.quantile(every, LEVELS)  # whole bodies instead of sentences, and all pairs instead of a sample
-    assert np.interp(GOOD, LEVELS, at.unrelated.scores) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)
+    assert np.interp(GOOD, LEVELS, estimated.scores) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)
 
 
 def test_it_is_estimated_again_once_a_tenth_of_the_posts_have_changed(tmp_path, many) -> None:
@@ -154,3 +165,18 @@ def test_the_page_gives_good_matches_and_says_how_many_weak_ones_there_are(clien
     weak = get(client, "/api/search", q="zzz qqq", weak="1")["systems"][1]
     assert ([result["match"] for result in weak["results"]], weak["weak"]) == ([0.0] * len(POSTS), 0)
     assert client.get("/api/search", params={"q": "x", "weak": "2"}).json() == {"error": "weak is one of 0, 1"}
+
+
+def test_posts_that_are_nearly_the_same_hide_no_right_answer(tmp_path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for i in range(FEWEST):
+        (notes / f"log{i}.md").write_text(
+            f"# Log {i}\n\nThe sequence $a_{{{i}}}$ is bounded, and so it goes on for long."
+        )
+    (notes / "cs.md").write_text("**Theorem (Cauchy–Schwarz).** $|x\\cdot y|\\le|x||y|$.")
+    engine = built(tmp_path / "e", notes)
+    scores = engine.snapshot().unrelated.scores
+    assert (np.array(scores) <= OF_ARQMATH["mathamr-plus-mini"]).all()
+    assert engine.search("Cauchy–Schwarz inequality", k=1)["docno"].tolist() == ["cs.md"]
+    assert engine.search("zzz qqq").empty
