@@ -5,7 +5,7 @@
     posts in any form ──read_posts─▶ Document ──building──▶ posts · graphs · bm25 · vectors · formulas
                                                 └─ worker      │      one folder: generations
     question ──ranking──▶ score ◀──────────────────────────────┤──▶ reader, search_engine   SearchEngine
-                                           snippets ───────────┴──▶ page, mcp    `mathamr serve`, `mathamr mcp`
+          snippets, matches, filters, duplicates, citations ───┴──▶ page, mcp    `mathamr serve`, `mathamr mcp`
 """
 
 import lazy_loader

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, require
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.posts import plain_text
+from pyterrier_mathamr.posts import Origin, plain_text
 
 from .citations import LONGEST, cited
 from .filters import Filter
@@ -109,8 +109,9 @@ class Tools:
         with self._alone() as engine:
             found = engine.search(query, k=skip + k, weak=True, **chosen._asdict())[skip:]
             good = found if weak else found[is_good(found)]
+            origins = {post.docno: post.origin for post in engine.indexes.posts.get_many(good["docno"].tolist())}
             entries = [
-                f"{rank}. {row['docno']}  (match {percent(row['match'])}{_place(engine, row['docno'])})\n"
+                f"{rank}. {row['docno']}  (match {percent(row['match'])}{_place(origins[row['docno']])})\n"
                 f"   {_line(row['title'], _LONGEST_TITLE)}\n   {_line(row['snippet'], _LONGEST_LINE)}"
                 for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
             ]
@@ -138,7 +139,7 @@ class Tools:
             if context:
                 around = _neighbours(engine, docno, context)
                 each = [(name, plain_text(engine.post(name))) for name in around]
-                text = "\n\n".join(f"[{name}{_place(engine, name)}]\n{of}" for name, of in each)
+                text = "\n\n".join(f"[{name}{_place(engine.origins[name])}]\n{of}" for name, of in each)
         shown = within_tokens(text[start:], tokens - _NOTES)
         end = start + len(shown)
         again = f", context={context}" if context else ""
@@ -168,9 +169,8 @@ class Tools:
         return "\n".join(shown) + last
 
 
-def _place(engine: EngineSnapshot, docno: str) -> str:
+def _place(origin: Origin) -> str:
     """Write where a post is, as far as that is known: its file and line, its type and section."""
-    origin = engine.origins[docno]
     if not origin.kind:
         return ""
     where = f"{origin.file}:{origin.line}" if origin.line else origin.file
