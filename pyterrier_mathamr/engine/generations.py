@@ -45,7 +45,9 @@ from pyterrier_mathamr.store import (
     sync_tree,
     writing,
 )
+from pyterrier_mathamr.store.saved import UNREADABLE, reason_of
 
+from .matches import UnrelatedScores
 from .posts import PostStore
 
 ENGINE = Compound("search_engine", 3, rebuild="mathamr build POSTS -o {path} --overwrite")
@@ -116,6 +118,7 @@ class EngineRecord:
         indexes: name to the identity of each, ``None`` for one that it does not have.
         options: what it was built with.
         sources: the folders and files that its posts were read from, and what the docnos of each begin with.
+        unrelated: how high unrelated posts score.
         change: what identifies the last change, by which the same call knows that it was made; empty after a build.
     """
 
@@ -123,6 +126,7 @@ class EngineRecord:
     indexes: Mapping[str, str | None]
     options: EngineOptions
     sources: Mapping[str, str]
+    unrelated: UnrelatedScores
     change: str = ""
 
     @property
@@ -154,7 +158,11 @@ class EngineRecord:
         sources = detail(details, "sources", dict, path)
         if not all(isinstance(prefix, str) for prefix in sources.values()):
             raise DamagedError(path / META, "one of its sources has a prefix that is no text")
-        return cls(generation, indexes, options, sources, detail(details, "change", str, path))
+        try:
+            unrelated = UnrelatedScores.read(detail(details, "unrelated", dict, path))
+        except UNREADABLE as error:
+            raise DamagedError(path / META, f"its scores of unrelated posts: {reason_of(error)}") from error
+        return cls(generation, indexes, options, sources, unrelated, detail(details, "change", str, path))
 
     def open(self, path: Path) -> Indexes:
         """Open the indexes of this state, whatever becomes of their folder later."""
@@ -236,12 +244,19 @@ class Generations:
         """Note that a changed copy lacks all posts that go."""
         replace_file(generation / _REMOVED, b"")
 
-    def publish(self, generation: Path, options: EngineOptions, sources: Mapping[str, str], change: str = "") -> None:
+    def publish(
+        self,
+        generation: Path,
+        options: EngineOptions,
+        sources: Mapping[str, str],
+        unrelated: UnrelatedScores,
+        change: str = "",
+    ) -> None:
         """Make a generation the engine in one step, and remove the others."""
         indexes = Indexes.of(generation)
         identities = {name: index.snapshot().identity if index.built() else None for name, index in indexes.named()}
         about = {"generation": generation.name, "indexes": identities, **asdict(options)}
-        details = {**about, "sources": dict(sources), "change": change}
+        details = {**about, "sources": dict(sources), "unrelated": asdict(unrelated), "change": change}
         with writing(self.path):
             ENGINE.write(self.path, len(indexes.posts), details)
         self.discard()

@@ -17,9 +17,9 @@ lowers all scores of a question alike; the ranking stays. See docs/scores.md for
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,7 @@ import pandas as pd
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import Document, MathPost, post_from_html
 from pyterrier_mathamr.sparse.index import query_or_empty
-from pyterrier_mathamr.store import DamagedError
-from pyterrier_mathamr.store.saved import UNREADABLE, finite, read_saved, reason_of, write_saved
-from pyterrier_mathamr.store.saved import field as saved_field
+from pyterrier_mathamr.store.saved import field, finite
 
 from .ranking import BlendedRetriever
 
@@ -52,8 +50,6 @@ FEWEST = 50
 
 _CHANGED = 0.1  # share of added and deleted posts from which scores are estimated again
 _FEWEST_WORDS, _LONGEST = 4, 1_000  # words and characters of a random question
-_FILE = "unrelated.json"
-_KIND = "UnrelatedScores"
 
 Floats = npt.NDArray[np.float64]
 
@@ -83,24 +79,17 @@ class UnrelatedScores:
         crossed = (self.posts < FEWEST) != (len(new) < FEWEST)
         return None if crossed or changed > _CHANGED * self.posts else replace(self, changed=changed)
 
-    def write(self, generation: Path) -> None:
-        """Write it to the folder of a generation."""
-        write_saved(generation / _FILE, _KIND, {**asdict(self), "scores": list(self.scores)})
-
     @classmethod
-    def read(cls, generation: Path) -> UnrelatedScores | None:
-        """Read it from the folder of a generation; ``None`` in one of an earlier release."""
-        path = generation / _FILE
-        if not path.exists():
-            return None
-        try:
-            content = read_saved(path, _KIND)
-            scores = tuple(finite(score, "score") for score in saved_field(content, "scores", list))
-            if len(scores) != len(LEVELS) or list(scores) != sorted(scores):
-                raise ValueError(f"its scores are not {len(LEVELS)} numbers in ascending order")
-            return cls(scores, saved_field(content, "posts", int), saved_field(content, "changed", int))
-        except UNREADABLE as error:
-            raise DamagedError(path, reason_of(error)) from error
+    def read(cls, stored: Mapping[str, Any]) -> UnrelatedScores:
+        """Read it as the manifest of an engine has it.
+
+        Raises:
+            ValueError: it is not as an engine writes it.
+        """
+        scores = tuple(finite(score, "score") for score in field(stored, "scores", list))
+        if len(scores) != len(LEVELS) or list(scores) != sorted(scores):
+            raise ValueError(f"its scores are not {len(LEVELS)} numbers in ascending order")
+        return cls(scores, field(stored, "posts", int), field(stored, "changed", int))
 
 
 OF_ARQMATH = {

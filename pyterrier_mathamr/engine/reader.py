@@ -31,7 +31,7 @@ from pyterrier_mathamr.store import StoreError, signature
 from .duplicates import ERROR, candidates, compared, errors, fitted_to
 from .filters import EVERYTHING, Filter, file_of
 from .generations import EngineOptions, EngineRecord, Generations, none_here
-from .matches import GOOD, UnrelatedScores, share_known, unrelated_scores
+from .matches import GOOD, share_known
 from .ranking import BlendedRetriever, fitted_weights
 from .snippets import Matcher, best_snippet, marked_text
 
@@ -210,7 +210,7 @@ class EngineReader(Counted):
         if not blended:
             found = found[["docno"]].merge(retriever.encode(asked), how="cross")
             found = retriever.score(found).set_index("docno").loc[found["docno"]]
-        match: list[float] = at.unrelated.match(known * found["score"].to_numpy(np.float64)).tolist()
+        match: list[float] = at.record.unrelated.match(known * found["score"].to_numpy(np.float64)).tolist()
         return match
 
     def shown(self, query: str, found: pd.DataFrame, *, blended: bool = False) -> pd.DataFrame:
@@ -352,7 +352,6 @@ class EngineSnapshot(EngineReader):
             self.record = EngineRecord.read(path)
             try:
                 self.indexes: Indexes = self.record.open(path)
-                self._unrelated = UnrelatedScores.read(path / self.record.generation)
             except StoreError:
                 if signature(path) == self.signature:
                     raise
@@ -375,13 +374,6 @@ class EngineSnapshot(EngineReader):
     def identity(self) -> str:
         """What identifies this state: the checksum of its manifest."""
         return self.record.identity
-
-    @property
-    def unrelated(self) -> UnrelatedScores:
-        """How high unrelated posts score; estimated here if the engine was built by an earlier release."""
-        if self._unrelated is None:
-            self._unrelated = unrelated_scores(self.indexes, self.retriever(), self.options.model)
-        return self._unrelated
 
     @cached_property
     def origins(self) -> dict[str, Origin]:

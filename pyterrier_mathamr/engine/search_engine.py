@@ -34,7 +34,7 @@ from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signa
 
 from .building import build_indexes, readers, remove_known, remove_posts
 from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Indexes
-from .matches import UnrelatedScores, unrelated_scores
+from .matches import unrelated_scores
 from .posts import PostStore, distinct_formulas
 from .reader import EngineReader, EngineSnapshot, blended
 from .updates import Update, documents_of, read_changes, separate, with_prefixes
@@ -157,8 +157,8 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
             else:
                 indexes.posts.write(documents, "create", asdict(options))
             build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
-            unrelated_scores(indexes, blended(indexes, options), name).write(generation)
-            engine._generations.publish(generation, options, prefixes)
+            unrelated = unrelated_scores(indexes, blended(indexes, options), name)
+            engine._generations.publish(generation, options, prefixes, unrelated)
         return engine
 
     @told_once()
@@ -293,11 +293,11 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         generation = self._generations.copy(old.record, digest)
         indexes = Indexes.of(generation)
         make(old, indexes)
-        unrelated = old.unrelated.after(old.indexes.posts, indexes.posts)
+        unrelated = old.record.unrelated.after(old.indexes.posts, indexes.posts)
         if unrelated is None:
             unrelated = unrelated_scores(indexes, blended(indexes, old.options), old.options.model)
-        unrelated.write(generation)
-        self._generations.publish(generation, old.options, old.record.sources if sources is None else sources, digest)
+        named = old.record.sources if sources is None else sources
+        self._generations.publish(generation, old.options, named, unrelated, digest)
         _FINISHED.add((self.path.absolute(), self.snapshot().identity))
 
     @staticmethod
@@ -334,9 +334,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
     def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
         """Read everything, compare every checksum, and yield the faults."""
         try:
-            record = EngineRecord.read(self.path)
-            yield from record.faults(self.path, verbose=verbose)
-            UnrelatedScores.read(self.path / record.generation)
+            yield from EngineRecord.read(self.path).faults(self.path, verbose=verbose)
         except StoreError as error:
             yield error
 

@@ -64,7 +64,7 @@ def run_matches(
         for one in progress(questions, "asking", "questions", verbose=verbose, total=len(questions))
     ]
     asked = pd.DataFrame(rows, columns=["questions", "best", "right"])
-    scores = [f"{score:.2f}" for score in at.unrelated.scores]
+    scores = [f"{score:.2f}" for score in at.record.unrelated.scores]
     return Report(
         title="Good matches",
         settings={"engine": Path(engine).name, "model": at.options.model, "posts": len(at), "years": list(years)},

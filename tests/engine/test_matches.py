@@ -22,7 +22,8 @@ from pyterrier_mathamr.engine.matches import (
     unrelated_scores,
 )
 from pyterrier_mathamr.posts import post_from_any
-from pyterrier_mathamr.store import DamagedError
+from pyterrier_mathamr.store import META, DamagedError
+from pyterrier_mathamr.store.manifest import signed
 from tests.engine.conftest import POSTS, QUERY, built, get
 
 SUBJECTS = ("prime", "limit", "matrix", "group", "integral", "graph", "lattice", "tensor", "measure", "sheaf")
@@ -96,7 +97,7 @@ def test_a_word_that_no_post_has_lowers_the_known_share_by_its_rarity(engine) ->
 
 def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_posts(many, monkeypatch) -> None:
     at = many.snapshot()
-    assert at.unrelated == unrelated_scores(at.indexes, at.retriever(), at.options.model)
+    assert at.record.unrelated == unrelated_scores(at.indexes, at.retriever(), at.options.model)
     monkeypatch.setitem(OF_ARQMATH, at.options.model, (math.inf,) * len(LEVELS))  # which bound nothing
     estimated = unrelated_scores(at.indexes, at.retriever(), at.options.model)
     every = []
@@ -113,32 +114,31 @@ def test_it_is_estimated_again_once_a_tenth_of_the_posts_have_changed(tmp_path, 
     path = tmp_path / "e"
     shutil.copytree(many.path, path)
     engine = SearchEngine(path)
-    before = engine.snapshot().unrelated
+    before = engine.snapshot().record.unrelated
     engine.delete(["p0", "p1"])
     engine.add([{"id": "new", "text": "Every sheaf is a prime of some limit."}])
-    assert engine.snapshot().unrelated == UnrelatedScores(before.scores, 60, changed=3)
+    assert engine.snapshot().record.unrelated == UnrelatedScores(before.scores, 60, changed=3)
     engine.delete([f"p{i}" for i in range(2, 6)])
-    after = engine.snapshot().unrelated
+    after = engine.snapshot().record.unrelated
     assert (after.posts, after.changed) == (55, 0)
     assert after.scores != before.scores
     engine.delete([f"p{i}" for i in range(6, 15)])
-    assert engine.snapshot().unrelated.scores == matches.OF_ARQMATH["mathamr-plus-mini"]  # too few posts
+    assert engine.snapshot().record.unrelated.scores == matches.OF_ARQMATH["mathamr-plus-mini"]  # too few posts
 
 
-def test_an_engine_of_an_earlier_release_has_the_same_matches_and_a_damaged_file_is_named(tmp_path, many) -> None:
+@pytest.mark.parametrize(
+    "wrong", [{"scores": [1.0]}, {"scores": ["x"] * len(LEVELS)}, {"posts": "60"}, {"changed": None}]
+)
+def test_scores_in_a_manifest_that_are_none_are_a_named_error(tmp_path, many, wrong) -> None:
     path = tmp_path / "e"
     shutil.copytree(many.path, path)
-    file = path / "generation-1" / "unrelated.json"
-    content = file.read_bytes()
-    file.unlink()
-    query = "Which group has a lattice?"
-    assert SearchEngine(path).search(query).equals(many.search(query))
-    SearchEngine(path).verify()
-    for wrong in (b"", content.replace(b"60", b"61"), json.dumps({**json.loads(content), "scores": [1]}).encode()):
-        file.write_bytes(wrong)
-        with pytest.raises(DamagedError, match=r"unrelated\.json"):
-            SearchEngine(path).search(query)
-        assert [type(fault) for fault in SearchEngine(path).faults()] == [DamagedError]
+    content = json.loads((path / META).read_text())
+    content.pop("checksum")
+    content["details"]["unrelated"] |= wrong
+    (path / META).write_bytes(signed(content))
+    with pytest.raises(DamagedError, match="its scores of unrelated posts"):
+        SearchEngine(path).search("x")
+    assert [type(fault) for fault in SearchEngine(path).faults()] == [DamagedError]
 
 
 def test_the_command_says_that_nothing_matches_and_what_is_closest(engine) -> None:
@@ -176,7 +176,7 @@ def test_posts_that_are_nearly_the_same_hide_no_right_answer(tmp_path) -> None:
         )
     (notes / "cs.md").write_text("**Theorem (Cauchy–Schwarz).** $|x\\cdot y|\\le|x||y|$.")
     engine = built(tmp_path / "e", notes)
-    scores = engine.snapshot().unrelated.scores
+    scores = engine.snapshot().record.unrelated.scores
     assert (np.array(scores) <= OF_ARQMATH["mathamr-plus-mini"]).all()
     assert engine.search("Cauchy–Schwarz inequality", k=1)["docno"].tolist() == ["cs.md"]
     assert engine.search("zzz qqq").empty

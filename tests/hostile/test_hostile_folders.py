@@ -41,7 +41,7 @@ def test_a_folder_of_odd_names_links_and_fifos_is_built_and_searched_where_only_
     for part in (r"caf\xe8.md: it is no UTF-8", "out.md: it links to /etc/passwd", "pipe.md: it is no regular file"):
         assert part in built.stderr
     assert r"caf\xe9" in run("search", tmp_path / "engine", "so $x^2=1$").stdout
-    assert r"caf\xe9" in SearchEngine(tmp_path / "engine").docnos()
+    assert r"caf\xe9.md" in SearchEngine(tmp_path / "engine").docnos()
 
 
 def test_a_file_of_odd_ids_is_built_searched_and_changed(tmp_path) -> None:
