@@ -14,14 +14,20 @@ is no longer there, is not cited; the post as it was indexed is.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyterrier_mathamr.posts import Document, DocumentError, latex_of_unicode, plain_text, post_from_html
+from pyterrier_mathamr.posts.files import LARGEST_FILE, decoded
 from pyterrier_mathamr.sparse.tokens import LAYOUT
+
+from .links import source_folder, source_path
 
 if TYPE_CHECKING:
     from .reader import EngineSnapshot
@@ -29,9 +35,8 @@ if TYPE_CHECKING:
 LONGEST = 4_000
 """Characters of a quotation."""
 
-_LARGEST = 50_000_000  # bytes of a file
 _SYMBOL = re.compile(r"\\(?:begin|end)\s*\{[a-zA-Z*]*\}|\\[A-Za-z]+|\\.|[^\W\d_]+|\d|[^\s\w]|_", re.DOTALL)
-_IGNORED = LAYOUT | {"*", "`", r"\(", r"\)", r"\[", r"\]", "\\{", "\\}"}
+_IGNORED = LAYOUT | {"*", "`", r"\(", r"\)", r"\[", r"\]", "\\{", "\\}", "\0"}
 _CLOSEST = 200  # characters of the closest sentence
 
 
@@ -102,26 +107,14 @@ def _normal(symbol: str) -> tuple[str, ...]:
 
 def _find(wanted: Sequence[str], symbols: Sequence[tuple[str, int, int]], begins: int) -> tuple[int, int] | None:
     """Find symbols in a row, the first place from a character on, or else the first of all."""
-    table = [0] * len(wanted)  # Knuth, Morris and Pratt
-    length = 0
-    for place in range(1, len(wanted)):
-        while length and wanted[place] != wanted[length]:
-            length = table[length - 1]
-        length += wanted[place] == wanted[length]
-        table[place] = length
-    best: tuple[int, int] | None = None
-    length = 0
-    for place, (symbol, _, end) in enumerate(symbols):
-        while length and symbol != wanted[length]:
-            length = table[length - 1]
-        length += symbol == wanted[length]
-        if length == len(wanted):
-            found = symbols[place - length + 1][1], end
-            if found[0] >= begins:
-                return found
-            best = best or found
-            length = table[length - 1]
-    return best
+    text, needle = (f"\0{chr(0).join(each)}\0" for each in ([symbol for symbol, _, _ in symbols], wanted))
+    places = [0, *accumulate(len(symbol) + 1 for symbol, _, _ in symbols)]  # of the mark before each symbol
+    at = text.find(needle, places[bisect_left(symbols, begins, key=itemgetter(1))])
+    at = text.find(needle) if at < 0 else at
+    if at < 0:
+        return None
+    first = bisect_left(places, at)
+    return symbols[first][1], symbols[first + len(wanted) - 1][2]
 
 
 def _closed(text: str, begin: int, end: int) -> tuple[int, int]:
@@ -140,14 +133,13 @@ def _source(document: Document) -> tuple[str | None, str]:
     origin = document.origin
     if not (origin.root and origin.kind):
         return None, "the post came from no file of its own; this is the post as it was indexed"
-    root = Path(origin.root)
-    path = root / origin.file if root.is_dir() else root
+    path = Path(source_path(origin))
     try:
-        inside = path.resolve().is_relative_to(root.resolve())
-        if not inside or not path.is_file() or path.stat().st_size > _LARGEST:
+        inside = path.resolve().is_relative_to(source_folder(origin).resolve())
+        if not inside or not path.is_file() or path.stat().st_size > LARGEST_FILE:
             raise OSError
-        return path.read_bytes().decode("utf-8-sig"), ""
-    except (OSError, UnicodeDecodeError, ValueError):
+        return decoded(path.read_bytes()), ""
+    except (OSError, ValueError):
         return None, f"{origin.file} cannot be read any longer; this is the post as it was indexed"
 
 

@@ -70,7 +70,10 @@ class LinkTemplate:
 
 def source_path(origin: Origin) -> str:
     """Return the absolute path of the file in which a post was read; empty for one of no file."""
-    if not origin.kind:
-        return ""
+    return (source_folder(origin) / origin.file).as_posix() if origin.kind else ""
+
+
+def source_folder(origin: Origin) -> Path:
+    """Return the folder of a source: the source itself, or that of a file that was given alone."""
     root = Path(origin.root)
-    return ((root.parent if root.is_file() else root) / origin.file).as_posix()
+    return root.parent if root.is_file() else root

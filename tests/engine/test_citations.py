@@ -100,3 +100,14 @@ def test_a_long_quotation_in_a_long_file_takes_time_in_proportion(tmp_path) -> N
         cited(at, "long.txt", "a b " * 900 + "c")
     assert cited(at, "long.txt", "b a b the end").first == 1
     assert time.process_time() - start < 30
+
+
+def test_a_file_in_latin_1_and_one_that_a_single_file_includes_are_cited(tmp_path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "main.tex").write_bytes("Größe\n\nFür jeden Ring gilt das.\n\\input{part}\n".encode("latin-1"))
+    (folder / "part.tex").write_text("\\section{Teil}\nEin Körper ist ein Ring.\n")
+    at = built(tmp_path / "e", folder / "main.tex").snapshot()
+    [part] = [docno for docno in at.docnos() if docno.startswith("part.tex")]
+    assert cited(at, "main.tex", "Für jeden Ring")[:3] == ("main.tex", 3, 3)
+    assert cited(at, part, "Körper ist ein Ring")[:3] == ("part.tex", 2, 2)
