@@ -349,6 +349,7 @@ def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 def _table(found: pd.DataFrame, formula: bool) -> str:
     """Write results for a terminal: rank, match (of a formula its score), title and place, and below the snippet."""
     from pyterrier_mathamr.engine.matches import percent
+    from pyterrier_mathamr.engine.snippets import substitution_text
 
     indent = " " * _INDENT
     lines = []
@@ -364,11 +365,8 @@ def _table(found: pd.DataFrame, formula: bool) -> str:
             lines.append(f"{indent}{row['link']}")
         text = " ".join((row["latex"] if formula else row["snippet"]).split())
         lines += textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-        changed = (
-            [f"{name} = {value}" for name, value in row["substitution"].items() if name != value] if formula else []
-        )
-        if changed:
-            lines.append(f"{indent}with {', '.join(changed)}")
+        if formula and (changed := substitution_text(row["substitution"])):
+            lines.append(f"{indent}with {changed}")
     return "\n".join(lines)
 
 

@@ -58,7 +58,7 @@ FITTED = {
     "mathamr-plus-mini": SamenessWeights(-10.96, 8.26, 9.99),
     "mathamr-plus-text": SamenessWeights(-11.15, 10.98, 9.30),
 }
-"""By model; any other has those of the first."""
+"""By model; any other model uses the first weights."""
 
 
 def fitted_to(model: str) -> SamenessWeights:

@@ -72,10 +72,7 @@ class Indexes(NamedTuple):
     @classmethod
     def of(cls, folder: Path) -> Indexes:
         """Name the indexes in a folder, whether they are built or not."""
-        kinds = (
-            *(PostStore, GraphStore, BM25Index, TangentIndex, PatternIndex),
-            *(MathAMRIndex, MathAMRFormulaIndex),
-        )
+        kinds = (PostStore, GraphStore, BM25Index, TangentIndex, PatternIndex, MathAMRIndex, MathAMRFormulaIndex)
         return cls(*(kind(folder / name) for kind, name in zip(kinds, cls._fields, strict=True)))
 
     def named(self) -> Iterator[tuple[str, StoredArtifact]]:

@@ -9,9 +9,9 @@ Unrelated pairs are random sentences and titles of posts with random other posts
 all posts are on one subject, or nearly the same, even these pairs score high; no score counts as higher than the one at
 the same level of ARQMath, so that a right answer stays a good match.
 
-S alone would praise a question on another subject for the one word that some post has, and vectors of words that
-the model has never seen are alike: ``zzz qqq`` has 50 points. A word that no post has is a word that is not found, so c
-lowers all scores of a question alike; the ranking stays. See docs/scores.md for how often the threshold is right.
+S alone is high for a question on another subject that shares one word with some post, and for words that the model has
+never seen, whose vectors are similar: ``zzz qqq`` has 50 points. So c lowers all scores of a question whose words no
+post has; the ranking stays. See docs/scores.md for how often the threshold is right.
 """
 
 from __future__ import annotations
@@ -94,84 +94,16 @@ class UnrelatedScores:
 
 OF_ARQMATH = {
     "mathamr-plus-mini": (
-        -7.07,
-        1.8,
-        4.32,
-        5.94,
-        7.41,
-        8.51,
-        9.52,
-        10.48,
-        11.47,
-        12.55,
-        13.5,
-        14.44,
-        15.4,
-        16.4,
-        17.6,
-        18.76,
-        20.18,
-        21.91,
-        24.15,
-        24.75,
-        25.32,
-        26.14,
-        26.98,
-        28.3,
-        29.4,
-        31.17,
-        32.92,
-        37.62,
-        38.13,
-        38.69,
-        39.57,
-        39.98,
-        40.8,
-        42.35,
-        43.48,
-        43.89,
-        44.33,
+        -7.07, 1.8, 4.32, 5.94, 7.41, 8.51, 9.52, 10.48, 11.47, 12.55, 13.5, 14.44, 15.4, 16.4, 17.6, 18.76, 20.18,
+        21.91, 24.15, 24.75, 25.32, 26.14, 26.98, 28.3, 29.4, 31.17, 32.92, 37.62, 38.13, 38.69, 39.57, 39.98, 40.8,
+        42.35, 43.48, 43.89, 44.33,
     ),
     "mathamr-plus-text": (
-        -14.88,
-        -2.91,
-        -1.07,
-        0.0,
-        1.11,
-        2.02,
-        2.91,
-        3.81,
-        4.76,
-        5.63,
-        6.44,
-        7.36,
-        8.21,
-        9.24,
-        10.39,
-        11.7,
-        13.08,
-        14.86,
-        17.53,
-        18.13,
-        18.88,
-        19.56,
-        20.8,
-        21.72,
-        22.89,
-        24.39,
-        26.25,
-        29.69,
-        30.31,
-        30.85,
-        31.04,
-        32.7,
-        33.92,
-        37.31,
-        38.64,
-        41.37,
-        45.17,
+        -14.88, -2.91, -1.07, 0.0, 1.11, 2.02, 2.91, 3.81, 4.76, 5.63, 6.44, 7.36, 8.21, 9.24, 10.39, 11.7, 13.08,
+        14.86, 17.53, 18.13, 18.88, 19.56, 20.8, 21.72, 22.89, 24.39, 26.25, 29.69, 30.31, 30.85, 31.04, 32.7, 33.92,
+        37.31, 38.64, 41.37, 45.17,
     ),
-}
+}  # fmt: skip
 """Of 6,164 posts of ARQMath, at each of :data:`LEVELS`; ``python -m studies matches`` prints them."""
 
 

@@ -28,6 +28,7 @@ from .filters import Filter
 from .matches import percent
 from .reader import EngineSnapshot, is_good
 from .search_engine import SearchEngine
+from .snippets import substitution_text
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -80,12 +81,6 @@ def within_tokens(text: str, most: int) -> str:
     return text
 
 
-def substituted(row: Mapping[Any, Any]) -> str:
-    """Write what letters and wildcards of a query stand for in a formula, in a line of its own."""
-    changed = [f"{name} = {value}" for name, value in row["substitution"].items() if name != value]
-    return f"\n   with {_line(', '.join(changed), _LONGEST_LINE)}" if changed else ""
-
-
 class Tools:
     """The tools' answers, as text.
 
@@ -129,7 +124,9 @@ class Tools:
                 title, _ = engine.title_and_body(row["post_id"])
                 place = f"   in {row['post_id']}  {_line(engine.text_of(title), _LONGEST_TITLE)}".rstrip()
                 latex = _line(row["latex"], _LONGEST_LINE)
-                entries.append(f"{rank}. {row['docno']}  ({row['tier']})\n   ${latex}${substituted(row)}\n{place}")
+                changed = _line(substitution_text(row["substitution"]), _LONGEST_LINE)
+                changed = f"\n   with {changed}" if changed else ""
+                entries.append(f"{rank}. {row['docno']}  ({row['tier']})\n   ${latex}${changed}\n{place}")
         return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip, tokens)
 
     def read(self, docno: str, start: int, context: int, tokens: int) -> str:

@@ -156,10 +156,13 @@ class PostStore(StoredArtifact):
 
     def __iter__(self) -> Iterator[Document]:
         """Iterate over all posts, in the order in which they were stored."""
-        snapshot = self.snapshot()
-        names = iter(snapshot)
-        while docnos := list(islice(names, _PART)):
-            yield from self._read(docnos, snapshot.find(docnos))
+        return self.stream(self.snapshot())
+
+    def stream(self, docnos: Iterable[str]) -> Iterator[Document]:
+        """Read posts one after the other, many at a time from the disk."""
+        snapshot, names = self.snapshot(), iter(docnos)
+        while some := list(islice(names, _PART)):
+            yield from self._read(some, snapshot.find(some))
 
     def _read(self, docnos: Sequence[str], rows: Rows) -> list[Document]:
         found: list[Document | None] = [None] * len(docnos)

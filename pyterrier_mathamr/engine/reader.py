@@ -162,10 +162,12 @@ class EngineReader(Counted):
         """Rank the posts that pass a filter by the system ``blend``, ``bm25`` or ``mathamr``: the best ``k``."""
         at = self.snapshot()
         asked = at.frame(query)
+        search: Callable[[pd.DataFrame], pd.DataFrame] = at.system(system, num_results=k)
         if chosen == EVERYTHING:
-            found: pd.DataFrame = at.system(system, num_results=k)(asked)
-            return found
+            return search(asked)
         among = chosen.chosen(at.origins)
+        if not among:
+            return search(asked.head(0))
         if len(among) > _SCORED:
             return at._best_among(set(among), asked, k, system)
         candidates = asked.merge(pd.DataFrame({"docno": among}, dtype=object), how="cross")
@@ -174,7 +176,7 @@ class EngineReader(Counted):
         scorers: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
             "blend": at.retriever().score, "bm25": at.indexes.bm25.scorer(), "mathamr": at.indexes.vectors.scorer(),
         }  # fmt: skip
-        scored = scorers[system](candidates) if among else at.system(system, num_results=1)(asked).head(0)
+        scored = scorers[system](candidates)
         return scored[scored["score"] > 0].head(k) if system == "bm25" else scored.head(k)
 
     def _best_among(self, among: set[str], asked: pd.DataFrame, k: int, system: str) -> pd.DataFrame:
@@ -224,7 +226,7 @@ class EngineReader(Counted):
             snippets.append(marked_text(best_snippet(body, matcher), body, matcher))
         match = at.matches(query, found, blended=blended)
         table: pd.DataFrame = found[["docno", "score"]].assign(match=match, title=titles, snippet=snippets)
-        return table.assign(**_places(documents), kind=[document.origin.kind for document in documents])
+        return table.assign(**_columns(documents, "file", "line", "section", "kind"))
 
     def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
         r"""Find formulas like one that is given; ``?a`` is a wildcard, and letters may have other names.
@@ -243,7 +245,7 @@ class EngineReader(Counted):
         columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
         at = self.snapshot()
         if not at.indexes.tangent.built():
-            return pd.DataFrame(columns=[*columns, *_places([])])
+            return pd.DataFrame(columns=[*columns, "file", "line", "section"])
         found = at.formulas(num_results=10 * k)(pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"]))
         rows: list[tuple[str, str, float, str, str, str, dict[str, str]]] = []
         documents: list[Document] = []
@@ -263,7 +265,7 @@ class EngineReader(Counted):
                 documents.append(document)
             if len(rows) == k:
                 break
-        return pd.DataFrame(rows, columns=columns).assign(**_places(documents))
+        return pd.DataFrame(rows, columns=columns).assign(**_columns(documents, "file", "line", "section"))
 
     def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:
         """Find pairs of posts that say the same, such as a statement that was noted twice.
@@ -324,14 +326,16 @@ class EngineReader(Counted):
         return at.indexes.patterns.retriever(num_results=num_results, similar=similar)
 
 
-def _places(documents: Sequence[Document]) -> dict[str, list[Any]]:
-    """Return the columns that say where posts were read, for those of files; the line is 0 for a whole file."""
-    origins = [document.origin if document.origin.kind else Origin() for document in documents]
-    return {
-        "file": [file_of(document.docno) if document.origin.kind else "" for document in documents],
-        "line": [origin.line for origin in origins],
-        "section": [origin.section for origin in origins],
-    }
+def place_of(document: Document) -> dict[str, Any]:
+    """Return the file, line, section and type of a post; blank for a record. The line is 0 for a whole file."""
+    origin = document.origin if document.origin.kind else Origin()
+    file = file_of(document.docno) if origin.kind else ""
+    return {"file": file, "line": origin.line, "section": origin.section, "kind": origin.kind}
+
+
+def _columns(documents: Sequence[Document], *names: str) -> dict[str, list[Any]]:
+    places = [place_of(document) for document in documents]
+    return {name: [place[name] for place in places] for name in names}
 
 
 class EngineSnapshot(EngineReader):

@@ -220,8 +220,8 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
                     self._generations.mark_removed(generation)
                 moved, written = documents_of(changes, old.indexes.posts, incoming)
                 distinct = distinct_formulas(written, indexes.has_formulas)
-                names = [*changes.moved, *changes.written]
-                self._store(indexes, names, chain(moved, distinct), old.options, workers, verbose)
+                if names := [*changes.moved, *changes.written]:
+                    self._store(indexes, names, chain(moved, distinct), old.options, workers, verbose)
 
             if changes.removed or changes.moved or changes.written:
                 change = ["update", now.identity, changes.removed, changes.moved, incoming.fingerprint()]

@@ -245,3 +245,8 @@ def _written(text: str, word: Callable[[str], str], formula: Callable[[int], str
         else:
             pieces += [word(piece) for piece in _WORDS_AND_REST.findall(part)]
     return "".join(pieces)
+
+
+def substitution_text(substitution: Mapping[str, str]) -> str:
+    """Write what letters and wildcards of a query stand for in a formula; empty where all keep their names."""
+    return ", ".join(f"{name} = {value}" for name, value in substitution.items() if name != value)

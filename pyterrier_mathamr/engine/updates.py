@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +78,7 @@ def with_prefixes(sources: Sequence[Source], known: dict[str, str]) -> dict[str,
         known: the prefixes of the sources that an engine has, which stay as they are.
 
     Returns:
-        The prefix of each folder and file, those of ``known`` first.
+        The prefix of each folder and file, the known ones first.
 
     Raises:
         DocumentError: two folders have the same name.
@@ -119,7 +118,7 @@ def read_changes(
         stored: the posts of the engine.
         sources: what is compared; posts of other sources stay.
         prefixes: see :func:`with_prefixes`.
-        gone: sources that are to be found elsewhere now.
+        gone: known sources that were moved and have another path now.
         incoming: an empty store, for the posts that are read.
         reading: how posts are read.
         verbose: show progress.
@@ -196,12 +195,9 @@ def documents_of(
     changes: Changes, stored: PostStore, incoming: PostStore
 ) -> tuple[Iterator[Document], Iterator[Document]]:
     """Return the posts that moved, as they are stored but for their place, and those that are written."""
-    moved = (
-        old._replace(origin=now.origin, entry=now.entry, digest=now.digest)
-        for docno in changes.moved
-        for old, now in zip(stored.get_many([docno]), incoming.get_many([docno]), strict=True)
-    )
-    return moved, chain.from_iterable(incoming.get_many([docno]) for docno in changes.written)
+    both = zip(stored.stream(changes.moved), incoming.stream(changes.moved), strict=True)
+    moved = (old._replace(origin=now.origin, entry=now.entry, digest=now.digest) for old, now in both)
+    return moved, incoming.stream(changes.written)
 
 
 def _taken(docno: str, stored: PostStore, incoming: PostStore) -> DocumentError:
@@ -216,7 +212,7 @@ def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], obj
 
     Args:
         sources: folders and files.
-        ignored: a folder whose changes are none of theirs: the engine, which may be in one of them.
+        ignored: the folder of the engine, which may lie in one of them.
         update: what is called; changes meanwhile are noticed afterwards.
 
     Raises:

@@ -210,7 +210,7 @@ def _signs(label: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _signs_of(token: str) -> str:
-    """Return the letters and digits of a token: of a command those of the symbol that it is."""
+    """Return the letters and digits of a token; a command has the letters of its symbol."""
     if token[0] != "\\":
         return token if token.isalnum() else ""
     if token.startswith((r"\begin", r"\end")):

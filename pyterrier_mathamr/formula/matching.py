@@ -161,13 +161,12 @@ def read_terms(tree: FormulaTree, lines: Sequence[FormulaTree] = ()) -> Terms:
     """
     terms = Terms()
     for each in (*lines, tree):
-        labels = each.nodes
         kids = [[child for _, child in below] for below in each.children()]
-        inner, made = _absorbed(labels, kids), [-1] * len(labels)
-        for node in range(len(labels) - 1, -1, -1):
-            if not inner[node]:
-                made[node] = _term(terms, labels, kids, inner, made, node)
-        terms.lines.append(made[0])
+        read = _Tree(each.nodes, kids, _absorbed(each.nodes, kids), [-1] * len(kids))
+        for node in range(len(kids) - 1, -1, -1):
+            if not read.inner[node]:
+                read.made[node] = _term(terms, read, node)
+        terms.lines.append(read.made[0])
     terms.root = terms.lines.pop()
     return terms
 
@@ -206,22 +205,25 @@ def _is_chain(labels: Sequence[str], kids: Sequence[Sequence[int]], node: int) -
     return len(kids[node]) > 1 and all(labels[kid] in RELATIONS and kids[kid] for kid in kids[node])
 
 
-def _term(
-    terms: Terms,
-    labels: Sequence[str],
-    kids: Sequence[Sequence[int]],
-    inner: Sequence[bool],
-    made: Sequence[int],
-    node: int,
-) -> int:
+class _Tree(NamedTuple):
+    """A tree that is read: labels and children of its nodes, which are no terms of their own, and the terms made."""
+
+    labels: Sequence[str]
+    kids: Sequence[Sequence[int]]
+    inner: Sequence[bool]
+    made: list[int]
+
+
+def _term(terms: Terms, tree: _Tree, node: int) -> int:
     """Make the term of a node whose operands are made."""
+    labels, kids, inner, made = tree
     label, below = labels[node], kids[node]
     if not below:
         return terms.add(label)
     if label == CHAIN and inner[below[0]] and labels[below[0]] in RELATIONS:
         return _chain(terms, [(labels[kid], [made[operand] for operand in kids[kid]]) for kid in below])
     if label in _SUMS or label in _PRODUCTS or label == LINES or label in ASSOCIATIVE:
-        args = list(_operands(terms, labels, kids, inner, made, node))
+        args = list(_operands(terms, tree, node))
         negated = label == "O!minus" and len(below) == 1
         label = SUM if label in _SUMS else PRODUCT if label in _PRODUCTS else label
         if label == SUM and negated and len(args) == 1:
@@ -240,15 +242,9 @@ def _term(
     return terms.add(label, args)
 
 
-def _operands(
-    terms: Terms,
-    labels: Sequence[str],
-    kids: Sequence[Sequence[int]],
-    inner: Sequence[bool],
-    made: Sequence[int],
-    node: int,
-) -> Iterator[int]:
+def _operands(terms: Terms, tree: _Tree, node: int) -> Iterator[int]:
     """Yield the operands of a flat operator, in the order of writing."""
+    labels, kids, inner, made = tree
     stack = [(node, False)]
     while stack:
         at, negated = stack.pop()
@@ -428,7 +424,7 @@ class _Goal(NamedTuple):
     right: tuple[int, ...]
     operator: str
     rest: _Goal | None
-    places: tuple[int, ...] = ()  # of the operands of the pattern, where those of the formula are tried first
+    places: tuple[int, ...] = ()  # of the pattern's operands, near which the formula's are tried first
 
 
 class _Unification:
@@ -437,7 +433,7 @@ class _Unification:
     def __init__(self, pattern: Terms, terms: TermTable) -> None:
         self.pattern, self.terms = pattern, terms
         self.letters: dict[int, int] = {}
-        self.taken: dict[int, int] = {}  # the letters of the formula, to those of the pattern
+        self.taken: dict[int, int] = {}  # letters of the formula to letters of the pattern
         self.values: dict[int, Value] = {}
         self.trail: list[tuple[dict[int, Any], int]] = []
 

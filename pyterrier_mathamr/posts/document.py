@@ -111,6 +111,10 @@ class SourceEntry(NamedTuple):
             yield document
 
 
+LONGEST_POST = 10_000_000
+"""Characters of a title or text."""
+LONGEST_ID = 300
+"""Characters of an id, which the ids of its formulas repeat."""
 _WORD = re.compile(r"[^\W_]")
 
 

@@ -49,24 +49,11 @@ _QUARTO = {
     "thm": "theorem", "lem": "lemma", "cor": "corollary", "prp": "proposition", "cnj": "conjecture",
     "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
 }  # fmt: skip
-_TEXT_DIRECTIVES = frozenset(
-    [
-        "admonition",
-        "note",
-        "tip",
-        "warning",
-        "important",
-        "hint",
-        "attention",
-        "caution",
-        "danger",
-        "seealso",
-        "dropdown",
-        "margin",
-        "sidebar",
-        "epigraph",
-    ]
+ADMONITIONS = frozenset(
+    "admonition note tip warning important hint attention caution danger seealso sidebar epigraph".split()  # noqa: SIM905
 )
+"""Directives that hold running text, in MyST as in reStructuredText."""
+_TEXT_DIRECTIVES = ADMONITIONS | {"dropdown", "margin"}
 
 
 class Notes(NamedTuple):

@@ -23,7 +23,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.feedback import tell
 from pyterrier_mathamr.store import row_fingerprint
 
-from .document import Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
+from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
 from .files import STYLES, SUFFIXES, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .latex_document import UNCLOSED, read_latex_parts
@@ -39,9 +39,6 @@ from .statements import Unit
 
 MACRO_FILES = ("macros.tex", "macros.sty", "preamble.tex")
 """Files at the top of a folder whose definitions apply to all of it."""
-LONGEST_POST = 10_000_000
-"""Characters of a title or text."""
-LONGEST_DOCNO = 300
 _NOTES: Mapping[str, Callable[[str], Notes]] = {
     "markdown": notes_of,
     "notebook": notes_of_notebook,
@@ -248,8 +245,8 @@ def _document(
 ) -> Document | None:
     """Read a unit; nothing where it has no text."""
     docno = f"{prefix}{origin.file}" + (f"#{unit.fragment}" if unit.fragment else "")
-    if len(docno) > LONGEST_DOCNO:
-        raise DocumentError("", f"its docno {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_DOCNO:,}")
+    if len(docno) > LONGEST_ID:
+        raise DocumentError("", f"its docno {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}")
     if len(unit.text) > LONGEST_POST:
         raise DocumentError("", f"its {len(unit.text):,} characters are more than {LONGEST_POST:,}; split it")
     (title, body, *sections), problems = read([unit.title, unit.text, *unit.section])

@@ -18,7 +18,7 @@ from typing import Any
 
 from pyterrier_mathamr._common.records import parse_json
 
-from .markdown_units import Notes, notes_of
+from .markdown_units import ADMONITIONS, Notes, notes_of
 from .post import DocumentError
 from .statements import TINY, kind_of
 
@@ -116,31 +116,9 @@ _RST_KEPT = re.compile(r"(``[^\n]+?``|:math:`[^`\n]{1,4000}`|\$[^$\n]{1,2000}\$)
 _RST_DIRECTIVE = re.compile(r"([ \t]*)\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?([\w:.-]{1,60})::[ \t]*(.*)")
 _RST_TARGET = re.compile(r"[ \t]*\.\.[ \t]+_`?([^`:\n]{1,200})`?:[ \t]*")
 _RST_FIELD = re.compile(r"[ \t]*:([\w -]{1,40}):[ \t]*(.*)")
-_RST_TEXT = frozenset(
-    [
-        "admonition",
-        "note",
-        "tip",
-        "warning",
-        "important",
-        "hint",
-        "attention",
-        "caution",
-        "danger",
-        "error",
-        "seealso",
-        "topic",
-        "sidebar",
-        "rubric",
-        "epigraph",
-        "highlights",
-        "pull-quote",
-        "compound",
-        "container",
-        "line-block",
-        "versionadded",
-    ]
-)
+_RST_TEXT = ADMONITIONS | {
+    "error", "topic", "rubric", "highlights", "pull-quote", "compound", "container", "line-block", "versionadded"
+}  # fmt: skip
 
 
 def notes_of_rst(text: str) -> Notes:

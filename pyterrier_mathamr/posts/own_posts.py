@@ -30,7 +30,7 @@ from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.store import row_fingerprint
 
-from .document import Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
+from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
 from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text, why_unread
 from .html import title_of_html
 from .latex_document import read_latex
@@ -48,8 +48,6 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")  # which n
 
 IDS = ("docno", "id", "_id", "doc_id")
 """The keys that an id may have."""
-LONGEST_ID = 300
-"""Characters of an id, which the ids of its formulas repeat."""
 _DEFAULT = ReadingOptions()
 
 
@@ -138,9 +136,6 @@ def count_posts(source: Source) -> int | None:
 
 
 _TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
-
-LONGEST_POST = 10_000_000
-"""Characters of a title or text."""
 
 
 def _document(place: str, given: Mapping[str, Any], bare_formulas: bool, known: Mapping[str, Macro]) -> Document:

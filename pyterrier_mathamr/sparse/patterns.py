@@ -13,7 +13,7 @@ The score is the number of a tier (:class:`Tier`) and a fraction that orders the
 ============  ==========================================================================================
 cover         the share of the formula's symbols that the matched part has
 kept          the share of the query's symbols, wildcards aside, that have their own names in it
-brevity       the symbols of the query, divided by those of the part
+brevity       how many symbols the query has, divided by the number in the part
 frequency     of an instance, log2(1 + the formulas that are the same expression) / 12, at most 1
 similarity    the formula's score in the other search, divided by the best one for the query; 0 if not found
 ============  ==========================================================================================
@@ -91,7 +91,7 @@ class Matched(NamedTuple):
         term: its number.
         tier: of formulas that it is the whole of.
         kept: the share of the pattern's own symbols that have their names in it.
-        brevity: the symbols of the pattern, divided by those of the term; at most 1.
+        brevity: the number of symbols of the pattern, divided by the number in the term; at most 1.
         substitution: what makes both equal.
     """
 

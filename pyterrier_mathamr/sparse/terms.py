@@ -2,7 +2,7 @@
 
 A term is stored once, whatever number of formulas have it; see :mod:`pyterrier_mathamr.formula.matching`::
 
-    shapes        uint64 [t]      its shape: terms ascend by it, so that those of one shape are neighbours
+    shapes        uint64 [t]      its shape: terms ascend by it, so that equal shapes are neighbours
     exact         uint64 [t]      its key; ascending for each shape
     labels        int32  [t]      the number of its label
     operands      int64  [t + 1]  term ``i`` has the operands ``args[operands[i]:operands[i + 1]]``
@@ -203,7 +203,7 @@ class SubExpressions:
 
     @cached_property
     def by_label(self) -> tuple[Rows, Rows]:
-        """The terms by their labels, ascending for each, and where those of each label begin."""
+        """The terms by their labels, ascending for each, and where each label begins."""
         order = np.argsort(self.labels, kind="stable")
         return order, ends_of(np.bincount(self.labels, minlength=len(self.label_names)))
 

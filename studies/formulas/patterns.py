@@ -51,32 +51,10 @@ _TOKEN = re.compile(
     r"|\\[A-Za-z]+\s*|\\.|\s+|.",
     re.DOTALL,
 )
+_GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi o pi rho . sigma tau"
 _GREEK = {
     rf"\{name}": chr(0x1D6FC + place)
-    for place, name in enumerate(
-        [
-            "alpha",
-            "beta",
-            "gamma",
-            "delta",
-            "epsilon",
-            "zeta",
-            "eta",
-            "theta",
-            "iota",
-            "kappa",
-            "lambda",
-            "mu",
-            "nu",
-            "xi",
-            "o",
-            "pi",
-            "rho",
-            ".",
-            "sigma",
-            "tau",
-        ]
-    )
+    for place, name in enumerate(_GREEK_NAMES.split())
     if len(name) > 1 and name != "epsilon"
 }  # as mathematical italics
 _KEPT = frozenset({"e", "d", r"\pi"})  # a constant, a differential

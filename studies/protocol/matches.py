@@ -2,7 +2,7 @@
 
 An engine of an ARQMath folder is asked questions with known answers, and questions that it has no answer to. For each
 share of unrelated posts that a good match must beat (``engine.matches.GOOD`` is .9), two shares of questions are
-counted: those that find a good match, and those of which a right post is one.
+counted: how many find a good match, and how many have a right post among them.
 """
 
 from __future__ import annotations

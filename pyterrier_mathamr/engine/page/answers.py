@@ -19,9 +19,9 @@ from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode
-from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, file_of, folders_of, kinds_of
+from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, folders_of, kinds_of
 from pyterrier_mathamr.engine.links import LinkTemplate
-from pyterrier_mathamr.engine.reader import EngineSnapshot, is_good
+from pyterrier_mathamr.engine.reader import EngineSnapshot, is_good, place_of
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
     Matcher,
@@ -41,7 +41,6 @@ from pyterrier_mathamr.posts import (
     PLACEHOLDER,
     Document,
     MathPost,
-    Origin,
     latex_of_unicode,
     plain_text,
     post_from_any,
@@ -182,10 +181,8 @@ _LONGEST_LINE = 1_000  # characters of a title, or of the sentence of a formula
 _LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
 _LARGEST_GRAPH = 100_000  # nodes
 _EXAMINED = 500  # posts in which examples are looked for
-_LISTED, _LISTED_POSTS = (
-    200,
-    100_000,
-)  # folders and types that a page offers; posts of a larger engine are not read for it
+_LISTED = 200  # folders, and types, that a page offers
+_LISTED_POSTS = 100_000  # of a larger engine, whose posts would have to be read for it, none
 _COMPARED = 1000  # ranks of the first system that the others are compared with
 
 
@@ -304,10 +301,7 @@ class Answers:
 
     def _place(self, document: Document) -> dict[str, Any]:
         """Where a post was read, and the link to it."""
-        origin = document.origin if document.origin.kind else Origin()
-        link = self._link.link(document) if self._link else ""
-        file = file_of(document.docno) if document.origin.kind else ""
-        return {"file": file, "line": origin.line, "section": origin.section, "kind": origin.kind, "link": link}
+        return {**place_of(document), "link": self._link.link(document) if self._link else ""}
 
 
 def _result(docno: str, score: float, title: MathPost, body: MathPost, matcher: Matcher) -> dict[str, Any]:
