@@ -15,7 +15,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pyterrier_mathamr.posts import DocumentError, accepted_posts, count_posts, json_lines, post_files, readable
+from pyterrier_mathamr.posts import (
+    IDS,
+    TEXTS,
+    DocumentError,
+    accepted_posts,
+    count_posts,
+    json_lines,
+    post_files,
+    readable,
+)
 from pyterrier_mathamr.store import file_fingerprint
 
 from .collection import ARQMathCollection, known_item_split, split_pairs
@@ -24,6 +33,7 @@ from .errors import ARQMathError, MissingFileError
 from .release_files import is_release
 
 _FIELDS = ("qid", "question", "aid", "answer")
+_EXAMPLE = '{"qid": "q1", "question": "What is $2^3$?", "aid": "a1", "answer": "It is $8$."}'
 
 LinkedQuestions = Literal["none", "duplicate", "all"]
 LINKED_QUESTIONS: tuple[LinkedQuestions, ...] = ("none", "duplicate", "all")
@@ -87,15 +97,26 @@ def count_documents(source: str | Path) -> int | None:
 
 
 def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
-    """Recognise a source: the release by the names of its files, pairs by the first line that is a JSON object."""
+    """Recognise a source: the release by the names of its files, pairs by the first line that is a JSON object.
+
+    Raises:
+        DocumentError: that object is neither a pair nor a post.
+    """
     if path.is_dir():
         return "release" if is_release(path) else "posts"
     if not path.is_file():
         raise _missing(path)
     if not path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")):
         return "posts"
-    records = (record for _, record in json_lines(path) if isinstance(record, dict))
-    return "pairs" if any(name in next(records, {}) for name in ("qid", "aid")) else "posts"
+    place, record = next(((place, line) for place, line in json_lines(path) if isinstance(line, dict)), ("", {}))
+    if record and not any(name in record for name in (*_FIELDS, *IDS, *TEXTS)):
+        reason = (
+            f"it is neither a pair nor a post. A pair has the texts {', '.join(_FIELDS)}, such as {_EXAMPLE}; "
+            "a post has docno and text"
+        )
+        raise DocumentError(place, reason)
+    is_post = any(name in record for name in TEXTS) and not ("qid" in record or "aid" in record)
+    return "pairs" if not is_post and any(name in record for name in _FIELDS) else "posts"
 
 
 def _missing(path: Path) -> ARQMathError:

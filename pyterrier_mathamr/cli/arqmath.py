@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import FOLDER, quiet_option
+from .options import FOLDER, counted, quiet_option
 
 
 @click.group()
@@ -31,9 +31,9 @@ def status(folder: Path | None) -> None:
         more = f" and {len(item.files) - 1} more" if len(item.files) > 1 else ""
         click.echo(f"{item.state:<10}  {item.role:<40}  {where}{more}{f'; {item.note}' if item.note else ''}")
     if any(item.state == "packed" for item in items):
-        click.echo(f"\nTo unpack what is packed: mathamr arqmath convert {place}")
+        click.echo(f"\nTo unpack the archives: mathamr arqmath convert {place}")
     if any(item.state == "missing" and item.needed for item in items):
-        click.echo(f"\nWhat is missing is distributed at {DOWNLOAD_PAGE}")
+        click.echo(f"\nDownload the missing files from {DOWNLOAD_PAGE}")
 
 
 @arqmath.command()
@@ -56,7 +56,11 @@ def verify(folder: Path | None, quiet: bool) -> None:
         for note in finding.notes:
             click.echo(f"     note: {note}")
     if bad or not total:
-        raise click.ClickException(f"{bad} of {total} are bad" if total else "no file of the release is there")
+        raise click.ClickException(
+            f"{counted(bad, 'file')} of {total} are damaged. Replace what is listed as BAD by a new copy."
+            if total
+            else "The folder has no file of the ARQMath release. Name the folder that has Posts.V1.3.xml in it."
+        )
 
 
 @arqmath.command()

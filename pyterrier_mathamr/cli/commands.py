@@ -159,7 +159,7 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
             mark = "ok     " if finding.good else "MISSING" if finding.needed else "note   "
             click.echo(f"{mark}  {finding.what}" + ("" if finding.good else f"\n         {finding.remedy}"))
         if one and not all(finding.good or not finding.needed for finding in findings):
-            raise click.ClickException(f"parser {one} cannot work yet")
+            raise click.ClickException(f"The parser {one} cannot run yet. Install what is listed as MISSING above.")
 
 
 @main.command(short_help="Train a model on pairs of questions and answers.")

@@ -138,5 +138,5 @@ def _read(file: Path) -> pd.DataFrame:
             full = table["condition"] + " / " + table["system"]
             table = table.assign(name=full.where(table["condition"] != "–", table["system"]))
     if "name" not in table.columns:
-        raise click.UsageError(f"{file} has no column 'name'")
+        raise click.UsageError(f"{file} has no column 'name'. Give a .csv file that `mathamr experiment` wrote.")
     return table

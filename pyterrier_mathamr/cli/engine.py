@@ -230,12 +230,16 @@ def search(
     from pyterrier_mathamr.engine import SearchEngine
 
     if (query is None) == (topics is None):
-        raise click.UsageError("Give a QUERY, or a file of --topics and its run file -o.")
+        raise click.UsageError(
+            "There is nothing to search for, or two things. Give either a QUERY, or --topics FILE with -o RUN."
+        )
     if query is not None and not query.strip():
-        raise click.UsageError("QUERY is empty.")
+        raise click.UsageError("QUERY is empty. Give words, or a formula between dollars.")
     if topics is not None:
         if weak:
-            raise click.UsageError("--weak is for one QUERY; the run of --topics has weak matches, too.")
+            raise click.UsageError(
+                "--weak has no effect on --topics, whose run includes weak matches anyway. Leave it out."
+            )
         _search_topics(SearchEngine(engine).snapshot(), topics, k or 1000, quiet=quiet, **options)
     else:
         _search(SearchEngine(engine).snapshot(), query or "", k or 10, weak=weak, **options)
@@ -263,11 +267,15 @@ def _search(
     chosen = Filter(**filters)
 
     if output is not None or overwrite:
-        raise click.UsageError("-o and --overwrite are for --topics.")
-    if ((formula or system != "blend") and explain) or (formula and system != "blend"):
-        raise click.UsageError("--explain is for the system blend, and --formula has a system of its own.")
+        raise click.UsageError(
+            "-o and --overwrite work only with --topics. Leave them out, or redirect the output to a file."
+        )
+    if formula and (explain or system != "blend"):
+        raise click.UsageError("--formula works without --explain and --system. Leave them out.")
+    if explain and system != "blend":
+        raise click.UsageError(f"--explain explains only the system blend, not {system}. Leave out --system.")
     if formula and chosen != EVERYTHING:
-        raise click.UsageError("--in, --kind, --since and --until are for posts, not for --formula.")
+        raise click.UsageError("--formula cannot be combined with --in, --kind, --since or --until. Leave them out.")
     template = LinkTemplate(link) if link else None
     closest = ""
     if formula:
@@ -309,13 +317,15 @@ def _search_topics(
     from pyterrier_mathamr.arqmath import write_run
 
     if output is None:
-        raise click.UsageError("--topics needs the run file -o.")
+        raise click.UsageError("--topics has no file for its results. Add -o RUN.")
     if formula or any(others.values()):
-        raise click.UsageError("--formula, --explain, --json, --link and filters are for one QUERY.")
+        raise click.UsageError(
+            "--formula, --explain, --json, --link and filters do not work with --topics. Leave them out."
+        )
     if output.exists() and not overwrite:
-        raise click.ClickException(f"{output} exists already; --overwrite replaces it.")
+        raise click.ClickException(f"{output} exists already. Add --overwrite to replace it, or give another -o.")
     if not output.absolute().parent.is_dir():
-        raise click.ClickException(f"{output.parent} is no folder; create it first.")
+        raise click.ClickException(f"The folder {output.parent} does not exist. Create it, or give another -o.")
     read = read_topic_file(topics)
     retriever = engine.system(system, num_results=k)
     run = _run(engine, retriever, progress(read, "searching", "topics", verbose=not quiet))

@@ -33,7 +33,9 @@ class _Experiment(click.Command):
         except click.NoSuchOption as error:
             if (place := _MOVED.get(error.option_name)) is None:
                 raise
-            raise click.UsageError(f"{error.option_name} is now an option of {place}.", ctx) from error
+            raise click.UsageError(
+                f"This command no longer has the option {error.option_name}. Use {place}.", ctx
+            ) from error
 
 
 @click.command(cls=_Experiment, short_help="Run a whole experiment on a folder.")
@@ -84,17 +86,19 @@ def experiment(
     from pyterrier_mathamr.posts import BeirFolder
 
     if not folder.is_dir():
-        study = f" A study is run by {_STUDIES.format(f'{folder} FOLDER')}." if "/" in str(folder) else ""
-        raise click.UsageError(f"{folder} is no folder.{study}")
+        study = f" To run a study, use {_STUDIES.format(f'{folder} FOLDER')}." if "/" in str(folder) else ""
+        raise click.UsageError(
+            f"The folder {folder} does not exist.{study or ' Name a folder of ARQMath, BEIR or NTCIR-12.'}"
+        )
     if sum(map(bool, (file, preset, model))) > 1:
-        raise click.UsageError("--config and --preset are deprecated: give --model alone.")
+        raise click.UsageError("Only one of --model, --config and --preset can be given. Keep --model.")
     chosen: Any = MathAMRConfig.from_file(file).replace(**values_of(changes)) if file else preset or model
     options: dict[str, Any] = {"systems": names_of(systems), "verbose": not quiet}
     of_formulas = task == _NTCIR12
     if of_formulas or BeirFolder.found(folder):
         if years or file or changes or preset or categories or task not in ("1", _NTCIR12):
-            what = f"--task {_NTCIR12}" if of_formulas else "A folder in BEIR's layout"
-            raise click.UsageError(f"{what} takes --systems, --model and --workdir; nothing is trained.")
+            what = f"--task {_NTCIR12}" if of_formulas else "a folder in BEIR's layout"
+            raise click.UsageError(f"Nothing is trained for {what}. Give only --systems, --model and --workdir.")
         options |= {"model": model} if model else {}
         report = (run_ntcir12 if of_formulas else run_beir)(folder, workdir, **options)
     else:

@@ -66,10 +66,10 @@ def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = N
     """Make the executor that the options of :func:`ray_options` choose; ``None`` for this machine."""
     if ray is None:
         if ray_workers:
-            raise click.UsageError("--ray-workers needs --ray.")
+            raise click.UsageError("--ray-workers works only with --ray. Add --ray auto, or use --workers.")
         return None
     if workers:
-        raise click.UsageError("--workers is for this machine; --ray-workers limits the work on a cluster.")
+        raise click.UsageError("--workers does not work with --ray. Use --ray-workers.")
     from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 
     return RayCluster(ray, ray_workers)
@@ -109,7 +109,8 @@ def chosen_parser(
     if parser == "dependency":
         if options:
             raise click.BadParameter(
-                "the embedded parser has no such options", param_hint="--parser-" + min(options).removesuffix("s")
+                "The embedded parser has no such option. Choose another --parser, or leave it out.",
+                param_hint="--parser-" + min(options).removesuffix("s"),
             )
         return parser
     return get_parser(parser, **{"cache": output.with_name(f"{output.name}.parses"), **options})
@@ -121,7 +122,9 @@ def values_of(changes: tuple[str, ...]) -> dict[str, Any]:
     for change in changes:
         name, equals, value = change.partition("=")
         if not equals:
-            raise click.BadParameter(f"{change!r} is not of the form OPTION=VALUE", param_hint="--set")
+            raise click.BadParameter(
+                f"{change!r} has no '='. Write OPTION=VALUE, such as layers=2.", param_hint="--set"
+            )
         try:
             options[name] = parse_json(value)
         except ValueError:

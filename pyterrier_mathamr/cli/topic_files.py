@@ -52,7 +52,7 @@ def read_topic_file(path: Path) -> list[TypedTopic]:
         with open_text(path) as file:
             text = file.read()
     except (OSError, EOFError) as error:
-        raise _fault(path, 1, f"the file cannot be read ({error})") from error
+        raise _fault(path, 1, f"the file cannot be read ({error}); check that it is complete") from error
     start = text.lstrip()
     if re.search(r"<Topics?\b", text) and start.startswith("<"):
         topics = _arqmath(path)
@@ -72,17 +72,19 @@ def _checked(path: Path, topics: list[TypedTopic]) -> list[TypedTopic]:
     seen: dict[str, int] = {}
     for topic in topics:
         if not topic.qid or re.search(r"\s", topic.qid):
-            raise _fault(path, topic.line, f"the topic's id {topic.qid!r} is not one word")
+            raise _fault(path, topic.line, f"the topic's id {topic.qid!r} is not one word; write it without spaces")
         if not topic.query.strip():
             raise _fault(path, topic.line, f"topic {topic.qid} has no text; give one of {', '.join(_TEXTS)}")
         if topic.qid in seen:
-            raise _fault(path, topic.line, f"topic {topic.qid} is in line {seen[topic.qid]}, too")
+            raise _fault(
+                path, topic.line, f"topic {topic.qid} is also in line {seen[topic.qid]}; give each topic its own id"
+            )
         seen[topic.qid] = topic.line
     if not topics:
         raise _fault(
             path,
             1,
-            "no topic; give topics of ARQMath or TREC (<top>), JSON lines, or lines of an id, a tab and a query",
+            "it has no topic; give topics of ARQMath or TREC (<top>), JSON lines, or lines of an id, a tab and a query",
         )
     return topics
 
@@ -98,7 +100,7 @@ def _trec(path: Path, text: str) -> Iterator[TypedTopic]:
     for top in _TOP.finditer(text):
         line = text.count("\n", 0, top.start()) + 1
         if not top["end"]:
-            raise _fault(path, line, "the topic does not end: </top> is missing")
+            raise _fault(path, line, "the topic has no end; add </top>")
         fields: dict[str, str] = {}
         pieces = _FIELD.split(top["fields"])
         for name, value in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -113,9 +115,13 @@ def _json(path: Path, text: str) -> Iterator[TypedTopic]:
         try:
             record = parse_json(line)
         except ValueError as error:
-            raise _fault(path, number, f"no JSON ({error})") from error
+            raise _fault(path, number, f"this is not JSON ({error}); write one JSON object in each line") from error
         if not isinstance(record, dict):
-            raise _fault(path, number, "no JSON object")
+            raise _fault(
+                path,
+                number,
+                'this is not a JSON object; write one in each line, such as {"qid": "1", "query": "$x^2$"}',
+            )
         qid = next((str(record[name]) for name in _IDS if record.get(name) is not None), "")
         given = {name: record[name] for name in _TEXTS if isinstance(record.get(name), str)}
         query = given.get("query") or given.get("text") or "\n\n".join(given.values())
@@ -126,7 +132,7 @@ def _table(path: Path, text: str) -> Iterator[TypedTopic]:
     for number, line in _lines(text):
         qid, tab, query = line.partition("\t")
         if not tab:
-            raise _fault(path, number, f"no tab between an id and a query: {line[:60]!r}")
+            raise _fault(path, number, f"{line[:60]!r} has no tab; write an id, a tab and a query")
         yield TypedTopic(qid.strip(), query.strip(), number)
 
 

@@ -35,7 +35,9 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
             click.echo(f"ok   {path}: {_described(path)}")
         bad += bool(found)
     if bad:
-        raise click.ClickException(f"{bad} of {len(paths)} are bad")
+        raise click.ClickException(
+            f"{bad} of {len(paths)} {'is' if bad == 1 else 'are'} damaged. Build what is listed as BAD again."
+        )
 
 
 def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
@@ -78,7 +80,7 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     elif (path / MARF).exists():
         yield from marf_faults(path)
     elif path.exists():
-        yield OtherArtifactError(path, "it is no artifact, model or cache of this package")
+        yield OtherArtifactError(path, "it is not an artifact, model or cache of this package")
     else:
         yield NotBuiltError(path, "there is nothing at this path")
 

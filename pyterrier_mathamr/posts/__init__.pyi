@@ -9,6 +9,8 @@ from .files import json_lines as json_lines
 from .files import post_files as post_files
 from .math_spans import is_formula as is_formula
 from .math_spans import strip_delimiters as strip_delimiters
+from .own_posts import IDS as IDS
+from .own_posts import TEXTS as TEXTS
 from .own_posts import Source as Source
 from .own_posts import accepted_posts as accepted_posts
 from .own_posts import count_posts as count_posts

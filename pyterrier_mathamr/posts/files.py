@@ -269,12 +269,13 @@ def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dic
                         raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
                     record = parse_json(line)
                 except ValueError as error:
-                    yield place, DocumentError(place, f"no JSON ({error})")
+                    yield place, DocumentError(place, f"this is not JSON ({error}); write one JSON object in each line")
                     continue
                 if not isinstance(record, dict):
-                    yield place, DocumentError(place, "no JSON object")
-                elif not all(isinstance(record.get(field), str) for field in texts):
-                    yield place, DocumentError(place, f"no object with the texts {', '.join(texts)}")
+                    yield place, DocumentError(place, "this is not a JSON object; write one in each line")
+                elif missing := [field for field in texts if not isinstance(record.get(field), str)]:
+                    reason = f"it has no text {' and no text '.join(missing)}; give {', '.join(texts)} in each line"
+                    yield place, DocumentError(place, reason)
                 else:
                     yield place, record
     except UNREADABLE as error:

@@ -135,17 +135,17 @@ def count_posts(source: Source) -> int | None:
         return None  # reading the posts says what is wrong
 
 
-_TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
+TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
 
 
 def _document(place: str, given: Mapping[str, Any], bare_formulas: bool, known: Mapping[str, Macro]) -> Document:
     """Read one post: its id, and its text in the form that the name of the column says."""
     docno = _docno(place, given)
     record = {name: _HALF.sub(_REPLACEMENT, text) if isinstance(text, str) else text for name, text in given.items()}
-    kind = next((name for name in _TEXTS if not is_missing(record.get(name))), "")
+    kind = next((name for name in TEXTS if not is_missing(record.get(name))), "")
     if not kind:
         found = ", ".join(sorted(map(str, record))) or "nothing"
-        raise DocumentError(place, f"no text; give one of {', '.join(_TEXTS)}, not {found}")
+        raise DocumentError(place, f"no text; give one of {', '.join(TEXTS)}, not {found}")
     title, parent_title = ("" if is_missing(record.get(name)) else record[name] for name in ("title", "parent_title"))
     for text in (title, parent_title, record[kind]):
         if isinstance(text, str) and len(text) > LONGEST_POST:

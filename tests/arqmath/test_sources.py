@@ -34,12 +34,31 @@ def test_a_question_with_two_answers_comes_once(tmp_path: Path) -> None:
 def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, bad: str) -> None:
     file = tmp_path / "pairs.jsonl"
     file.write_text(f"{bad}\n\n{LINE}", encoding="utf-8")
-    with pytest.warns(MathAMRWarning, match=r"1 of 2 pairs were left out: .*pairs\.jsonl, line 1: no "):
+    with pytest.warns(MathAMRWarning, match=r"1 of 2 pairs were left out: .*pairs\.jsonl, line 1: "):
         assert read_training_pairs(file).train == [("q", "a")]
     file.write_text(f"{bad}\n", encoding="utf-8")
     for read in (read_training_pairs, lambda path: list(read_documents(path))):
-        with pytest.raises(DocumentError, match=r"pairs\.jsonl, line 1: no "):
+        with pytest.raises(DocumentError, match=r"pairs\.jsonl, line 1: "):
             read(file)
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (
+            '{"question": "Is $x$?", "answer": "Yes."}',
+            "it has no text qid and no text aid; give qid, question, aid, answer",
+        ),
+        ('{"query": "Is $x$?", "positive": "Yes."}', "it is neither a pair nor a post. A pair has the texts qid"),
+    ],
+)
+def test_what_is_no_pair_is_told_what_a_pair_is(tmp_path: Path, record: str, said: str) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_text(record + "\n", encoding="utf-8")
+    with pytest.raises(DocumentError, match=said):
+        graphs_from_sources([file], tmp_path / "graphs")
+    file.write_text(LINE, encoding="utf-8")
+    assert len(graphs_from_sources([file], tmp_path / "graphs")) == 2
 
 
 def test_posts_are_recognised_and_read_as_an_engine_reads_them(tmp_path: Path) -> None:
@@ -72,7 +91,7 @@ def test_the_documents_of_each_kind_of_source_are_counted_without_a_warning(tmp_
         ("", "it holds no posts"),
         ("\n\n", "it holds no posts"),
         ('{"docno": "a", "content": "x"}\n' * 2, "line 1: no text; .*; none of 2 posts can be read"),
-        ("\x00\xff{{{\n", "line 1: no JSON"),
+        ("\x00\xff{{{\n", "line 1: this is not JSON"),
     ],
 )
 def test_a_file_of_which_nothing_can_be_read_is_an_error(tmp_path: Path, content: str, said: str) -> None:

@@ -123,10 +123,10 @@ def test_a_run_is_not_replaced_by_mistake_and_nothing_is_searched_in_vain(engine
     assert run("search", engine, "--topics", topics, "-o", run_file, "-q", "--overwrite").exit_code == 0
     assert run_file.read_text().startswith("t1\tQ0\tbasel.md\t1\t")
     nowhere = run("search", engine, "--topics", topics, "-o", tmp_path / "no" / "run.txt", "-q")
-    assert (nowhere.exit_code, "is no folder" in nowhere.output) == (1, True)
+    assert (nowhere.exit_code, "does not exist" in nowhere.output) == (1, True)
     topics.write_text("t1 Basel\n")
     unread = run("search", engine, "--topics", topics, "-o", tmp_path / "new.txt", "-q")
-    assert (unread.exit_code, "topics.tsv:1: no tab" in unread.output) == (1, True)
+    assert (unread.exit_code, "has no tab" in unread.output) == (1, True)
     assert not (tmp_path / "new.txt").exists()
 
 

@@ -136,8 +136,8 @@ def test_a_bad_line_names_its_number_and_a_wrong_path_says_what_is_read(tmp_path
     file = tmp_path / "posts.jsonl"
     file.write_text('{"id": "a", "text": "x"}\n{"id"\n[1]\n')
     _, second, third = posts_of(file)
-    assert "posts.jsonl, line 2: no JSON" in str(second)
-    assert "line 3: no JSON object" in str(third)
+    assert "posts.jsonl, line 2: this is not JSON" in str(second)
+    assert "line 3: this is not a JSON object" in str(third)
     with pytest.raises(DocumentError, match=r"\.jsonl"):
         posts_of(tmp_path / "nothing.csv")
     (tmp_path / "empty").mkdir()

@@ -192,7 +192,9 @@ def test_a_line_that_is_too_long_is_named_and_those_after_it_are_read(
         docnos, errors = read(tmp_path / name)
         assert docnos == ["1", "2", "5"]
         assert errors == [
-            f"{tmp_path / name}, line {number}: no JSON (the line has more than 5,000 bytes)." for number in (3, 4, 6)
+            f"{tmp_path / name}, line {number}: this is not JSON (the line has more than 5,000 bytes); "
+            "write one JSON object in each line."
+            for number in (3, 4, 6)
         ]
         assert count_posts(tmp_path / name) == len(lengths)
 
