@@ -35,5 +35,5 @@ clean:  ## remove the virtual environment and caches
 
 $(READY): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[answers,archives,bm25,cft,colbert,compiled,docs,latex,mcp,mteb,plots,qdrant,ray,serve,test,text,watch]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[answers,archives,bm25,cft,colbert,compiled,docs,hub,latex,mcp,mteb,plots,qdrant,ray,serve,test,text,watch]'
 	touch $@

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import told_once
-from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
@@ -30,7 +28,7 @@ from pyterrier_mathamr.posts import (
     accepted_posts,
     source_root,
 )
-from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signature, writer_lock
+from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, SharedArtifact, StoreError, signature, writer_lock
 
 from .building import build_indexes, readers, remove_known, remove_posts
 from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Indexes
@@ -43,7 +41,7 @@ _FINISHED: set[tuple[Path, str]] = set()
 """The states that this process has made: it knows that the change which led to each of them is complete."""
 
 
-class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
+class SearchEngine(EngineReader, SharedArtifact):
     r"""Posts that are searched by words and formulas.
 
     ::
@@ -56,6 +54,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
     """
 
     ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = ENGINE.type, ENGINE.format, PACKAGE
+    USAGE = r"found.search('How do I show that $\sum 1/n^2$ converges?')"
     schematic: ClassVar[dict[str, str]] = {
         "label": "SearchEngine",
         "help_url": "https://pypi.org/project/pyterrier-mathamr/",

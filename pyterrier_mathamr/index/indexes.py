@@ -295,6 +295,10 @@ class MathAMRIndex(DocumentVectorIndex, IndexArtifact):
 
     KIND = DOCUMENTS
     HOLDS = "document"
+    USAGE = (
+        "encode = mathamr.GraphBuilder() >> mathamr.MathAMR.from_pretrained('{model}').query_encoder()\n"
+        "pipeline = encode >> found.retriever()"
+    )
 
     indexer = method(DocumentIndexer)
 

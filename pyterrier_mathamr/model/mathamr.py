@@ -58,6 +58,8 @@ class MathAMR(SavedModel):
         encode = mathamr.GraphBuilder() >> model.doc_encoder()
     """
 
+    EXPORTED_BY = "mathamr"
+
     def __init__(
         self,
         config: MathAMRConfig,
@@ -80,7 +82,7 @@ class MathAMR(SavedModel):
 
         Args:
             name_or_path: the name of a bundled model, ``mathamr-plus-text`` or ``mathamr-plus-mini``; a folder that
-                :meth:`save` wrote; or ``hf:organisation/name`` for a model on the Hugging Face hub (extra ``hub``).
+                :meth:`save` wrote; or ``hf:organization/name`` for a model on the Hugging Face hub (extra ``hub``).
             text: see the class. The ``text_model`` that the folder's configuration names is taken from the hub or
                 from inside the folder, never from another path.
 

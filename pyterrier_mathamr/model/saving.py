@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -26,16 +27,23 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, signed
+from pyterrier_mathamr.store.hub import card, download, first_line, split_branch, upload
 
 from .config import MathAMRConfig, stored_options
 from .errors import ModelFileError, ModelNotFoundError
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 HUB = "hf:"
 """What the name of a model on the Hugging Face hub begins with."""
+
+FETCHED = ("*.json", "*.json.gz", "*.safetensors", "*.txt")
+"""What is fetched of a model on the hub, in its folders, too: no pickles and no code."""
 
 BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
@@ -50,20 +58,20 @@ _REMOVED = {
 
 
 def find_folder(name: str | Path) -> Path:
-    """Find a model's folder by bundled name, path or name on the hub."""
+    """Find the folder of a :class:`~pyterrier_mathamr.MathAMR`; see :func:`find_saved`."""
+    return find_saved(name, CONFIG)
+
+
+def find_saved(name: str | Path, description: str) -> Path:
+    """Find the folder of a model with such a description by path, bundled name or name on the hub."""
     if str(name).startswith(HUB):
-        return _from_hub(str(name).removeprefix(HUB))
-    return find_saved(name, CONFIG, ", or hf:organisation/name")
-
-
-def find_saved(name: str | Path, description: str, otherwise: str = "") -> Path:
-    """Find the folder of a model with such a description by path or bundled name."""
+        return fetched(str(name), FETCHED)
     for folder in (Path(name), BUNDLED / name):
         if (folder / description).is_file():
             return folder
     bundled = ", ".join(sorted(path.parent.name for path in BUNDLED.glob(f"*/{description}"))) or "none is installed"
     known = f"it is neither a folder with a {description} nor one of the bundled models ({bundled})"
-    reason = f"{known}. Give a bundled name or the path that save() wrote{otherwise}"
+    reason = f"{known}. Give a bundled name, the path that save() wrote, or hf:organization/name"
     raise ModelNotFoundError(str(name), _REMOVED.get(str(name), reason))
 
 
@@ -87,14 +95,14 @@ def folder_name(folder: Path | None) -> str:
     return place.name
 
 
-def _from_hub(name: str) -> Path:
-    hub = require("huggingface_hub", "hub")
+def fetched(name: str, patterns: Sequence[str], *, revision: str | None = None) -> Path:
+    """Fetch the files of ``hf:organization/name`` or ``hf:organization/name@branch`` that match some patterns."""
+    repo = name.removeprefix(HUB) + (f"@{revision}" if revision else "")
     try:
-        return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
+        return download(repo, patterns)
     except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
-        problem = str(error).strip().partition("\n")[0]
         fix = "Check the name and the connection; without one, give the path of a copy"
-        raise ModelNotFoundError(HUB + name, f"it cannot be fetched ({problem}). {fix}") from error
+        raise ModelNotFoundError(name, f"it cannot be fetched ({first_line(error)}). {fix}") from error
 
 
 T = TypeVar("T")
@@ -316,8 +324,64 @@ def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
 class SavedModel:
     """A model that can be saved: equality and hash by its identity, and a `repr` that opens it again where it can."""
 
+    EXPORTED_BY: ClassVar[str] = "mathamr.systems"
+    """Where users import the class from."""
+
     _folder: Path | None
     """Where it was opened; ``None`` if it was made or trained since."""
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str | Path) -> Self:
+        """Open a model."""
+        raise NotImplementedError
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a new folder."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_hf(cls, repo: str) -> Self:
+        """Open a model of the Hugging Face hub: ``organization/name``, perhaps with ``@branch`` (extra ``hub``)."""
+        return cls.from_pretrained(HUB + repo)
+
+    def to_hf(
+        self,
+        repo: str,
+        *,
+        private: bool | None = None,
+        license: str = "",
+        description: str = "",
+        reproduction: str = "",
+        measures: pd.DataFrame | None = None,
+    ) -> None:
+        """Publish the model on the Hugging Face hub.
+
+        Args:
+            repo: ``organization/name``, perhaps with ``@branch``.
+            private: whether a new repository is private.
+            license: an identifier of the hub, such as ``cc-by-sa-4.0``.
+            description: what it is, in Markdown.
+            reproduction: the code or the commands that trained it.
+            measures: a table, such as ``pt.Experiment`` returns.
+
+        Raises:
+            MissingExtraError: huggingface_hub is not installed (extra ``hub``).
+            MathAMRError: the hub refuses it, or cannot be reached.
+        """
+        name = f"{self.EXPORTED_BY}.{type(self).__name__}"
+        text = card(
+            title=split_branch(repo)[0].rpartition("/")[2],
+            tags=["pyterrier", "math-aware-retrieval"],
+            front={"library_name": "pyterrier-mathamr"},
+            usage=f"import pyterrier_mathamr as mathamr\n\nmodel = {name}.from_hf({repo!r})",
+            license=license, description=description, reproduction=reproduction, measures=measures,
+            metadata={"identity": self.identity},
+        )  # fmt: skip
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place, "model")
+            self.save(folder)
+            (folder / "README.md").write_text(text, encoding="utf-8")
+            upload(folder, repo, "model", private=private)
 
     @property
     def identity(self) -> str:

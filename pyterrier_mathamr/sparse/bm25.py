@@ -223,6 +223,7 @@ class BM25Index(SparseIndex):
 
     KIND = BM25
     HOLDS = "document"
+    USAGE = "pipeline = found.retriever()"
 
     schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": SURVEY}
 

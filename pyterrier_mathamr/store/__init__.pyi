@@ -25,6 +25,7 @@ from .files import sync_tree as sync_tree
 from .files import write_arrays as write_arrays
 from .files import writer_lock as writer_lock
 from .files import writing as writing
+from .hub import SharedArtifact as SharedArtifact
 from .ids import Rows as Rows
 from .job import Job as Job
 from .job import changed_row as changed_row

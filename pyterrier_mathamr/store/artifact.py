@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import Counted, counted, counted_progress, size_of
-from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
 from .files import parse_json, swap_file, sync_folder, write_file, writer_lock, writing
+from .hub import SharedArtifact
 from .ids import Rows
 from .job import Job, drop_job, job_folder, open_job, read_job, unfinished_parts
 from .manifest import (
@@ -46,7 +45,7 @@ from .manifest import (
 from .parts import MARKS, Parts, Snapshot, StoredPart, merged, signature
 
 
-class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
+class StoredArtifact(Counted, SharedArtifact):
     """An artifact in a folder.
 
     Args:

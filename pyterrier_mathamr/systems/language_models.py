@@ -17,14 +17,14 @@ import pandas as pd
 import pyterrier as pt
 import torch
 
-from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, is_missing
 from pyterrier_mathamr._common.parameters import Rule, between, one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.model.config import Options, rules
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
 from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.saving import HUB, SavedModel
+from pyterrier_mathamr.model.saving import HUB, SavedModel, fetched
 from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
 from pyterrier_mathamr.model.transformers import DocEncoder, PostRows, QueryEncoder, Side, TextScorer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
@@ -76,22 +76,13 @@ def linear_rate(step: int, steps: int, rise: int) -> float:
 def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision: str | None = None) -> Path:
     """Find the folder of a checkpoint or backbone: bundled, on disk, or on the hub, without pickled weights."""
     if str(name).startswith(HUB):
-        hub = require("huggingface_hub", "hub")
         inside = f"{subfolder}/" if subfolder else ""
-        patterns = [inside + kind for kind in (*SAFE_FILES, "*.metadata")]
-        try:
-            folder = Path(
-                hub.snapshot_download(str(name).removeprefix(HUB), revision=revision, allow_patterns=patterns)
-            )
-        except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
-            problem = str(error).strip().partition("\n")[0]
-            fix = "Check the name and the connection; without one, give the path of a copy"
-            raise ModelNotFoundError(str(name), f"it cannot be fetched ({problem}). {fix}") from error
+        folder = fetched(str(name), [inside + kind for kind in (*SAFE_FILES, "*.metadata")], revision=revision)
     else:
         folder = Path(local_model(str(name)))
     folder = folder / subfolder if subfolder else folder
     if not folder.is_dir():
-        reason = f"{folder} is no folder. Give one, or hf:organisation/name for a model on the hub"
+        reason = f"{folder} is no folder. Give one, or hf:organization/name for a model on the hub"
         raise ModelNotFoundError(str(name), reason)
     return folder
 

@@ -52,18 +52,20 @@ def test_a_folder_holds_three_files_and_the_same_bytes_each_time(model, folder, 
     assert all((folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
 
 
-def test_a_name_on_the_hub_is_fetched_with_its_three_files_alone(model, folder, monkeypatch) -> None:
+def test_a_name_on_the_hub_is_fetched_without_pickles_and_code(model, folder, monkeypatch) -> None:
     asked = []
 
-    def snapshot_download(name: str, allow_patterns: list[str]) -> str:
-        asked.append((name, sorted(allow_patterns)))
+    def snapshot_download(name: str, revision: str | None, allow_patterns: list[str]) -> str:
+        asked.append((name, revision, sorted(allow_patterns)))
         if name != "someone/model":
             raise ValueError("not a name\nmore")
         return str(folder)
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
     assert MathAMR.from_pretrained("hf:someone/model") == model
-    assert asked == [("someone/model", ["config.json", "vocabulary.json.gz", "weights.safetensors"])]
+    assert MathAMR.from_pretrained("hf:someone/model@v2") == model
+    patterns = ["*.json", "*.json.gz", "*.safetensors", "*.txt"]
+    assert asked == [("someone/model", None, patterns), ("someone/model", "v2", patterns)]
     with pytest.raises(ModelNotFoundError, match=r"hf:some/one': .*fetched \(not a name\)") as caught:
         MathAMR.from_pretrained("hf:some/one")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -95,7 +95,7 @@ class ColBERT(TokenModel):
 
         Args:
             backbone: folder of a language model, ``all-MiniLM-L6-v2`` if its package is installed, or
-                ``hf:organisation/name``.
+                ``hf:organization/name``.
             preset: ``published``, the paper's figures, or ``mini``, for a CPU.
             options: in place of the preset's.
             training: in place of the preset's.
@@ -134,7 +134,7 @@ class ColBERT(TokenModel):
 
         Args:
             name_or_path: a folder that :meth:`save` wrote, a multi-vector model of sentence-transformers or PyLate, a
-                checkpoint of Stanford or of Approach Zero, or ``hf:organisation/name`` (extra ``hub``).
+                checkpoint of Stanford or of Approach Zero, or ``hf:organization/name`` (extra ``hub``).
             subfolder: of it.
             revision: of a model on the hub.
             query_length: tokens of a query; by default the checkpoint's.

@@ -1,0 +1,213 @@
+"""Sharing on the Hugging Face hub: what a card says, and how a folder gets there.
+
+::
+
+    model.to_hf("someone/model")     the model's files and README.md, as a model
+    index.to_hf("someone/index")     one archive and README.md, as a dataset: the form of PyTerrier's artifacts
+
+A card says what it is, how it is loaded, how it was built, how good it is, and under which license it may be used.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import MathAMRError, require
+from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr._version import __version__
+
+from .manifest import META, read_signed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXTRA = "hub"
+_LARGEST_FILE = 20e9  # bytes; an archive is split into files that the hub accepts
+
+
+def card(
+    *,
+    title: str,
+    tags: Sequence[str],
+    usage: str,
+    license: str = "",
+    description: str = "",
+    reproduction: str = "",
+    measures: pd.DataFrame | None = None,
+    metadata: Mapping[str, object] | None = None,
+    front: Mapping[str, object] | None = None,
+) -> str:
+    """Write the ``README.md`` of a repository.
+
+    Args:
+        title: its heading.
+        tags: by which the hub finds it.
+        usage: Python code that loads and uses it.
+        license: an identifier of the hub, such as ``cc-by-sa-4.0``; without one the card says that there is none.
+        description: what it is, in Markdown.
+        reproduction: the code or the commands that built it.
+        measures: a table, such as ``pt.Experiment`` returns.
+        metadata: facts that the files themselves state.
+        front: more fields of the card's header.
+    """
+    header: dict[str, object] = {"license": license or None, "tags": list(tags), **(front or {})}
+    lines = [f"{name}: {json.dumps(value)}" for name, value in header.items() if value is not None]
+    sections = {
+        "Use": _code("python", f"# pip install pyterrier-mathamr[{EXTRA}]\n{usage}"),
+        "Measures": "" if measures is None else _table(measures),
+        "How it was built": f"By pyterrier-mathamr {__version__}." + (_code("", reproduction) if reproduction else ""),
+        "License": "" if license else "No license was given: ask its author before you use it.",
+        "Metadata": _code("json", json.dumps(metadata, indent=1)) if metadata else "",
+    }
+    parts = ["\n".join(["---", *lines, "---"]), f"# {title}", description.strip()]
+    parts += [f"## {name}\n\n{text.strip()}" for name, text in sections.items() if text]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _code(language: str, text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"\n\n{fence}{language}\n{text.strip()}\n{fence}"
+
+
+def _table(frame: pd.DataFrame) -> str:
+    def row(cells: Sequence[object]) -> str:
+        texts = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells]
+        return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+    head = [row(list(frame.columns)), row(["---"] * len(frame.columns))]
+    return "\n".join([*head, *(row(cells) for cells in frame.itertuples(index=False))])
+
+
+def upload(folder: Path, repo: str, kind: Literal["model", "dataset"], *, private: bool | None = None) -> str:
+    """Upload a folder to ``organization/name`` or ``organization/name@branch``, and return its address.
+
+    Raises:
+        MissingExtraError: huggingface_hub is not installed.
+        MathAMRError: the hub refuses it, or cannot be reached.
+    """
+    hub = require("huggingface_hub", EXTRA)
+    name, branch = split_branch(repo)
+    try:
+        hub.create_repo(name, repo_type=kind, private=private, exist_ok=True)
+        if branch is not None:
+            hub.create_branch(name, repo_type=kind, branch=branch, exist_ok=True)
+        return str(hub.upload_folder(repo_id=name, repo_type=kind, folder_path=str(folder), revision=branch))
+    except Exception as error:  # of the connection, of the answer, of the name: each library has its own
+        fix = "Check the name, the connection, and that you are logged in (`hf auth login`)"
+        raise MathAMRError(f"hf:{repo} cannot be written: {first_line(error)}. {fix}.") from error
+
+
+def download(repo: str, patterns: Sequence[str]) -> Path:
+    """Fetch some files of a model, and return the folder in the hub's cache.
+
+    Raises:
+        MissingExtraError: huggingface_hub is not installed.
+        OSError: the hub cannot be reached, or has no such model.
+        ValueError: that is no name.
+    """
+    name, branch = split_branch(repo)
+    hub = require("huggingface_hub", EXTRA)
+    return Path(hub.snapshot_download(name, revision=branch, allow_patterns=list(patterns)))
+
+
+def split_branch(repo: str) -> tuple[str, str | None]:
+    """Split ``organization/name@branch``, in which the branch may be missing."""
+    name, _, branch = repo.partition("@")
+    return name, branch or None
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message."""
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
+    """An artifact that is published with a card that is complete."""
+
+    USAGE: ClassVar[str] = ""
+    """The lines of the card that use what was loaded as ``found``; ``{model}`` becomes the name of its model."""
+
+    def to_hf(
+        self,
+        repo: str,
+        *,
+        branch: str | None = None,
+        pretty_name: str | None = None,
+        private: bool | None = None,
+        license: str = "",
+        description: str = "",
+        reproduction: str = "",
+        measures: pd.DataFrame | None = None,
+    ) -> None:
+        """Publish the artifact on the Hugging Face hub, with all that it contains.
+
+        Args:
+            repo: ``organization/name``, perhaps with ``@branch``.
+            branch: the branch, ``main`` by default.
+            pretty_name: the heading of the card.
+            private: whether a new repository is private.
+            license: an identifier of the hub, such as ``cc-by-sa-4.0``.
+            description: what it is, in Markdown.
+            reproduction: the code or the commands that built it.
+            measures: a table, such as ``pt.Experiment`` returns.
+
+        Raises:
+            MissingExtraError: huggingface_hub is not installed (extra ``hub``).
+            StoreError: the artifact is not built or damaged.
+            MathAMRError: the hub refuses it, or cannot be reached.
+        """
+        require("huggingface_hub", EXTRA)
+        repo = repo if branch is None else f"{repo}@{branch}"
+        manifest = read_signed(self.path / META)
+        model = str(manifest.get("details", {}).get("model", "")).partition("@")[0]
+        name = type(self).__name__
+        with tempfile.TemporaryDirectory() as folder:
+            metadata: dict[str, Any] = {}
+            package = str(Path(folder, "artifact.tar.lz4"))
+            self.build_package(package, max_file_size=_LARGEST_FILE, metadata_out=metadata, verbose=False)
+            kinds = self.ARTIFACT_TYPE, f"{self.ARTIFACT_TYPE}.{self.ARTIFACT_FORMAT}"
+            load = f"import pyterrier_mathamr as mathamr\n\nfound = mathamr.{name}.from_hf({repo!r})\n"
+            text = card(
+                title=pretty_name or split_branch(repo)[0].rpartition("/")[2],
+                tags=["pyterrier", "pyterrier-artifact", *(f"pyterrier-artifact.{each}" for each in kinds)],
+                front={"pretty_name": pretty_name, "task_categories": ["text-retrieval"], "viewer": False},
+                usage=load + self.USAGE.replace("{model}", model),
+                license=license, description=description, reproduction=reproduction, measures=measures,
+                metadata={**metadata, "rows": manifest.get("count"), "model": model or None},
+            )  # fmt: skip
+            Path(folder, "README.md").write_text(text, encoding="utf-8")
+            upload(Path(folder), repo, "dataset", private=private)
+
+    @classmethod
+    def from_hf(
+        cls, repo: str, branch: str | None = None, *, expected_sha256: str | None = None, **arguments: Any
+    ) -> Self:
+        """Fetch an artifact from the Hugging Face hub, once, and open it.
+
+        Args:
+            repo: ``organization/name``, perhaps with ``@branch``.
+            branch: the branch, ``main`` by default.
+            expected_sha256: the checksum of the archive, which is compared.
+            **arguments: of the constructor.
+
+        Raises:
+            MathAMRError: the hub has no such artifact, or cannot be reached.
+        """
+        try:
+            found = pt.Artifact.from_hf(repo, branch, expected_sha256=expected_sha256, **arguments)
+        except (OSError, ValueError) as error:
+            reason = f"hf:{repo} cannot be fetched: {first_line(error)}"
+            raise MathAMRError(f"{reason}. Check the name and the connection.") from error
+        if not isinstance(found, cls):
+            raise MathAMRError(
+                f"hf:{repo} is a {type(found).__name__}, not a {cls.__name__}. Open it with its own class."
+            )
+        return found
