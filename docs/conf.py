@@ -25,6 +25,7 @@ root_doc = "docs/index"
 include_patterns = [
     "*.md",
     "docs/*.md",
+    "docs/results/*.md",
     "docs/*.ipynb",
     "pyterrier_mathamr/pt_docs/*.rst",
     "pyterrier_mathamr/formula/CONVENTIONS.md",

@@ -234,7 +234,7 @@ _REMOVED: dict[str, Any] = {
     "text_rows": "all",
     "unknown_labels": 0,
 }
-"""Options of earlier releases without effect (docs/ablations.md) or use, with the default that stored models have."""
+"""Removed options, without effect (docs/results/what-did-not-help.md) or use, with the default of stored models."""
 
 
 def without_removed(options: Mapping[str, Any]) -> dict[str, Any]:

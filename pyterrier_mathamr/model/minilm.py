@@ -38,7 +38,7 @@ class Pieces(NamedTuple):
 
 
 def best_precision(device: torch.device) -> Precision:
-    """Choose how a device multiplies matrices fastest without a loss in rankings (docs/performance.md)."""
+    """Choose how a device multiplies matrices fastest without a loss in rankings (docs/results/speed.md)."""
     known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
     if known.get("avx2") and int8_products_are_exact():
         return "int8"

@@ -1,4 +1,4 @@
-"""The README and the pages beside it: their examples run, and the README's figures are those that are measured."""
+"""The README and the pages: their examples run, and the README's figures are those that are measured."""
 
 import re
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_python_examples_of_the_readme_run_in_order(tmp_path: Path, monkeypatch:
     assert table["name"].tolist() == ["BM25", "ColBERT-style", "BM25 % 100 >> scorer"]
 
 
-PAGES = [page for page in sorted((README.parent / "docs").glob("*.md")) if python_blocks(page)]
+PAGES = [page for page in sorted((README.parent / "docs").rglob("*.md")) if python_blocks(page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -40,7 +40,7 @@ def test_each_study_has_the_published_tables_of_its_systems_with_their_source() 
 
 
 def test_the_page_has_the_figures_of_task_1_as_they_are_printed() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "answer-systems.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "results" / "answers.md").read_text(encoding="utf-8")
     _, _, section = text.partition("## Published figures")
     found = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
     tables = {  # by paper, those of each year
@@ -48,7 +48,7 @@ def test_the_page_has_the_figures_of_task_1_as_they_are_printed() -> None:
         "Mansouri": {"2021": "5.2", "2022": "5.5"},
         "Wang": {"2022": "1"},
     }
-    assert len(found) > 30
+    assert len(found) > 20
     for name, paper, *cells in found[1:]:
         for year, cell in zip(("2020", "2021", "2022"), cells, strict=True):
             table = published(paper.lower()).tables[tables[paper].get(year, "")] if cell != "–" else None
