@@ -316,12 +316,12 @@ class EngineReader(Counted):
         at = self.snapshot()
         return at.encode() >> at.indexes.vectors.colbert(num_results=num_results)
 
-    def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
+    def formulas(self, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
         at = self.snapshot()
-        similar: pt.Transformer = at.indexes.tangent.retriever(num_results=num_results)
+        similar: pt.Transformer = at.indexes.tangent.retriever(num_results=candidates)
         if at.indexes.formulas.built():
-            vectors = at.indexes.formulas.retriever(num_results=num_results)
+            vectors = at.indexes.formulas.retriever(num_results=candidates)
             similar = ZScoreFusion(similar, _encoder(at.options, "formula") >> vectors)
         return at.indexes.patterns.retriever(num_results=num_results, similar=similar)
 
