@@ -53,9 +53,9 @@ def test_an_explanation_adds_up_and_colours_what_matches(client, engine) -> None
     assert answer["score"] == pytest.approx(engine.search(QUERY)["score"].iloc[0], abs=1e-4)
     assert sum(part["contribution"] for part in answer["parts"]) == pytest.approx(answer["score"], abs=1e-6)
     assert "part-0" in answer["query_html"]
-    assert "part-0" in answer["document_html"]
-    assert '<p class="title">Basel problem</p>' in answer["document_html"]
-    assert "converges</mark>" in answer["document_html"]
+    assert "part-0" in answer["document"]["html"]
+    assert '<p class="title">Basel problem</p>' in answer["document"]["html"]
+    assert "converges</mark>" in answer["document"]["html"]
     sentences = [part for part in answer["parts"] if part["part"] == "sentence"]
     assert sentences
     assert all("\\" not in re.sub('(data-latex|alttext)="[^"]*"', "", part["query_html"]) for part in sentences)

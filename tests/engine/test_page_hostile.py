@@ -11,13 +11,13 @@ pytest.importorskip("httpx")
 
 from starlette.testclient import TestClient
 
-from pyterrier_mathamr.engine.page import SeparateAnswers, make_app, server, workers
+from pyterrier_mathamr.engine.page import SeparateAnswers, interface, make_app, workers
 from tests.engine.conftest import QUERY, get
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # scripts, not a part of the package
 from serving import HOSTILE
 
-LONGEST = server.LONGEST_QUERY
+LONGEST = interface.LONGEST_QUERY
 
 
 @pytest.fixture(scope="module")

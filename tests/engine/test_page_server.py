@@ -2,9 +2,9 @@
 
 import json
 import random
+import re
 import string
 import threading
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -15,18 +15,18 @@ pytest.importorskip("httpx")
 from starlette.testclient import TestClient
 
 from pyterrier_mathamr.engine.page import Answers, make_app, server
+from pyterrier_mathamr.engine.page.interface import REQUESTS, WAITING, as_text, description
 from pyterrier_mathamr.engine.page.server import HEADERS
+from pyterrier_mathamr.posts import plain_text
 from tests.engine.conftest import QUERY, get
 
-DESCRIPTION = json.loads((Path(server.__file__).parent / "static" / "openapi.json").read_text())
+DESCRIPTION = json.loads(json.dumps(description()))
 
 
 def described(path: str, answer) -> None:
     """Check an answer against the description of its path and status."""
     responses = DESCRIPTION["paths"][path]["get"]["responses"]
     response = responses[str(answer.status_code)]
-    if "$ref" in response:
-        response = DESCRIPTION["components"]["responses"][response["$ref"].rpartition("/")[2]]
     [(media, content)] = response["content"].items()
     assert answer.headers["content-type"].startswith(media)
     if media == "application/json":
@@ -39,15 +39,31 @@ def described(path: str, answer) -> None:
         ("/api/settings", {}, 200),
         ("/api/search", {"q": QUERY}, 200),
         ("/api/search", {"q": ""}, 200),
+        ("/api/search", {"q": QUERY, "k": 1, "offset": 1, "weak": 1, "format": "text"}, 200),
         ("/api/search", {"q": "√π", "mode": "formulas"}, 200),
+        ("/api/search", {"q": "?a = 1", "mode": "formulas", "k": 100, "offset": 1000}, 200),
+        ("/api/search", {"q": "?a = 1", "mode": "formulas", "format": "text"}, 200),
         ("/api/explain", {"q": QUERY, "docno": "basel"}, 200),
         ("/api/explain", {"q": QUERY, "docno": "words", "system": "bm25"}, 200),
+        ("/api/explain", {"q": QUERY, "docno": "basel", "format": "text"}, 200),
+        ("/api/settings", {"format": "text"}, 200),
         ("/api/preview", {"q": QUERY}, 200),
         ("/api/preview", {"q": "x^2", "mode": "formulas"}, 200),
         ("/api/post", {"docno": "basel", "q": QUERY}, 200),
         ("/api/graph/{docno}.svg", {"docno": "basel", "theme": "dark"}, 200),
         ("/api/search", {"q": "x" * 4_001}, 400),
         ("/api/search", {"q": "x", "mode": "other"}, 400),
+        ("/api/search", {"q": "x", "k": "0"}, 400),
+        ("/api/search", {"q": "x", "k": "101"}, 400),
+        ("/api/search", {"q": "x", "k": ""}, 400),
+        ("/api/search", {"q": "x", "offset": "-1"}, 400),
+        ("/api/search", {"q": "x", "offset": "1001"}, 400),
+        ("/api/search", {"q": "x", "offset": "9" * 5000}, 400),
+        ("/api/search", {"q": "x", "in": "x" * 1_001}, 400),
+        ("/api/search", {"q": "x", "mode": "formulas", "in": "x"}, 400),
+        ("/api/search", {"q": ["x", "y"]}, 400),
+        ("/api/post", {"docno": "basel", "start": "٣"}, 400),
+        ("/api/settings", {"format": "xml"}, 400),
         ("/api/explain", {"q": "x"}, 400),
         ("/api/explain", {"q": "x", "docno": "basel", "system": "other"}, 400),
         ("/api/explain", {"q": "x", "docno": "nobody"}, 404),
@@ -65,20 +81,86 @@ def test_answers_and_errors_are_as_the_description_says(client, path, parameters
     described(path, answer)
 
 
-def test_the_description_names_every_request_and_its_limits(client) -> None:
-    jsonschema.Draft202012Validator.check_schema({"$defs": DESCRIPTION["components"]["schemas"]})
+def test_the_description_is_valid_and_names_every_request(client) -> None:
+    for name in DESCRIPTION["components"]["schemas"]:
+        jsonschema.Draft202012Validator.check_schema(DESCRIPTION["components"]["schemas"][name])
     routes = {route.path.replace(":path", "") for route in client.app.routes if route.path.startswith("/api/")}
     assert routes - {"/api/openapi.json"} == set(DESCRIPTION["paths"])
     assert client.get("/api/openapi.json").json() == DESCRIPTION
-    longest = {"q": server.LONGEST_QUERY} | dict.fromkeys(
-        ("docno", "in", "kind", "since", "until"), server.LONGEST_DOCNO
+    referred = set(re.findall('"#/components/schemas/([A-Za-z]+)"', json.dumps(DESCRIPTION)))
+    assert referred == set(DESCRIPTION["components"]["schemas"])
+    assert f"{WAITING} requests" in DESCRIPTION["paths"]["/api/search"]["get"]["responses"]["503"]["description"]
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+def test_a_parameter_that_is_unknown_is_refused_with_the_names_of_those_that_exist(client, path) -> None:
+    place = path.replace("{docno}", "basel")
+    names = REQUESTS[path].parameters.split()
+    needed = {name: value for name, value in (("docno", "basel"), ("q", QUERY)) if name in names}
+    assert client.get(place, params=needed).status_code == 200
+    answer = client.get(place, params={**needed, "K": "3"})
+    described(path, answer)
+    error = f"'K' is no parameter; there are {', '.join(names)}"
+    assert (answer.status_code, answer.json()) == (400, {"error": error})
+
+
+@pytest.mark.parametrize("asked", [{"q": QUERY, "weak": 1}, {"q": "n", "mode": "formulas"}])
+def test_pages_of_results_are_one_ranking_and_say_whether_more_follow(client, asked) -> None:
+    def systems(**of_page) -> list[dict]:
+        return get(client, "/api/search", **asked, **of_page)["systems"]
+
+    def docnos(system) -> list[str]:
+        return [(each["docno"], each.get("rank_in_first")) for each in system["results"]]
+
+    for number, whole in enumerate(systems(k=100)):
+        ranking, pages = docnos(whole), []
+        assert (len(ranking) > 1, whole["more"]) == (True, False)
+        for offset in range(len(ranking)):
+            page = systems(k=1, offset=offset)[number]
+            pages += docnos(page)
+            assert page["more"] == (offset + 1 < len(ranking))
+        assert pages == ranking
+        assert docnos(systems(k=100, offset=len(ranking))[number]) == []
+
+
+def test_more_good_matches_follow_only_if_the_next_post_is_one(client) -> None:
+    good = len(get(client, "/api/search", q=QUERY, k=100)["systems"][1]["results"])
+    every = len(get(client, "/api/search", q=QUERY, k=100, weak=1)["systems"][1]["results"])
+    assert 1 < good < every
+    blend = [get(client, "/api/search", q=QUERY, k=k)["systems"][1] for k in (good - 1, good)]
+    assert [(system["more"], system["weak"]) for system in blend] == [(True, 0), (False, 0)]
+    assert get(client, "/api/search", q=QUERY, k=good, weak=1)["systems"][1]["more"]
+
+
+def test_text_is_that_of_the_posts_with_latex_between_dollars(client, engine) -> None:
+    for docno in engine.docnos():
+        post = get(client, "/api/post", docno=docno, q=QUERY, format="text")
+        assert post["text"] == plain_text(engine.post(docno))
+        assert "html" not in post
+    html, text = (
+        get(client, "/api/search", q=QUERY, format=kind)["systems"][1]["results"] for kind in ("html", "text")
     )
-    for path in DESCRIPTION["paths"].values():
-        for parameter in path["get"]["parameters"]:
-            assert parameter["schema"].get("maxLength") == (
-                longest.get(parameter["name"]) if parameter["in"] == "query" else None
-            )
-    assert f"{server.WAITING} requests" in DESCRIPTION["components"]["responses"]["Busy"]["description"]
+    assert [set(each) & {"title", "title_html", "snippet", "snippet_html"} for each in (html[0], text[0])] == [
+        {"title_html", "snippet_html"},
+        {"title", "snippet"},
+    ]
+    assert text[0]["title"] == "Basel problem"
+    assert r"show that $\sum_{n=1}^\infty \frac{1}{n^2}$ converges?" in text[0]["snippet"]
+    explained = get(client, "/api/explain", q=QUERY, docno="basel", format="text")
+    assert explained["document"]["text"] == plain_text(engine.post("basel"))
+    assert explained["query"] == plain_text(engine.read_query(QUERY))
+    assert get(client, "/api/preview", q="both & $a<b$", format="text") == {"text": "both & $a<b$"}
+    assert get(client, "/api/preview", q="$x$", mode="formulas", format="text") == {"text": "$x$"}
+
+
+def test_text_of_html_keeps_what_looks_like_tags_and_is_read_in_linear_time() -> None:
+    assert as_text({"title_html": "a &lt;b&gt; &amp;lt;", "n": 1, "of": [{"html": "<p>x</p><p>y</p>"}]}) == {
+        "title": "a <b> &lt;",
+        "n": 1,
+        "of": [{"text": "x\ny"}],
+    }
+    for hostile in ("<span" * 200_000, '<span data-latex="' * 200_000, "<" * 1_000_000):
+        as_text({"html": hostile})  # of an answer that is none; would take hours if it were quadratic
 
 
 @pytest.mark.parametrize(
@@ -136,7 +218,9 @@ def test_random_requests_never_fail(client) -> None:
     for _ in range(150):
         text = "".join(random_.choices(alphabet, k=random_.randrange(60)))
         path = random_.choice(["/api/search", "/api/preview", "/api/explain", "/api/post"])
-        answer = client.get(path, params={"q": text, "docno": random_.choice(["basel", text]), "mode": "posts"})
+        chosen = {"q": text, "docno": random_.choice(["basel", text]), "mode": "posts", "format": text[:4], text: text}
+        names = [name for name in chosen if random_.random() < 0.7]
+        answer = client.get(path, params={name: chosen[name] for name in names})
         assert answer.status_code in (200, 400, 404), (path, text, answer.text)
         json.loads(answer.text)
 

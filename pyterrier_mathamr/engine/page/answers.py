@@ -2,7 +2,7 @@
 
 All HTML in these answers is made of escaped text and converted formulas, by :mod:`~pyterrier_mathamr.formula.display`.
 An explanation is both texts, matching parts in one color, and a row for each part of the score; the rows and the sum of
-those left out add up to the score. The shapes of the answers are in ``static/openapi.json``.
+those left out add up to the score. The shapes of the answers are in :mod:`~.interface`.
 """
 
 from __future__ import annotations
@@ -89,14 +89,12 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     rest = counted["contribution"].iloc[_ROWS:]
     of_query = _Cells(Reading(query, query.sentences), matcher, color_of)
     of_post = _Cells(read, matcher, of_document)
-    document = shown_piece(post, best_piece(post, matcher), matcher, titled, of_document)
     return {
         "docno": docno,
         "system": system,
         "score": float(parts["contribution"].sum()),
         "query_html": marked_post(query, matcher, color_of),
-        "document_html": document.pop("html"),
-        "document": document,
+        "document": shown_piece(post, best_piece(post, matcher), matcher, titled, of_document),
         "parts": [_row(part, of_query, of_post) for part in counted.head(_ROWS).itertuples(index=False)],
         "rest": {"parts": len(rest), "contribution": float(rest.sum())},
     }
@@ -189,13 +187,11 @@ _COMPARED = 1000  # ranks of the first system that the others are compared with
 class Answers:
     """Answers the requests of the page."""
 
-    def __init__(
-        self, engine: SearchEngine, systems: Sequence[str] = ("blend",), results: int = 10, link: str | None = None
-    ) -> None:
+    def __init__(self, engine: SearchEngine, systems: Sequence[str] = ("blend",), link: str | None = None) -> None:
         self._engine = engine
         self._link = LinkTemplate(link) if link else None
         self._examples: list[dict[str, str]] | None = None
-        self.systems, self.results = list(dict.fromkeys(systems)), results
+        self.systems = list(dict.fromkeys(systems))
 
     @property
     def engine(self) -> EngineSnapshot:
@@ -226,16 +222,28 @@ class Answers:
         engine = self.engine
         return {"html": _query_html(engine.read_query(q), engine.matcher(q))}
 
-    def search(self, q: str, mode: str = "posts", weak: bool = False, chosen: Filter = EVERYTHING) -> dict[str, Any]:
-        """The good matches of each system, or also the weak ones, with what moved against the first."""
+    def search(
+        self,
+        q: str,
+        mode: str = "posts",
+        weak: bool = False,
+        chosen: Filter = EVERYTHING,
+        k: int = 10,
+        offset: int = 0,
+    ) -> dict[str, Any]:
+        """The good matches of each system, or also the weak ones, with what moved against the first.
+
+        They are among the ``k`` results after the first ``offset`` ones.
+        """
         start = time.perf_counter()
         engine = self.engine
         if mode == "formulas":
-            systems, html = [self._formulas(engine, _latex_of_query(q))] if q.strip() else [], _formula_query_html(q)
+            systems = [self._formulas(engine, _latex_of_query(q), k, offset)] if q.strip() else []
+            html = _formula_query_html(q)
         else:
             matcher, query = engine.matcher(q), engine.read_query(q)
             html = _query_html(query, matcher)
-            systems = self._posts(engine, q, matcher, weak, chosen) if query.text.strip() else []
+            systems = self._posts(engine, q, matcher, weak, chosen, k, offset) if query.text.strip() else []
         return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
@@ -260,15 +268,18 @@ class Answers:
         return draw_graph(graph, theme=theme, sentences=chosen if large or sentence else None, formulas=formulas).svg
 
     def _posts(
-        self, engine: EngineSnapshot, q: str, matcher: Matcher, weak: bool, chosen: Filter
+        self, engine: EngineSnapshot, q: str, matcher: Matcher, weak: bool, chosen: Filter, k: int, offset: int
     ) -> list[dict[str, Any]]:
         found = []
         for key in self.systems:
             start = time.perf_counter()
-            table = engine.ranked(q, _COMPARED if len(self.systems) > 1 else self.results, key, chosen)
-            best = table.head(self.results)
+            last = offset + k
+            table = engine.ranked(q, max(last + 1, _COMPARED if len(self.systems) > 1 else 0), key, chosen)
+            best = table.iloc[offset : last + 1]
             best = best.assign(match=engine.matches(q, best, blended=key == "blend"))
-            shown = best if weak else best[is_good(best)]
+            good = is_good(best)
+            shown = best.head(k) if weak else best.head(k)[good.head(k)]
+            more = len(best) > k and (weak or key != "blend" or bool(good.iloc[k]))  # the blend ranks by match
             documents = engine.indexes.posts.get_many(shown["docno"].tolist())
             rows = [
                 {
@@ -279,14 +290,15 @@ class Answers:
                 for row, document in zip(shown.to_dict("records"), documents, strict=True)
             ]
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
-            answer["weak"] = len(best) - len(rows)
+            answer |= {"more": more, "weak": len(best.head(k)) - len(rows)}
             found.append((answer, table["docno"].tolist()))
         _add_moves([answer for answer, _ in found], found[0][1])
         return [answer for answer, _ in found]
 
-    def _formulas(self, engine: EngineSnapshot, latex: str) -> dict[str, Any]:
+    def _formulas(self, engine: EngineSnapshot, latex: str, k: int, offset: int) -> dict[str, Any]:
         start = time.perf_counter()
-        found = engine.search_formula(latex, k=self.results)
+        found = engine.search_formula(latex, k=offset + k + 1).iloc[offset:]
+        more, found = len(found) > k, found.head(k)
         docnos = list(dict.fromkeys(found["post_id"]))
         posts = dict(zip(docnos, engine.indexes.posts.get_many(docnos), strict=True))
         pattern = read_pattern(strip_delimiters(latex))
@@ -297,7 +309,13 @@ class Answers:
             {**_formula(row, *read[row.post_id], pattern), **self._place(posts[row.post_id])}
             for row in found.itertuples(index=False)
         ]
-        return {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
+        return {
+            "key": "formulas",
+            "name": "Formulas",
+            "milliseconds": _milliseconds(start),
+            "results": rows,
+            "more": more,
+        }
 
     def _place(self, document: Document) -> dict[str, Any]:
         """Where a post was read, and the link to it."""

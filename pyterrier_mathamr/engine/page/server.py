@@ -22,7 +22,8 @@ from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
 from pyterrier_mathamr.store import META, UnknownIdError
 
-from .workers import SEARCHES, SMALL, SYSTEMS, SeparateAnswers
+from .interface import WAITING, BadRequestError, as_text, description, read_parameters
+from .workers import SEARCHES, SMALL, SeparateAnswers
 
 if TYPE_CHECKING:
     import anyio
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from pyterrier_mathamr._common.drawing import Theme
 
     from .answers import Answers
 
@@ -86,22 +85,10 @@ def _host(scope: Scope) -> str:
     return name if name and port.isdigit() else host
 
 
-LONGEST_QUERY = 4_000
-LONGEST_DOCNO = 1_000
-WAITING = 200
-"""Requests that may wait for a thread; further ones get status 503."""
-
 _LONGEST_HEADERS = 131_072  # bytes; a query in percent encoding has at most 12 for each character
 _STATIC = Path(str(resources.files(__package__) / "static"))
 _SVG_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 _LOG = logging.getLogger(__name__)
-
-
-class BadRequestError(MathAMRError):
-    """A parameter of a request is missing or wrong."""
-
-    reason: str
-    template = "{reason}"
 
 
 def make_app(answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOCAL) -> Starlette:
@@ -120,6 +107,11 @@ def make_app(answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOC
 
         return Route(path, respond, methods=["GET"])
 
+    described = description()
+
+    async def openapi(_: Request) -> Response:
+        return JSONResponse(described)
+
     async def refused(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         return JSONResponse(
@@ -129,7 +121,7 @@ def make_app(answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOC
     routes = [
         file("/", "index.html"),
         file("/api", "api.html"),
-        file("/api/openapi.json", "openapi.json"),
+        Route("/api/openapi.json", openapi, methods=["GET"]),
         *_api(answers),
         Mount("/static", StaticFiles(directory=_STATIC)),
     ]
@@ -143,49 +135,29 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
     from starlette.routing import Route
 
     searches, small = _Queue(SEARCHES), _Queue(SMALL)
-    modes = ("posts", "formulas")
 
-    def route(path: str, answer: Callable[[Request], Any], queue: _Queue, kind: str = "json") -> Route:
+    def route(path: str, answer: Callable[[dict[str, Any]], Any], queue: _Queue) -> Route:
         async def respond(request: Request) -> Response:
-            return await _respond(request, answer, queue, kind)
+            return await _respond(request, path, answer, queue)
 
-        return Route(path, respond, methods=["GET"])
+        return Route(path.replace("{docno}", "{docno:path}"), respond, methods=["GET"])
 
-    def search(request: Request) -> Any:
-        chosen = Filter(*(_text(request, name, LONGEST_DOCNO) for name in ("in", "kind", "since", "until")))
-        mode, weak = _choice(request, "mode", modes), _choice(request, "weak", ("0", "1")) == "1"
-        if mode == "formulas" and chosen != EVERYTHING:
+    def search(given: dict[str, Any]) -> Any:
+        chosen = Filter(given["in"], given["kind"], given["since"], given["until"])
+        if given["mode"] == "formulas" and chosen != EVERYTHING:
             raise BadRequestError("in, kind, since and until are for mode=posts")
-        return answers.search(_text(request, "q", LONGEST_QUERY), mode, weak, chosen)
+        return answers.search(given["q"], given["mode"], given["weak"] == "1", chosen, given["k"], given["offset"])
 
-    def explain(request: Request) -> Any:
-        system = _choice(request, "system", SYSTEMS)
-        return answers.explain(_text(request, "q", LONGEST_QUERY), _docno(request), system)
-
-    def graph(request: Request) -> str:
-        sentence = request.query_params.get("sentence", "0")
-        if not (sentence.isdecimal() and len(sentence) < 9):
-            raise BadRequestError("sentence is a number from 1")
-        theme: Theme = "dark" if _choice(request, "theme", ("light", "dark")) == "dark" else "light"
-        return answers.graph(request.path_params["docno"], theme, int(sentence))
-
-    def post(request: Request) -> Any:
-        start = request.query_params.get("start")
-        if start is not None and not (start.isdecimal() and len(start) < 12):
-            raise BadRequestError("start is a number from 0")
-        return answers.post(_docno(request), _text(request, "q", LONGEST_QUERY), None if start is None else int(start))
+    def graph(given: dict[str, Any]) -> str:
+        return answers.graph(given["docno"], given["theme"], given["sentence"] or 0)
 
     return [
         route("/api/settings", lambda _: answers.settings(), small),
-        route(
-            "/api/preview",
-            lambda request: answers.preview(_text(request, "q", LONGEST_QUERY), _choice(request, "mode", modes)),
-            small,
-        ),
+        route("/api/preview", lambda given: answers.preview(given["q"], given["mode"]), small),
         route("/api/search", search, searches),
-        route("/api/explain", explain, searches),
-        route("/api/post", post, small),
-        route("/api/graph/{docno:path}.svg", graph, searches, "svg"),
+        route("/api/explain", lambda given: answers.explain(given["q"], given["docno"], given["system"]), searches),
+        route("/api/post", lambda given: answers.post(given["docno"], given["q"], given["start"]), small),
+        route("/api/graph/{docno}.svg", graph, searches),
     ]
 
 
@@ -205,7 +177,7 @@ class _Queue:
         self._limiter = self._limiter or anyio.CapacityLimiter(self._threads)
         return self._limiter
 
-    async def compute(self, request: Request, answer: Callable[[Request], Any]) -> Any:
+    async def compute(self, request: Request, job: Callable[[], Any]) -> Any:
         """Wait for a thread and compute in it; ``None`` for a client that left while it waited."""
         import anyio
         import anyio.to_thread
@@ -216,12 +188,12 @@ class _Queue:
                 if await request.is_disconnected():
                     return None
                 limiter = anyio.CapacityLimiter(1)
-                return await anyio.to_thread.run_sync(answer, request, abandon_on_cancel=True, limiter=limiter)
+                return await anyio.to_thread.run_sync(job, abandon_on_cancel=True, limiter=limiter)
         finally:
             self.waiting -= 1
 
 
-async def _respond(request: Request, answer: Callable[[Request], Any], queue: _Queue, kind: str) -> Response:
+async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]], Any], queue: _Queue) -> Response:
     """Compute an answer in a thread, and turn what goes wrong into a status and one line."""
     from starlette.responses import JSONResponse, Response
 
@@ -230,8 +202,14 @@ async def _respond(request: Request, answer: Callable[[Request], Any], queue: _Q
         error = {"error": "The server is busy; try again in a moment."}
         return JSONResponse(error, 503, headers={**fresh, "Retry-After": "2"})
     try:
+        given = {**read_parameters(path, request.query_params.multi_items()), **request.path_params}
+
+        def job() -> Any:
+            made = answer(given)
+            return as_text(made) if given.get("format") == "text" else made
+
         with gathered():  # what is wrong with a typed query is nothing for a server's log
-            made = await queue.compute(request, answer)
+            made = await queue.compute(request, job)
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except OverLimitError:
@@ -241,31 +219,9 @@ async def _respond(request: Request, answer: Callable[[Request], Any], queue: _Q
     except Exception:
         _LOG.exception("a request failed: %s", request.url.path)
         return JSONResponse({"error": "The server could not answer this request."}, 500, headers=fresh)
-    if kind == "svg":
+    if path.endswith(".svg"):
         return Response(made, media_type="image/svg+xml", headers={**fresh, **_SVG_POLICY})
     return JSONResponse(made, headers=fresh)
-
-
-def _text(request: Request, name: str, longest: int) -> str:
-    """Read a parameter that is text."""
-    text = request.query_params.get(name, "")
-    if len(text) > longest:
-        raise BadRequestError(f"{name} is longer than {longest:,} characters")
-    return "".join(character for character in text if not 0xD800 <= ord(character) <= 0xDFFF)
-
-
-def _docno(request: Request) -> str:
-    if not (docno := _text(request, "docno", LONGEST_DOCNO)):
-        raise BadRequestError("docno is missing")
-    return docno
-
-
-def _choice(request: Request, name: str, values: Collection[str]) -> str:
-    """Read a parameter that is one of some values, the first by default."""
-    value = request.query_params.get(name, next(iter(values)))
-    if value not in values:
-        raise BadRequestError(f"{name} is one of {', '.join(values)}")
-    return value
 
 
 def serve_page(

@@ -70,9 +70,17 @@ class SeparateAnswers:
         found: dict[str, Any] = self._small("preview", q, mode)
         return found
 
-    def search(self, q: str, mode: str = "posts", weak: bool = False, chosen: Filter = EVERYTHING) -> dict[str, Any]:
+    def search(
+        self,
+        q: str,
+        mode: str = "posts",
+        weak: bool = False,
+        chosen: Filter = EVERYTHING,
+        k: int = 10,
+        offset: int = 0,
+    ) -> dict[str, Any]:
         """The results of each system."""
-        found: dict[str, Any] = self._searches("search", q, mode, weak, chosen)
+        found: dict[str, Any] = self._searches("search", q, mode, weak, chosen, k, offset)
         return found
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:

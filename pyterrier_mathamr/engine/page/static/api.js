@@ -19,7 +19,12 @@ function kindOf(schema) {
   if (schema.enum) return schema.enum.join(" | ");
   if (schema.type === "array") return element("span", {}, "list of ", kindOf(schema.items));
   if (schema.type === "object") return element("span", {}, ...Object.entries(schema.properties).flatMap(([name, of]) => [`${name}: `, kindOf(of), " "]));
-  const limits = [schema.maxLength && `at most ${schema.maxLength.toLocaleString("en")} characters`, schema.default && `default ${schema.default}`];
+  const written = (number) => number.toLocaleString("en");
+  const limits = [
+    schema.maxLength && `at most ${written(schema.maxLength)} characters`,
+    schema.maximum > 1 && `${written(schema.minimum)} to ${written(schema.maximum)}`,
+    schema.default !== undefined && `default ${schema.default}`,
+  ];
   return [[schema.type].flat().join(" or "), ...limits.filter(Boolean)].join(", ");
 }
 
@@ -38,9 +43,15 @@ function operation([path, { get }]) {
     tableOf(["status", "answer", ""], answers));
 }
 
+function noteOf(field, of, required) {
+  if (of.$ref?.endsWith("/Html")) return "";
+  if (of.$ref?.endsWith("/Text")) return "with format=text";
+  return required.includes(field) ? "" : "not always";
+}
+
 function schemaOf([name, schema]) {
   const fields = Object.entries(schema.properties || {}).map(([field, of]) => rowOf(
-    element("code", {}, field), kindOf(of), [schema.required.includes(field) ? "" : "not always", of.description].filter(Boolean).join("; ")));
+    element("code", {}, field), kindOf(of), [noteOf(field, of, schema.required), of.description].filter(Boolean).join("; ")));
   return element("article", { id: name },
     element("h3", {}, name), schema.description ? element("p", {}, schema.description) : null,
     fields.length ? tableOf(["field", "value", ""], fields) : null);

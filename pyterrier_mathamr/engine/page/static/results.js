@@ -113,7 +113,7 @@ async function explanationOf(q, docno, system) {
   const answer = await ask("explain", { q, docno, system: system.key });
   return element("div", { class: "explanation" },
     sharesOf(answer),
-    element("div", { class: "columns" }, textOf("Question", answer.query_html), textOf("Post", answer.document_html, ...beyond(answer.document))),
+    element("div", { class: "columns" }, textOf("Question", answer.query_html), textOf("Post", answer.document.html, ...beyond(answer.document))),
     tableOf(answer));
 }
 
