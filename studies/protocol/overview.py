@@ -34,7 +34,7 @@ ABOUT = (
     "the indexes that are searched, without models. Blank: not measured, or not possible."
 )
 ABOUT_PARTS = (
-    "nDCG' of an ensemble less that of the same without one part, its weights learned anew, ± the interval of 95 % "
+    "nDCG' of an ensemble less that of the same without one part, its weights refitted, ± the interval of 95 % "
     "over topics; p is of a two-sided paired t-test, not corrected."
 )
 _MAIN = str(TASK1_MEASURES[0])
