@@ -15,8 +15,8 @@ pytest.importorskip("httpx")
 from starlette.testclient import TestClient
 
 from pyterrier_mathamr.engine.page import Answers, make_app, server
+from pyterrier_mathamr.engine.page.access import HEADERS
 from pyterrier_mathamr.engine.page.interface import REQUESTS, WAITING, as_text, description
-from pyterrier_mathamr.engine.page.server import HEADERS
 from pyterrier_mathamr.posts import plain_text
 from tests.engine.conftest import QUERY, get
 

@@ -7,7 +7,6 @@ alive while searches wait. Whoever has left the queue costs nothing, and a reque
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import threading
@@ -22,6 +21,7 @@ from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
 from pyterrier_mathamr.store import META, UnknownIdError
 
+from .access import LOCAL, Guard
 from .interface import WAITING, BadRequestError, as_text, description, read_parameters
 from .workers import SEARCHES, SMALL, SeparateAnswers
 
@@ -31,58 +31,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from .answers import Answers
-
-
-HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
-LOCAL = ("localhost", "127.0.0.1", "[::1]")
-
-
-class Guard:
-    """Refuses names of other hosts and adds :data:`HEADERS`."""
-
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
-        self._app, self._hosts = app, frozenset(hosts)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                given = {name.lower() for name, _ in message["headers"]}
-                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *(each for each in added if each[0] not in given)]
-            await send(message)
-
-        if "*" in self._hosts or _host(scope) in self._hosts:
-            await self._app(scope, receive, send_with_headers)
-            return
-        body = json.dumps({"error": "The server is not called by this name."}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await send_with_headers({"type": "http.response.start", "status": 400, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-
-def _host(scope: Scope) -> str:
-    """The name in the header ``Host``, without the port; empty where there is not exactly one."""
-    values = [value for name, value in scope["headers"] if name == b"host"]
-    if len(values) != 1:
-        return ""
-    host: str = values[0].decode("latin-1").lower()
-    name, _, port = host.rpartition(":")
-    return name if name and port.isdigit() else host
 
 
 _LONGEST_HEADERS = 131_072  # bytes; a query in percent encoding has at most 12 for each character
