@@ -1,5 +1,6 @@
 """A small engine over posts in every form."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def client(engine):
     app = make_app(Answers(engine, ["bm25", "blend"]))
     with testclient.TestClient(app, base_url="http://localhost") as client:
         yield client
+
+
+def address_of(page: str, file: str) -> str:
+    """The address of a file, relative to the page that names it or a file in its folder."""
+    [folder] = set(re.findall('"(static/[0-9a-f]+/)', page))
+    return folder + file
 
 
 def get(client, path: str, **parameters) -> dict:

@@ -50,7 +50,7 @@ def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_answered(eng
         answer = client.get("/api/search", params={"q": QUERY})
         assert answer.status_code == 503
         assert "too long" in answer.json()["error"]
-        assert client.get("/static/page.js").status_code == 200
+        assert client.get("/").status_code == 200
         for processes in (hasty._searches, hasty._small):
             for process in processes._all:
                 process.seconds = 60.0

@@ -3,8 +3,11 @@
 import json
 import random
 import re
+import shutil
 import string
 import threading
+from pathlib import Path
+from urllib.parse import urljoin
 
 import jsonschema
 import pytest
@@ -14,11 +17,14 @@ pytest.importorskip("httpx")
 
 from starlette.testclient import TestClient
 
-from pyterrier_mathamr.engine.page import Answers, make_app, server
+from pyterrier_mathamr.engine.page import Answers, files, make_app, server
 from pyterrier_mathamr.engine.page.access import HEADERS
 from pyterrier_mathamr.engine.page.interface import REQUESTS, WAITING, as_text, description
 from pyterrier_mathamr.posts import plain_text
-from tests.engine.conftest import QUERY, get
+from tests.engine.conftest import QUERY, address_of, get
+
+STATIC = Path(server.__file__).parent / "static"
+AS_A_BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
 DESCRIPTION = json.loads(json.dumps(description()))
 
@@ -168,13 +174,84 @@ def test_text_of_html_keeps_what_looks_like_tags_and_is_read_in_linear_time() ->
 )
 def test_nothing_else_is_served(client, path) -> None:
     answer = client.get(path)
-    assert answer.status_code == 404
-    assert list(answer.json()) == ["error"]
+    assert (answer.status_code, answer.json()) == (404, {"error": "There is nothing at this address."})
+    page = client.get(path, headers=AS_A_BROWSER)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "<p>There is nothing at this address.</p>" in page.text
+    assert client.get(path, headers={"accept": "application/json, text/html"}).json()["error"]
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/a/b/", "/a/b%2Fc", "/api/graph/nothing", 20_000 * "/x"])
+def test_a_page_about_a_wrong_address_leads_back_from_there(client, path) -> None:
+    page = client.get(path, headers=AS_A_BROWSER).text
+    home, style = re.search('<a href="([^"]*)">', page)[1], re.search('"stylesheet" href="([^"]*)"', page)[1]
+    if len(path) < 100:
+        assert urljoin(f"http://localhost/below{path}", home) == "http://localhost/below/"
+        assert client.get(urljoin(f"http://localhost{path}", style)).headers["content-type"].startswith("text/css")
+    assert len(page) < 2_000
+
+
+def test_files_have_addresses_that_change_with_their_content_and_are_kept(client) -> None:
+    for page in ("/", "/api", "/nothing"):
+        html = client.get(page, headers=AS_A_BROWSER).text
+        for address in re.findall('(?:src|href)="(static/[^"]*)"', html):
+            assert client.get(f"/{address}").status_code == 200
+    for file in STATIC.iterdir():
+        answer = client.get("/" + address_of(html, file.name))
+        if file.suffix == ".html":
+            assert answer.status_code == 404
+            continue
+        assert answer.content == file.read_bytes()
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert answer.headers.get("content-encoding") == (None if file.suffix == ".woff2" else "gzip")
+        plain = client.get("/" + address_of(html, file.name), headers={"accept-encoding": "identity"})
+        assert (plain.content, plain.headers.get("content-encoding")) == (answer.content, None)
+    for imported in re.findall('(?:from|import) "(.*?)"', "".join(file.read_text() for file in STATIC.glob("*.js"))):
+        assert client.get("/" + urljoin(address_of(html, "page.js"), imported)).status_code == 200
+    assert client.get("/static/page.js").status_code == 404
+
+
+def test_the_hash_of_the_files_is_another_one_when_any_of_them_changes(tmp_path, monkeypatch) -> None:
+    shutil.copytree(STATIC, tmp_path / "static")
+    monkeypatch.setattr(files, "_STATIC", tmp_path / "static")
+    folders = [files.PageFiles().folder, files.PageFiles().folder]
+    for name in ("page.css", "dom.js"):
+        (tmp_path / "static" / name).write_text("")
+        folders.append(files.PageFiles().folder)
+    assert folders[0] == folders[1]
+    assert len(set(folders)) == 3
+
+
+def test_the_font_has_one_address(client) -> None:
+    page = client.get("/").text
+    preloaded = re.search('<link rel="preload" href="([^"]*)" as="font"', page)[1]
+    [named] = re.findall(r'url\("?([^")]*)"?\)', client.get("/" + address_of(page, "page.css")).text)
+    assert urljoin(address_of(page, "page.css"), named) == preloaded
+
+
+def test_a_page_is_asked_for_each_time_and_sent_again_only_when_it_changed(client) -> None:
+    first = client.get("/")
+    assert first.headers["cache-control"] == "no-cache"
+    again = client.get("/", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert client.get("/", headers={"if-none-match": 'W/"another"'}).status_code == 200
+
+
+def test_long_answers_are_compressed_for_clients_that_read_it(client) -> None:
+    for path, parameters in (("/api/search", {"q": QUERY}), ("/api/graph/basel.svg", {})):
+        packed = client.get(path, params=parameters)
+        plain = client.get(path, params=parameters, headers={"accept-encoding": "identity"})
+        assert packed.headers["content-encoding"] == "gzip"
+        assert "content-encoding" not in plain.headers
+        assert int(packed.headers["content-length"]) < len(plain.content) / 2
+        assert re.sub('"milliseconds":[0-9]+', "", packed.text) == re.sub('"milliseconds":[0-9]+', "", plain.text)
+    assert "content-encoding" not in client.get("/api/preview", params={"q": "x"}).headers
 
 
 def test_every_answer_has_the_headers_of_security(client) -> None:
     answers = [
-        client.get("/"), client.get("/api"), client.get("/static/page.js"), client.get("/api/search"),
+        client.get("/"), client.get("/api"), client.get("/" + address_of(client.get("/").text, "page.js")),
+        client.get("/api/search"),
         client.get("/static/nothing"), client.get("/nothing"), client.post("/api/search"),
         client.get("/", headers={"host": "evil.example"}), client.get("/api/search", params={"mode": "other"}),
     ]  # fmt: skip

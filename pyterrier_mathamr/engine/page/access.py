@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from .files import PageFiles
+
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
@@ -18,6 +20,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_DEEPEST = 50  # levels of an address that a message leads back from
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -57,3 +60,18 @@ def _host(scope: Scope) -> str:
     host: str = values[0].decode("latin-1").lower()
     name, _, port = host.rpartition(":")
     return name if name and port.isdigit() else host
+
+
+def prefers_html(scope: Scope) -> bool:
+    """Tell whether a person asks with a browser, whose header ``Accept`` names HTML before JSON."""
+    accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
+    return b"text/html" in accepted.partition(b"json")[0]
+
+
+def error_page(files: PageFiles, scope: Scope, message: str) -> str:
+    """Make a page with a message, in HTML, and a link to the page ``/``."""
+    path = scope.get("raw_path") or scope["path"].encode()
+    deep = path.count(b"/") - scope.get("root_path", "").count("/") - 1
+    return files.html("error.html", "../" * min(deep, _DEEPEST) or "./").replace(
+        "<main></main>", f"<main>{message}</main>"
+    )

@@ -7,11 +7,13 @@ alive while searches wait. Whoever has left the queue costs nothing, and a reque
 
 from __future__ import annotations
 
+import gzip
+import json
 import logging
 import socket
 import threading
 from collections.abc import Callable, Collection, Sequence
-from importlib import resources
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,8 @@ from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
 from pyterrier_mathamr.store import META, UnknownIdError
 
-from .access import LOCAL, Guard
+from .access import LOCAL, Guard, error_page, prefers_html
+from .files import PageFiles, accepts_gzip
 from .interface import WAITING, BadRequestError, as_text, description, read_parameters
 from .workers import SEARCHES, SMALL, SeparateAnswers
 
@@ -36,8 +39,8 @@ if TYPE_CHECKING:
 
 
 _LONGEST_HEADERS = 131_072  # bytes; a query in percent encoding has at most 12 for each character
-_STATIC = Path(str(resources.files(__package__) / "static"))
 _SVG_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+_SHORT, _LEVEL = 1_000, 5  # bytes of an answer that is not compressed; the level of gzip for others
 _LOG = logging.getLogger(__name__)
 
 
@@ -47,34 +50,23 @@ def make_app(answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOC
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
-    from starlette.responses import FileResponse, JSONResponse
-    from starlette.routing import Mount, Route
-    from starlette.staticfiles import StaticFiles
+    from starlette.responses import HTMLResponse, JSONResponse
+    from starlette.routing import Route
 
-    def file(path: str, name: str) -> Route:
-        async def respond(_: Request) -> Response:
-            return FileResponse(_STATIC / name)
-
-        return Route(path, respond, methods=["GET"])
-
-    described = description()
+    files, described = PageFiles(), description()
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(described)
 
-    async def refused(_: Request, error: Exception) -> Response:
+    async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        return JSONResponse(
-            {"error": f"{getattr(error, 'detail', 'Error')}."}, status, headers={"Cache-Control": "no-store"}
-        )
+        told = "There is nothing at this address." if status == 404 else f"{getattr(error, 'detail', 'Error')}."
+        fresh = {"Cache-Control": "no-store"}
+        if prefers_html(request.scope):
+            return HTMLResponse(error_page(files, request.scope, f"<p>{escape(told)}</p>"), status, headers=fresh)
+        return JSONResponse({"error": told}, status, headers=fresh)
 
-    routes = [
-        file("/", "index.html"),
-        file("/api", "api.html"),
-        Route("/api/openapi.json", openapi, methods=["GET"]),
-        *_api(answers),
-        Mount("/static", StaticFiles(directory=_STATIC)),
-    ]
+    routes = [*files.routes(), Route("/api/openapi.json", openapi, methods=["GET"]), *_api(answers)]
     return Starlette(
         routes=routes, middleware=[Middleware(Guard, hosts=hosts)], exception_handlers={HTTPException: refused}
     )
@@ -147,19 +139,24 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     """Compute an answer in a thread, and turn what goes wrong into a status and one line."""
     from starlette.responses import JSONResponse, Response
 
-    fresh = {"Cache-Control": "no-store"}
+    fresh, is_svg = {"Cache-Control": "no-store"}, path.endswith(".svg")
     if queue.waiting >= WAITING:
         error = {"error": "The server is busy; try again in a moment."}
         return JSONResponse(error, 503, headers={**fresh, "Retry-After": "2"})
     try:
         given = {**read_parameters(path, request.query_params.multi_items()), **request.path_params}
 
-        def job() -> Any:
+        def job() -> tuple[bytes, bool]:
             made = answer(given)
-            return as_text(made) if given.get("format") == "text" else made
+            if not is_svg:
+                made = as_text(made) if given["format"] == "text" else made
+                made = json.dumps(made, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            content = made.encode()
+            pack = len(content) > _SHORT and accepts_gzip(request)
+            return (gzip.compress(content, _LEVEL) if pack else content), pack
 
         with gathered():  # what is wrong with a typed query is nothing for a server's log
-            made = await queue.compute(request, job)
+            content, packed = await queue.compute(request, job) or (b"", False)
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except OverLimitError:
@@ -169,9 +166,10 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     except Exception:
         _LOG.exception("a request failed: %s", request.url.path)
         return JSONResponse({"error": "The server could not answer this request."}, 500, headers=fresh)
-    if path.endswith(".svg"):
-        return Response(made, media_type="image/svg+xml", headers={**fresh, **_SVG_POLICY})
-    return JSONResponse(made, headers=fresh)
+    headers = {**fresh, "Vary": "Accept-Encoding", **({"Content-Encoding": "gzip"} if packed else {})}
+    if is_svg:
+        return Response(content, media_type="image/svg+xml", headers={**headers, **_SVG_POLICY})
+    return Response(content, media_type="application/json", headers=headers)
 
 
 def serve_page(

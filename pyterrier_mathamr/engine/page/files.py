@@ -1,0 +1,85 @@
+"""The files of the page: compressed once, at addresses that change with their content.
+
+::
+
+    page.js, page.css, the font, …  ──▶  /static/HASH/page.js   kept for a year; one HASH of all files
+    index.html, api.html            ──▶  /, /api                asked for each time, and changed only with their ETag
+
+Modules and styles name each other by relative addresses. With one hash for all files these need no rewriting, and the
+font has one address for the page and its style.
+"""
+
+from __future__ import annotations
+
+import gzip
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+_STATIC = Path(str(resources.files(__package__) / "static"))
+_MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_PAGES = {"/": "index.html", "/api": "api.html"}
+_FOREVER, _ASK = "public, max-age=31536000, immutable", "no-cache"
+
+
+class _File(NamedTuple):
+    content: bytes
+    packed: bytes
+    media_type: str
+    etag: str
+
+
+class PageFiles:
+    """The files, read once."""
+
+    def __init__(self) -> None:
+        self._contents = {path.name: path.read_bytes() for path in sorted(_STATIC.iterdir())}
+        hashes = "".join(name + sha256(content).hexdigest() for name, content in self._contents.items())
+        self.folder = f"static/{sha256(hashes.encode()).hexdigest()[:16]}"
+
+    def html(self, name: str, home: str = "./") -> str:
+        """Return a page with the addresses of the files; ``home`` is the relative address of the page ``/``."""
+        text = self._contents[name].decode().replace('"./"', f'"{home}"')
+        return text.replace('"static/', f'"{home.removeprefix("./")}{self.folder}/')
+
+    def routes(self) -> list[Route]:
+        """Return the routes of all files."""
+        from starlette.routing import Route
+
+        def route(path: str, file: _File, cache: str) -> Route:
+            async def respond(request: Request) -> Response:
+                return _response(request, file, cache)
+
+            return Route(path, respond, methods=["GET"])
+
+        pages = [route(path, _file(name, self.html(name).encode()), _ASK) for path, name in _PAGES.items()]
+        others = [(name, content) for name, content in self._contents.items() if not name.endswith(".html")]
+        return [*pages, *(route(f"/{self.folder}/{name}", _file(name, content), _FOREVER) for name, content in others)]
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Tell whether an answer may be compressed."""
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
+def _file(name: str, content: bytes) -> _File:
+    media_type = _MEDIA.get(Path(name).suffix, "font/woff2")
+    packed = b"" if media_type == "font/woff2" else gzip.compress(content, mtime=0)  # which is compressed itself
+    return _File(content, packed, media_type, f'W/"{sha256(content).hexdigest()[:16]}"')
+
+
+def _response(request: Request, file: _File, cache: str) -> Response:
+    from starlette.responses import Response
+
+    headers = {"Cache-Control": cache, "ETag": file.etag, "Vary": "Accept-Encoding"}
+    if file.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if file.packed and accepts_gzip(request):
+        return Response(file.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=file.media_type)
+    return Response(file.content, headers=headers, media_type=file.media_type)
