@@ -9,8 +9,8 @@
     features        the arrays of graphs, with vectors of rows from pretrained encoders
     networks        the network of a configuration, and the weights that it starts from
     text_encoder    a pretrained encoder of text
-    score_weights   weights in the score
-    mathamr         `MathAMR`: configuration, vocabulary and weights; saving: its files
+    score_weights   weights in the score; score_fitting: how they are found
+    mathamr         `MathAMR`: configuration, vocabulary and weights; saving, weights: its files
     transformers    every model as stages of a PyTerrier pipeline
     in_out/         In+Out, a model of formulas alone: trees to a vector for each symbol
     loop            the training loop of every model; checkpoints: its state on disk

@@ -3,7 +3,7 @@ from .config import ScoreOptions as ScoreOptions
 from .config import TextOptions as TextOptions
 from .config import TrainingOptions as TrainingOptions
 from .config import VocabularyOptions as VocabularyOptions
-from .encoder.maxsim import exact_maxsim as exact_maxsim
+from .encoder.exact import exact_maxsim as exact_maxsim
 from .encoder.maxsim import maxsim as maxsim
 from .encoder.maxsim import maxsim_matrix as maxsim_matrix
 from .encoder.rgcn import RelationalGraphConv as RelationalGraphConv
@@ -14,7 +14,7 @@ from .errors import TrainingError as TrainingError
 from .in_out import train_in_out as train_in_out
 from .mathamr import MathAMR as MathAMR
 from .saving import DEFAULT_MODEL as DEFAULT_MODEL
-from .score_weights import fit_score_weights as fit_score_weights
+from .score_fitting import fit_score_weights as fit_score_weights
 from .text_encoder import TextEncoder as TextEncoder
 from .trainer import Trainer as Trainer
 from .transformers import DocEncoder as DocEncoder

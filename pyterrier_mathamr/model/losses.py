@@ -20,7 +20,7 @@ from .config import MathAMRConfig
 from .encoder.maxsim import maxsim_matrix
 from .errors import ModelError
 from .pairs import TrainingBatch
-from .score_weights import LearnedWeights
+from .score_fitting import LearnedWeights
 
 
 def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None = None) -> Tensor:

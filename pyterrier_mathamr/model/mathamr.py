@@ -28,15 +28,13 @@ from .saving import (
     find_folder,
     folder_name,
     model_faults,
-    pack_weights,
     read_manifest,
     read_vocabulary,
-    read_weights,
-    stored_dtype,
     write_model,
 )
 from .score_weights import ScoreWeights, with_weights
 from .text_encoder import TextEncoder, encoder_of
+from .weights import pack_weights, read_weights, stored_dtype
 
 if TYPE_CHECKING:
     from .transformers import DocEncoder, GraphRows, QueryEncoder, TextScorer

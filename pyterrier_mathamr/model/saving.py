@@ -20,13 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
-
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
@@ -128,54 +121,6 @@ def read_description(
         raise ModelFileError(path, f"no {name} ({type(error).__name__}: {error})") from error
 
 
-def read_weights(
-    path: Path, digest: str, description: str, layers: int = 0, build: Callable[[], nn.Module] | None = None
-) -> dict[str, Tensor]:
-    """Read weights as float32; with ``build``, check that they are those of the network that it makes."""
-    try:
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise ModelFileError(path, f"the weights are not those that {description} names")
-        weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
-    except (OSError, SafetensorError) as error:
-        raise ModelFileError(path, f"it cannot be read ({error})") from error
-    if build is not None:
-        _check_weights(path, weights, description, layers, build)
-    return weights
-
-
-def _check_weights(
-    path: Path, weights: Mapping[str, Tensor], description: str, layers: int, build: Callable[[], nn.Module]
-) -> None:
-    """Compare names and shapes with a network on a device without memory, and refuse numbers that are not finite."""
-    wrong = other_shapes(path, description)
-    if layers > len(weights):  # each layer has weights, and building even empty ones takes time
-        raise wrong
-    try:
-        with torch.device("meta"), _Unfilled():
-            expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
-    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
-        raise wrong from error
-    for name in sorted({*weights, *expected}):
-        found = tuple(weights[name].shape) if name in weights else None
-        if found != expected.get(name):
-            raise ModelFileError(path, f"{wrong.problem}: {name!r} has shape {found}, not {expected.get(name)}")
-        if not bool(torch.isfinite(weights[name]).all()):
-            raise ModelFileError(path, f"{name!r} has values that are not finite numbers")
-
-
-class _Unfilled(TorchFunctionMode):
-    """Leaves out normal noise, for which a device without memory would import torch's compiler: a second."""
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        given = kwargs or {}
-        if func is nn.init.normal_ or func is Tensor.normal_:
-            return args[0] if args else given["tensor"]
-        return func(*args, **given)
-
-
 def sums_of(folder: Path) -> dict[str, str]:
     """Return the sha256 of each file in a folder, by its path in it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -222,24 +167,6 @@ class ModelManifest:
         """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits."""
         parts = json.dumps([self.config.essence, self.vocabulary, self.weights], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()
-
-
-def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes:
-    """Return the bytes of ``weights.safetensors``, the same for the same weights."""
-    kinds = {"float32": torch.float32, "float16": torch.float16}
-    if dtype not in kinds:
-        raise ConfigError("dtype", dtype, "'float32' or 'float16'")
-    data: bytes = save_tensors({name: weights[name].to(kinds[dtype]).contiguous() for name in sorted(weights)})
-    return data
-
-
-def stored_dtype(folder: Path | None) -> str:
-    """Return the type of the weights in a folder, ``float32`` or ``float16``; the former without a folder."""
-    if folder is None:
-        return "float32"
-    with safe_open(folder / WEIGHTS, "pt") as file:
-        kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 - it is no mapping
-    return "float16" if kinds == {"F16"} else "float32"
 
 
 def read_manifest(folder: Path) -> ModelManifest:

@@ -42,7 +42,7 @@ from .pairs import (
     open_tensors,
     require_graphs,
 )
-from .score_weights import trained_config
+from .score_fitting import trained_config
 from .text_encoder import TextEncoder
 
 

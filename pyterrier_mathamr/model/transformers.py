@@ -37,7 +37,7 @@ from pyterrier_mathamr.explain.maxsim import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.batching import Embeddings
-from .encoder.maxsim import exact_maxsim
+from .encoder.exact import exact_maxsim
 from .mathamr import MathAMR
 from .score_weights import row_kinds
 

@@ -50,7 +50,8 @@ from pyterrier_mathamr.model.bert import PACKED, Bert, BertSize, from_transforme
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.features import PostSegments, windows_of
 from pyterrier_mathamr.model.minilm import BUNDLED_FOLDER, MiniLM
-from pyterrier_mathamr.model.score_weights import ScoreWeights, score_features
+from pyterrier_mathamr.model.score_fitting import score_features
+from pyterrier_mathamr.model.score_weights import ScoreWeights
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.store import file_fingerprint
 

@@ -17,6 +17,7 @@ from pyterrier_mathamr.model import (
     saving,
 )
 from pyterrier_mathamr.model.saving import model_faults
+from pyterrier_mathamr.model.weights import pack_weights
 from pyterrier_mathamr.store import WriteError
 
 
@@ -233,7 +234,7 @@ def test_an_unknown_format_names_the_formats_that_can_be_read(folder) -> None:
 
 def test_weights_of_another_shape_name_or_value_are_refused(model, folder, small, vocabulary) -> None:
     def write(weights) -> None:
-        data = saving.pack_weights(weights)
+        data = pack_weights(weights)
         content = json.loads((folder / "config.json").read_text())
         content["weights"] = __import__("hashlib").sha256(data).hexdigest()
         (folder / "config.json").write_text(json.dumps(content))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.model import exact_maxsim
-from pyterrier_mathamr.model.encoder import maxsim as of_scores
-from pyterrier_mathamr.model.encoder.maxsim import exact_sum, sum_error
+from pyterrier_mathamr.model.encoder import exact as of_scores
+from pyterrier_mathamr.model.encoder.exact import exact_sum, sum_error
 
 UP = 1 + 2.0**-23  # the float32 number after 1
 
