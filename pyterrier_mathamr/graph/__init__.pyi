@@ -1,3 +1,5 @@
+from .batches import GraphBatch as GraphBatch
+from .batches import collate as collate
 from .building import GraphBuilder as GraphBuilder
 from .errors import GraphError as GraphError
 from .mathamr import MathAMRGraph as MathAMRGraph
@@ -10,10 +12,8 @@ from .structure import VirtualKind as VirtualKind
 from .structure import VirtualNodes as VirtualNodes
 from .tensor_store import TensorStore as TensorStore
 from .tensors import MASK_ID as MASK_ID
-from .tensors import GraphBatch as GraphBatch
 from .tensors import GraphTensors as GraphTensors
 from .tensors import Vocabulary as Vocabulary
-from .tensors import collate as collate
 from .tensors import graph_tensors as graph_tensors
 from .texts import Passages as Passages
 from .texts import Segments as Segments

@@ -1,4 +1,4 @@
-"""Graphs as numbers: the vocabulary, the tensors of one graph, and batches of them.
+"""Graphs as numbers: the vocabulary and the arrays of one graph.
 
 Labels are normalised first (MathAMR+, section 3.3.1), one example of each rule::
 
@@ -18,8 +18,7 @@ The numbers that labels and roles have in a model (section 4.1)::
                   10… roles in alphabetical order; the odd number after each is its inverse, written with a star
 
 The first ids are the same in every vocabulary. A label of a graph never has the id of one of the first five names: the
-word VIRTUAL_DOCUMENT in a post is an ordinary concept. A batch is many graphs as one disconnected graph, without
-padding (section 3.4.1).
+word VIRTUAL_DOCUMENT in a post is an ordinary concept.
 """
 
 from __future__ import annotations
@@ -32,15 +31,13 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from snowballstemmer.porter_stemmer import PorterStemmer
-from torch import Tensor
 
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaMode
@@ -411,114 +408,3 @@ def graph_tensors(
         virtual=virtual,
         kinds=np.array(part.kinds, dtype=np.int8),
     )
-
-
-@dataclass(eq=False)
-class GraphBatch:
-    """The graphs of a batch, concatenated; nodes are numbered through the batch.
-
-    Attributes:
-        nodes: int64 ``[N]``, vocabulary id of each node.
-        edge_index: int64 ``[2, e]``, source and target of each edge.
-        edge_type: int64 ``[e]``, relation id of each edge.
-        virtual: int64 ``[r]``, the node of each retrieval vector.
-        kinds: int64 ``[r]``, the :class:`VirtualKind` of each.
-        offsets: int64 ``[m + 1]``; graph ``i`` owns the rows ``virtual[offsets[i]:offsets[i + 1]]``.
-        is_virtual: bool ``[N]``, virtual nodes: never masked, their edges never dropped.
-        node_offsets: int64 ``[m + 1]``; graph ``i`` owns the nodes ``node_offsets[i]`` to ``node_offsets[i + 1]``.
-        features: float16 ``[r, d_x]``, what the model reads for each row of ``virtual`` besides the graph, or ``None``.
-    """
-
-    nodes: Tensor
-    edge_index: Tensor
-    edge_type: Tensor
-    virtual: Tensor
-    kinds: Tensor
-    offsets: Tensor
-    is_virtual: Tensor
-    node_offsets: Tensor
-    features: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> GraphBatch:
-        """Copy the batch to a device; with ``non_blocking`` without waiting for copies from pinned memory."""
-        return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
-
-    def part(self, first: int, last: int) -> GraphBatch:
-        """Return the graphs ``first`` to ``last - 1`` as a batch."""
-        node, end = self.node_offsets[first], self.node_offsets[last]
-        row, stop = self.offsets[first], self.offsets[last]
-        inside = (self.edge_index[0] >= node) & (self.edge_index[0] < end)
-        return GraphBatch(
-            nodes=self.nodes[node:end],
-            edge_index=self.edge_index[:, inside] - node,
-            edge_type=self.edge_type[inside],
-            virtual=self.virtual[row:stop] - node,
-            kinds=self.kinds[row:stop],
-            offsets=self.offsets[first : last + 1] - row,
-            is_virtual=self.is_virtual[node:end],
-            node_offsets=self.node_offsets[first : last + 1] - node,
-            features=None if self.features is None else self.features[row:stop],
-        )
-
-    def pin_memory(self) -> GraphBatch:
-        """Copy the batch to pinned memory, for asynchronous copies to a GPU."""
-        return self._each(Tensor.pin_memory)
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> GraphBatch:
-        """Copy the batch with ``change`` applied to each tensor."""
-        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: change(tensor) for name, tensor in tensors.items() if tensor is not None})
-
-
-def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
-    """Concatenate graphs, with node numbers shifted so that no edge crosses graphs.
-
-    Args:
-        graphs: at least one graph.
-
-    Returns:
-        The batch on the CPU.
-
-    Raises:
-        GraphError: there are no graphs, or some have text features and others none or wider ones.
-    """
-    if not graphs:
-        raise GraphError("collate", "a batch of no graphs")
-    first = _starts([len(graph.nodes) for graph in graphs])
-    offsets = _starts([len(graph.virtual) for graph in graphs])
-    edges = [len(graph.relations) for graph in graphs]
-    nodes = torch.from_numpy(np.concatenate([graph.nodes for graph in graphs]).astype(np.int64))
-    edge_index = np.concatenate([graph.edges for graph in graphs], axis=1) + np.repeat(first[:-1], edges)
-    virtual = np.concatenate([graph.virtual for graph in graphs]) + np.repeat(first[:-1], np.diff(offsets))
-    relations = np.concatenate([graph.relations for graph in graphs]).astype(np.int64)
-    kinds = np.concatenate([graph.kinds for graph in graphs]).astype(np.int64)
-    return GraphBatch(
-        nodes=nodes,
-        edge_index=torch.from_numpy(edge_index),
-        edge_type=torch.from_numpy(relations),
-        virtual=torch.from_numpy(virtual),
-        kinds=torch.from_numpy(kinds),
-        offsets=torch.from_numpy(offsets),
-        is_virtual=(nodes >= FIRST_VIRTUAL_ID) & (nodes < FIRST_VIRTUAL_ID + len(VirtualKind)),
-        node_offsets=torch.from_numpy(first),
-        features=_features(graphs),
-    )
-
-
-def _features(graphs: Sequence[GraphTensors]) -> Tensor | None:
-    found = [graph.features for graph in graphs if graph.features is not None]
-    if not found:
-        return None
-    if len(found) != len(graphs) or len({features.shape[1] for features in found}) > 1:
-        raise GraphError(
-            "collate", "text features of different widths, or some without; encode all with one text encoder"
-        )
-    return torch.from_numpy(np.concatenate(found))
-
-
-def _starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Compute the offsets of pieces of these lengths: int64 ``[m + 1]``."""
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
