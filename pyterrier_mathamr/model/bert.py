@@ -1,4 +1,4 @@
-"""BERT in plain torch, for the bundled text encoder, whose weights are int8.
+"""BERT in plain torch, by which the bundled text encoder, whose weights are int8, encodes documents.
 
 ::
 
@@ -7,53 +7,28 @@
                 x ← norm(x + W₂ gelu(W₁ x))
     text   ──▶ unit(mean of the states of its pieces)
 
-Devlin et al., "BERT", NAACL 2019; Vaswani et al., "Attention is all you need", 2017. A weight matrix is stored as int8
-with a float16 scale for each row, ``W[i] = scale[i] · codes[i]``, a quarter of its size in float32; the small tables of
-positions and segments, whose rounding costs more than it saves, as float16. Products are computed in float32, in
-bfloat16, or in int8: then each row of x is rounded to 127 steps, too, and the integer product is scaled back::
+Devlin et al., "BERT", NAACL 2019; Vaswani et al., "Attention is all you need", 2017. Products with the weights, whose
+format is in :mod:`.packed_bert`, are computed in float32, in bfloat16, or in int8: then each row of x is rounded to 127
+steps, too, and the integer product is scaled back::
 
     (W x)[i] ≈ scale[i] · t · Σⱼ codes[i, j] · round(x[j] / t)          t = max |x| / 127
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-Precision = Literal["float32", "bfloat16", "int8"]
-"""Of the products with weights; states are float32, or bfloat16 with ``bfloat16``."""
+from .encoder.batching import has_bfloat16
+from .packed_bert import PACKED, SCALE, BertSize, Precision, Rows
 
-PACKED = "weights.safetensors"
-"""The file of packed weights in an encoder's folder."""
-
-_SCALE = ".scale"  # of the rows of an int8 matrix, by the matrix's name
 _FLOAT16 = ("positions.", "segments.")  # beginnings of names
-
-
-class BertSize(NamedTuple):
-    """The numbers that a ``config.json`` gives, by the names that it gives them."""
-
-    vocab_size: int
-    max_position_embeddings: int
-    type_vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    layer_norm_eps: float
-
-    @classmethod
-    def read(cls, path: Path) -> BertSize:
-        content = json.loads(path.read_bytes())
-        return cls(**{name: content[name] for name in cls._fields})
 
 
 class Linear(nn.Module):
@@ -188,6 +163,14 @@ def int8_products_are_exact() -> bool:
         return False
 
 
+def best_precision(device: torch.device) -> Precision:
+    """Choose how a device multiplies matrices fastest without a loss in rankings (docs/results/speed.md)."""
+    known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
+    if known.get("avx2") and int8_products_are_exact():
+        return "int8"
+    return "bfloat16" if has_bfloat16(device) else "float32"
+
+
 _NAMES = {
     "words": "embeddings.word_embeddings",
     "positions": "embeddings.position_embeddings",
@@ -231,7 +214,7 @@ def pack(weights: Mapping[str, Tensor]) -> bytes:
             continue
         scale = (weight.abs().amax(1) / 127).clamp_min(2.0**-24).half()
         steps = (weight / scale.float().unsqueeze(1)).round().clamp(-127, 127)
-        packed[name], packed[name + _SCALE] = steps.to(torch.int8), scale
+        packed[name], packed[name + SCALE] = steps.to(torch.int8), scale
     written: bytes = save(packed)
     return written
 
@@ -240,7 +223,7 @@ def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
     """Open the weights that :func:`pack` wrote, in evaluation mode."""
     packed = load_file(folder / PACKED)
     bert = Bert(BertSize.read(folder / "config.json"))
-    scales = {name.removesuffix(_SCALE): packed.pop(name).float() for name in list(packed) if name.endswith(_SCALE)}
+    scales = {name.removesuffix(SCALE): packed.pop(name).float() for name in list(packed) if name.endswith(SCALE)}
     if precision == "int8":
         for name in [matrix.removesuffix(".weight") for matrix in scales]:
             codes, scale = packed.pop(f"{name}.weight"), scales.pop(f"{name}.weight")
@@ -250,3 +233,29 @@ def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
         packed[name] = packed[name] * scale.unsqueeze(1)
     bert.load_state_dict({name: weight.float() for name, weight in packed.items()}, assign=True)
     return (bert.bfloat16() if precision == "bfloat16" else bert).to(device).eval().requires_grad_(False)
+
+
+_CACHED = 1024  # pieces of a batch whose states stay in a CPU's cache
+_AT_ONCE = 16384  # pieces of a batch on a GPU
+
+
+class TorchBert:
+    """The loaded encoder as a function of many texts; see :class:`.packed_bert.PackedBert`."""
+
+    def __init__(self, folder: Path, precision: Precision, device: torch.device) -> None:
+        self._bert, self._device = load_bert(folder, precision, device), device
+        self.at_once = _CACHED if device.type == "cpu" else _AT_ONCE
+
+    @torch.inference_mode()
+    def words(self, ids: Sequence[int]) -> Rows:
+        """Return the input embeddings of pieces, float32 ``[l, d]``."""
+        found: Rows = self._bert.words(torch.tensor(ids, device=self._device)).float().cpu().numpy()
+        return found
+
+    @torch.inference_mode()
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+        """Compute the states of texts, each float32 ``[l, d]``; they are padded to the longest."""
+        lengths, longest = torch.tensor(list(map(len, texts))), max(map(len, texts))
+        padded = torch.tensor([[*own, *[0] * (longest - len(own))] for own in texts])
+        found = self._bert(padded.to(self._device), lengths.to(self._device)).float().cpu().numpy()
+        return [found[i, :length] for i, length in enumerate(lengths.tolist())]

@@ -422,6 +422,11 @@ class MathAMRConfig(Options):
         return options
 
     @property
+    def text_alone(self) -> bool:
+        """Whether a row is a function of its text alone, unit(P x): the network has no layers."""
+        return self.text.features == "text" and self.text.text_residual and self.layers == 0
+
+    @property
     def essence(self) -> dict[str, Any]:
         """The options by which models are told apart, as :meth:`choices`; a model keeps the identity that it had."""
         found = self.choices() | {"text_model": self.text.text_model}

@@ -27,12 +27,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
@@ -53,9 +51,12 @@ from pyterrier_mathamr.graph import (
 
 from .config import MathAMRConfig
 from .encoder.batching import batches_by_size
-from .in_out import InOut
 from .minilm import MiniLM
+from .packed_bert import Rows
 from .text_encoder import TextEncoder, TokenNetwork, unit_rows
+
+if TYPE_CHECKING:
+    from .in_out import InOut
 
 Features = npt.NDArray[np.float16]
 """float16 ``[rows, width]`` of one post."""
@@ -194,14 +195,14 @@ def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
     network = text.tokens
     offsets = np.cumsum([0, *(len(post.kinds) + 1 for post in posts)])  # the last row of each is its document
     windows = list(windows_of(posts, offsets.tolist(), network))
-    sums = torch.zeros(int(offsets[-1]), network.width)
+    sums = np.zeros((int(offsets[-1]), network.width), np.float32)
     batches = batches_by_size([len(window.ids) for window in windows], network.at_once)
     for members in progress(batches, "encoding texts", "batches", verbose=text.verbose):
         found = network.states([windows[i].ids for i in members])
         for i, states in zip(members, found, strict=True):
             _add(sums, windows[i], states, network.before)
     features = []
-    for post, rows in zip(posts, np.split(sums.numpy(), offsets[1:-1]), strict=True):
+    for post, rows in zip(posts, np.split(sums, offsets[1:-1]), strict=True):
         own = unit_rows(rows)
         own[~own.any(axis=1)] = own[-1]  # a sentence without a piece, or a formula that was cut away, is the document
         own[:-1][np.asarray(post.kinds, np.int64) == VirtualKind.DOCUMENT] = own[-1]
@@ -241,14 +242,13 @@ def windows_of(
                 yield Window(ids[first:end], rows, offsets[i + 1] - 1)
 
 
-def _add(sums: Tensor, window: Window, states: Tensor, before: int) -> None:
+def _add(sums: Rows, window: Window, states: Rows, before: int) -> None:
     """Add the states of a window to the rows that they belong to."""
-    mean = states.mean(0)
-    sums[window.document] += mean / mean.norm().clamp_min(torch.finfo(mean.dtype).tiny)
+    sums[window.document] += unit_rows(states.mean(axis=0, keepdims=True))[0]
     if window.rows:
-        until = torch.cat([torch.zeros(1, states.size(1)), states[before:].cumsum(0)])
-        rows, low, high = (torch.tensor(part) for part in zip(*window.rows, strict=True))
-        sums.index_add_(0, rows, until[high] - until[low])
+        until = np.concatenate([np.zeros((1, states.shape[1]), np.float32), states[before:].cumsum(axis=0)])
+        rows, low, high = np.array(window.rows).T
+        sums[rows] += until[high] - until[low]  # each row is in a window once
 
 
 def formula_features(posts: Sequence[tuple[int, Sequence[FormulaPair]]], name: str) -> list[Features]:
@@ -276,4 +276,6 @@ def formula_features(posts: Sequence[tuple[int, Sequence[FormulaPair]]], name: s
 
 @lru_cache(maxsize=1)
 def _in_out(name: str) -> InOut:
+    from .in_out import InOut  # loads torch, which reading text does not need
+
     return InOut.from_pretrained(name)

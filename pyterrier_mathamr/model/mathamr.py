@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+import numpy as np
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
@@ -17,7 +17,6 @@ from pyterrier_mathamr.store import new_folder
 from .config import MathAMRConfig
 from .encoder.batching import Embeddings, choose_device, encode_in_batches
 from .features import tensors_of, vocabulary_of
-from .networks import network, random_network, starting_weights
 from .saving import (
     CONFIG,
     DEFAULT_MODEL,
@@ -29,14 +28,17 @@ from .saving import (
     folder_name,
     model_faults,
     read_manifest,
+    read_projection,
     read_vocabulary,
     write_model,
 )
 from .score_weights import ScoreWeights, with_weights
-from .text_encoder import TextEncoder, encoder_of
-from .weights import pack_weights, read_weights, stored_dtype
+from .text_encoder import TextEncoder, encoder_of, unit_rows
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from .packed_bert import Rows
     from .transformers import DocEncoder, GraphRows, QueryEncoder, TextScorer
 
 
@@ -108,6 +110,8 @@ class MathAMR(SavedModel):
             graphs: of the training posts, which determine the vocabulary and the directions or words of text.
             text: see the class.
         """
+        from .networks import random_network, starting_weights
+
         vocabulary = vocabulary_of(graphs, config)
         text = text or TextEncoder(config.text.text_model)
         encoder = random_network(config, vocabulary)
@@ -129,6 +133,8 @@ class MathAMR(SavedModel):
             ConfigError: the folder exists, or another dtype.
             WriteError: the disk is full or read-only, or a permission is missing; nothing is left behind.
         """
+        from .weights import pack_weights, stored_dtype
+
         target = check_new_folder(path)
         weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
         manifest = ModelManifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
@@ -157,6 +163,8 @@ class MathAMR(SavedModel):
     def identity(self) -> str:
         """Sha256 of configuration, vocabulary and weights, equal for a model and its saved copy."""
         if self._manifest is None:
+            from .weights import pack_weights
+
             digest = hashlib.sha256(pack_weights(self.weights())).hexdigest()
             self._manifest = ModelManifest(self.config, self.vocabulary.hash, digest)
         return self._manifest.identity
@@ -187,6 +195,8 @@ class MathAMR(SavedModel):
     def weights(self) -> dict[str, Tensor]:
         """Return the network's parameters and buffers by name, float32 on the CPU."""
         if self._weights is None:
+            from .weights import read_weights
+
             folder, manifest = self._source()
             layers = self.config.layers
             self._weights = read_weights(folder / WEIGHTS, manifest.weights, CONFIG, layers, self._build)
@@ -217,6 +227,32 @@ class MathAMR(SavedModel):
         """
         tensors = tensors_of(graphs, self.vocabulary, self.config, self.text)
         return self.encode_tensors(list(tensors), device=device, verbose=verbose)
+
+    def encode_queries(
+        self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
+    ) -> list[Embeddings]:
+        """Encode queries as :meth:`encode` does; of a model of text alone in float32 and without torch.
+
+        Args:
+            graphs: of queries.
+            device: where to compute. The default is the CPU for a model of text alone.
+            verbose: show progress.
+        """
+        text = self.text.for_queries
+        if not self.config.text_alone or text is self.text or device not in (None, "cpu"):
+            return self.encode(graphs, device=device, verbose=verbose)
+        read = tensors_of(graphs, self.vocabulary, self.config, text)
+        rows = [np.asarray(tensors.features, np.float32) for tensors in read]
+        return [unit_rows(of @ self._projection.T) for of in rows]
+
+    @cached_property
+    def _projection(self) -> Rows:
+        """P of a model of text alone (:mod:`.networks`), float32 ``[d_p, d_text]``."""
+        if self._weights is not None:
+            found: Rows = self._weights["text.project.weight"].detach().float().cpu().numpy()
+            return found
+        folder, manifest = self._source()
+        return read_projection(folder / WEIGHTS, manifest)
 
     def encode_tensors(
         self, graphs: Sequence[GraphTensors], *, device: str | None = None, verbose: bool = False
@@ -256,6 +292,8 @@ class MathAMR(SavedModel):
         return GraphRows(self, device, verbose)
 
     def _build(self) -> nn.Module:
+        from .networks import network
+
         return network(self.config, len(self.vocabulary.nodes), len(self.vocabulary.relations))
 
     def _source(self) -> tuple[Path, ModelManifest]:
@@ -266,4 +304,5 @@ class MathAMR(SavedModel):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be rebuilt; a model opened from a folder is opened again."""
         kept = {**self.__dict__, "_encoders": {}}
+        kept.pop("_projection", None)
         return kept if self._folder is None else {**kept, "_vocabulary": None, "_weights": None}

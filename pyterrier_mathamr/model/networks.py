@@ -73,7 +73,7 @@ class TextVectors(nn.Module):
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
         self.width, self.residual = config.text.text_dimension, config.text.text_residual
-        alone = self.residual and config.layers == 0
+        alone = config.text_alone
         if self.residual:
             self.project = nn.Linear(self.width, config.projection, bias=False)
         if self.residual and not alone:
@@ -212,8 +212,7 @@ def weighted_labels(vectors: Tensor, tensors: Sequence[GraphTensors], seed: int)
 def network(config: MathAMRConfig, num_labels: int, num_relations: int) -> nn.Module:
     text = config.text
     if text.features == "text":
-        alone = text.text_residual and config.layers == 0
-        return TextAlone(config) if alone else TextRowEncoder(config, num_labels, num_relations)
+        return TextAlone(config) if config.text_alone else TextRowEncoder(config, num_labels, num_relations)
     if text.word_residual:
         return BagsAlone(config, num_labels) if config.layers == 0 else BagEncoder(config, num_labels, num_relations)
     return Encoder(config, num_labels, num_relations)

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+import numpy as np
+
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
@@ -28,6 +30,7 @@ from pyterrier_mathamr.store.hub import card, download, first_line, split_branch
 
 from .config import MathAMRConfig, stored_options
 from .errors import ModelFileError, ModelNotFoundError
+from .packed_bert import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,6 +202,41 @@ def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
     if vocabulary.hash != manifest.vocabulary:
         raise ModelFileError(folder / VOCABULARY, "the vocabulary is not the one the model was trained with")
     return vocabulary
+
+
+def read_projection(path: Path, manifest: ModelManifest) -> Rows:
+    """Read the only matrix of a model of text alone, float32 ``[projection, text_dimension]``."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        found = load(weights_data(path, manifest.weights, CONFIG))
+    except (SafetensorError, KeyError) as error:  # numpy lacks some types of numbers
+        raise unreadable_weights(path, error) from error
+    config = manifest.config
+    wanted = {"text.project.weight": (config.projection, config.text.text_dimension)}
+    if {name: matrix.shape for name, matrix in found.items()} != wanted:
+        raise other_shapes(path, CONFIG)
+    [matrix] = found.values()
+    if not np.isfinite(matrix).all():
+        raise ModelFileError(path, "'text.project.weight' has values that are not finite numbers")
+    projection: Rows = matrix.astype(np.float32)
+    return projection
+
+
+def weights_data(path: Path, digest: str, description: str) -> bytes:
+    """Read a file of weights, and compare it with its sha256."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise unreadable_weights(path, error) from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ModelFileError(path, f"the weights are not those that {description} names")
+    return data
+
+
+def unreadable_weights(path: Path, error: Exception) -> ModelFileError:
+    return ModelFileError(path, f"it cannot be read ({error})")
 
 
 def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, weights: bytes) -> None:

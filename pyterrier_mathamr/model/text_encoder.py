@@ -17,12 +17,10 @@ from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
@@ -30,11 +28,14 @@ from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.store import Cache
 
-from .bert import PACKED, Precision
 from .config import MathAMRConfig
 from .encoder.batching import choose_device, has_bfloat16
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .minilm import BUNDLED_ENCODER, BUNDLED_FOLDER, MiniLM, Pieces, best_precision
+from .minilm import BUNDLED_ENCODER, BUNDLED_FOLDER, MiniLM, Pieces
+from .packed_bert import PACKED, PackedBert, Precision, Rows
+
+if TYPE_CHECKING:
+    import torch
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
 _MODULES, _CONFIG = "modules.json", "config.json"
@@ -260,7 +261,7 @@ class TokenNetwork:
         self.before = next(i for i in range(len(whole)) if whole[i : i + len(probe)] == probe)
         self._head, self._tail = whole[: self.before], whole[self.before + len(probe) :]
         self.room = int(model.max_seq_length) - len(self._head) - len(self._tail)
-        self.width = int(self.states([[]])[0].size(1))
+        self.width = int(self.states([[]])[0].shape[1])
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
         """Cut texts into pieces, without special tokens."""
@@ -273,9 +274,10 @@ class TokenNetwork:
             for ids, places in zip(found["input_ids"], found["offset_mapping"], strict=True)
         ]
 
-    @torch.inference_mode()
-    def states(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
         """Compute the states of texts, which are padded to the longest."""
+        import torch
+
         ids = [[*self._head, *own, *self._tail] for own in texts]
         length = max(map(len, ids))
         pad = self._tokenizer.pad_token_id or 0
@@ -284,8 +286,9 @@ class TokenNetwork:
             "attention_mask": torch.tensor([[1] * len(own) + [0] * (length - len(own)) for own in ids]),
         }
         part = self._model[0]
-        found = part({name: value.to(self._model.device) for name, value in inputs.items()})["token_embeddings"]
-        found = found.float().cpu()
+        with torch.inference_mode():
+            found = part({name: value.to(self._model.device) for name, value in inputs.items()})["token_embeddings"]
+            found = found.float().cpu().numpy()
         return [found[i, : len(own)] for i, own in enumerate(ids)]
 
 
@@ -302,7 +305,8 @@ class TextEncoder(ByParameters):
         batch_size: texts that are encoded at once.
         precision: of the products with weights: ``float32``, ``bfloat16`` or, for the bundled encoder, ``int8``. The
             latter two are about twice as fast if the processor has instructions for them, and change vectors by about
-            0.5 % and 5 % of their length. ``auto`` takes the fastest; a cache keeps their vectors apart.
+            0.5 % and 5 % of their length. ``auto`` takes the fastest for documents, and float32 for the queries of a
+            packed encoder; a cache keeps their vectors apart.
         verbose: show progress.
 
     Raises:
@@ -335,8 +339,8 @@ class TextEncoder(ByParameters):
         """Leave out the network of a model that is given by name; it is loaded again."""
         kept = {**self.__dict__, "_recent": OrderedDict()}
         if isinstance(self.model, str):
-            kept.pop("_loaded", None)
-            kept.pop("tokens", None)
+            for name in ("_loaded", "tokens", "for_queries"):
+                kept.pop(name, None)
         return kept
 
     @property
@@ -359,6 +363,8 @@ class TextEncoder(ByParameters):
         if self.precision == "int8" and not (self._packed and device.type == "cpu"):
             raise ConfigError("precision", "int8", f"'float32' or 'bfloat16', except for {BUNDLED_ENCODER} on a CPU")
         if self._packed:
+            from .bert import best_precision
+
             return best_precision(device) if self.precision == "auto" else self.precision
         if self.precision == "auto":
             return "bfloat16" if has_bfloat16(device) else "float32"
@@ -372,6 +378,12 @@ class TextEncoder(ByParameters):
             ConfigError: the encoder has none.
         """
         return self._loaded if isinstance(self._loaded, MiniLM) else TokenNetwork(self._loaded)
+
+    @cached_property
+    def for_queries(self) -> TextEncoder:
+        """The same encoder for queries: a packed one in float32 and without torch, unless something else was chosen."""
+        chosen = self.precision not in ("auto", "float32") or self.device not in (None, "cpu")
+        return self if chosen or not self._packed else _QueryEncoder(self.model, cache=self.cache)
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
         """Encode texts, each distinct one once, except those in the cache.
@@ -435,6 +447,8 @@ class TextEncoder(ByParameters):
         """
         if isinstance(self._loaded, MiniLM):
             return self._loaded.word_vectors(words)
+        from torch import nn
+
         tokenizer = getattr(self._loaded, "tokenizer", None)
         parts: Iterable[Any] = self._loaded.modules() if isinstance(self._loaded, nn.Module) else ()
         tables = (part.get_input_embeddings() for part in parts if hasattr(part, "get_input_embeddings"))
@@ -473,9 +487,24 @@ class TextEncoder(ByParameters):
             return self.model
         device, precision = choose_device(self.device), self.chosen_precision
         if self._packed:
-            return MiniLM(precision, device, self._packed)
+            from .bert import TorchBert
+
+            return MiniLM(TorchBert(self._packed, precision, device), self._packed)
         loaded = load_network(self.model, device)
         return loaded.bfloat16() if precision == "bfloat16" else loaded
+
+
+class _QueryEncoder(TextEncoder):
+    """A packed encoder for a few texts at a time."""
+
+    @property
+    def chosen_precision(self) -> Precision:
+        return "float32"
+
+    @cached_property
+    def _loaded(self) -> MiniLM:
+        folder = self._packed or BUNDLED_FOLDER
+        return MiniLM(PackedBert(folder), folder)
 
 
 def text_key(encoder: str, text: str) -> bytes:

@@ -324,7 +324,8 @@ class GraphRows(PostRows):
 
     def _encode_queries(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
         """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
-        encoded = iter(self._encode([graph for graph in graphs if not graph.is_empty]))
+        asked = [graph for graph in graphs if not graph.is_empty]
+        encoded = iter(self._model.encode_queries(asked, device=self._device, verbose=self._verbose))
         none = np.empty((0, self._model.config.projection), np.float32)
         return [none if graph.is_empty else next(encoded) for graph in graphs]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from pyterrier_mathamr._common.errors import ConfigError
 
 from .errors import ModelFileError
-from .saving import WEIGHTS, other_shapes
+from .saving import WEIGHTS, other_shapes, unreadable_weights, weights_data
 
 
 def read_weights(
@@ -25,12 +24,10 @@ def read_weights(
 ) -> dict[str, Tensor]:
     """Read weights as float32; with ``build``, check that they are those of the network that it makes."""
     try:
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise ModelFileError(path, f"the weights are not those that {description} names")
+        data = weights_data(path, digest, description)
         weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
-    except (OSError, SafetensorError) as error:
-        raise ModelFileError(path, f"it cannot be read ({error})") from error
+    except SafetensorError as error:
+        raise unreadable_weights(path, error) from error
     if build is not None:
         _check_weights(path, weights, description, layers, build)
     return weights

@@ -221,3 +221,17 @@ def test_results_of_files_show_title_file_line_and_section_and_link_to_the_sourc
     assert address.strip() in formula
     refused = run("search", tmp_path / "e", "x", "--link", "javascript:alert({line})")
     assert (refused.exit_code, "an address that begins with file, http" in refused.output) == (1, True)
+
+
+def test_a_search_with_the_default_model_imports_no_torch(tmp_path) -> None:
+    (tmp_path / "root.md").write_text("The number $\\sqrt{2}$ is irrational.\n")
+    result = run("build", tmp_path / "root.md", "-o", tmp_path / "my.engine", "-q", "--workers", "1")
+    assert result.exit_code == 0, result.output
+    program = (
+        "import sys; from pyterrier_mathamr.cli import main; main(sys.argv[1:], standalone_mode=False); "
+        "print([name for name in ('torch', 'faiss', 'jnius', 'scipy', 'transformers') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", program, "search", tmp_path / "my.engine", "why is $\\sqrt 2$ irrational?"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "root.md" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout

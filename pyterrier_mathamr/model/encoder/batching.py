@@ -15,21 +15,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import nn
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr._common.running.resources import one_torch_thread
-from pyterrier_mathamr.graph import GraphTensors, VirtualKind, collate
+from pyterrier_mathamr.graph import GraphTensors, VirtualKind
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 
 def choose_device(name: str | None) -> torch.device:
+    import torch
+
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -44,6 +48,8 @@ def choose_device(name: str | None) -> torch.device:
 
 def has_bfloat16(device: torch.device) -> bool:
     """Tell whether a device multiplies matrices in bfloat16, faster than in float32: AVX-512 BF16, AMX, ARM, GPUs."""
+    import torch
+
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
@@ -124,17 +130,20 @@ _NODE_BUDGET = 8_192  # of a batch, whose states fit the CPU's cache; twice as m
 _MOST_NODES = 65_536  # of a graph; a larger one, of some 100,000 words, is cut between its sentences
 
 
-@torch.no_grad()
 def encode_in_batches(
     network: nn.Module, graphs: Sequence[GraphTensors], place: torch.device, width: int, *, verbose: bool = False
 ) -> list[Embeddings]:
     """Encode graphs, those of similar sizes together."""
+    import torch
+
+    from pyterrier_mathamr.graph import collate
+
     cut = [pieces_of(graph, _MOST_NODES) for graph in graphs]
     pieces = [piece.graph for of_graph in cut for piece in of_graph]
     results: list[Embeddings] = [np.empty((0, width), np.float32)] * len(pieces)
     batches = batches_by_size([len(piece.nodes) for piece in pieces], _NODE_BUDGET)
     # The products of a batch are small: a second thread of a CPU takes more time than it saves.
-    with one_torch_thread() if place.type == "cpu" else nullcontext():
+    with torch.no_grad(), one_torch_thread() if place.type == "cpu" else nullcontext():
         for members in progress(batches, "encoding", "batches", verbose=verbose):
             batch = collate([pieces[i] for i in members]).to(place)
             rows = network(batch).cpu().numpy()  # [r, d]

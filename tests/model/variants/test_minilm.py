@@ -1,7 +1,10 @@
-"""The bundled text encoder: BERT in plain torch, its int8 weights, and its three precisions."""
+"""The bundled text encoder: BERT in plain torch and in numpy, its int8 weights, and its three precisions."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import shutil
 import subprocess
 import sys
@@ -11,10 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from pyterrier_mathamr import TextEncoder
+from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model import bert, minilm
+from pyterrier_mathamr.model import bert, minilm, packed_bert
+from pyterrier_mathamr.model.errors import ModelFileError
+from pyterrier_mathamr.model.saving import find_folder
 from pyterrier_mathamr.model.text_encoder import local_model
+from pyterrier_mathamr.model.weights import pack_weights
 
 PUBLISHED = "all-MiniLM-L6-v2"
 TEXTS = [
@@ -42,7 +48,7 @@ def bundled():
 
 
 def renamed(original):
-    size = bert.BertSize.read(minilm.BUNDLED_FOLDER / "config.json")
+    size = packed_bert.BertSize.read(minilm.BUNDLED_FOLDER / "config.json")
     return bert.from_transformers(original[0].auto_model.state_dict(), size), size
 
 
@@ -60,7 +66,7 @@ def test_the_states_are_those_of_sentence_transformers_for_the_same_weights(orig
 
 def test_packed_weights_give_pieces_and_vectors_of_sentence_transformers_up_to_their_rounding(original, tmp_path):
     packed = shutil.copytree(minilm.BUNDLED_FOLDER, tmp_path / "packed")
-    (packed / bert.PACKED).write_bytes(bert.pack(renamed(original)[0]))
+    (packed / packed_bert.PACKED).write_bytes(bert.pack(renamed(original)[0]))
     text = TextEncoder(packed, precision="float32", device="cpu")
     pieces = text.tokens.pieces(TEXTS)
     assert [one.ids for one in pieces] == original.tokenizer(TEXTS, add_special_tokens=False)["input_ids"]
@@ -122,5 +128,85 @@ def test_encoding_imports_neither_transformers_nor_sentence_transformers():
 
 
 def test_int8_is_not_chosen_where_its_products_overflow(monkeypatch):
-    monkeypatch.setattr(minilm, "int8_products_are_exact", lambda: False)
-    assert minilm.best_precision(torch.device("cpu")) != "int8"
+    monkeypatch.setattr(bert, "int8_products_are_exact", lambda: False)
+    assert bert.best_precision(torch.device("cpu")) != "int8"
+
+
+def test_numpy_computes_the_states_and_input_embeddings_of_torch(bundled):
+    in_torch = bundled["float32"].tokens
+    in_numpy = minilm.MiniLM(packed_bert.PackedBert(minilm.BUNDLED_FOLDER))
+    texts = [one.ids[: in_numpy.room] for one in in_torch.pieces([*TEXTS, "word " * 100])]
+    assert sorted(map(len, texts))[::5] == [0, 254]  # from no piece to as many as the encoder reads
+    pairs = zip(in_numpy.states(texts), in_torch.states(texts), strict=True)
+    for own, theirs in pairs:
+        assert own == pytest.approx(theirs, abs=2e-5)  # of numbers up to 6
+        assert own.mean(axis=0) / np.linalg.norm(own.mean(axis=0)) == pytest.approx(
+            theirs.mean(axis=0) / np.linalg.norm(theirs.mean(axis=0)), abs=1e-5
+        )
+    assert in_numpy.word_vectors(["group", ""]) == pytest.approx(in_torch.word_vectors(["group", ""]), abs=1e-6)
+
+
+def test_gelu_is_x_times_the_normal_distribution_function():
+    x = np.concatenate([np.linspace(-12, 12, 4001), [0.0, -0.0, 1e-30, -1e4, 1e4]]).astype(np.float32)
+    true = [value * (1 + math.erf(value / math.sqrt(2))) / 2 for value in x.astype(np.float64).tolist()]
+    found = packed_bert.gelu(np.tile(x, (40, 1)))  # of several blocks
+    assert (found == found[0]).all()
+    assert found[0] == pytest.approx(np.array(true), abs=1e-6, rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def queries():
+    return GraphBuilder()([{"qid": str(i), "query": text} for i, text in enumerate(TEXTS) if text])
+
+
+def test_queries_have_the_vectors_of_torch_in_float32(queries):
+    model = MathAMR.from_pretrained(text=TextEncoder(precision="float32", device="cpu"))
+    asked = [row["query_graph"] for row in queries]
+    for own, theirs in zip(MathAMR.from_pretrained().encode_queries(asked), model.encode(asked), strict=True):
+        assert own.dtype == np.float32
+        assert np.linalg.norm(own, axis=1) == pytest.approx(1, abs=1e-5)
+        assert own == pytest.approx(theirs, abs=1e-3)  # the vectors of texts are float16
+
+
+def test_the_vectors_of_a_query_do_not_depend_on_the_others(queries):
+    encode = MathAMR.from_pretrained().query_encoder()
+    together = {row["qid"]: row["query_embs"] for row in encode(queries)}
+    for row in queries:
+        [alone] = encode([row])
+        assert np.array_equal(alone["query_embs"], together[row["qid"]])
+
+
+def test_another_precision_or_device_that_was_chosen_also_holds_for_queries():
+    text = TextEncoder()
+    assert text.for_queries.chosen_precision == "float32"
+    assert text.for_queries.name == TextEncoder(precision="float32", device="cpu").name
+    for chosen in (TextEncoder(precision="bfloat16"), TextEncoder(device="meta")):
+        assert chosen.for_queries is chosen
+
+
+def test_the_matrix_of_a_model_of_text_is_checked_when_a_query_is_encoded(queries, tmp_path):
+    folder = shutil.copytree(find_folder("mathamr-plus-text"), tmp_path / "model")
+    asked = [queries[0]["query_graph"]]
+    [usual] = MathAMR.from_pretrained(folder).encode_queries(asked)
+
+    def encoded(weights, digest=None):
+        data = weights if isinstance(weights, bytes) else pack_weights(weights)
+        content = json.loads((folder / "config.json").read_text())
+        content["weights"] = digest or hashlib.sha256(data).hexdigest()
+        (folder / "config.json").write_text(json.dumps(content))
+        (folder / "weights.safetensors").write_bytes(data)
+        return MathAMR.from_pretrained(folder).encode_queries(asked)[0]
+
+    project = torch.eye(384)
+    assert encoded({"text.project.weight": -3 * project}) == pytest.approx(-encoded({"text.project.weight": project}))
+    assert usual.shape[1] == 384
+    for wrong, problem in (
+        ({"text.project.weight": project[1:]}, "names and shapes that config.json"),
+        ({"text.project.weight": project, "more": project.clone()}, "names and shapes"),
+        ({"text.project.weight": project / 0}, "not finite"),
+        (b"{}", "cannot be read"),
+    ):
+        with pytest.raises(ModelFileError, match=rf"weights\.safetensors: .*{problem}"):
+            encoded(wrong)
+    with pytest.raises(ModelFileError, match=r"not those that config\.json names"):
+        encoded({"text.project.weight": project}, "0" * 64)

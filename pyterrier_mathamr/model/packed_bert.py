@@ -1,0 +1,153 @@
+"""The packed weights of the bundled text encoder, and its forward pass in numpy, by which queries are encoded.
+
+``import torch`` takes longer than a search. For the few texts of a query numpy multiplies in float32 as fast as torch
+does; torch's products of int8 matrices, which :mod:`.bert` has for documents, are faster still from some ten pieces on,
+but their rounding makes a text's vector depend on the other texts of its batch (docs/exactness.md).
+
+A matrix is stored as int8 with a float16 scale for each row, ``W[i] = scale[i] · codes[i]``, a quarter of its size in
+float32; the small tables of positions and segments, whose rounding costs more than it saves, as float16.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr._common.running.resources import one_blas_thread
+
+Rows = npt.NDArray[np.float32]
+
+Precision = Literal["float32", "bfloat16", "int8"]
+"""Of the products with weights; states are float32, or bfloat16 with ``bfloat16``."""
+
+PACKED = "weights.safetensors"
+"""The file of packed weights in an encoder's folder."""
+
+SCALE = ".scale"
+"""The end of the name of a matrix's scales."""
+
+
+class BertSize(NamedTuple):
+    """The numbers that a ``config.json`` gives, by the names that it gives them."""
+
+    vocab_size: int
+    max_position_embeddings: int
+    type_vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    layer_norm_eps: float
+
+    @classmethod
+    def read(cls, path: Path) -> BertSize:
+        content = json.loads(path.read_bytes())
+        return cls(**{name: content[name] for name in cls._fields})
+
+
+class PackedBert:
+    """BERT in float32, one text at a time; :mod:`.bert` has its equations, and the same names."""
+
+    at_once = 1024
+    """Pieces of a batch; as texts are computed one by one, it only bounds the states in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        from safetensors.numpy import load_file
+
+        self._size = BertSize.read(folder / "config.json")
+        packed = load_file(folder / PACKED)
+        self._words = packed.pop("words.weight"), packed.pop(f"words.weight{SCALE}").astype(np.float32)
+        self._weights: dict[str, Rows] = {}
+        for name, weight in packed.items():
+            if f"{name}{SCALE}" in packed:  # as [in, out], by which products are faster
+                scale = packed[f"{name}{SCALE}"].astype(np.float32)
+                self._weights[name] = np.multiply(weight.T, scale, out=np.empty(weight.shape[::-1], np.float32))
+            elif not name.endswith(SCALE):
+                self._weights[name] = weight.astype(np.float32)
+
+    def words(self, ids: Sequence[int]) -> Rows:
+        """Return the input embeddings of pieces, float32 ``[l, d]``."""
+        codes, scales = self._words
+        found: Rows = codes[ids] * scales[ids, None]
+        return found
+
+    def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:
+        """Compute the states of texts, each float32 ``[l, d]``, given their pieces, special ones included."""
+        with one_blas_thread():
+            return [self._states(ids) for ids in texts]
+
+    def _states(self, ids: Sequence[int]) -> Rows:
+        of = self._weights
+        x = self._norm(self.words(ids) + of["positions.weight"][: len(ids)] + of["segments.weight"][0], "norm")
+        for i in range(self._size.num_hidden_layers):
+            layer = f"layers.{i}."
+            mixed = self._attention(self._linear(x, f"{layer}attention.qkv"))
+            x = self._norm(x + self._linear(mixed, f"{layer}attention.out"), f"{layer}attention.norm")
+            inner = gelu(self._linear(x, f"{layer}up"))
+            x = self._norm(x + self._linear(inner, f"{layer}down"), f"{layer}norm")
+        return x
+
+    def _linear(self, x: Rows, name: str) -> Rows:
+        product: Rows = x @ self._weights[f"{name}.weight"]
+        product += self._weights[f"{name}.bias"]
+        return product
+
+    def _norm(self, states: Rows, name: str) -> Rows:
+        x: Rows = np.subtract(states, states.mean(axis=1, keepdims=True))
+        variance = np.einsum("ij,ij->i", x, x) / x.shape[1]
+        x /= np.sqrt(variance + self._size.layer_norm_eps)[:, None]
+        x *= self._weights[f"{name}.weight"]
+        x += self._weights[f"{name}.bias"]
+        return x
+
+    def _attention(self, qkv: Rows) -> Rows:
+        """Mix the values of pieces by softmax(Q Kᵀ / √d_h) in each head: ``[l, 3 d]`` to ``[l, d]``."""
+        length, heads = len(qkv), self._size.num_attention_heads
+        q, k, v = qkv.reshape(length, 3, heads, -1).transpose(1, 2, 0, 3)  # each [h, l, d / h]
+        mixed = np.empty((length, heads, q.shape[-1]), np.float32)
+        q = q * np.float32(q.shape[-1] ** -0.5)
+        for some in _blocks(heads, length * length):
+            weights: Rows = q[some] @ k[some].transpose(0, 2, 1)
+            np.subtract(weights, weights.max(axis=2, keepdims=True), out=weights)
+            np.exp(weights, out=weights)
+            np.divide(weights, weights.sum(axis=2, keepdims=True), out=weights)
+            mixed[:, some] = (weights @ v[some]).transpose(1, 0, 2)
+        return mixed.reshape(length, -1)
+
+
+_IN_CACHE = 1 << 16
+"""Numbers that are changed several times while they are in the processor's cache."""
+
+
+def _blocks(parts: int, size: int) -> Iterator[slice]:
+    """Cut parts of one size into blocks that stay in the cache, or into single parts."""
+    step = max(_IN_CACHE // size, 1)
+    return (slice(start, start + step) for start in range(0, parts, step))
+
+
+_ERF = 1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592
+_NEAR = 0.3275911
+
+
+def gelu(x: Rows) -> Rows:
+    """Replace x by x Φ(x), with erf to 1.5e-7 by Abramowitz and Stegun, 7.1.26, as numpy has none."""
+    for some in _blocks(len(x), x.shape[1]):
+        own = x[some]
+        z = np.abs(own) * np.float32(2**-0.5)
+        t = np.float32(1) / (np.float32(1) + np.float32(_NEAR) * z)
+        erfc = np.float32(_ERF[0]) * t
+        for factor in _ERF[1:]:
+            erfc += np.float32(factor)
+            erfc *= t
+        z *= -z
+        erfc *= np.exp(z, out=z)
+        erf = np.copysign(np.float32(1) - erfc, own)
+        erf += np.float32(1)
+        own *= erf
+        own *= np.float32(0.5)
+    return x
