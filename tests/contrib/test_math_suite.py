@@ -43,7 +43,7 @@ def write(folder: Path, documents: dict[str, str], queries: dict[str, str], qrel
 @pytest.fixture
 def folders(suite: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "home"))
-    texts = {"a": "alpha beta", "b": "alpha beta", "c": "gamma"}
+    texts = {"a": "alpha beta", "b": "alpha beta and more", "c": "gamma"}
     for name in suite.datasets:
         # in two collections queries are documents: in one a query's own document is relevant, in the other it is not
         own = {"a": "alpha beta"}
