@@ -48,7 +48,7 @@ def test_the_page_has_the_figures_of_task_1_as_they_are_printed() -> None:
         "Mansouri": {"2021": "5.2", "2022": "5.5"},
         "Wang": {"2022": "1"},
     }
-    assert len(found) > 20
+    assert len(found) > 10
     for name, paper, *cells in found[1:]:
         for year, cell in zip(("2020", "2021", "2022"), cells, strict=True):
             table = published(paper.lower()).tables[tables[paper].get(year, "")] if cell != "–" else None
