@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,14 +18,16 @@ from sphinx.application import Sphinx
 
 from pyterrier_mathamr import __version__
 
+SOURCE = "https://github.com/pyterrier-mathamr/pyterrier-mathamr/"
 project = "pyterrier-mathamr"
 release = __version__
 root_doc = "docs/index"
 include_patterns = [
-    "*.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "docs/*.md",
     "docs/results/*.md",
-    "docs/*.ipynb",
+    "docs/tutorial/*.ipynb",
     "pyterrier_mathamr/pt_docs/*.rst",
     "pyterrier_mathamr/formula/CONVENTIONS.md",
     "pyterrier_mathamr/data/**/README.md",
@@ -35,10 +36,11 @@ exclude_patterns = [".venv", "build"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 nb_render_markdown_format = "gfm"
-nb_execution_mode = "off"  # the tests run the tutorial; the site shows its stored outputs
+nb_execution_mode = "off"  # the tests run the notebooks; the site shows their stored outputs
 myst_heading_anchors = 3
 html_theme = "furo"
-html_title = "pyterrier-mathamr"
+html_title = f"pyterrier-mathamr {release}"
+html_theme_options = {"source_repository": SOURCE, "source_branch": "main", "source_directory": ""}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_copyright = False
@@ -46,21 +48,6 @@ napoleon_use_ivar = True  # fields of a tuple would be documented twice
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 toc_object_entries = False
-
-
-class HowTo(Directive):
-    """``.. how-to:: Question?``, one of PyTerrier's directives: a question and its answer, as a section."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        """Return the section."""
-        section = nodes.section(ids=[nodes.make_id(self.arguments[0])])
-        section += nodes.title(text=self.arguments[0])
-        self.state.nested_parse(self.content, self.content_offset, section)
-        return [section]
 
 
 class Schematic(Directive):
@@ -79,19 +66,19 @@ class Schematic(Directive):
         pipeline = eval(compile(ast.Expression(last.value), "<schematic>", "eval"), names)
         shown = code.partition("# FOLD\n")[2] or code
         block = nodes.literal_block(shown, shown, language="python")
-        drawing = nodes.raw("", pt.schematic.draw(pipeline), format="html")
+        drawing = nodes.raw("", f'<div class="drawing">{pt.schematic.draw(pipeline)}</div>', format="html")
         return [block, drawing] if "show_code" in self.options else [drawing]
 
 
-def copy_pictures(app: Sphinx, failed: Exception | None) -> None:
-    """Copy the pictures of the README, whose two themes need HTML that Sphinx passes on unread."""
-    shutil.copytree(Path(app.confdir) / "images", Path(app.outdir) / "docs" / "images", dirs_exist_ok=True)
+def open_at_the_manual(app: Sphinx, failed: Exception | None) -> None:
+    """Lead from the root of the site to its first page, which is in ``docs``."""
+    page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html">'
+    (Path(app.outdir) / "index.html").write_text(f'{page}<a href="{root_doc}.html">{project}</a>\n', encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
     """Register PyTerrier's directives; drawings ask no other site where PyTerrier's own classes are documented."""
     pt.documentation.url_for_class = lambda _: None
-    app.add_directive("how-to", HowTo)
     app.add_directive("schematic", Schematic)
-    app.connect("build-finished", copy_pictures)
+    app.connect("build-finished", open_at_the_manual)
     os.environ.setdefault("MPLCONFIGDIR", tempfile.gettempdir())

@@ -1,6 +1,7 @@
-"""Run a notebook in an empty folder and store its outputs: ``python tools/run_tutorial.py docs/tutorial.ipynb``.
+"""Run the tutorial's notebooks, each in an empty folder, and store their outputs: ``tools/run_tutorial.py [FOLDER]``.
 
-Outputs are stored as the code made them, without warnings, times and counters of the machine.
+Outputs are stored as the code made them, without warnings, times and counters of the machine. With FOLDER the
+notebooks are written there, and those in ``docs/tutorial`` stay.
 """
 
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+
+TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial"
 
 
 def run(source: Path, target: Path) -> None:
@@ -30,4 +33,6 @@ def run(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), Path(sys.argv[-1]))
+    folder = Path(sys.argv[1]) if sys.argv[1:] else TUTORIAL
+    for source in sorted(TUTORIAL.glob("*.ipynb")):
+        run(source, folder / source.name)

@@ -15,7 +15,7 @@ from pyterrier_mathamr.amr.workers import WorkerProcess
 ForeignParser = Literal["transition", "amrlib"]
 ParserName = Literal["dependency", ForeignParser]
 EXAMINATION_SECONDS = 300.0
-_DOCS = "docs/installing.md describes it"
+_DOCS = "docs/install.md describes it"
 
 _PINS = {
     "transition": {

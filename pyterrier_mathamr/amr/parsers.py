@@ -168,7 +168,7 @@ class TransitionAmrParser(WorkerParser):
     """IBM's transition-based neural parser 0.5.4, as a worker in an environment of its own (MathAMR+, section 3.1).
 
     A post is parsed in passages of at most 500 tokens, each as one document with coreference between its sentences.
-    `docs/installing.md` describes the environment; ``mathamr doctor --parser transition`` reports what is missing.
+    `docs/install.md` describes the environment; ``mathamr doctor --parser transition`` reports what is missing.
 
     Example::
 
@@ -212,7 +212,7 @@ class TransitionAmrParser(WorkerParser):
     ) -> None:
         python = python or os.environ.get(PYTHON_VARIABLE)
         if not python:
-            allowed = f"the Python of the parser's environment, here or in {PYTHON_VARIABLE}; see docs/installing.md"
+            allowed = f"the Python of the parser's environment, here or in {PYTHON_VARIABLE}; see docs/install.md"
             raise ConfigError("python", None, allowed)
         super().__init__(python, model, devices, cache, limits)
         self.unit, self.beam, self.fp16 = unit, beam, fp16
@@ -228,7 +228,7 @@ class TransitionAmrParser(WorkerParser):
 class AmrlibParser(WorkerParser):
     """A parser of amrlib, 0.8.1 or later, as a worker; it parses sentences, which are merged here.
 
-    It runs in this interpreter (``pip install 'pyterrier-mathamr[amrlib]'``) or in another one; `docs/installing.md`
+    It runs in this interpreter (``pip install 'pyterrier-mathamr[amrlib]'``) or in another one; `docs/install.md`
     lists its models.
 
     Example::

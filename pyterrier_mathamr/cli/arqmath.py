@@ -65,7 +65,9 @@ def verify(folder: Path | None, quiet: bool) -> None:
 
 @arqmath.command()
 @click.argument("folder", required=False, type=FOLDER)
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Where to unpack, if not beside each archive.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), help="Where to unpack; by default next to each archive."
+)
 @quiet_option
 def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
     """Unpack the archives of the release (.zip, .7z, .bz2, .xz, .tar.gz) into the files that are read.
@@ -86,7 +88,7 @@ def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
 @click.option("--year", type=click.Choice(["2020", "2021", "2022"]), default="2022", show_default=True)
 @quiet_option
 def stats(folder: Path | None, year: str, quiet: bool) -> None:
-    """Count what Table 4.3 of the MathAMR+ paper counts, beside its published numbers."""
+    """Count the rows of Table 4.3 of the MathAMR+ thesis, next to the published numbers."""
     from pyterrier_mathamr.arqmath import ARQMathCollection, release_statistics
 
     click.echo(f"{'':<50}{'here':>12}{'published':>12}")

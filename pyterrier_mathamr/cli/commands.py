@@ -68,7 +68,7 @@ def demo(quiet: bool) -> None:
     click.echo(markdown_table(run_demo(verbose=not quiet)))
     click.echo(
         "\n222 answers, 20 topics, 1,273 judgments, written for this package: the table shows that everything works, "
-        "not how well.\nRankings of 1000 answers unless the name says otherwise; the random order is of the judged."
+        "not how well.\nRankings have 1000 answers unless the name gives a depth. The random order is of the judged."
         "\n* differs from BM25 (two-sided paired t-test, p < 0.05 after Bonferroni)."
     )
 
@@ -145,8 +145,8 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
 def doctor(parser: ParserName | None, python: str, model: str) -> None:
     """Report what the environment of an AMR parser lacks, and how to install that.
 
-    --python and --model without --parser are those of the transition parser. Ends with exit code 1 if one parser is
-    examined and cannot work.
+    Without --parser, --python and --model apply to the transition parser. Ends with exit code 1 if one parser is
+    examined and cannot run.
     """
     from pyterrier_mathamr.amr import examine
 
@@ -180,8 +180,8 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
 
     A tenth of a folder's questions is held out to decide when to stop, and another tenth for testing; pair files are
-    for training only. Linked questions of a folder can be pairs, too; the answers of each are never negatives of the
-    other. The state after each epoch is kept beside OUTPUT until the model is finished.
+    for training only. Linked questions of a folder can also be pairs; the answers of one are never negatives of the
+    other. The state after each epoch is kept next to OUTPUT until the model is finished.
     """
     from pyterrier_mathamr.arqmath import train_from_sources
     from pyterrier_mathamr.model import MathAMR, MathAMRConfig
@@ -210,7 +210,7 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
 def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fresh: bool, quiet: bool) -> None:
     """Train encoders of formula graphs on the formulas of FORMULA_TREES, which need no judgments.
 
-    The state after each epoch is kept beside OUTPUT until the model is finished.
+    The state after each epoch is kept next to OUTPUT until the model is finished.
     """
     from pyterrier_mathamr.model import train_in_out
     from pyterrier_mathamr.systems import FormulaTrees, InOutOptions
@@ -226,7 +226,7 @@ def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fr
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new index.")
 @click.option("--answers-of", type=FOLDER, help="Index only the answers of this ARQMath folder; all graphs otherwise.")
 @click.option(
-    "--parts", type=click.IntRange(1), help="Write so many indexes in one folder, which ShardedIndex searches."
+    "--parts", type=click.IntRange(1), help="Write this many indexes into one folder; ShardedIndex searches them."
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes, by default one; the index is the same.")
 @ray_options

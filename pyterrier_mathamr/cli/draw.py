@@ -43,7 +43,7 @@ def draw() -> None:
 def graph_command(
     graph_store: Path, id: str, sentence: tuple[int, ...], formulas: FormulaMode, theme: Theme, output: Path
 ) -> None:
-    """Draw the MathAMR+ graph of post ID: virtual nodes and sentences, and beside them the trees of each formula."""
+    """Draw the MathAMR+ graph of post ID: virtual nodes, sentences, and the trees of each formula."""
     from pyterrier_mathamr.explain import draw_graph
     from pyterrier_mathamr.graph import GraphStore
 

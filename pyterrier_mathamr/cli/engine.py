@@ -51,11 +51,12 @@ def build(
 ) -> None:
     """Build a search engine from POSTS.
 
-    POSTS is a file or folder of notes in LaTeX, Markdown, HTML, text, rst, Org and notebooks, or several; each
-    statement and section is a post of its own. Or a .jsonl file (also .gz) with an id (docno or id), a text (html,
-    body, text, contents, markdown or latex) and perhaps a title in each line, and perhaps the id (parent) or the title
-    (parent_title) of the post that it answers. Or a local ARQMath folder.
-    The same command continues a build that was stopped.
+    POSTS are files or folders of notes in LaTeX, Markdown, HTML, text, rst, Org and notebooks; each statement and
+    section becomes a post. Or a .jsonl file (also .gz), where each line has an id (docno or id), a text (html, body,
+    text, contents, markdown or latex), and optionally a title and the id (parent) or the title (parent_title) of the
+    post that it answers. Or a local ARQMath folder.
+
+    Run the same command again to resume a build that was stopped.
     """
     from pyterrier_mathamr.arqmath import is_release
     from pyterrier_mathamr.engine import SearchEngine
@@ -184,7 +185,7 @@ def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
 @click.option("--kind", default="", help="Only posts of a type: theorem, definition, …")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_json: bool) -> None:
-    """List pairs of posts of ENGINE that say the same, each with the probability that they do not, the error."""
+    """List pairs of posts of ENGINE with the same content, each with its probability of error."""
     from pyterrier_mathamr.engine import SearchEngine
 
     found = SearchEngine(engine).duplicates(k, error=error, within=within, kind=kind).to_dict("records")
@@ -208,10 +209,12 @@ _INDENT = 13
 @click.option(
     "--system", type=click.Choice(SYSTEMS), default="blend", show_default=True, help="Rank by both, words or graphs."
 )
-@click.option("--formula", is_flag=True, help="QUERY is one formula, perhaps with wildcards ?a; find formulas like it.")
+@click.option(
+    "--formula", is_flag=True, help="QUERY is one formula, optionally with wildcards ?a; find formulas like it."
+)
 @filter_options
 @click.option("--weak", is_flag=True, help="Also show posts that are no better than a random one may be.")
-@click.option("--explain", is_flag=True, help="Say what contributes to the score of the first result.")
+@click.option("--explain", is_flag=True, help="Show the parts of the score of the first result.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--link", metavar="TEMPLATE", help=_LINK)
 @click.option("--topics", type=FILE, help="Search with all topics of a file: ARQMath, TREC, .jsonl or .tsv.")

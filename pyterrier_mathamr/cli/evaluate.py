@@ -34,8 +34,8 @@ def evaluate(
     judgment are removed first, and grades 2 and 3 are relevant; and the judged part of the first ten. Means are over
     all topics of QRELS: one that a run does not have counts 0.
 
-    With --baseline a star marks what differs from it (two-sided paired t-test, p < 0.05 after Bonferroni for the number
-    of runs).
+    With --baseline a star marks significant differences (two-sided paired t-test, p < 0.05 after Bonferroni for the
+    number of runs).
 
     mathamr evaluate mine.txt qrels.txt --baseline bm25.txt
     """

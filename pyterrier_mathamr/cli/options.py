@@ -21,7 +21,7 @@ SOURCE = click.Path(exists=True, path_type=Path)
 NEW = click.Path(path_type=Path)
 
 SYSTEMS = ("blend", "bm25", "mathamr")
-"""What an engine ranks by: words and graphs, words alone, graphs alone."""
+"""The systems of an engine: words and graphs, only words, only graphs."""
 
 _PYTHON = {"None": None, "True": True, "False": False}
 """Python's spellings of JSON's ``null``, ``true`` and ``false``, as in messages and documentation."""
@@ -54,11 +54,9 @@ def filter_options(command: Command) -> Command:
 
 def ray_options(command: Command) -> Command:
     """Add ``--ray`` and ``--ray-workers``; :func:`cluster_of` reads them."""
-    command = click.option("--ray-workers", type=click.IntRange(1), help="Most pieces of work at a time on it.")(
-        command
-    )
+    command = click.option("--ray-workers", type=click.IntRange(1), help="Tasks on the cluster at a time.")(command)
     return click.option(
-        "--ray", metavar="auto|HOST:PORT", help="Work on a Ray cluster: this machine's, or that of a head."
+        "--ray", metavar="auto|HOST:PORT", help="Work on a Ray cluster: the local one, or the one with this head."
     )(command)
 
 

@@ -40,7 +40,7 @@ WIDE = 256
 
 
 def default_dtype(dimensions: int) -> DType:
-    """Choose int8 for rows as wide as those of text encoders, a fifth of the size of float32 (docs/storage.md)."""
+    """Choose int8 for rows as wide as those of text encoders, a fifth of the size of float32 (docs/how-it-works.md)."""
     return "int8" if dimensions >= WIDE else "float32"
 
 

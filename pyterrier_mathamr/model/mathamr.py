@@ -215,7 +215,7 @@ class MathAMR(SavedModel):
     def encode(
         self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
     ) -> list[Embeddings]:
-        """Encode posts; the other posts of a batch change vectors by less than 1e-5 (docs/exactness.md).
+        """Encode posts; the other posts of a batch change vectors by less than 1e-5 (docs/how-it-works.md).
 
         Args:
             graphs: of posts.

@@ -2,7 +2,7 @@
 
 ``import torch`` takes longer than a search. For the few texts of a query numpy multiplies in float32 as fast as torch
 does; torch's products of int8 matrices, which :mod:`.bert` has for documents, are faster still from some ten pieces on,
-but their rounding makes a text's vector depend on the other texts of its batch (docs/exactness.md).
+but their rounding makes a text's vector depend on the other texts of its batch (docs/how-it-works.md).
 
 A matrix is stored as int8 with a float16 scale for each row, ``W[i] = scale[i] · codes[i]``, a quarter of its size in
 float32; the small tables of positions and segments, whose rounding costs more than it saves, as float16.

@@ -1,6 +1,6 @@
 """Contrastive training on question-answer pairs (MathAMR+, section 3.4).
 
-On CPUs of the same kind, the same data, configuration and number of threads give the same bytes (docs/exactness.md):
+On CPUs of the same kind, the same data, configuration and number of threads give the same bytes (docs/how-it-works.md):
 the shuffle, masks and drops of an epoch come from generators seeded by (seed, epoch, batch), so an interrupted run
 resumes to the same result.
 

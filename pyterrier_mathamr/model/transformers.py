@@ -207,7 +207,7 @@ class TextScorer(_PostTransformer):
 
     The scores are those of ``index.scorer()`` for the same vectors, with the model's score weights if it has any. Each
     query and each document is encoded once. Rows are ordered by query, descending score and docno; for documents with
-    the same graph, rounding in the encoder may make the scores differ (docs/exactness.md).
+    the same graph, rounding in the encoder may make the scores differ (docs/how-it-works.md).
 
     Args:
         model: see :class:`DocEncoder`, like the other parameters.

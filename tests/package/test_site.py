@@ -43,7 +43,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_pages_build_as_one_site(site: Path) -> None:
     built = {page.relative_to(site).with_suffix("") for page in site.rglob("*.html")}
-    assert {page.relative_to(ROOT).with_suffix("") for page in PAGES} <= built
+    pages = {page.relative_to(ROOT).with_suffix("") for page in (*PAGES, *(ROOT / "docs").rglob("*.ipynb"))}
+    assert pages - built == {Path("README")}  # for the package index; the site begins with docs/index
+
+
+def test_the_site_needs_no_network_and_has_search_a_version_and_a_dark_theme(site: Path) -> None:
+    page = (site / "docs" / "index.html").read_text(encoding="utf-8")
+    assert 'class="sidebar-search"' in page
+    assert f"pyterrier-mathamr {mathamr.__version__}" in page
+    assert 'class="theme-toggle"' in page
+    assert "docs/index.html" in (site / "index.html").read_text(encoding="utf-8")
+    loaded = re.compile(
+        r"<(?:script|img|iframe|source)\b[^>]*\bsrc=.?https?://|<link\b[^>]*rel=.stylesheet[^>]*https?://"
+    )
+    assert [file.name for file in site.rglob("*.html") if loaded.search(file.read_text(encoding="utf-8"))] == []
+    styles = [file.read_text(encoding="utf-8") for file in site.rglob("*.css")]
+    assert not [style for style in styles if re.search(r"url\([\"']?https?://|@import [\"']https?://", style)]
 
 
 def test_the_api_page_shows_the_parameters_of_each_callable(site: Path) -> None:

@@ -2,7 +2,7 @@
 
 A scan of all documents is fast and approximate, and its greatest possible error is known: every document that can be
 among the best ``k`` is kept, and scored exactly. Which of three scans is used depends on what is faster; the answer
-does not. See docs/exactness.md::
+does not. See docs/how-it-works.md::
 
     float32           maxsim      few documents for each result, and document vectors
     int8, by torch    int8        the codes stay memory-mapped, or are copied to a GPU once; threads share the shards

@@ -1,0 +1,211 @@
+"""The README and the manual: short pages, each of whose blocks of Python and shell runs as it is printed.
+
+The blocks of a page run in order, in a folder of their own. Before a block, ``<!-- not run: reason -->`` (in
+reStructuredText ``.. not run: reason``) exempts it.
+"""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyterrier as pt
+import pytest
+from test_docstrings import local_release
+
+import pyterrier_mathamr as mathamr
+
+ROOT = Path(__file__).parents[2]
+PT_DOCS = ROOT / "pyterrier_mathamr" / "pt_docs"
+NOT_RUN = 12
+MANUAL = [
+    *(ROOT / "docs" / f"{name}.md" for name in ("install", "tutorial", "library", "deployment")),
+    *(PT_DOCS / f"{name}.rst" for name in ("pipelines", "arqmath", "formula-search")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("training", "large-collections", "how-it-works", "troubleshooting")),
+    PT_DOCS / "api.rst",
+]
+PAGES = [ROOT / "README.md", *MANUAL]
+FENCED = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>python|sh)\n(?P<code>.*?)^```$", re.M | re.DOTALL
+)
+DIRECTED = re.compile(
+    r"(?:^[ ]*\.\. not run: (?P<reason>[^\n]+)\n\n?)?^(?P<indent>[ ]*)\.\. code-block:: (?P<language>python|sh)\n"
+    r"(?P<code>(?:(?P=indent)[ ]{4}.*\n|[ ]*\n)+)",
+    re.MULTILINE,
+)
+
+PROGRAM = """#!/bin/bash
+case " $* " in
+  *" serve "* | *" --watch "*)  # runs until it is stopped
+    set -- "$@" $([ "$1" = serve ] && echo --port 0)
+    {python} -u -m pyterrier_mathamr "$@" > running.log 2>&1 &
+    until grep -q -e http:// -e Watching running.log; do kill -0 $! || {{ cat running.log; exit 1; }}; sleep .1; done
+    kill -INT $!; wait $!; rm running.log; exit 0 ;;
+esac
+exec {python} -m pyterrier_mathamr "$@" < /dev/null
+"""
+PIP = """#!/bin/bash
+# Installs nothing: checks that the extras exist.
+for extra in $(printf '%s\\n' "$@" | sed -n 's/^pyterrier-mathamr\\[\\(.*\\)\\]$/\\1/p' | tr , ' '); do
+  grep -q "^$extra =$" {root}/setup.cfg || {{ echo "no extra $extra"; exit 1; }}
+done
+"""
+
+
+class Block(NamedTuple):
+    language: str
+    code: str
+    reason: str  # why it is not run, if so
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8") + "\n"
+    for match in (FENCED if page.suffix == ".md" else DIRECTED).finditer(text):
+        code = textwrap.dedent(match["code"])
+        yield Block(match["language"], code, match["reason"] or "", text[: match.start("code")].count("\n"))
+
+
+def words(page: Path) -> int:
+    return len(page.read_text(encoding="utf-8").split())
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder of the programs that pages call."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    python = f'#!/bin/bash\nexec {sys.executable} "$@"\n'
+    made = {"mathamr": PROGRAM.format(python=sys.executable), "pip": PIP.format(root=ROOT), "python": python}
+    for name, text in made.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_blocks_of_a_page_run_as_they_are_printed(
+    page: Path, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package, extra in (
+        ("Stemmer", "bm25"),
+        ("matplotlib", "plots"),
+        ("qdrant_client", "qdrant"),
+        ("uvicorn", "serve"),
+    ):
+        pytest.importorskip(package, reason=f"the extra {extra} is not installed")
+    place = tmp_path / "reader"
+    place.mkdir()
+    if page.name == "README.md":  # whose reader has notes
+        (place / "notes").mkdir()
+        (place / "notes" / "root.md").write_text("The number √2 is irrational.", encoding="utf-8")
+    if page.stem in ("arqmath", "formula-search", "large-collections"):  # whose reader has the release
+        local_release(place / "arqmath")
+    monkeypatch.chdir(place)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "BROWSER": "true"}
+    names: dict[str, object] = {"__name__": "page"}
+    for block in blocks(page):
+        if block.reason:
+            continue
+        if block.language == "python":
+            exec(compile("\n" * block.line + block.code, str(page), "exec"), names)
+            continue
+        command = ["bash", "-e", "-u", "-o", "pipefail", "-c", block.code]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, f"{page.name}, line {block.line}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def test_few_blocks_are_exempt_and_the_reason_is_a_machine_or_data_that_a_test_lacks() -> None:
+    exempt = [block for page in PAGES for block in blocks(page) if block.reason]
+    assert len(exempt) <= NOT_RUN
+    assert all(block.reason.startswith("needs ") for block in exempt)
+
+
+def test_blocks_are_found_in_both_markups_with_their_reasons(tmp_path: Path) -> None:
+    page, other = tmp_path / "page.md", tmp_path / "page.rst"
+    page.write_text("```python\na = 1\n```\n\n<!-- not run: needs a cluster -->\n```sh\nray start\n```\n", "utf-8")
+    other.write_text(
+        ".. how-to:: A?\n\n    .. code-block:: python\n\n        a = 1\n\n        b = 2\n\nText.\n\n"
+        ".. not run: needs data\n\n.. code-block:: sh\n\n    c\n",
+        encoding="utf-8",
+    )
+    assert [block[:3] for block in blocks(page)] == [
+        ("python", "a = 1\n", ""),
+        ("sh", "ray start\n", "needs a cluster"),
+    ]
+    found = [(block.language, block.code.strip(), block.reason) for block in blocks(other)]
+    assert found == [("python", "a = 1\n\nb = 2", ""), ("sh", "c", "needs data")]
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=lambda page: page.stem)
+def test_a_page_is_read_in_five_minutes(page: Path) -> None:
+    assert words(page) <= 1200
+    assert len(MANUAL) <= 12
+
+
+def test_the_readme_is_short_and_each_of_its_addresses_in_the_repository_exists() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 100
+    links = re.findall(r"\]\(([^)#]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
+    targets = [target for link in links for target in link if target]
+    assert all(target.startswith("https://") for target in targets)  # also where the package index shows the page
+    (source,) = re.findall(r"^    Source = https://github\.com/(\S+)$", (ROOT / "setup.cfg").read_text("utf-8"), re.M)
+    ours = re.compile(rf"https://(?:github\.com/{source}/blob|raw\.githubusercontent\.com/{source})/main/(\S+)")
+    files = [match[1] for target in targets if (match := ours.fullmatch(target))]
+    assert len(files) > 15
+    assert [file for file in files if not (ROOT / file).exists()] == []
+    assert {str(page.relative_to(ROOT)) for page in MANUAL} <= set(files)
+
+
+def test_pyterriers_site_shows_the_pages_of_the_manual() -> None:
+    index = (PT_DOCS / "index.rst").read_text(encoding="utf-8")
+    listed = {
+        PT_DOCS / f"{name}.rst" for name in re.findall(r"^    ([a-z-]+)$", index.partition(":maxdepth: 1\n")[2], re.M)
+    }
+    assert listed == set(PT_DOCS.glob("*.rst")) - {PT_DOCS / "index.rst"}
+    assert listed <= set(MANUAL)
+
+
+DRAWINGS = re.findall(r"^\.\. schematic::\n((?:    .*\n|\n)+)", (PT_DOCS / "pipelines.rst").read_text("utf-8"), re.M)
+
+
+@pytest.mark.parametrize("code", DRAWINGS)
+def test_a_drawing_needs_no_more_than_pyterrier_and_no_built_index(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pt.documentation, "url_for_class", lambda _: None)  # would ask PyTerrier's site
+    *body, last = ast.parse(re.sub(r"^ *:\w+:$", "", textwrap.dedent(code), flags=re.M).strip()).body
+    assert isinstance(last, ast.Expr)
+    names = {"pt": pt}
+    exec(compile(ast.Module(body, []), "<drawing>", "exec"), names)
+    assert "MathAMR" in pt.schematic.draw(eval(compile(ast.Expression(last.value), "<drawing>", "eval"), names))
+
+
+REFERENCE = (PT_DOCS / "api.rst").read_text(encoding="utf-8")
+
+
+def test_the_reference_names_the_whole_public_face() -> None:
+    documented = set(re.findall(r"auto\w+:: pyterrier_mathamr\.(\w+)$", REFERENCE, re.M))
+    rooms = {name for name in mathamr.__all__ if inspect.ismodule(getattr(mathamr, name))}
+    assert set(mathamr.__all__) - rooms - {"__version__"} <= documented
+
+
+def test_each_name_of_the_reference_has_a_docstring_and_so_has_each_of_its_methods() -> None:
+    wanting = []
+    for dotted in re.findall(r"auto(?:class|function|exception):: pyterrier_mathamr\.([\w.]+)$", REFERENCE, re.M):
+        value: object = mathamr
+        for part in dotted.split("."):
+            value = getattr(value, part)
+        named = {dotted: value}
+        if inspect.isclass(value):
+            named |= {f"{dotted}.{name}": of for name, of in vars(value).items() if name[0] != "_" and callable(of)}
+        wanting += [name for name, of in named.items() if not (inspect.getdoc(of) or "").strip()]
+    assert wanting == []
