@@ -173,7 +173,7 @@ def test_parsers_are_got_by_name(monkeypatch):
     assert get_parser("transition", python="env/bin/python").python == "env/bin/python"
     assert get_parser("amrlib") is get_parser("amrlib")
     monkeypatch.delenv("MATHAMR_TRANSITION_PYTHON", raising=False)
-    with pytest.raises(ConfigError, match=r"python=None.*MATHAMR_TRANSITION_PYTHON; see docs/installing\.md"):
+    with pytest.raises(ConfigError, match=r"python=None.*MATHAMR_TRANSITION_PYTHON; see docs/install\.md"):
         TransitionAmrParser()
     monkeypatch.setenv("MATHAMR_TRANSITION_PYTHON", "other/bin/python")
     assert TransitionAmrParser().python == "other/bin/python"
