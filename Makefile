@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal
 
-.PHONY: demo test test-slow test-processors lint docs clean
+.PHONY: demo test test-slow test-processors lint docs dist clean
 
 demo: $(READY)  ## build, index and search the bundled sample; print the table
 	$(BIN)/mathamr demo
@@ -29,6 +29,11 @@ lint: $(READY)  ## check style and types
 docs: $(READY)  ## build the documentation; warnings are errors
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
 	@echo "build/site/docs/index.html"
+
+dist: $(READY)  ## build the source distribution and, from it, the wheel, as PyPI gets them, and check them
+	rm -rf build/dist
+	$(BIN)/python -m build --outdir build/dist
+	$(BIN)/python -m twine check --strict build/dist/*
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,20 +1,23 @@
-"""What is shipped: the wheel holds the data that the package promises, and stays small."""
+"""What is shipped: source distribution and wheel hold the data that the package promises, and stay small."""
 
 import email
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+LARGEST = 50_000_000  # bytes of a file on PyPI
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution of what git tracks, and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("dist")
     source = folder / "source"
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if tracked.returncode != 0:
@@ -23,20 +26,24 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         target = source / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes((ROOT / name).read_bytes())
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "--quiet",
-        "-w",
-        folder,
-        source,
-    ]
-    subprocess.run([str(part) for part in command], check=True)
-    return zipfile.ZipFile(next(folder.glob("*.whl")))
+    # `make dist` does the same in environments of their own, which need the network
+    backend = f"import setuptools.build_meta; setuptools.build_meta.build_sdist({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", backend], cwd=source, check=True, capture_output=True)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "-w", folder]
+    subprocess.run([str(part) for part in (*command, next(folder.glob("*.tar.gz")))], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(next(dist.glob("*.whl")))
+
+
+@pytest.fixture(scope="module")
+def sdist(dist: Path) -> list[str]:
+    """The files of the source distribution, by their paths below its only folder."""
+    with tarfile.open(next(dist.glob("*.tar.gz"))) as tar:
+        return [member.name.partition("/")[2] for member in tar.getmembers() if member.isfile()]
 
 
 @pytest.mark.parametrize(
@@ -106,5 +113,38 @@ def test_the_bundled_models_stay_small(wheel: zipfile.ZipFile, models: str, most
     assert 0 < sum(packed) <= most
 
 
-def test_the_wheel_holds_no_tests(wheel: zipfile.ZipFile) -> None:
-    assert not [name for name in wheel.namelist() if name.startswith("tests/")]
+def test_the_wheel_holds_the_package_only(wheel: zipfile.ZipFile) -> None:
+    assert {name.partition("/")[0].partition("-")[0] for name in wheel.namelist()} == {"pyterrier_mathamr"}
+
+
+def test_the_source_distribution_holds_the_package_and_what_describes_it(sdist: list[str]) -> None:
+    beside = sorted(name for name in sdist if not name.startswith(("pyterrier_mathamr", "LICENSES/")))
+    described = ["CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "NOTICE", "PKG-INFO", "README.md"]
+    assert beside == [*described, "constraints.txt", "pyproject.toml", "setup.cfg"]
+
+
+def test_no_data_is_in_the_source_distribution_that_is_not_in_the_wheel(
+    sdist: list[str], wheel: zipfile.ZipFile
+) -> None:
+    package = {name for name in sdist if name.startswith("pyterrier_mathamr/")}
+    assert package == {name for name in wheel.namelist() if name.startswith("pyterrier_mathamr/")}
+
+
+def test_both_are_small_enough_for_pypi(dist: Path) -> None:
+    sizes = [path.stat().st_size for path in dist.iterdir() if path.is_file()]
+    assert len(sizes) == 2
+    assert max(sizes) <= LARGEST
+
+
+def test_twine_accepts_both(dist: Path) -> None:
+    pytest.importorskip("twine", reason="twine is not installed (extra test)")
+    files = [str(path) for path in dist.iterdir() if path.is_file()]
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *files], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_the_released_versions_agree(wheel: zipfile.ZipFile) -> None:
+    version = email.message_from_string(metadata(wheel, "METADATA"))["Version"]
+    assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text("utf-8")
