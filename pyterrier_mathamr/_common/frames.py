@@ -65,19 +65,15 @@ def distinct_queries(frame: pd.DataFrame, outputs: Sequence[str] = ()) -> pd.Dat
     if len(first) == len(rows):
         return first
     gaps = {name: first_values(rows, name) for name in rows.columns if rows[name].isna().any()}
-    return with_objects(first, **{name: [values.get(qid) for qid in first["qid"]] for name, values in gaps.items()})
+    return with_objects(first, **{name: list(map(values.get, first["qid"].tolist())) for name, values in gaps.items()})
 
 
 def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str, Any]:
     """Return the first value of each key that is not empty."""
-    keys, values = frame[key], frame[column]
-    first = ~keys.duplicated() if len(frame) > 1 else slice(None)
-    found = {name: None if is_missing(value) else value for name, value in zip(keys[first], values[first], strict=True)}
-    if gaps := [name for name, value in found.items() if value is None]:  # rare: only then are all rows read
-        rows = keys.isin(gaps)
-        for name, value in zip(keys[rows], values[rows], strict=True):
-            if found[name] is None and not is_missing(value):
-                found[name] = value
+    found: dict[str, Any] = {}
+    for name, value in zip(frame[key].tolist(), frame[column].tolist(), strict=True):
+        if found.get(name) is None:
+            found[name] = None if is_missing(value) else value
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -102,7 +98,7 @@ def with_objects(frame: pd.DataFrame, **columns: Sequence[object] | str | float)
 def join_values(frame: pd.DataFrame, name: str, values: Mapping[str, object], key: str = "qid") -> pd.DataFrame:
     """Add to each row the object of its key."""
     _check_values(frame, name, key, values)
-    return with_objects(frame, **{name: [values[wanted] for wanted in frame[key]]})
+    return with_objects(frame, **{name: [values[wanted] for wanted in frame[key].tolist()]})
 
 
 def encoded_values(
@@ -116,17 +112,43 @@ def encoded_values(
 
 
 def _check_values(frame: pd.DataFrame, column: str, key: str, values: Mapping[str, object]) -> None:
-    if missing := [wanted for wanted in dict.fromkeys(frame[key]) if wanted not in values]:
+    if missing := [wanted for wanted in dict.fromkeys(frame[key].tolist()) if wanted not in values]:
         raise MissingValueError(column, key, missing)
 
 
 def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
-    """Give the rows of a ranking new scores, and order them."""
-    columns = {"query": pd.factorize(frame["qid"])[0], "score": np.asarray(scores), "docno": frame["docno"].array}
-    keys = pd.DataFrame(columns).sort_values(list(columns), ascending=[True, False, True], kind="stable")
-    ranks = keys.groupby("query").cumcount().to_numpy(np.int64)
-    ordered = frame.iloc[keys.index.to_numpy()].reset_index(drop=True)
-    return ordered.assign(score=keys["score"].to_numpy(), rank=ranks)
+    """Give the rows of a ranking new scores, and order them: by query as they come, score descending, then docno."""
+    queries, docnos = pd.factorize(frame["qid"])[0], pd.factorize(frame["docno"])
+    names, by_name = docnos[1].tolist(), np.empty(len(docnos[1]), dtype=np.int64)
+    by_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    scores = np.asarray(scores)
+    order = np.lexsort((by_name[docnos[0]], -scores, queries))
+    starts = np.searchsorted(queries[order], queries[order])
+    ranks = np.arange(len(order), dtype=np.int64) - starts
+    return frame.iloc[order].reset_index(drop=True).assign(score=scores[order], rank=ranks)
+
+
+def best_places(scores: Any, count: int, names: Callable[[Any], list[str]]) -> Any:
+    """Find the best ``count`` of some scores, int64: the greatest first, equal ones by name; only tied names are read.
+
+    Args:
+        scores: float ``[m]``.
+        count: at most so many are returned.
+        names: places, int64, to the docno of each.
+    """
+    places = np.arange(len(scores))
+    if len(scores) > count:
+        least = len(scores) - count
+        places = np.flatnonzero(scores >= np.partition(scores, least)[least])
+    ordered = places[np.argsort(-scores[places], kind="stable")]
+    equal = scores[ordered[1:]] == scores[ordered[:-1]]
+    if equal.any():
+        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        among = ordered[tied]
+        keys = [name.encode("utf-8", "surrogatepass") for name in names(among)]
+        by_name = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+        ordered[tied] = among[by_name[np.argsort(-scores[among[by_name]], kind="stable")]]
+    return ordered[:count]
 
 
 def ranking_frame(

@@ -37,6 +37,7 @@ from pyterrier_mathamr._common.frames import (
     distinct_queries,
     empty_output,
     is_missing,
+    ordered_by_score,
     ranking_frame,
     with_objects,
 )
@@ -411,9 +412,7 @@ class MaxSimScorer(_Scoring):
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         backend: Backend = self.index.snapshot()
-        docnos, distinct = pd.factorize(inp["docno"], use_na_sentinel=False)
-        names = [str(docno) for docno in distinct]
-        numbers, scores = backend.find(names)[docnos], np.zeros(len(inp))
+        numbers, scores = backend.find(list(map(str, inp["docno"].tolist()))), np.zeros(len(inp))
         rows_of = inp.groupby("qid", sort=False).indices
         batches = query_batch(inp, backend, **self.reading()).of_size(self.batch_size)
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
@@ -422,17 +421,8 @@ class MaxSimScorer(_Scoring):
             found = backend.score(batch, [of for of, _ in wanted], self.field)
             for of, own, (_, of_row) in zip(rows, found, wanted, strict=True):
                 scores[of] = own[of_row]
-        by_name = np.empty(len(names), dtype=np.int64)
-        by_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-        queries, qids = pd.factorize(inp["qid"])
-        order = np.lexsort((by_name[docnos], -scores, queries))
-        starts = np.searchsorted(queries[order], np.arange(len(qids)))
-        ranks = np.arange(len(order), dtype=np.int64) - starts[queries[order]]
-        result = inp.iloc[order].assign(score=scores[order], rank=ranks)
-        if self.num_results is not None:
-            result = result[result["rank"] < self.num_results]
-        ordered: pd.DataFrame = result.reset_index(drop=True)
-        return ordered
+        result = ordered_by_score(inp, scores)
+        return result if self.num_results is None else result[result["rank"] < self.num_results].reset_index(drop=True)
 
 
 class VectorLoader(ColumnAdder, IndexTransformer):

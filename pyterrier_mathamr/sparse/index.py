@@ -25,7 +25,7 @@ import pyterrier as pt
 from pyterrier_mathamr import posts
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress, told_once
-from pyterrier_mathamr._common.frames import distinct_queries, documents, empty_output, listed
+from pyterrier_mathamr._common.frames import best_places, distinct_queries, documents, empty_output, listed
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.transformers import Indexer, Retriever
@@ -79,16 +79,8 @@ class SparseRetriever(Retriever):
 
 def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> Found:
     """Rank by score descending, then by name ascending as Python compares texts (the order of their UTF-8 bytes)."""
-    if len(numbers) > count:  # keep all that tie with the last: the name decides
-        kept = scores >= -np.partition(-scores, count - 1)[count - 1]
-        numbers, scores = numbers[kept], scores[kept]
-    order = np.argsort(-scores, kind="stable")
-    numbers, scores = numbers[order], scores[order]
-    _, group, sizes = np.unique(-scores, return_inverse=True, return_counts=True)
-    tied = np.flatnonzero(sizes[group] > 1)
-    ties = zip(group[tied].tolist(), names(numbers[tied]), numbers[tied].tolist(), strict=True)
-    numbers[tied] = [number for _, _, number in sorted(ties)]
-    return numbers[:count], scores[:count]
+    best = best_places(scores, count, lambda places: names(numbers[places]))
+    return numbers[best], scores[best]
 
 
 class Remembered:

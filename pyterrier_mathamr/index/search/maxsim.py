@@ -9,11 +9,12 @@ read in place as ``[D, n, d]``, multiplied with the ``T`` rows of all queries at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from pyterrier_mathamr._common.frames import best_places
 from pyterrier_mathamr._common.running.resources import on_threads
 from pyterrier_mathamr.index.backend import (
     Backend,
@@ -190,20 +191,3 @@ def best_of(backend: Backend, numbers: Numbers, scores: ExactScores, k: int) -> 
     """Return the best ``k`` of some scored documents."""
     best = best_places(scores, k, lambda places: backend.texts("docno", numbers[places]))
     return Hits(numbers[best], scores[best])
-
-
-def best_places(scores: ExactScores, k: int, docnos: Callable[[Numbers], list[str]]) -> Numbers:
-    """Find the best ``k`` of some documents: score descending, then docno ascending; only tied docnos are read."""
-    places = np.arange(len(scores))
-    if len(scores) > k:
-        least = len(scores) - k
-        places = np.flatnonzero(scores >= np.partition(scores, least)[least])
-    ordered = places[np.argsort(-scores[places], kind="stable")]
-    equal = scores[ordered[1:]] == scores[ordered[:-1]]
-    if equal.any():
-        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-        among = ordered[tied]
-        names = [docno.encode("utf-8", "surrogatepass") for docno in docnos(among)]
-        by_docno = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-        ordered[tied] = among[by_docno[np.argsort(-scores[among[by_docno]], kind="stable")]]
-    return ordered[:k]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import best_places
 from pyterrier_mathamr._common.running import resources
 from pyterrier_mathamr.index import MathAMRIndex, MathAMRIndexError, indexing, transformers
 from pyterrier_mathamr.index.backend import How
@@ -134,7 +135,7 @@ def test_the_best_are_ordered_by_score_and_only_equal_ones_are_read(scores, k, s
         read.extend(places.tolist())
         return [docnos[place] for place in places.tolist()]
 
-    found = maxsim.best_places(np.array(scores), k, texts)
+    found = best_places(np.array(scores), k, texts)
     assert found.tolist() == sorted(range(len(scores)), key=lambda i: (-scores[i], docnos[i]))[:k]
     assert all(scores.count(scores[place]) > 1 for place in read)
 
