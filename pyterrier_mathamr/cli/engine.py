@@ -284,7 +284,8 @@ def _search(
     if formula:
         found = engine.search_formula(query, k=k)
     else:
-        found = engine.shown(query, engine.ranked(query, k, system, chosen), blended=system == "blend")
+        question = engine.question(query)
+        found = engine.shown(question, engine.found(question, k, system, chosen))
         if not weak:
             found, closest = _good(found)
     if template is not None:

@@ -23,14 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from pyterrier_mathamr.formula.display.typesetting import text_of
-from pyterrier_mathamr.posts import Document, MathPost, post_from_html
-from pyterrier_mathamr.sparse.index import query_or_empty
+from pyterrier_mathamr.posts import Document, MathPost, post_from_any, post_from_html
 from pyterrier_mathamr.store.saved import field, finite
 
-from .ranking import BlendedRetriever
+from .ranking import BlendedRetriever, ReadQuery
 
 if TYPE_CHECKING:
     from .generations import Indexes
@@ -117,19 +115,13 @@ def unrelated_scores(indexes: Indexes, retriever: BlendedRetriever, model: str) 
     sample = indexes.posts.get_many(chooser.sample(docnos, min(2 * QUESTIONS, len(docnos))))
     asked = [(post, text) for post in sample if (text := _question(post, chooser))][:QUESTIONS]
     others = indexes.posts.get_many(chooser.sample(docnos, min(4 * POSTS, len(docnos))))
-    pairs = [
-        (str(number), text, post.docno)
-        for number, (source, text) in enumerate(asked)
-        for post in [each for each in chooser.sample(others, len(others)) if not _related(source, each)][:POSTS]
-    ]
-    if not pairs:
+    read = retriever.read({str(number): post_from_any(text) for number, (_, text) in enumerate(asked)})
+    scores = []
+    for (source, _), query in zip(asked, read, strict=True):
+        unrelated = [post.docno for post in chooser.sample(others, len(others)) if not _related(source, post)][:POSTS]
+        scores += (share_known(query, len(docnos)) * retriever.score(query, retriever.documents(unrelated))).tolist()
+    if not scores:
         return bundled  # all posts are of one thread, or have no sentence
-    queries = pd.DataFrame(list({qid: text for qid, text, _ in pairs}.items()), columns=["qid", "query"])
-    encoded = retriever.encode(queries)
-    frame = pd.DataFrame([(qid, docno) for qid, _, docno in pairs], columns=["qid", "docno"])
-    scored = retriever.score(frame.merge(encoded, on="qid"))
-    known = {row["qid"]: share_known(retriever, row["query"]) for row in queries.to_dict("records")}
-    scores = scored["score"].to_numpy(np.float64) * scored["qid"].map(known).to_numpy(np.float64)
     own = np.minimum(np.quantile(scores, LEVELS), bundled.scores)
     return UnrelatedScores(tuple(own.tolist()), len(docnos))
 
@@ -139,14 +131,13 @@ def percent(match: float) -> str:
     return f"{int(1000 * match + 1e-9) / 10:.1f} %"
 
 
-def share_known(retriever: BlendedRetriever, query: str) -> float:
+def share_known(query: ReadQuery, posts: int) -> float:
     """Compute c(Q): how much of a question, in words and symbols weighed by their rarity, some post has.
 
     In N posts a word that is missing counts N / (N + 50): few posts lack words of their own subject, too.
     """
-    scorer, read = retriever.bm25.scorer(), query_or_empty({"qid": "1", "query": query})
-    known, posts = scorer.greatest_score(read), len(retriever.bm25.snapshot())
-    return known / (known + scorer.unknown_score(read) * posts / (posts + FEWEST)) if known else 0.0
+    known, unknown = query.tokens.greatest(), query.tokens.unknown()
+    return known / (known + unknown * posts / (posts + FEWEST)) if known else 0.0
 
 
 def _question(post: Document, chooser: random.Random) -> str:

@@ -2,30 +2,44 @@
 
 ::
 
-    query ──┬── BM25 ───────────┐
-            └── encode ── MaxSim┴─▶ candidates ──▶ S(Q, D) = w BM25(Q, D) / B(Q) + v MaxSim(Q, D) / V(Q)
+    query ──read, encode──▶ ReadQuery ──┬── BM25 of all documents ───┐
+                                        └── bounds of all MaxSim ────┴─▶ the few that can be best ──▶ exact scores
+
+    S(Q, D) = w BM25(Q, D) / B(Q) + v MaxSim(Q, D) / V(Q)
 
 B(Q) is the BM25 score of a document that repeats each token of the query without end, V(Q) the sum of the weights of
 the query's vectors. Both depend on the query alone: a score does not change with the other candidates, and it is the
 sum of what each token and each vector contributes.
+
+Each of the two proposes its best documents as candidates. A scan bounds every score, so most candidates are known to be
+too low, and only the others are scored exactly. Stages hand on arrays, in which document ``i`` is the ``i``-th that the
+index of vectors has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import empty_output, first_values, is_missing, ordered_by_score
+from pyterrier_mathamr._common.frames import best_places, distinct_queries, empty_output, is_missing, ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.transformers import Retriever
-from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
+from pyterrier_mathamr._common.transformers import Leaf, Retriever
+from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+from pyterrier_mathamr.graph.mathamr import EMPTY_AMR
 from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index.search.queries import QueryBatch, batch_of
+from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.sparse import BM25Index
-from pyterrier_mathamr.sparse.index import query_or_empty
+from pyterrier_mathamr.sparse.bm25_search import QueryTokens, explain_tokens
+from pyterrier_mathamr.sparse.index import warn_of_queries
+from pyterrier_mathamr.store import Rows
 
 SCALE = 100.0
 """A score of 100 is that of a document which says all that the query says, and says nothing else."""
@@ -52,13 +66,37 @@ def fitted_weights(model: str) -> Weights:
     return _FITTED.get(model, Weights(0.5, 0.5))
 
 
-class BlendedRetriever(Retriever):
+Floats = npt.NDArray[np.float64]
+
+
+class ReadQuery(NamedTuple):
+    """A query that was read once and encoded once; every stage of a search gets it.
+
+    Attributes:
+        post: the query.
+        row: the columns of the encoded query.
+        tokens: its tokens, for BM25.
+        vectors: its vectors, for MaxSim; of no query if it has none.
+        words: B(Q), 1 for a query without tokens.
+        graph: V(Q), 1 for a query without vectors.
+    """
+
+    post: MathPost
+    row: dict[str, Any]
+    tokens: QueryTokens
+    vectors: QueryBatch
+    words: float
+    graph: float
+
+
+class BlendedRetriever(Leaf, Retriever):
     """Ranks by the weighted sum of BM25 and MaxSim, each divided by the most that the query can reach.
 
     Args:
         bm25: the index of words.
         vectors: the index of vectors of the same documents.
-        encode: queries to ``query_embs``.
+        graphs: builds the graphs of queries.
+        model: the model of the vectors.
         weights: of the two.
         candidates: documents that each of the two proposes.
         num_results: documents for each query.
@@ -77,19 +115,16 @@ class BlendedRetriever(Retriever):
         self,
         bm25: BM25Index,
         vectors: MathAMRIndex,
-        encode: pt.Transformer,
+        graphs: GraphBuilder,
+        model: MathAMR,
         weights: Weights,
         *,
         candidates: int = 1000,
         num_results: int = 1000,
     ) -> None:
         super().__init__()
-        self.bm25, self.vectors, self.encode, self.weights = bm25, vectors, encode, Weights(*weights)
-        self.candidates, self.num_results = candidates, num_results
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """The stages."""
-        return {"encode": self.encode}
+        self.bm25, self.vectors, self.graphs, self.model = bm25, vectors, graphs, model
+        self.weights, self.candidates, self.num_results = Weights(*weights), candidates, num_results
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search with each query.
@@ -103,33 +138,110 @@ class BlendedRetriever(Retriever):
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         if inp.empty:
             return empty_output(inp, ["docno", "score", "rank"])
-        encoded = self.encode(inp)
-        text = self.bm25.retriever(num_results=self.candidates)(inp)
-        graph = self.vectors.colbert(num_results=self.candidates)(encoded)
-        keys = ["qid", "docno"]
-        found = pd.concat([text[keys], graph[keys]]).drop_duplicates()
-        scored = self.score(found.merge(encoded.drop_duplicates("qid"), on="qid"))
-        scored = scored[scored["rank"] < self.num_results]
-        columns = [*inp.columns, *(name for name in ("docno", "score", "rank") if name not in inp.columns)]
-        result: pd.DataFrame = scored[columns].reset_index(drop=True)
-        return result
+        queries, bm25 = distinct_queries(inp, ["docno", "score", "rank"]), self.bm25.snapshot()
+        posts = {str(row["qid"]): bm25.read_query(row) for row in queries.to_dict("records")}
+        blank = [qid for qid, post in posts.items() if not post.text.strip()]
+        warn_of_queries(blank, "they are blank", "Give each a text in `query`.")
+        found = [self.best(query, self.num_results) for query in self.read(posts)]
+        return ranking_frame(queries, found, docno=self.docnos)
 
-    def score(self, candidates: pd.DataFrame) -> pd.DataFrame:
-        """Score and order candidates.
+    def read(self, posts: Mapping[str, MathPost]) -> list[ReadQuery]:
+        """Encode queries, given by qid."""
+        full = {qid: post for qid, post in posts.items() if post.text}
+        graphs = dict(zip(full, self.graphs.build(full), strict=True))
+        asked = [graphs.get(qid) or MathAMRGraph(EMPTY_AMR, id=qid) for qid in posts]
+        encoded = self.model.post_rows().of_queries(asked)
+        of_each = zip(posts.items(), asked, encoded, strict=True)
+        return [self._read(post, {"qid": qid, "query_graph": of, **row}) for (qid, post), of, row in of_each]
 
-        Args:
-            candidates: ``qid``, ``docno``, ``query`` and the columns of an encoded query.
+    def of_row(self, row: Mapping[Any, Any]) -> ReadQuery:
+        """Read a query that is the row of an encoded frame."""
+        return self._read(self.bm25.snapshot().read_query(row), row)
+
+    def _read(self, post: MathPost, row: Mapping[Any, Any]) -> ReadQuery:
+        tokens, qid = self.bm25.scorer().tokens_of(post), str(row["qid"])
+        given = {
+            name: {qid: value} for name, value in row.items() if name.startswith("query_") and not is_missing(value)
+        }
+        vectors = batch_of(given, self.vectors.snapshot())
+        weights, documents = vectors.weights, vectors.document_weights
+        graph = float(len(vectors.rows) if weights is None else weights.sum())
+        graph += 0.0 if documents is None else float(documents.sum())
+        return ReadQuery(post, {**row}, tokens, vectors, tokens.greatest() or 1.0, graph or 1.0)
+
+    def best(
+        self, query: ReadQuery, count: int, system: str = "blend", among: Rows | None = None
+    ) -> tuple[Rows, Floats]:
+        """Rank documents, or some of them, by ``blend``, ``bm25`` or ``mathamr``, and return the best.
+
+        Returns:
+            The documents, int64, and their scores, float64, at most ``count`` of each.
         """
-        keys = ["qid", "docno"]
-        text = self.bm25.scorer()(candidates)[[*keys, "score"]]
-        graph = self.vectors.scorer()(candidates)[[*keys, "score"]]
-        both = candidates.merge(text, on=keys, suffixes=("", "_of_first")).rename(columns={"score": "_words"})
-        both = both.merge(graph, on=keys).rename(columns={"score": "_graph"})
-        bounds = {qid: self.bounds(row) for qid, row in query_rows(candidates).items()}
-        words = np.array([bounds[qid][0] for qid in both["qid"]])
-        vectors = np.array([bounds[qid][1] for qid in both["qid"]])
-        parts = self.weights.words * both["_words"] / words + self.weights.graph * both["_graph"] / vectors
-        return ordered_by_score(both.drop(columns=["_words", "_graph"]), SCALE * parts)
+        rows = self._bm25_rows()
+        among = np.arange(len(rows)) if among is None else among
+        words = query.tokens.scores()[rows[among]]
+
+        def docnos(places: Rows) -> list[str]:
+            return self.docnos(among[places])
+
+        if system == "bm25":
+            having = np.flatnonzero(words > 0)
+            best = having[best_places(words[having], count, lambda places: docnos(having[places]))]
+            return among[best], words[best].astype(np.float64)
+        limit, none = self.candidates if system == "blend" else count, np.zeros(len(among), dtype=np.bool_)
+        proposed = _proposed(words, limit, docnos) if system == "blend" else none
+        least = most = np.zeros(len(among))
+        possible = sure = none
+        if len(query.vectors):
+            least, most = (of[among] for of in self.vectors.snapshot().bounds(query.vectors, count))
+            possible, sure = most >= _greatest(least, limit), least > _greatest(most, limit + 1)
+
+        def total(words: Floats, graph: Floats) -> Floats:
+            return graph if system == "mathamr" else self._sum(query, words, graph)
+
+        slack = 2.0**-22 * (1 + len(query.tokens.weights)) * words.astype(np.float64)  # of sums in float32
+        lower, upper = total(words - slack, least), total(words + slack, most)
+        places = np.flatnonzero((proposed | possible) & (upper >= _greatest(lower[proposed | sure], count)))
+        if not (proposed | sure)[places].all():  # whether some are candidates depends on their exact scores
+            open_ = np.flatnonzero(possible & ~sure)
+            exact = self._exact(query, among[open_])[1]
+            sure[open_[best_places(exact, limit - int(sure.sum()), lambda places: docnos(open_[places]))]] = True
+            places = places[(proposed | sure)[places]]
+        scores = total(*self._exact(query, among[places]))
+        best = places[order := best_places(scores, count, lambda some: docnos(places[some]))]
+        return among[best], scores[order]
+
+    def score(self, query: ReadQuery, documents: Rows) -> Floats:
+        """Score documents, whatever found them: float64 ``[documents]``."""
+        return self._sum(query, *self._exact(query, documents))
+
+    def _sum(self, query: ReadQuery, words: Floats, graph: Floats) -> Floats:
+        parts = self.weights.words * words / query.words + self.weights.graph * graph / query.graph
+        return SCALE * parts
+
+    def _exact(self, query: ReadQuery, documents: Rows) -> tuple[Floats, Floats]:
+        """Score documents by BM25 and by MaxSim."""
+        words, vectors = query.tokens.shares(self._bm25_rows()[documents]).sum(axis=1), self.vectors.snapshot()
+        if not len(query.vectors):
+            return words, np.zeros(len(documents))
+        return words, vectors.score(query.vectors, [vectors.live[documents]])[0]
+
+    def _bm25_rows(self) -> Rows:
+        """Return the row of each document in the index of words: int64 ``[m]``."""
+        words, vectors = self.bm25.snapshot(), self.vectors.snapshot()
+        rows: Rows | None = vectors.caches.get(name := f"rows in {words.identity}")
+        if rows is None:
+            rows = vectors.caches[name] = words.rows_of(vectors.texts("docno", vectors.live))
+        return rows
+
+    def docnos(self, documents: Rows) -> list[str]:
+        """Return the docnos of documents."""
+        return self.bm25.snapshot().docnos(self._bm25_rows()[documents])
+
+    def documents(self, docnos: Sequence[str]) -> Rows:
+        """Look up documents (raises ``UnknownIdError``): int64 ``[docnos]``."""
+        vectors = self.vectors.snapshot()
+        return np.searchsorted(vectors.live, vectors.find(docnos))
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Say what each word and each part of a query contributes to the score of a post.
@@ -144,31 +256,31 @@ class BlendedRetriever(Retriever):
             UnknownIdError: an index does not hold the post.
         """
         asked = read_asked(query, docno, self.label, ["query"])
-        row = asked.row
-        if is_missing(row.get("query_embs")):
-            row = {**row, **query_rows(self.encode(asked.frame()))[str(row.get("qid", "explained"))]}
-        words, graph = self.bounds(row)
-        of_words = self.bm25.scorer().explain(row)
-        of_graph = self.vectors.scorer().explain(row)
-        return of_words.scaled(SCALE * self.weights.words / words) + of_graph.scaled(
-            SCALE * self.weights.graph / graph, "MathAMR+"
+        row = {"qid": "explained", **asked.row}
+        if not is_missing(row.get("query_embs")):
+            return self.explain_read(self.of_row(row), asked)
+        [read] = self.read({str(row["qid"]): self.bm25.snapshot().read_query(row)})
+        return self.explain_read(read, asked)
+
+    def explain_read(self, query: ReadQuery, asked: Asked) -> Explanation:
+        """Explain the score of a document for a query that was read; the document is that of ``asked``."""
+        asked = asked._replace(row={**query.row, **asked.row})
+        of_words = explain_tokens(asked, query.post, query.tokens, self.bm25.snapshot())
+        of_graph = self.vectors.scorer().explain(asked.row, asked.docno)
+        return of_words.scaled(SCALE * self.weights.words / query.words) + of_graph.scaled(
+            SCALE * self.weights.graph / query.graph, "MathAMR+"
         )
 
-    def bounds(self, query: Mapping[str, Any]) -> tuple[float, float]:
-        """Compute B(Q) and V(Q), 1 for a query without tokens or vectors.
 
-        Args:
-            query: a row of an encoded query.
-        """
-        words = self.bm25.scorer().greatest_score(query_or_empty(query))
-        weights = query.get("query_weights")
-        rows = len(query["query_embs"]) if weights is None else float(np.sum(weights))
-        document = query.get("query_document_weight")
-        return words or 1.0, (rows + (0.0 if document is None else float(document))) or 1.0
+def _greatest(values: Floats, count: int) -> float:
+    """Return the value that is the ``count``-th greatest; minus infinity if there are fewer."""
+    return float(np.partition(values, -count)[-count]) if len(values) >= count else -np.inf
 
 
-def query_rows(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return the query columns of each query, each the first value that is there."""
-    names = [name for name in frame.columns if name == "query" or name.startswith("query_")]
-    values = {name: first_values(frame, name) for name in names}
-    return {qid: {name: of[qid] for name, of in values.items()} for qid in dict.fromkeys(frame["qid"])}
+def _proposed(scores: npt.NDArray[Any], count: int, docnos: Callable[[Rows], list[str]]) -> npt.NDArray[np.bool_]:
+    """Tell which documents are the best ``count`` of those with a positive score, ties by docno: bool ``[m]``."""
+    least = max(_greatest(scores, count), 0.0)
+    found: npt.NDArray[np.bool_] = scores > least
+    tied = np.flatnonzero(scores == least) if least else np.empty(0, dtype=np.int64)
+    found[tied[best_places(scores[tied], count - int(found.sum()), lambda places: docnos(tied[places]))]] = True
+    return found

@@ -9,40 +9,62 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
-from pyterrier_mathamr.explain import Explanation
+from pyterrier_mathamr.explain import Asked, Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
+from pyterrier_mathamr.posts.reading import tell_unclosed
 from pyterrier_mathamr.store import StoreError, signature
 
 from .duplicates import ERROR, candidates, compared, errors, fitted_to
 from .filters import EVERYTHING, Filter, file_of
 from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, share_known
-from .ranking import BlendedRetriever, fitted_weights
+from .ranking import BlendedRetriever, ReadQuery, fitted_weights
 from .snippets import Matcher, best_snippet, marked_text
 
 if TYPE_CHECKING:
     from .generations import Indexes
 
 
-CANDIDATES = 1000
-"""Posts that each system proposes for the blend."""
-
 _SCORED = 5_000  # posts that pass a filter; if no more, each is scored
+
+
+class FoundPosts(NamedTuple):
+    """Posts that a search has found, the best first.
+
+    Attributes:
+        docnos: their docnos.
+        scores: float64, of the system that has found them.
+        matches: float64, how good a match each is; see :meth:`EngineReader.search`.
+        ranking: the docnos of all that were found, of which these are a part.
+    """
+
+    docnos: list[str]
+    scores: npt.NDArray[np.float64]
+    matches: npt.NDArray[np.float64]
+    ranking: list[str]
+
+    def shown(self, weak: bool, count: int | None = None) -> FoundPosts:
+        """Return the good matches among the first ``count``, or also the weak ones."""
+        places = np.flatnonzero((self.matches[:count] >= GOOD) | weak)
+        docnos = [self.docnos[place] for place in places.tolist()]
+        return FoundPosts(docnos, self.scores[places], self.matches[places], self.ranking)
 
 
 class EngineReader(Counted):
@@ -106,10 +128,16 @@ class EngineReader(Counted):
         """Write a query as a frame, with delimiters around each of its formulas."""
         return pd.DataFrame([["1", text_of(self.read_query(query))]], columns=["qid", "query"])
 
-    def matcher(self, query: str) -> Matcher:
-        """Return the matcher of a query, which tells the words and formulas that a text shares with it."""
+    def question(self, query: str | MathPost) -> ReadQuery:
+        """Read a query and encode it, once for all that is asked of it."""
         at = self.snapshot()
-        bm25 = at.indexes.bm25.snapshot()
+        post = tell_unclosed("1", at.read_query(query) if isinstance(query, str) else query)
+        [read] = at.retriever().read({"1": replace(post, text=post.text.replace("\n", " "))})
+        return read
+
+    def matcher(self, query: MathPost) -> Matcher:
+        """Return the matcher of a query, which tells the words and formulas that a text shares with it."""
+        bm25 = self.snapshot().indexes.bm25.snapshot()
         postings, total = bm25.postings, max(len(bm25), 1)
 
         def rarity(token: str) -> float:
@@ -118,7 +146,7 @@ class EngineReader(Counted):
                 return 0.0  # no post has it
             return 1.0 - int(postings.offsets[number + 1] - postings.offsets[number]) / (total + 1)
 
-        return Matcher(at.read_query(query), bm25.tokens, rarity)
+        return Matcher(query, bm25.tokens, rarity)
 
     def search(
         self,
@@ -154,79 +182,52 @@ class EngineReader(Counted):
         COUNT.check("k", k)
         FLAG.check("weak", weak)
         at = self.snapshot()
-        found = at.ranked(query, k, chosen=Filter(within, kind, since, until))
-        table = at.shown(query, found, blended=True)
-        return table if weak else table[is_good(table)]
+        question = at.question(query)
+        found = at.found(question, k, chosen=Filter(within, kind, since, until))
+        return at.shown(question, found.shown(weak))
 
-    def ranked(self, query: str, k: int, system: str = "blend", chosen: Filter = EVERYTHING) -> pd.DataFrame:
-        """Rank the posts that pass a filter by the system ``blend``, ``bm25`` or ``mathamr``: the best ``k``."""
+    def found(
+        self, query: ReadQuery, k: int, system: str = "blend", chosen: Filter = EVERYTHING, part: slice = slice(None)
+    ) -> FoundPosts:
+        """Find the best ``k`` posts that pass a filter, by ``blend``, ``bm25`` or ``mathamr``, and return a part."""
         at = self.snapshot()
-        asked = at.frame(query)
-        search: Callable[[pd.DataFrame], pd.DataFrame] = at.system(system, num_results=k)
-        if chosen == EVERYTHING:
-            return search(asked)
-        among = chosen.chosen(at.origins)
-        if not among:
-            return search(asked.head(0))
-        if len(among) > _SCORED:
-            return at._best_among(set(among), asked, k, system)
-        candidates = asked.merge(pd.DataFrame({"docno": among}, dtype=object), how="cross")
-        if system != "bm25":
-            candidates = candidates.merge(at.encode()(asked).drop(columns="query"), on="qid")
-        scorers: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
-            "blend": at.retriever().score, "bm25": at.indexes.bm25.scorer(), "mathamr": at.indexes.vectors.scorer(),
-        }  # fmt: skip
-        scored = scorers[system](candidates)
-        return scored[scored["score"] > 0].head(k) if system == "bm25" else scored.head(k)
+        retriever, among = at.retriever(), None
+        if chosen != EVERYTHING:
+            among = np.sort(retriever.documents(chosen.chosen(at.origins)))
+            if len(among) <= _SCORED:
+                retriever.candidates = max(len(among), 1)
+        posts, scores = retriever.best(query, k, system, among)
+        blended = scores[part] if system == "blend" else retriever.score(query, posts[part])
+        ranking = retriever.docnos(posts)
+        return FoundPosts(ranking[part], scores[part], at.matches(query, blended), ranking)
 
-    def _best_among(self, among: set[str], asked: pd.DataFrame, k: int, system: str) -> pd.DataFrame:
-        """Rank many posts: as deep as the unfiltered search is, or until all posts are ranked."""
-        depth, posts = CANDIDATES, len(self)
-        while True:
-            found = self.system(system, num_results=2 * depth, candidates=depth)(asked)
-            found = found[found["docno"].isin(among)]
-            if len(found) >= max(k, CANDIDATES) or depth >= posts:
-                best: pd.DataFrame = found.head(k)
-                return best
-            depth *= 4
+    def matches(self, query: ReadQuery, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return how good a match posts are that have these scores of the blend; see :meth:`search`."""
+        at = self.snapshot()
+        known = share_known(query, len(at))
+        return at.record.unrelated.match(known * scores) if known else np.zeros(len(scores))
 
-    def system(self, name: str, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
+    def system(self, name: str, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of a system: ``blend``, ``bm25`` or ``mathamr``."""
-        if name == "blend":
-            return self.retriever(num_results=num_results, candidates=candidates)
-        return (self.bm25 if name == "bm25" else self.mathamr)(num_results=num_results)
+        retriever = {"blend": self.retriever, "bm25": self.bm25, "mathamr": self.mathamr}[name]
+        return retriever(num_results=num_results)
 
-    def matches(self, query: str, found: pd.DataFrame, *, blended: bool = False) -> list[float]:
-        """Return how good a match each post is that was found; see :meth:`search`.
-
-        Args:
-            query: the question.
-            found: ``docno``, and ``score`` where the blend has found them.
-            blended: whether it has.
-        """
+    def shown(self, query: ReadQuery, found: FoundPosts) -> pd.DataFrame:
+        """Make the table of posts that were found, with titles, snippets and places; see :meth:`search`."""
         at = self.snapshot()
-        retriever, asked = at.retriever(), at.frame(query)
-        known = share_known(retriever, asked["query"].iloc[0])
-        if found.empty or not known:
-            return [0.0] * len(found)
-        if not blended:
-            found = found[["docno"]].merge(retriever.encode(asked), how="cross")
-            found = retriever.score(found).set_index("docno").loc[found["docno"]]
-        match: list[float] = at.record.unrelated.match(known * found["score"].to_numpy(np.float64)).tolist()
-        return match
-
-    def shown(self, query: str, found: pd.DataFrame, *, blended: bool = False) -> pd.DataFrame:
-        """Add match, title, snippet and place to posts that a retriever found; see :meth:`search`."""
-        at = self.snapshot()
-        matcher = at.matcher(query)
-        titles, snippets = [], []
-        documents = at.indexes.posts.get_many(found["docno"].tolist())
-        for title, body in map(self.posts_of, documents):
-            titles.append(text_of(title))
-            snippets.append(marked_text(best_snippet(body, matcher), body, matcher))
-        match = at.matches(query, found, blended=blended)
-        table: pd.DataFrame = found[["docno", "score"]].assign(match=match, title=titles, snippet=snippets)
-        return table.assign(**_columns(documents, "file", "line", "section", "kind"))
+        matcher = at.matcher(query.post)
+        documents = at.indexes.posts.get_many(found.docnos)
+        read = [at.posts_of(document) for document in documents]
+        return pd.DataFrame(
+            {
+                "docno": pd.Series(found.docnos, dtype="str"),
+                "score": found.scores,
+                "match": found.matches,
+                "title": [text_of(title) for title, _ in read],
+                "snippet": [marked_text(best_snippet(body, matcher), body, matcher) for _, body in read],
+                **_columns(documents, "file", "line", "section", "kind"),
+            }
+        )
 
     def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
         r"""Find formulas like one that is given; ``?a`` is a wildcard, and letters may have other names.
@@ -299,8 +300,7 @@ class EngineReader(Counted):
         at = self.snapshot()
         docno = str(docno)  # as posts are stored, whose ids may be given as numbers
         at.indexes.posts.snapshot().find([docno])  # names what is missing
-        row = {str(name): value for name, value in at.frame(query).iloc[0].items()}
-        return at.retriever().explain({**row, "docno": docno, "graph": at.graph(docno)})
+        return at.retriever().explain_read(at.question(query), Asked({"graph": at.graph(docno)}, docno))
 
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
         """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""
@@ -324,6 +324,11 @@ class EngineReader(Counted):
             vectors = at.indexes.formulas.retriever(num_results=candidates)
             similar = ZScoreFusion(similar, _encoder(at.options, "formula") >> vectors)
         return at.indexes.patterns.retriever(num_results=num_results, similar=similar)
+
+
+def is_good(table: pd.DataFrame) -> pd.Series[bool]:
+    """Tell which of the posts that were found are good matches."""
+    return table["match"] >= GOOD
 
 
 def place_of(document: Document) -> dict[str, Any]:
@@ -401,16 +406,15 @@ class EngineSnapshot(EngineReader):
 
 def blended(indexes: Indexes, options: EngineOptions, **how: int) -> BlendedRetriever:
     """Return the retriever of some indexes."""
-    weights = fitted_weights(options.model)
-    return BlendedRetriever(indexes.bm25, indexes.vectors, _encoder(options, "post"), weights, **how)
+    graphs, weights = GraphBuilder(options.parser), fitted_weights(options.model)
+    return BlendedRetriever(indexes.bm25, indexes.vectors, graphs, _model(options), weights, **how)
 
 
-def is_good(table: pd.DataFrame) -> pd.Series[bool]:
-    """Tell which of the posts that were found are good matches."""
-    return table["match"] >= GOOD
+def _encoder(options: EngineOptions, queries: Literal["post", "formula"]) -> pt.Transformer:
+    return GraphBuilder(options.parser, queries=queries) >> _model(options).query_encoder()
 
 
 @lru_cache(maxsize=4)
-def _encoder(options: EngineOptions, queries: Literal["post", "formula"]) -> pt.Transformer:
+def _model(options: EngineOptions) -> MathAMR:
     """Open the model of an engine, once for all of its states."""
-    return GraphBuilder(options.parser, queries=queries) >> MathAMR.from_pretrained(options.model).query_encoder()
+    return MathAMR.from_pretrained(options.model)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from operator import itemgetter
 from typing import NamedTuple
@@ -35,6 +35,10 @@ _QUIET = "part-w"
 Rarity = Callable[[str], float]
 
 
+_tokens_of = lru_cache(1 << 14)(word_tokens)
+"""The tokens of single words, of which posts repeat a few thousand."""
+
+
 class Matcher:
     """Tells which words and formulas of a text a query has, too."""
 
@@ -42,6 +46,7 @@ class Matcher:
         self._options = TokenOptions(options.stop_words, options.stem, bigrams=False)
         self._rarity = rarity = cache(rarity)
         self._shares = cache(self._shares_of)
+        self._shared_tokens = cache(self._shared_tokens_of)
         text = PLACEHOLDER.sub(" ", query.text)
         self._words = dict.fromkeys(word_tokens(text, self._options))
         self._formulas = [set(formula_tokens(formula.latex, options)) for formula in query.formulas[:MATCHED]]
@@ -52,15 +57,16 @@ class Matcher:
 
     def word(self, word: str) -> float:
         """The weight of a word, 0 for one that the query does not have."""
-        tokens = word_tokens(word, self._options)
-        return max((self._rarity(token) for token in tokens if token in self._words), default=0.0)
+        return max(map(self._rarity, self._shared_tokens(word)), default=0.0)
 
     def color_of_word(self, word: str) -> str:
         """The class of a word of the query, or nothing for any other."""
-        tokens = [
-            token for token in word_tokens(word, self._options) if token in self._words and self._rarity(token) > 0
-        ]
-        return next((self._colors.get(token, _QUIET) for token in tokens), "")
+        return next((self._colors.get(token, _QUIET) for token in self._shared_tokens(word)), "")
+
+    def _shared_tokens_of(self, word: str) -> list[str]:
+        """List the tokens of a word that the query has, and some post."""
+        tokens = _tokens_of(word, self._options)
+        return [token for token in tokens if token in self._words and self._rarity(token) > 0]
 
     def color_of_formula(self, latex: str) -> str:
         """The class of the query's formula that a formula is most like, or nothing."""

@@ -281,15 +281,21 @@ class GraphRows(PostRows):
             pt.validate.columns(frame, includes=needed, context=stage)
 
     def queries(self, frame: pd.DataFrame) -> Columns:
-        graphs, vectors = encoded_values(frame, "query_graph", self._encode_queries)
-        qids = frame["qid"].tolist()
-        rows = [vectors[qid] for qid in qids]
-        found: Columns = {"query_embs": rows, "query_formula_ids": [self._formula_ids(graphs[qid]) for qid in qids]}
-        found["query_model"] = self._model.vectors_by
-        if self._weights is not None:
-            sized = zip(qids, rows, strict=True)
-            found["query_weights"] = [self._row_weights(graphs[qid], len(own)) for qid, own in sized]
-            found["query_document_weight"] = float(self._weights.blend)
+        _, encoded = encoded_values(frame, "query_graph", self.of_queries)
+        rows = [encoded[qid] for qid in frame["qid"].tolist()]
+        same = ("query_model", "query_document_weight")
+        return {name: rows[0][name] if name in same else [row[name] for row in rows] for name in self.query_columns}
+
+    def of_queries(self, graphs: Sequence[MathAMRGraph]) -> list[dict[str, Any]]:
+        """Encode queries, and return the columns of each."""
+        found: list[dict[str, Any]] = []
+        for graph, rows in zip(graphs, self._encode_queries(graphs), strict=True):
+            columns: dict[str, Any] = {"query_embs": rows, "query_formula_ids": self._formula_ids(graph)}
+            columns["query_model"] = self._model.vectors_by
+            if self._weights is not None:
+                columns["query_weights"] = self._row_weights(graph, len(rows))
+                columns["query_document_weight"] = float(self._weights.blend)
+            found.append(columns)
         return found
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
@@ -322,7 +328,7 @@ class GraphRows(PostRows):
     def _encode(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
         return self._model.encode(graphs, device=self._device, verbose=self._verbose)
 
-    def _encode_queries(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
+    def _encode_queries(self, graphs: Sequence[MathAMRGraph]) -> list[Embeddings]:
         """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
         asked = [graph for graph in graphs if not graph.is_empty]
         encoded = iter(self._model.encode_queries(asked, device=self._device, verbose=self._verbose))

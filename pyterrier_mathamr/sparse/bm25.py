@@ -36,6 +36,7 @@ from pyterrier_mathamr.store import (
     Kind,
     LiveIds,
     Mode,
+    Rows,
     Snapshot,
     StoredPart,
     row_fingerprint,
@@ -266,6 +267,10 @@ class BM25Snapshot(Snapshot):
     def read_query(self, query: Mapping[Any, Any]) -> MathPost:
         """Read a query as the documents were read; one that cannot be read is empty, with a warning."""
         return query_or_empty(query, bare_formulas=bool(self.manifest.details.get("bare_formulas")))
+
+    def rows_of(self, docnos: Sequence[str]) -> Rows:
+        """Look up documents, as :attr:`postings` numbers them (raises ``UnknownIdError``): int64 ``[docnos]``."""
+        return np.searchsorted(self.live, self.find(docnos))
 
     @cached_property
     def postings(self) -> Postings:

@@ -35,7 +35,7 @@ from pyterrier_mathamr._common.frames import (
 )
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
-from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, Reading, read_asked
+from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from pyterrier_mathamr.store import Rows
 
@@ -145,19 +145,20 @@ _WORD = re.compile(r"[^\W_]+")
 _COMPARED = 2_000  # formulas of a document that one of the query may be said to meet, the first ones
 
 
-def explain_tokens(
-    docno: str, shares: Mapping[str, float], query: MathPost, document: Reading | None, options: TokenOptions
-) -> Explanation:
+def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot: BM25Snapshot) -> Explanation:
     """Group what each token contributes to a score by the words and formulas that it comes from."""
-    asked = query.formulas if options.formulas else ()
-    of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in asked]
+    document, options = asked.document_reading(), snapshot.tokens
+    of_tokens = zip(tokens.weights, tokens.shares(snapshot.rows_of([asked.docno]))[0].tolist(), strict=True)
+    shares = {token: share for token, share in of_tokens if share}
+    formulas = query.formulas if options.formulas else ()
+    of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in formulas]
     of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
     sources = sum(of_formulas, start=of_words.copy())
     formulas = () if document is None else document.post.formulas[:_COMPARED]
     found = [set(formula_tokens(formula.latex, options)) for formula in formulas]
     parts: list[Part] = []
-    for row, tokens in enumerate(of_formulas):
-        given = {token: shares[token] * times / sources[token] for token, times in tokens.items() if token in shares}
+    for row, counts in enumerate(of_formulas):
+        given = {token: shares[token] * times / sources[token] for token, times in counts.items() if token in shares}
         if given:
             parts.append(_symbols(row, given, query, document, found))
     asked_words = _written(query.text, options)
@@ -166,7 +167,7 @@ def explain_tokens(
         if share := whole * of_words[token] / sources[token] if sources[token] else whole:
             words = (" ".join(of.get(word, word) for word in token.split("_")) for of in (asked_words, found_words))
             parts.append(Part(SYSTEM, "word", next(words), "word", next(words), contribution=share))
-    return Explanation.of(docno, parts, Reading(query), document)
+    return Explanation.of(asked.docno, parts, Reading(query), document)
 
 
 def _symbols(
@@ -202,15 +203,61 @@ def _written(text: str, options: TokenOptions) -> dict[str, str]:
     return found
 
 
-def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
-    """Weigh the tokens of a query that the index has."""
-    tokens, terms = Counter(post_tokens(post, snapshot.tokens)), snapshot.postings.terms
-    return {token: query_weight(times, weights) for token, times in sorted(tokens.items()) if token in terms}
+class QueryTokens:
+    """The tokens of a query, weighed for one state of an index.
 
+    Attributes:
+        weights: the tokens that some document has, ascending, and the weight of each in the query.
+    """
 
-def query_weight(times: int, weights: QueryWeights) -> float:
-    """Weigh a token that a query has so many times."""
-    return 1 + math.log(times) if weights == "log" else float(times)
+    def __init__(self, snapshot: BM25Snapshot, query: MathPost, weighting: Weighting) -> None:
+        self._snapshot, self._weighting = snapshot, weighting
+        log, terms = weighting.query_weights == "log", snapshot.postings.terms
+        tokens = sorted(Counter(post_tokens(query, snapshot.tokens)).items())
+        weighed = [(token, 1 + math.log(times) if log else float(times), terms.get(token)) for token, times in tokens]
+        self.weights = {token: weight for token, weight, term in weighed if term is not None}
+        self._terms = [term for *_, term in weighed if term is not None]
+        self._missing = sum(weight for _, weight, term in weighed if term is None)
+
+    def scores(self) -> npt.NDArray[np.float32]:
+        """Score all documents: float32 ``[m]``, 0 without a common token."""
+        by_weight: dict[float, list[int]] = defaultdict(list)
+        for term, weight in zip(self._terms, self.weights.values(), strict=True):
+            by_weight[weight].append(term)
+        postings, of_postings = self._snapshot.postings, self._snapshot.weights(self._weighting)
+        scores = np.zeros(len(self._snapshot), dtype=np.float32)
+        for weight, terms in sorted(by_weight.items()):
+            found = np.zeros(len(scores), dtype=np.float32)
+            for term in terms:
+                found[postings.documents_of(term)] += of_postings.of(term)  # a document occurs once
+            scores += np.float32(weight) * found
+        return scores
+
+    def shares(self, documents: Rows) -> npt.NDArray[np.float64]:
+        """Compute what each token contributes to the score of some documents: float64 ``[documents, tokens]``."""
+        postings, of_postings = self._snapshot.postings, self._snapshot.weights(self._weighting)
+        found = np.zeros((len(documents), len(self._terms)))
+        for column, (term, weight) in enumerate(zip(self._terms, self.weights.values(), strict=True)):
+            having = postings.documents_of(term)
+            places = np.minimum(np.searchsorted(having, documents), len(having) - 1)
+            hits = having[places] == documents
+            found[hits, column] = weight * of_postings.of(term)[places[hits]].astype(np.float64)
+        return found
+
+    @property
+    def rarity(self) -> npt.NDArray[np.float64]:
+        """The logarithm of each token: float64 ``[tokens]``."""
+        return self._weighting.rarity(self._snapshot.postings, np.array(self._terms, dtype=np.int64))
+
+    def greatest(self) -> float:
+        """Bound the score: that of a document which repeats each token without end."""
+        return self._weighting.most * float(np.dot(self.rarity, list(self.weights.values())))
+
+    def unknown(self) -> float:
+        """Return what the tokens that no document has would add to :meth:`greatest` if a single document did."""
+        documents = len(self._snapshot)
+        rarity = float(self._weighting.rarity_of(documents, np.ones(1))[0]) if documents else 0.0
+        return self._weighting.most * rarity * self._missing
 
 
 class _Weighted:
@@ -226,6 +273,10 @@ class _Weighted:
     def settings(self) -> Weighting:
         """Return the options with their defaults."""
         return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
+
+    def tokens_of(self, query: MathPost, snapshot: BM25Snapshot | None = None) -> QueryTokens:
+        """Weigh the tokens of a query, for the current state of the index or another one."""
+        return QueryTokens(snapshot or self.bm25_index.snapshot(), query, self.settings())
 
 
 class BM25Scorer(_Weighted, Leaf, Transformer):
@@ -265,13 +316,12 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         snapshot = self.bm25_index.snapshot()
-        codes, _ = pd.factorize(inp["qid"])
-        scores = np.empty(len(inp))
+        documents = snapshot.rows_of(list(map(str, inp["docno"].tolist())))
+        codes, scores = pd.factorize(inp["qid"])[0], np.empty(len(inp))
         for number, query in enumerate(distinct_queries(inp).to_dict("records")):
             rows = np.flatnonzero(codes == number)
-            terms = query_terms(snapshot, snapshot.read_query(query), self.settings().query_weights)
-            docnos = inp["docno"].iloc[rows].astype(str).tolist()
-            scores[rows] = self._contributions(snapshot, terms, docnos).sum(axis=1)
+            tokens = self.tokens_of(snapshot.read_query(query), snapshot)
+            scores[rows] = tokens.shares(documents[rows]).sum(axis=1)
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
@@ -280,48 +330,8 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
         if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body")):
             raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
         snapshot = self.bm25_index.snapshot()
-        post, options = snapshot.read_query(asked.row), snapshot.tokens
-        return explain_tokens(asked.docno, self.shares(post, asked.docno), post, asked.document_reading(), options)
-
-    def shares(self, query: MathPost, docno: str) -> dict[str, float]:
-        """Compute what each token of a query contributes to the score of a document, where it is not zero."""
-        snapshot = self.bm25_index.snapshot()
-        terms = query_terms(snapshot, query, self.settings().query_weights)
-        shares = self._contributions(snapshot, terms, [docno])[0]
-        return {token: share for token, share in zip(terms, shares.tolist(), strict=True) if share}
-
-    def greatest_score(self, query: MathPost) -> float:
-        """Bound the score of a query: that of a document which repeats each of its tokens without end."""
-        snapshot = self.bm25_index.snapshot()
-        terms = query_terms(snapshot, query, self.settings().query_weights)
-        if not terms:
-            return 0.0
-        postings, weighting = snapshot.postings, self.settings()
-        numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
-        return weighting.most * float(np.dot(weighting.rarity(postings, numbers), list(terms.values())))
-
-    def unknown_score(self, query: MathPost) -> float:
-        """Return what the tokens that no document has would add to :meth:`greatest_score` if a single document did."""
-        snapshot, settings = self.bm25_index.snapshot(), self.settings()
-        counts, terms = Counter(post_tokens(query, snapshot.tokens)), snapshot.postings.terms
-        weights = [query_weight(times, settings.query_weights) for token, times in counts.items() if token not in terms]
-        rarity = float(settings.rarity_of(len(snapshot), np.ones(1))[0]) if len(snapshot) else 0.0
-        return settings.most * rarity * sum(weights)
-
-    def _contributions(
-        self, snapshot: BM25Snapshot, terms: Mapping[str, float], docnos: list[str]
-    ) -> npt.NDArray[np.float64]:
-        """Compute the contribution of each token of a query to the score of some documents: float64 ``[m, t]``."""
-        postings, numbers = snapshot.postings, np.searchsorted(snapshot.live, snapshot.find(docnos))
-        weights = snapshot.weights(self.settings())
-        found = np.zeros((len(numbers), len(terms)))
-        for column, (token, weight) in enumerate(terms.items()):
-            term = postings.terms[token]
-            documents = postings.documents_of(term)
-            places = np.minimum(np.searchsorted(documents, numbers), len(documents) - 1)
-            hits = documents[places] == numbers
-            found[hits, column] = weight * weights.of(term)[places[hits]].astype(np.float64)
-        return found
+        post = snapshot.read_query(asked.row)
+        return explain_tokens(asked, post, self.tokens_of(post, snapshot), snapshot)
 
 
 class BM25Retriever(_Weighted, SparseRetriever):
@@ -380,7 +390,7 @@ class BM25Retriever(_Weighted, SparseRetriever):
         warn_of_queries(blank, "they are blank", "Give each a text in `query`, or in `title` and `body`.")
         found = []
         for post in progress(posts, "BM25", "queries", verbose=self.verbose):
-            scores = self.scores(snapshot, post)
+            scores = self.tokens_of(post, snapshot).scores()
             matching = np.flatnonzero(scores > 0)
             found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
         return ranking_frame(queries, found, docno=snapshot.docnos)
@@ -393,17 +403,3 @@ class BM25Retriever(_Weighted, SparseRetriever):
         """Return the scorer with the same options."""
         options: dict[str, Any] = {"query_weights": self.query_weights, "delta": self.delta}
         return self.bm25_index.scorer(k1=self.k1, b=self.b, weighting=self.weighting, **options)
-
-    def scores(self, snapshot: BM25Snapshot, post: MathPost) -> npt.NDArray[np.float32]:
-        """Score all documents of an index for one query: float32 ``[m]``, 0 without a common token."""
-        weighting = self.settings()
-        by_weight: dict[float, list[int]] = defaultdict(list)
-        for token, weight in query_terms(snapshot, post, weighting.query_weights).items():
-            by_weight[weight].append(snapshot.postings.terms[token])
-        weights, scores = snapshot.weights(weighting), np.zeros(len(snapshot), dtype=np.float32)
-        for weight, terms in sorted(by_weight.items()):
-            found = np.zeros(len(snapshot), dtype=np.float32)
-            for term in terms:
-                found[snapshot.postings.documents_of(term)] += weights.of(term)  # a document occurs once
-            scores += np.float32(weight) * found
-        return scores

@@ -108,7 +108,7 @@ class StructuralSearch(Leaf, SparseRetriever):
         warn_of_queries(blank, "they are blank", "Give each a text in `query`, or in `title` and `body`.")
         found = []
         for post in progress(posts, self.label, "queries", verbose=self.verbose):
-            scores = words.scores(snapshot, post).astype(np.float64)
+            scores = words.tokens_of(post, snapshot).scores().astype(np.float64)
             for _, gained in self._gained(post):
                 rows = snapshot.look_up(list(gained))
                 there = rows >= 0

@@ -129,10 +129,10 @@ def _some(docnos: list[str], chooser: random.Random) -> list[str]:
 
 def _matches(at: EngineSnapshot, asked: AskedQuestion) -> tuple[float, float]:
     """Return the match of the best post, and of the best right one, NaN where no post is right."""
-    found = at.retriever(num_results=1)(at.frame(asked.text))
-    right = pd.DataFrame({"docno": sorted(asked.right)})
-    best = max(at.matches(asked.text, found, blended=True), default=0.0)
-    return best, max(at.matches(asked.text, right)) if len(right) else np.nan
+    question, retriever = at.question(asked.text), at.retriever()
+    best = at.found(question, 1).matches.max(initial=0.0)
+    scores = retriever.score(question, retriever.documents(sorted(asked.right)))
+    return float(best), float(at.matches(question, scores).max()) if len(scores) else np.nan
 
 
 def _shares(asked: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -11,20 +11,17 @@ So forms and weights of a score are compared in seconds, and another model costs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.frames import ordered_by_score
-from pyterrier_mathamr.engine.ranking import BlendedRetriever, fitted_weights, query_rows
+from pyterrier_mathamr._common.frames import distinct_queries, ordered_by_score
+from pyterrier_mathamr.engine.ranking import BlendedRetriever, fitted_weights
 from pyterrier_mathamr.experiments.beir import TextArtifacts, others
 from pyterrier_mathamr.experiments.systems import DEPTH
-from pyterrier_mathamr.sparse.bm25_search import Weighting, query_terms
-from pyterrier_mathamr.sparse.index import query_or_empty
+from pyterrier_mathamr.graph import GraphBuilder
 
 Floats = npt.NDArray[np.float64]
 
@@ -88,16 +85,9 @@ def _scored(artifacts: TextArtifacts) -> tuple[pd.DataFrame, pd.DataFrame]:
     candidates = candidates.merge(encoded.drop_duplicates("qid"), on="qid")
     words, graph = (one.scorer()(candidates)[[*keys, "score"]] for one in (bm25, index))
     both = words.rename(columns={"score": "words"}).merge(graph.rename(columns={"score": "graph"}), on=keys)
-    engine = BlendedRetriever(bm25, index, encode, fitted_weights(""))
-    rows = [(qid, *engine.bounds(row), *_rarity(bm25, row)) for qid, row in query_rows(candidates).items()]
+    engine = BlendedRetriever(bm25, index, GraphBuilder(), artifacts.model, fitted_weights(""))
+    rows = []
+    for row in distinct_queries(candidates).to_dict("records"):
+        read = engine.of_row(row)
+        rows.append((row["qid"], read.words, read.graph, len(read.tokens.weights), read.tokens.rarity.max(initial=0.0)))
     return both, pd.DataFrame(rows, columns=["qid", "B", "V", "tokens", "rarest"])
-
-
-def _rarity(bm25: Any, row: Mapping[str, Any]) -> tuple[int, float]:
-    """Count the tokens of a query that the index has, and find the greatest idf."""
-    snapshot, weighting = bm25.snapshot(), Weighting.of("bm25", None, None, None, None)
-    terms = query_terms(snapshot, query_or_empty(row), weighting.query_weights)
-    if not terms:
-        return 0, 0.0
-    numbers = np.array([snapshot.postings.terms[token] for token in terms], dtype=np.int64)
-    return len(terms), float(weighting.rarity(snapshot.postings, numbers).max())

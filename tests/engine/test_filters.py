@@ -90,8 +90,8 @@ def test_folders_and_types_are_listed() -> None:
 @pytest.mark.parametrize("system", ["blend", "bm25", "mathamr"])
 def test_a_filter_gives_the_best_of_the_posts_that_pass(notes, system, scored, monkeypatch) -> None:
     monkeypatch.setattr(reader, "_SCORED", scored)
-    query = "limit of a series"
-    everything = notes.ranked(query, 10, system)
+    query = notes.question("limit of a series")
+    everything = notes.found(query, 10, system)
     for chosen in (
         Filter("algebra/"),
         Filter("analysis"),
@@ -100,11 +100,11 @@ def test_a_filter_gives_the_best_of_the_posts_that_pass(notes, system, scored, m
         Filter(until="2025"),
     ):
         among = chosen.chosen(notes.snapshot().origins)
-        expected = everything[everything["docno"].isin(among)]
+        expected = [place for place, docno in enumerate(everything.docnos) if docno in among]
         for k in (1, 2, 10):
-            found = notes.ranked(query, k, system, chosen)
-            assert found["docno"].tolist() == expected["docno"].tolist()[:k]
-            assert found["score"].tolist() == pytest.approx(expected["score"].tolist()[:k], rel=1e-5)
+            found = notes.found(query, k, system, chosen)
+            assert found.docnos == [everything.docnos[place] for place in expected[:k]]
+            assert found.scores == pytest.approx(everything.scores[expected[:k]])
 
 
 def test_search_has_the_filters_and_a_filter_that_nothing_passes_finds_nothing(notes) -> None:
@@ -125,7 +125,7 @@ def test_the_command_has_the_filters(notes, tmp_path) -> None:
     assert "top" not in run("limit", "--in", "analysis/", "--weak", "--kind", "file", "--since", "2026").output
     wrong = run("limit", "--kind", "lemma")
     assert (wrong.exit_code, "kind='lemma' is not accepted; give one of the types: file." in wrong.output) == (1, True)
-    assert "for posts, not for --formula" in run("x", "--formula", "--in", "algebra/").output
+    assert "--formula cannot be combined with --in" in run("x", "--formula", "--in", "algebra/").output
     (tmp_path / "topics.tsv").write_text("1\tlimit\n")
     of_topics = run("--topics", str(tmp_path / "topics.tsv"), "-o", str(tmp_path / "run"), "--in", "algebra/")
     assert "filters are for one QUERY" in of_topics.output

@@ -21,7 +21,6 @@ from pyterrier_mathamr.engine.matches import (
     share_known,
     unrelated_scores,
 )
-from pyterrier_mathamr.posts import post_from_any
 from pyterrier_mathamr.store import META, DamagedError
 from pyterrier_mathamr.store.manifest import signed
 from tests.engine.conftest import POSTS, QUERY, built, get
@@ -78,21 +77,19 @@ def test_a_match_is_the_share_of_unrelated_scores_below() -> None:
 
 def test_a_match_does_not_depend_on_what_found_the_post(engine) -> None:
     shown = engine.search(QUERY, weak=True).set_index("docno")["match"]
-    for retriever in (engine.bm25(), engine.mathamr()):
-        found = retriever(engine.frame(QUERY))
-        assert engine.matches(QUERY, found) == pytest.approx(shown[found["docno"]].tolist())
+    for system in ("bm25", "mathamr"):
+        found = engine.found(engine.question(QUERY), 10, system)
+        assert found.matches == pytest.approx(shown[found.docnos].to_numpy())
 
 
 def test_a_word_that_no_post_has_lowers_the_known_share_by_its_rarity(engine) -> None:
-    retriever = engine.retriever()
-    scorer = retriever.bm25.scorer()
-    query = post_from_any("harmonic sourdough")  # and the pair of both, which no post has either
+    tokens = engine.question("harmonic sourdough").tokens  # and the pair of both, which no post has either
     n, one = len(POSTS), math.log(1 + (len(POSTS) - 0.5) / 1.5)
-    assert scorer.greatest_score(query) == pytest.approx(one)
-    assert scorer.unknown_score(query) == pytest.approx(2 * one)
-    assert share_known(retriever, "harmonic sourdough") == pytest.approx(1 / (1 + 2 * n / (n + 50)))
-    assert share_known(retriever, "harmonic") == 1.0
-    assert share_known(retriever, "sourdough") == 0.0
+    assert tokens.greatest() == pytest.approx(one)
+    assert tokens.unknown() == pytest.approx(2 * one)
+    assert share_known(engine.question("harmonic sourdough"), n) == pytest.approx(1 / (1 + 2 * n / (n + 50)))
+    assert share_known(engine.question("harmonic"), n) == 1.0
+    assert share_known(engine.question("sourdough"), n) == 0.0
 
 
 def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_posts(many, monkeypatch) -> None:
@@ -104,7 +101,7 @@ def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_post
     for docno in at.docnos():
         for sentence in (at.text_of(part) for part in at.title_and_body(docno)):
             found = many.retriever()(many.frame(sentence))
-            share = share_known(many.retriever(), many.frame(sentence)["query"].iloc[0])
+            share = share_known(many.question(sentence), len(many))
             every += (share * found["score"])[found["docno"] != docno].tolist()
     by_hand = np.quantile(every, LEVELS)  # whole bodies instead of sentences, and all pairs instead of a sample
     assert np.interp(GOOD, LEVELS, estimated.scores) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)

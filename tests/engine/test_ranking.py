@@ -1,50 +1,107 @@
-"""The engine's score by hand: a weighted sum of two parts, each divided by the most that the query can reach."""
+"""The engine's ranking against brute force: every document scored, and the best of the candidates sorted."""
 
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.engine.ranking import BlendedRetriever, Weights
+from pyterrier_mathamr.engine.ranking import BlendedRetriever, ReadQuery, Weights
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index.search import folder
+from pyterrier_mathamr.sparse import BM25Index
+
+WORDS = [f"word{i}" for i in range(40)]
+QUERIES = ["word1", "word2 word3 word3", "word4 word5 word6 word7 word8", "unknown", "word9 unknown"]
+PARTS = (200, 60)
 
 
-def scorer(scores: dict[str, float], most: float = 0.0) -> Any:
-    """An index that scores documents by a table."""
-
-    def score(candidates: pd.DataFrame) -> pd.DataFrame:
-        return candidates[["qid", "docno"]].assign(score=candidates["docno"].map(scores))
-
-    class Scorer:
-        __call__ = staticmethod(score)
-        greatest_score = staticmethod(lambda query: most)
-
-    return SimpleNamespace(scorer=Scorer)
-
-
-def candidates(*docnos: str) -> pd.DataFrame:
-    query: dict[str, Any] = {"qid": "q", "query": "a prime", "query_embs": np.eye(2, dtype=np.float32)}
-    query |= {"query_weights": np.array([0.5, 1.0], dtype=np.float32), "query_document_weight": 0.5}
-    return pd.DataFrame([{**query, "docno": docno} for docno in docnos])
-
-
-def test_the_score_is_the_weighted_sum_of_the_shares_of_both_bounds() -> None:
-    words, vectors = scorer({"a": 5.0, "b": 0.0, "c": 10.0}, most=10.0), scorer({"a": 1.0, "b": 2.0, "c": -0.5})
-    engine = BlendedRetriever(words, vectors, cast("Any", None), Weights(0.25, 0.75))
-    found = engine.score(candidates("a", "b", "c")).set_index("docno")["score"]
-    # B = 10; V = .5 + 1 + .5 = 2
-    assert found.to_dict() == pytest.approx({"b": 75.0, "a": 12.5 + 37.5, "c": 25.0 - 18.75})
-    assert found.index.tolist() == ["b", "a", "c"]
+@pytest.fixture(scope="module")
+def retriever(tmp_path_factory) -> BlendedRetriever:
+    """A retriever over two parts with deleted and with equal documents."""
+    path, rng = tmp_path_factory.mktemp("ranking"), np.random.default_rng(3)
+    bm25, vectors = BM25Index(path / "bm25"), MathAMRIndex(path / "vectors")
+    first = 0
+    for mode, count in zip(("create", "append"), PARTS, strict=True):
+        docnos = rng.permutation([f"d{first + i:03}" for i in range(count)]).tolist()
+        texts = {docno: " ".join(rng.choice(WORDS, rng.integers(3, 9))) for docno in docnos}
+        rows = {docno: rng.normal(size=(rng.integers(1, 5), 8)).astype(np.float32) for docno in docnos}
+        for copy in docnos[: count // 4]:  # ties, of words and of vectors
+            texts[copy], rows[copy] = texts[docnos[-1]], rows[docnos[-1]]
+        bm25.indexer(mode).index([{"docno": docno, "text": text} for docno, text in texts.items()])
+        unit = {docno: of / np.linalg.norm(of, axis=1, keepdims=True) for docno, of in reversed(rows.items())}
+        vectors.indexer(mode).index([{"docno": docno, "doc_embs": of} for docno, of in unit.items()])
+        first += count
+    for index in (bm25, vectors):
+        index.delete(["d003", "d150", "d220"])
+    return BlendedRetriever(bm25, vectors, cast("Any", None), cast("Any", None), Weights(0.3, 0.7))
 
 
-def test_a_score_does_not_depend_on_the_other_candidates() -> None:
-    words, vectors = scorer({"a": 5.0, "b": 9.0}, most=10.0), scorer({"a": 1.0, "b": 2.0})
-    engine = BlendedRetriever(words, vectors, cast("Any", None), Weights(0.25, 0.75))
-    alone, among = (engine.score(candidates(*docnos)) for docnos in (("a",), ("a", "b")))
-    assert alone["score"].tolist() == among.loc[among["docno"] == "a", "score"].tolist() == [50.0]
+def row_of(query: str) -> dict[str, Any]:
+    rng = np.random.default_rng(len(query))
+    rows = rng.normal(size=(3, 8)).astype(np.float32)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return {
+        "qid": "q", "query": query, "query_embs": unit, "query_weights": np.array([0.5, 1.0, 2.0]),
+        "query_document_weight": 0.25,
+    }  # fmt: skip
 
 
-def test_a_query_without_a_known_word_is_scored_by_vectors() -> None:
-    engine = BlendedRetriever(scorer({"a": 0.0}), scorer({"a": 1.0}), cast("Any", None), Weights(0.25, 0.75))
-    assert engine.score(candidates("a"))["score"].tolist() == [37.5]
+def everything(retriever: BlendedRetriever, query: ReadQuery, among: list[str]) -> pd.DataFrame:
+    """Score documents by both systems and by their sum."""
+    ranking = pd.DataFrame([{**query.row, "docno": docno} for docno in among])
+    words, graph = (
+        scorer(ranking).set_index("docno")["score"].reindex(among)
+        for scorer in (retriever.bm25.scorer(), retriever.vectors.scorer())
+    )
+    greatest = 0.5 + 1.0 + 2.0 + 0.25
+    blend = 100 * (0.3 * words / (query.tokens.greatest() or 1.0) + 0.7 * graph / greatest)
+    return pd.DataFrame({"bm25": words, "mathamr": graph, "blend": blend})
+
+
+def best(scores: pd.Series, count: int) -> list[str]:
+    return sorted(scores.index, key=lambda docno: (-scores[docno], docno))[:count]
+
+
+@pytest.mark.parametrize("codes", [True, False])
+@pytest.mark.parametrize("some", [None, 100, 1])
+def test_the_ranking_is_that_of_all_candidates_scored_and_sorted(retriever, monkeypatch, codes, some) -> None:
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: codes)
+    docnos = sorted(retriever.bm25.snapshot())
+    among = docnos if some is None else docnos[::3][:some]
+    documents = None if some is None else np.sort(retriever.documents(among))
+    for query in map(retriever.of_row, map(row_of, QUERIES)):
+        scores = everything(retriever, query, among)
+        for candidates in (1, 4, 30, 1000):
+            retriever.candidates = candidates
+            proposed = {*best(scores["bm25"][scores["bm25"] > 0], candidates), *best(scores["mathamr"], candidates)}
+            allowed = {
+                "blend": scores.loc[sorted(proposed), "blend"], "mathamr": scores["mathamr"],
+                "bm25": scores["bm25"][scores["bm25"] > 0].astype(np.float32),
+            }  # fmt: skip
+            for count in (1, 5, 50, 1000):
+                for system, of in allowed.items():
+                    found, values = retriever.best(query, count, system, documents)
+                    assert retriever.docnos(found) == best(of, count), (system, candidates, count)
+                    assert values == pytest.approx(of[best(of, count)].to_numpy(), rel=1e-6)
+
+
+def test_any_document_has_the_score_that_the_ranking_gives_it_and_a_blank_query_finds_nothing(retriever) -> None:
+    query = retriever.of_row(row_of(QUERIES[1]))
+    retriever.candidates = 1000
+    found, scores = retriever.best(query, 1000)
+    assert retriever.score(query, found).tolist() == scores.tolist()
+    explained = [retriever.explain(row_of(QUERIES[1]), docno).score for docno in retriever.docnos(found[:5])]
+    assert explained == pytest.approx(scores[:5].tolist())
+    blank = retriever.of_row({"qid": "q", "query": "", "query_embs": np.empty((0, 8), np.float32)})
+    for system in ("blend", "bm25", "mathamr"):
+        assert len(retriever.best(blank, 10, system)[0]) == 0
+    assert retriever.score(blank, found[:2]).tolist() == [0.0, 0.0]
+
+
+def test_a_query_without_vectors_is_ranked_by_words(retriever) -> None:
+    query = retriever.of_row({"qid": "q", "query": QUERIES[2], "query_embs": np.empty((0, 8), np.float32)})
+    by_words, blended = (retriever.best(query, 7, system) for system in ("bm25", "blend"))
+    assert by_words[0].tolist() == blended[0].tolist()
+    assert blended[1] == pytest.approx(100 * 0.3 * by_words[1] / query.tokens.greatest())
+    assert len(retriever.best(query, 7, "mathamr")[0]) == 0

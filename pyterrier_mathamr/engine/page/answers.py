@@ -21,7 +21,8 @@ from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, folders_of, kinds_of
 from pyterrier_mathamr.engine.links import LinkTemplate
-from pyterrier_mathamr.engine.reader import EngineSnapshot, is_good, place_of
+from pyterrier_mathamr.engine.matches import GOOD
+from pyterrier_mathamr.engine.reader import EngineSnapshot, place_of
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
     Matcher,
@@ -75,7 +76,8 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     Raises:
         UnknownIdError: there is no such post.
     """
-    query, matcher = engine.read_query(q), engine.matcher(q)
+    query = engine.read_query(q)
+    matcher = engine.matcher(query)
     post, titled = read_post(engine, docno)
     read = Reading.of_graph(engine.graph(docno)) or Reading(post, post.sentences)  # perhaps after a question's title
     parts = _explanation(engine, q, docno, system, aligned=len(post.text) <= _ALIGNED).parts
@@ -219,8 +221,8 @@ class Answers:
         """The query as it is read."""
         if mode == "formulas":
             return {"html": _formula_query_html(q)}
-        engine = self.engine
-        return {"html": _query_html(engine.read_query(q), engine.matcher(q))}
+        query = self.engine.read_query(q)
+        return {"html": _query_html(query, self.engine.matcher(query))}
 
     def search(
         self,
@@ -241,9 +243,10 @@ class Answers:
             systems = [self._formulas(engine, _latex_of_query(q), k, offset)] if q.strip() else []
             html = _formula_query_html(q)
         else:
-            matcher, query = engine.matcher(q), engine.read_query(q)
+            query = engine.read_query(q)
+            matcher = engine.matcher(query)
             html = _query_html(query, matcher)
-            systems = self._posts(engine, q, matcher, weak, chosen, k, offset) if query.text.strip() else []
+            systems = self._posts(engine, query, matcher, weak, chosen, k, offset) if query.text.strip() else []
         return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
@@ -254,7 +257,7 @@ class Answers:
         """A post, with what a question has, too, in its colors; of a long one a piece."""
         engine = self.engine
         post, titled = read_post(engine, docno)
-        matcher = engine.matcher(q)
+        matcher = engine.matcher(engine.read_query(q))
         return {"docno": docno, **shown_piece(post, best_piece(post, matcher, start), matcher, titled)}
 
     def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:
@@ -268,32 +271,27 @@ class Answers:
         return draw_graph(graph, theme=theme, sentences=chosen if large or sentence else None, formulas=formulas).svg
 
     def _posts(
-        self, engine: EngineSnapshot, q: str, matcher: Matcher, weak: bool, chosen: Filter, k: int, offset: int
+        self, engine: EngineSnapshot, query: MathPost, matcher: Matcher, weak: bool, chosen: Filter, k: int, offset: int
     ) -> list[dict[str, Any]]:
-        found = []
+        question = engine.question(query)
+        answers, rankings = list[dict[str, Any]](), list[list[str]]()
         for key in self.systems:
             start = time.perf_counter()
             last = offset + k
-            table = engine.ranked(q, max(last + 1, _COMPARED if len(self.systems) > 1 else 0), key, chosen)
-            best = table.iloc[offset : last + 1]
-            best = best.assign(match=engine.matches(q, best, blended=key == "blend"))
-            good = is_good(best)
-            shown = best.head(k) if weak else best.head(k)[good.head(k)]
-            more = len(best) > k and (weak or key != "blend" or bool(good.iloc[k]))  # the blend ranks by match
-            documents = engine.indexes.posts.get_many(shown["docno"].tolist())
+            depth = max(last + 1, _COMPARED if len(self.systems) > 1 else 0)
+            found = engine.found(question, depth, key, chosen, slice(offset, last + 1))
+            more = len(found.docnos) > k and (weak or key != "blend" or bool(found.matches[k] >= GOOD))
+            shown = found.shown(weak, k)
+            documents = engine.indexes.posts.get_many(shown.docnos)
             rows = [
-                {
-                    "match": row["match"],
-                    **_result(row["docno"], row["score"], *engine.posts_of(document), matcher),
-                    **self._place(document),
-                }
-                for row, document in zip(shown.to_dict("records"), documents, strict=True)
+                {"match": match, **_result(post.docno, score, *engine.posts_of(post), matcher), **self._place(post)}
+                for post, score, match in zip(documents, shown.scores.tolist(), shown.matches.tolist(), strict=True)
             ]
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
-            answer |= {"more": more, "weak": len(best.head(k)) - len(rows)}
-            found.append((answer, table["docno"].tolist()))
-        _add_moves([answer for answer, _ in found], found[0][1])
-        return [answer for answer, _ in found]
+            answers.append({**answer, "more": more, "weak": len(found.docnos[:k]) - len(rows)})
+            rankings.append(found.ranking)
+        _add_moves(answers, rankings[0])
+        return answers
 
     def _formulas(self, engine: EngineSnapshot, latex: str, k: int, offset: int) -> dict[str, Any]:
         start = time.perf_counter()

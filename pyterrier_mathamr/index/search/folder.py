@@ -45,6 +45,9 @@ _FEW = 1 << 14
 Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], Iterable[Scores]]
 """``map``, or the same on threads."""
 
+_ROUNDED = 2.0**-23
+"""The error of exact scores, which are rounded to float32, and more."""
+
 CODES_PAY = 64
 """Documents for each result above which the scan of codes is faster."""
 
@@ -81,6 +84,27 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         """Score some documents of each query exactly: float64 for each."""
         each = zip(queries.each(), numbers, strict=True)
         return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
+
+    def bounds(self, query: QueryBatch, k: int) -> tuple[Weights, Weights]:
+        """Bound the exact score of every document for one query, of which about ``k`` are sought.
+
+        Returns:
+            The least and the greatest possible score of each document that is not deleted, float64 ``[m]``.
+        """
+        scores, errors = np.empty((2, int(self.bases[-1])))
+
+        def take(shard: Shard, found: Scores, error: Weights) -> None:
+            place = slice(base := int(self.bases[self.shards.index(shard)]), base + len(shard))
+            scores[place], errors[place] = found[0], error[0]
+
+        if _codes_pay(self, k):
+            scan_codes(self.shards, query, None, take)
+        else:
+            for shard in self.shards:
+                take(shard, scan(*shard.field("all"), query), float32_error(query, self.max_norm, self.meta.dimensions))
+        scores, errors = scores[self.live], errors[self.live]
+        errors += np.abs(scores) * _ROUNDED
+        return scores - errors, scores + errors
 
 
 def exact_candidates(

@@ -83,12 +83,23 @@ def query_batch(
         normalise: divide the weights by the number of rows.
         formulas: of each query only the row at the place of ``query_formula_id`` in ``query_formula_ids``.
     """
-    of_rows = ("query_formula_ids", "query_formula_id") if formulas else ("query_weights", "query_document_weight")
-    columns = [name for name in ("query_embs", "query_model", *of_rows) if name in frame.columns]
-    given = {name: first_values(frame, name) for name in columns}
+    names = {"query_embs", "query_model", *_OF_FORMULAS, *_OF_SCORES} & {*frame.columns}
+    given = {name: first_values(frame, name) for name in names}
+    need_values(given["query_embs"], "query_embs", frame["qid"].tolist())
+    return batch_of(given, backend, normalise=normalise, formulas=formulas)
+
+
+_OF_FORMULAS = ("query_formula_ids", "query_formula_id")
+_OF_SCORES = ("query_weights", "query_document_weight")
+
+
+def batch_of(
+    given: Mapping[str, Mapping[str, Any]], backend: Backend, *, normalise: bool = False, formulas: bool = False
+) -> QueryBatch:
+    """Read queries of which each column is given by qid; see :func:`query_batch`."""
+    of_rows = _OF_FORMULAS if formulas else _OF_SCORES
     for model in given.get("query_model", {}).values():
         check_model(backend.path, backend.meta.model, str(model))
-    need_values(given["query_embs"], "query_embs", frame["qid"])
     all_rows = {qid: _check_rows(qid, value, backend) for qid, value in given["query_embs"].items()}
     rows = {qid: of for qid, of in all_rows.items() if len(of)}
     weights = of_documents = None
