@@ -136,8 +136,23 @@ def delete(engine: Path, docnos: tuple[str, ...]) -> None:
 @click.option("--system", "systems", multiple=True, type=click.Choice(SYSTEMS), help="Twice: two side by side.")
 @click.option("--link", metavar="TEMPLATE", help=_LINK)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
-def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], link: str | None, open_page: bool) -> None:
-    """Serve a page that searches ENGINE and shows why, to this machine alone unless --host says otherwise."""
+@click.option(
+    "--token", envvar="MATHAMR_TOKEN", show_envvar=True, help="What everybody needs who reads; '' for nothing."
+)
+@click.option("--allowed-host", "hosts", metavar="NAME", multiple=True, help="Name by which a proxy calls the server.")
+@click.option("--root-path", default="", metavar="PATH", help="Path below which a proxy serves the page: /notes.")
+@click.option("--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, help="Address of a proxy elsewhere.")
+def serve(
+    engine: Path,
+    systems: tuple[str, ...],
+    link: str | None,
+    open_page: bool,
+    **options: Any,
+) -> None:
+    """Serve a page that searches ENGINE and shows why, only to this machine unless --host says otherwise.
+
+    Others need the token, which is better given in MATHAMR_TOKEN than as an option that all users of this machine see.
+    """
     from pyterrier_mathamr.engine.links import LinkTemplate
     from pyterrier_mathamr.engine.page import serve_page
 
@@ -148,13 +163,13 @@ def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], link: st
         click.echo(f"{engine}: {url}   (Ctrl-C ends it)")
         if public:
             click.echo(
-                "Every machine that reaches this one can search and read the posts: there is no password.", err=True
+                "Every machine that reaches this one can search and read the posts: there is no token.", err=True
             )
         if open_page:
             webbrowser.open(url)
 
     with contextlib.suppress(KeyboardInterrupt):  # which is how a server ends
-        serve_page(engine, systems or ("blend",), host=host, port=port, link=link, started=opened)
+        serve_page(engine, systems or ("blend",), link=link, started=opened, **options)
 
 
 @click.command(short_help="Serve an engine to assistants and provers, as tools.")

@@ -177,7 +177,7 @@ def test_nothing_else_is_served(client, path) -> None:
     assert (answer.status_code, answer.json()) == (404, {"error": "There is nothing at this address."})
     page = client.get(path, headers=AS_A_BROWSER)
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert "<p>There is nothing at this address.</p>" in page.text
+    assert '<p role="alert">There is nothing at this address.</p>' in page.text
     assert client.get(path, headers={"accept": "application/json, text/html"}).json()["error"]
 
 

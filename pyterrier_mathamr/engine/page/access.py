@@ -1,15 +1,29 @@
-"""Who may read the page: the names by which it is called, and the headers that keep other sites out."""
+"""Who may read the page: the names by which it is called, a token, and the headers that keep other sites out.
+
+::
+
+    Host is another name                          ──▶  400, so that no other site can point its name here
+    Authorization: Bearer TOKEN, or the cookie    ──▶  the page
+    neither, a browser                            ──▶  401 with a form, which posts the token and gets the cookie
+    neither, a program                            ──▶  401 with one line
+
+The token is never part of an address, which browsers and proxies write down. The cookie holds a hash of the token, and
+is sent when somebody follows a link to a search, but not with what another site loads.
+"""
 
 from __future__ import annotations
 
-import json
+import hmac
 from collections.abc import Collection
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from .files import PageFiles
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from .files import PageFiles
 
 
 HEADERS = {
@@ -20,18 +34,29 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_DEEPEST = 50  # levels of an address that a message leads back from
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_LONGEST_FORM = 4_096  # bytes
+_YEAR = 31_536_000  # seconds
+_FORM = """<form method="post">
+<label>Token <input name="token" type="password" autocomplete="current-password" required autofocus></label>
+<button type="submit">Open</button>
+</form>"""
 
 
 class Guard:
-    """Refuses names of other hosts and adds :data:`HEADERS`."""
+    """Refuses names of other hosts and whoever has no token, and adds :data:`HEADERS`."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
-        self._app, self._hosts = app, frozenset(hosts)
+    def __init__(self, app: ASGIApp, hosts: Collection[str], files: PageFiles, token: str, root_path: str) -> None:
+        self._app, self._files = app, files
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._token, self._root_path = token.encode(), root_path
+        self._cookie = hmac.digest(self._token, b"cookie of mathamr", "sha256").hex()
+        self._name = f"mathamr-{self._cookie[:8]}"  # of each token, since the servers of a host share cookies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
+        from starlette.requests import Request
+
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -43,13 +68,69 @@ class Guard:
                 message["headers"] = [*message["headers"], *(each for each in added if each[0] not in given)]
             await send(message)
 
-        if "*" in self._hosts or _host(scope) in self._hosts:
-            await self._app(scope, receive, send_with_headers)
-            return
-        body = json.dumps({"error": "The server is not called by this name."}).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await send_with_headers({"type": "http.response.start", "status": 400, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        app: ASGIApp = await self._refusal(Request(scope, receive)) or self._app
+        await app(scope, receive, send_with_headers)
+
+    async def _refusal(self, request: Request) -> Response | None:
+        """Answer a request that may not be passed on, or that signs in; nothing for any other."""
+        if "*" not in self._hosts and _host(request.scope) not in self._hosts:
+            return self._files.error(request, 400, "The server is not called by this name; --allowed-host adds one.")
+        path = request.scope["path"].removeprefix(self._root_path)
+        if not path:
+            return _redirection(
+                request, f"{self._root_path.rpartition('/')[2]}/"
+            )  # below which relative addresses lead
+        if not self._token or self._may_read(request) or path.startswith(f"/{self._files.folder}/"):
+            return None
+        if request.method == "POST" and self._is_token(await _token_of_form(request)):
+            return self._signed_in(request)
+        told = (
+            "This is not the token."
+            if request.method == "POST"
+            else "A token is needed; programs send it as Authorization: Bearer TOKEN."
+        )
+        challenge = {"WWW-Authenticate": "Bearer"}
+        return self._files.error(request, 401, told, form=_FORM, headers=challenge)
+
+    def _may_read(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        cookie = request.cookies.get(self._name, "").encode()
+        by_header = scheme.lower() == "bearer" and self._is_token(given.strip().encode("latin-1"))
+        return by_header or hmac.compare_digest(cookie, self._cookie.encode())
+
+    def _is_token(self, given: bytes) -> bool:
+        return hmac.compare_digest(given, self._token)
+
+    def _signed_in(self, request: Request) -> Response:
+        response = _redirection(request, request.scope.get("raw_path", b"").decode("latin-1").rpartition("/")[2])
+        response.set_cookie(
+            self._name, self._cookie, max_age=_YEAR, path=self._root_path or "/", secure=request.url.scheme == "https",
+            httponly=True, samesite="lax",
+        )  # fmt: skip
+        return response
+
+
+def _redirection(request: Request, place: str) -> Response:
+    """Lead to a place in the folder of an address, with the same query."""
+    from starlette.responses import Response
+
+    query = request.scope["query_string"].decode("latin-1")
+    headers = {"Location": f"./{place}?{query}" if query else f"./{place}", "Cache-Control": "no-store"}
+    return Response(status_code=303, headers=headers)
+
+
+async def _token_of_form(request: Request) -> bytes:
+    """The token in a form that was posted; empty where there is none."""
+    from starlette.requests import ClientDisconnect
+
+    length = request.headers.get("content-length", "")
+    if not (length.isascii() and length.isdigit() and len(length) < 9 and int(length) <= _LONGEST_FORM):
+        return b""
+    try:
+        form = parse_qs((await request.body()).decode("latin-1"))
+    except ClientDisconnect:
+        return b""
+    return form.get("token", [""])[0].encode()
 
 
 def _host(scope: Scope) -> str:
@@ -60,18 +141,3 @@ def _host(scope: Scope) -> str:
     host: str = values[0].decode("latin-1").lower()
     name, _, port = host.rpartition(":")
     return name if name and port.isdigit() else host
-
-
-def prefers_html(scope: Scope) -> bool:
-    """Tell whether a person asks with a browser, whose header ``Accept`` names HTML before JSON."""
-    accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
-    return b"text/html" in accepted.partition(b"json")[0]
-
-
-def error_page(files: PageFiles, scope: Scope, message: str) -> str:
-    """Make a page with a message, in HTML, and a link to the page ``/``."""
-    path = scope.get("raw_path") or scope["path"].encode()
-    deep = path.count(b"/") - scope.get("root_path", "").count("/") - 1
-    return files.html("error.html", "../" * min(deep, _DEEPEST) or "./").replace(
-        "<main></main>", f"<main>{message}</main>"
-    )

@@ -12,7 +12,9 @@ font has one address for the page and its style.
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from hashlib import sha256
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _STATIC = Path(str(resources.files(__package__) / "static"))
 _MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _PAGES = {"/": "index.html", "/api": "api.html"}
+_DEEPEST = 50  # levels of an address that a page about an error leads back from
 _FOREVER, _ASK = "public, max-age=31536000, immutable", "no-cache"
 
 
@@ -36,9 +39,10 @@ class _File(NamedTuple):
 
 
 class PageFiles:
-    """The files, read once."""
+    """The files, read once; ``root_path`` as of :func:`~.server.make_app`."""
 
-    def __init__(self) -> None:
+    def __init__(self, root_path: str = "") -> None:
+        self._root_path = root_path
         self._contents = {path.name: path.read_bytes() for path in sorted(_STATIC.iterdir())}
         hashes = "".join(name + sha256(content).hexdigest() for name, content in self._contents.items())
         self.folder = f"static/{sha256(hashes.encode()).hexdigest()[:16]}"
@@ -47,6 +51,29 @@ class PageFiles:
         """Return a page with the addresses of the files; ``home`` is the relative address of the page ``/``."""
         text = self._contents[name].decode().replace('"./"', f'"{home}"')
         return text.replace('"static/', f'"{home.removeprefix("./")}{self.folder}/')
+
+    def error(
+        self, request: Request, status: int, told: str, *, form: str = "", headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """Answer with an error: a page for a person, JSON for a program.
+
+        Args:
+            request: what is answered.
+            status: the status.
+            told: one sentence.
+            form: HTML below it.
+            headers: of the answer.
+        """
+        from starlette.responses import HTMLResponse, JSONResponse
+
+        headers = {"Cache-Control": "no-store", **(headers or {})}
+        if not _prefers_html(request):
+            return JSONResponse({"error": told}, status, headers=headers)
+        path = request.scope.get("raw_path") or request.scope["path"].encode()
+        deep = path.removeprefix(self._root_path.encode()).count(b"/") - 1
+        page = self.html("error.html", "../" * min(deep, _DEEPEST) or "./")
+        message = f'<p role="alert">{escape(told)}</p>{form}'
+        return HTMLResponse(page.replace("<main></main>", f"<main>{message}</main>"), status, headers=headers)
 
     def routes(self) -> list[Route]:
         """Return the routes of all files."""
@@ -66,6 +93,11 @@ class PageFiles:
 def accepts_gzip(request: Request) -> bool:
     """Tell whether an answer may be compressed."""
     return "gzip" in request.headers.get("accept-encoding", "")
+
+
+def _prefers_html(request: Request) -> bool:
+    """Tell whether a person asks with a browser, whose header ``Accept`` names HTML before JSON."""
+    return "text/html" in request.headers.get("accept", "").partition("json")[0]
 
 
 def _file(name: str, content: bytes) -> _File:

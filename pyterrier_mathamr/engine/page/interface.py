@@ -290,6 +290,7 @@ ANSWERS: Mapping[str, Schema] = {
 
 _ERRORS = {
     "400": "A parameter is missing, unknown or wrong.",
+    "401": "The server has a token; send it as Authorization: Bearer TOKEN.",
     "404": "There is no such post.",
     "500": "The server failed; its log says why.",
     "503": f"{WAITING} requests wait already: try again after the seconds in Retry-After. Or, without it: the request "
@@ -297,8 +298,8 @@ _ERRORS = {
 }
 
 
-def description() -> dict[str, Any]:
-    """Describe the interface in OpenAPI 3.1."""
+def description(root_path: str = "") -> dict[str, Any]:
+    """Describe the interface, below a path, in OpenAPI 3.1."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -309,9 +310,13 @@ def description() -> dict[str, Any]:
             "names are accepted.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": root_path or "/"}],
+        "security": [{}, {"token": []}],
         "paths": {path: {"get": _operation(path, request)} for path, request in REQUESTS.items()},
-        "components": {"schemas": dict(ANSWERS)},
+        "components": {
+            "schemas": dict(ANSWERS),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
     }
 
 

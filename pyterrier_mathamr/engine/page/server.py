@@ -10,10 +10,10 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import re
 import socket
 import threading
 from collections.abc import Callable, Collection, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
 from pyterrier_mathamr.store import META, UnknownIdError
 
-from .access import LOCAL, Guard, error_page, prefers_html
+from .access import LOCAL, Guard
 from .files import PageFiles, accepts_gzip
 from .interface import WAITING, BadRequestError, as_text, description, read_parameters
 from .workers import SEARCHES, SMALL, SeparateAnswers
@@ -40,20 +40,31 @@ if TYPE_CHECKING:
 
 _LONGEST_HEADERS = 131_072  # bytes; a query in percent encoding has at most 12 for each character
 _SVG_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+_SHORTEST_TOKEN = 16
 _SHORT, _LEVEL = 1_000, 5  # bytes of an answer that is not compressed; the level of gzip for others
 _LOG = logging.getLogger(__name__)
 
 
-def make_app(answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOCAL) -> Starlette:
-    """Make the web application."""
+def make_app(
+    answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOCAL, token: str = "", root_path: str = ""
+) -> Starlette:
+    """Make the web application.
+
+    Args:
+        answers: what it serves.
+        hosts: the names by which it may be called; ``*`` for any.
+        token: what everybody needs who reads; empty for nothing.
+        root_path: the path below which a proxy serves it, such as ``/notes``, whether the proxy removes it or not.
+    """
     require("starlette", "serve")
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
-    from starlette.responses import HTMLResponse, JSONResponse
-    from starlette.routing import Route
+    from starlette.responses import JSONResponse
+    from starlette.routing import Mount, Route
 
-    files, described = PageFiles(), description()
+    files, described = PageFiles(root_path), description(root_path)
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(described)
@@ -61,14 +72,14 @@ def make_app(answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOC
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         told = "There is nothing at this address." if status == 404 else f"{getattr(error, 'detail', 'Error')}."
-        fresh = {"Cache-Control": "no-store"}
-        if prefers_html(request.scope):
-            return HTMLResponse(error_page(files, request.scope, f"<p>{escape(told)}</p>"), status, headers=fresh)
-        return JSONResponse({"error": told}, status, headers=fresh)
+        return files.error(request, status, told)
 
     routes = [*files.routes(), Route("/api/openapi.json", openapi, methods=["GET"]), *_api(answers)]
+    guard = Middleware(Guard, hosts=hosts, files=files, token=token, root_path=root_path)
     return Starlette(
-        routes=routes, middleware=[Middleware(Guard, hosts=hosts)], exception_handlers={HTTPException: refused}
+        routes=[*([Mount(root_path, routes=routes)] if root_path else []), *routes],
+        middleware=[guard],
+        exception_handlers={HTTPException: refused},
     )
 
 
@@ -179,22 +190,47 @@ def serve_page(
     host: str,
     port: int,
     link: str | None = None,
+    token: str | None = None,
+    hosts: Collection[str] = (),
+    root_path: str = "",
+    proxies: Collection[str] = (),
     started: Callable[[str, bool], None] = lambda *_: None,
 ) -> None:
-    """Serve the page until the process is told to end."""
+    """Serve the page until the process is told to end.
+
+    Args:
+        path: the engine.
+        systems: which systems are shown.
+        host: the address to listen on.
+        port: the port, 0 for a free one.
+        link: the template of links to sources.
+        token: what everybody needs who reads; empty for nothing, ``None`` only for this machine.
+        hosts: further names by which the server may be called, such as that of a proxy.
+        root_path: the path below which a proxy serves the page.
+        proxies: addresses of proxies that may say who asks and whether by https, besides this machine.
+        started: called with the address, and whether everybody may read who reaches it.
+
+    Raises:
+        MathAMRError: there is no engine, the address is taken, or others could read without a token.
+    """
     uvicorn = require("uvicorn", "serve")
     from .connections import SECONDS_TO_END, PageServer, limits
 
     if not (path / META).is_file():
         _refuse(path)
-    answers = SeparateAnswers(path, systems, link)
     local = host in ("127.0.0.1", "localhost", "::1")
-    app = make_app(answers) if local else make_app(answers, hosts=("*",))
+    _check_access(host, token, public=not local or bool(hosts))
+    if root_path and not _ROOT_PATH.fullmatch(root_path):
+        raise ConfigError("root_path", root_path, "a path that begins with a slash and ends without one, as /notes")
+    answers = SeparateAnswers(path, systems, link)
+    names = (*LOCAL, *hosts) if local or hosts else ("*",)
+    app = make_app(answers, hosts=names, token=token or "", root_path=root_path)
     with _listening(host, port) as listener:
         name = "localhost" if local else socket.gethostname() if host in ("0.0.0.0", "::") else host
         options = {
             "log_level": "error", "server_header": False, "h11_max_incomplete_event_size": _LONGEST_HEADERS,
             "timeout_graceful_shutdown": 2 * SECONDS_TO_END, **limits(),
+            "forwarded_allow_ips": ["127.0.0.1", "::1", *proxies],
         }  # fmt: skip
         server = PageServer(uvicorn.Config(app, **options), answers.close)
         faults: list[MathAMRError] = []
@@ -209,13 +245,27 @@ def serve_page(
                 server.should_exit = True
 
         threading.Thread(target=warm_up, daemon=True).start()
-        started(f"http://{f'[{name}]' if ':' in name else name}:{listener.getsockname()[1]}/", not local)
+        address = f"http://{f'[{name}]' if ':' in name else name}:{listener.getsockname()[1]}{root_path}/"
+        started(address, token == "" and (not local or bool(hosts)))
         try:
             server.run(sockets=[listener])
         finally:
             answers.close()
     if faults:
         raise faults[0]
+
+
+def _check_access(host: str, token: str | None, *, public: bool) -> None:
+    """Refuse to show posts to others unless it is said who may read them."""
+    if public and token is None:
+        raise MathAMRError(
+            f"Others could read the posts at {host}. Say who may: with a token, of at least {_SHORTEST_TOKEN} "
+            "characters, in MATHAMR_TOKEN or --token; or everybody, with --token ''."
+        )
+    if token and len(token) < _SHORTEST_TOKEN:
+        raise MathAMRError(
+            f"The token has {len(token)} characters, and could be guessed; give {_SHORTEST_TOKEN} or more."
+        )
 
 
 def _refuse(path: Path) -> None:
@@ -232,6 +282,7 @@ def _listening(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen()  # from when the address is known; who is early waits
     except OSError as error:
         listener.close()
         raise MathAMRError(f"{host}:{port}: {error.strerror or error}. Give another --host or --port.") from error
