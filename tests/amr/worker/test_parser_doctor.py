@@ -76,7 +76,7 @@ def test_what_is_missing_or_of_another_version_is_named_with_its_remedy(
     result = run("doctor", "--python", foreign_python)
     assert result.exit_code == 1
     assert f"MISSING  {finding.what}\n         {finding.remedy}\n" in result.output
-    assert result.output.endswith("Error: parser transition cannot work yet\n")
+    assert result.output.endswith("The parser transition cannot run yet. Install what is listed as MISSING above.\n")
 
 
 def test_an_environment_that_is_installed_but_broken_says_why(foreign_python, tmp_path, torch_home):
