@@ -196,7 +196,7 @@ def overheard() -> Iterator[Overheard]:
 
 
 def tell(post: str, what: str, where: str) -> None:
-    """Tell of a problem of a post; without a :func:`told_once` around it nothing happens."""
+    """Warn of a problem of a post; without a :func:`told_once` around it nothing happens."""
     found = _OPEN.get()
     if found is not None:
         found[Problem(post, what, where[:60])] = None

@@ -45,7 +45,7 @@ def graphs_from_sources(
     Args:
         sources: ARQMath folders, whose official formula trees are used if they have any, pair files, and files or
             folders of posts.
-        output: the new store; the formula trees are kept beside it in ``<output>.formulas``.
+        output: the new store; the formula trees are kept next to it in ``<output>.formulas``.
         parser: the AMR parser, or its name; one with workers of its own gets enough posts at once to keep them busy.
         formulas: the trees that are attached.
         workers: number of processes, see :func:`build_store`; the store is the same for any number.

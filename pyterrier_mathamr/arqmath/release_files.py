@@ -203,7 +203,7 @@ def inventory(folder: Path) -> list[Item]:
 
 
 def is_release(path: str | Path) -> bool:
-    """Tell whether a path is a folder with a part of the release, by the names of its files."""
+    """Return whether a path is a folder with a part of the release, by the names of its files."""
     return Path(path).is_dir() and any(item.files for item in inventory(Path(path)))
 
 

@@ -129,8 +129,8 @@ def _missing(path: Path) -> ARQMathError:
 def read_training_pairs(source: str | Path) -> TrainingPairs:
     """Read the pairs of a source that may be trained on.
 
-    The questions of an ARQMath folder are split into training, validation and test by their id; those of the test part
-    are left out. All pairs of a pair file are for training.
+    The questions of an ARQMath folder are split into training, validation and test by their id; test questions are
+    left out. All pairs of a pair file are for training.
 
     Args:
         source: an ARQMath folder, or a pair file.

@@ -190,7 +190,7 @@ def remove_known(index: StoredArtifact, ids: Sequence[str]) -> None:
 
 
 def untouched(indexes: Indexes) -> bool:
-    """Tell whether nothing of what is made of the posts was begun."""
+    """Return whether nothing of what is made of the posts was begun."""
     made = (indexes.graphs, indexes.bm25, indexes.tangent, indexes.patterns, indexes.vectors)
     return not any(index.built() or index.unfinished() for index in made)
 

@@ -96,7 +96,7 @@ def kinds_of(origins: Mapping[str, Origin]) -> list[str]:
 
 
 def _has_file(origin: Origin) -> bool:
-    """Tell whether a post came from a file; records have no type."""
+    """Return whether a post came from a file; records have no type."""
     return bool(origin.kind)
 
 

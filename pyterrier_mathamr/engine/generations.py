@@ -80,7 +80,7 @@ class Indexes(NamedTuple):
         return zip(self._fields, self, strict=True)
 
     def has_formulas(self, ids: Sequence[str]) -> list[bool]:
-        """Tell which ids formulas have."""
+        """Return which ids formulas have."""
         return (self.formulas.snapshot().look_up(ids) >= 0).tolist() if self.formulas.built() else [False] * len(ids)
 
 
@@ -192,7 +192,7 @@ class Generations:
         self.path = path
 
     def built(self) -> bool:
-        """Tell whether there is a finished engine."""
+        """Return whether there is a finished engine."""
         return (self.path / META).is_file()
 
     def for_build(self, overwrite: bool) -> Path:
@@ -233,7 +233,7 @@ class Generations:
 
     @staticmethod
     def removed(generation: Path) -> bool:
-        """Tell whether a changed copy lacks all posts that go."""
+        """Return whether a changed copy lacks all posts that go."""
         return (generation / _REMOVED).exists()
 
     @staticmethod

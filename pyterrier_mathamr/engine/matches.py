@@ -149,6 +149,6 @@ def _question(post: Document, chooser: random.Random) -> str:
 
 
 def _related(post: Document, other: Document) -> bool:
-    """Tell whether two posts are one, or of one thread or file."""
+    """Return whether two posts are one, or of one thread or file."""
     same_file = bool(post.origin.kind) and post.origin[:2] == other.origin[:2]
     return same_file or bool(({post.docno, post.parent} & {other.docno, other.parent}) - {""})

@@ -344,7 +344,7 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
         docno: Annotated[str, about_docno],
         max_tokens: Annotated[int, about_tokens] = TOKENS,
     ) -> str:
-        """Say why a post was found by a query: what each word and each formula contributes, with what it met.
+        """Say why a post was found by a query: what each word and each formula contributes, with what it matched.
 
         Any post can be explained, found by the query or not. The contributions add up to the points that order posts.
         """

@@ -278,7 +278,7 @@ def _greatest(values: Floats, count: int) -> float:
 
 
 def _proposed(scores: npt.NDArray[Any], count: int, docnos: Callable[[Rows], list[str]]) -> npt.NDArray[np.bool_]:
-    """Tell which documents are the best ``count`` of those with a positive score, ties by docno: bool ``[m]``."""
+    """Return which documents are the best ``count`` of those with a positive score, ties by docno: bool ``[m]``."""
     least = max(_greatest(scores, count), 0.0)
     found: npt.NDArray[np.bool_] = scores > least
     tied = np.flatnonzero(scores == least) if least else np.empty(0, dtype=np.int64)

@@ -174,7 +174,7 @@ class EngineReader(Counted):
             ``docno``, ``score``, ``match``, ``title``, ``snippet``, and ``file``, ``line``, ``section`` and ``kind`` of
             the place where the post was read; the best first. ``match``, 0 to .999, is the share of unrelated posts
             that score lower for a random question; a good match has at least .9. It means the same for every query.
-            The score, which :meth:`explain` takes apart, orders the posts of one query.
+            The score, which :meth:`explain` splits, orders the posts of one query.
 
         Raises:
             ConfigError: no post is in the folder or of the type, or a date is none.
@@ -312,7 +312,7 @@ class EngineReader(Counted):
         return self.snapshot().indexes.bm25.retriever(num_results=num_results)
 
     def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever of MathAMR+ alone."""
+        """Return the retriever of only MathAMR+."""
         at = self.snapshot()
         return at.encode() >> at.indexes.vectors.colbert(num_results=num_results)
 
@@ -327,7 +327,7 @@ class EngineReader(Counted):
 
 
 def is_good(table: pd.DataFrame) -> pd.Series[bool]:
-    """Tell which of the posts that were found are good matches."""
+    """Return which of the posts that were found are good matches."""
     return table["match"] >= GOOD
 
 

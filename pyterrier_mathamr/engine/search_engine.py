@@ -73,13 +73,13 @@ class SearchEngine(EngineReader, SharedArtifact):
         self.__init__(**state)  # type: ignore[misc]
 
     def built(self) -> bool:
-        """Tell whether there is a finished engine at the path."""
+        """Return whether there is a finished engine at the path."""
         return self._generations.built()
 
     def snapshot(self) -> EngineSnapshot:
         """Return the engine as it is now: its answers all come from this state, whatever is added or deleted later.
 
-        Every method that reads takes a snapshot of its own; take one where the answers of several calls must agree.
+        Every method that reads uses a snapshot of its own; make one where the answers of several calls must agree.
 
         Raises:
             NotBuiltError: there is no engine. OtherArtifactError: the folder holds something else.
@@ -262,7 +262,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         """Delete posts, in one step. The same call completes one that was stopped.
 
         Args:
-            docnos: of one or more; the name of a file stands for all posts that were read from it.
+            docnos: of one or more; the name of a file means all posts that were read from it.
 
         Raises:
             UnknownIdError: some are not there; it names them, and nothing is removed.

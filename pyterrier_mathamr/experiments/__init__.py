@@ -8,7 +8,7 @@
                  │
     systems      a system: a name, and how its pipeline is made; the ways to search with MathAMR+
                  │
-    preparing ──▶ task1, task2        run_arqmath, Tasks 1 to 3: MathAMR+ beside a baseline and any other systems
+    preparing ──▶ task1, task2        run_arqmath, Tasks 1 to 3: MathAMR+ compared with a baseline and any other systems
                     └─▶ ntcir12       run_ntcir12: the formula systems of Task 2 on the formulas of Wikipedia
     choosing ──▶ beir                 run_beir: settings chosen on other topics than those that are measured
     mteb_search                       pipelines as search models of MTEB

@@ -92,7 +92,7 @@ def measure(
         rankings: name to ranking; the first is the baseline.
         topics: ``qid``.
         qrels: ``qid``, ``docno``, ``label``.
-        measures: of ``ir_measures``; by default those of Task 1.
+        measures: of ``ir_measures``; by default for Task 1.
 
     Returns:
         A row for each ranking: ``name``, a column for each measure, and for each the topics better (``+``) and worse
@@ -246,7 +246,7 @@ def with_missing(
     missing: Mapping[str, MissingExtraError],
     column: str = "name",
 ) -> pd.DataFrame:
-    """Add a row for each system that an extra is missing for, which says so."""
+    """Add a row for each system that an extra is missing for, with the reason."""
     said = {name: f"{name}: needs the extra {error.extra}" for name, error in missing.items()}
     rows = pd.concat([table, pd.DataFrame({column: list(said.values())})], ignore_index=True)
     order = {said.get(name, name): place for place, name in enumerate(names)}
@@ -324,7 +324,7 @@ def near_random(
 
 
 class Comparison(NamedTuple):
-    """Systems measured beside a random order."""
+    """Systems measured compared with a random order."""
 
     table: pd.DataFrame  # as measure(), and the random order in the last row
     by_topic: pd.DataFrame  # name, qid, measure, value

@@ -182,7 +182,7 @@ def run_ntcir12(
         The report, which is written as ``report.json``, ``report.md`` and CSV files.
 
     Raises:
-        ARQMathError: a file is missing, or a line of it cannot be read; the message says which.
+        ARQMathError: a file is missing, or a line of it cannot be read; the message names it.
         ExperimentError: no topic is judged, the corpus has none of the judged formulas, or ``workdir`` has a finished
             stage with other settings.
         ConfigError: a name is that of no system.

@@ -62,7 +62,7 @@ class System(Generic[Of, Made]):
         name: in every table; a work folder keeps rankings by it, and all runs on the folder share them.
         make: makes the pipeline, from topics (``qid``, ``query``, ``title``, ``body``) to a ranking of at most 1000
             documents. It is called for each set of topics and each seed. Where an extra is missing, it or its search
-            raises ``MissingExtraError``, and the row says so.
+            raises ``MissingExtraError``, and the row names the extra.
         against: names of further systems that it is tested against, such as those that it is made of.
         trained: it depends on the seed, the preset and the options that are set by hand.
         fitted: it is fitted on the judgments of other years than the one whose topics it ranks for.

@@ -1,4 +1,4 @@
-"""Tasks 1 and 3, answers to questions: the ways to search with MathAMR+ beside BM25 and other systems; and the demo."""
+"""Tasks 1 and 3, answers to questions: MathAMR+ compared with BM25 and other systems; and the demo."""
 
 from __future__ import annotations
 
@@ -113,13 +113,14 @@ def run_arqmath(
         year: 2020, 2021 or 2022 (or another year in the file names) of the topics and judgments; or several, as a list
             or joined by commas, which are also pooled.
         workdir: where artifacts, tables and ``report.md`` are kept.
-        task: 1, answers, beside BM25; 2, formulas, beside a search by symbol pairs; or 3, one answer to each topic, cut
-            from the answer that a system of Task 1 ranks first. The report of Task 2 is in ``workdir/task-2``, that of
-            Task 3 in ``workdir/task-3``, with a file of answers for each system and year that can be submitted.
+        task: 1, answers, compared with BM25; 2, formulas, compared with a search by symbol pairs; or 3, one answer to
+            each topic, cut from the answer that a system of Task 1 ranks first. The report of Task 2 is in
+            ``workdir/task-2``, that of Task 3 in ``workdir/task-3``, with a file of answers for each system and
+            year that can be submitted.
         model: name or folder of a trained model; or how one is trained: a configuration, or a preset (``full``,
             ``mini``, ``labels`` or ``bundled``, see :mod:`.preparing`). By default the number of training pairs chooses
             the preset.
-        changes: options of the configuration that override those of the preset.
+        changes: options of the configuration that override the preset.
         systems: names as in the tables, ``all`` for all of them, and :class:`System` objects of your own; by default
             all names. The baseline, BM25 or Tangent, is always there.
         categories: of Task 1, a table of the categories of topics, to measure each apart; see
@@ -136,7 +137,7 @@ def run_arqmath(
             this collection.
         ConfigError: ``model`` trains nothing and ``changes`` are given, there is no year, or a name is that of no
             system.
-        ARQMathError: a file of the release is missing or damaged; the message says which.
+        ARQMathError: a file of the release is missing or damaged; the message names it.
     """
     for name, given in (("config", config), ("preset", preset)):
         if given is not None:

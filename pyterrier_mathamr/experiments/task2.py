@@ -1,4 +1,4 @@
-"""Task 2, formulas of posts for a formula of a question: MathAMR+ beside a search by symbol pairs and other systems."""
+"""Task 2, formulas of posts for a formula of a question: MathAMR+ compared with symbol pairs and other systems."""
 
 from __future__ import annotations
 

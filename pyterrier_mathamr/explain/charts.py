@@ -171,7 +171,7 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
         time: the column of the time of a query in milliseconds, such as ``mrt`` of ``pt.Experiment``.
 
     Returns:
-        A matplotlib figure; each system has its own colour and marker, explained beside the chart.
+        A matplotlib figure; each system has its own colour and marker, explained next to the chart.
 
     Raises:
         ExplainError: a column is missing, or a time is not above 0.
@@ -304,7 +304,7 @@ def _places(x: float, y: float, width: float, height: float) -> Iterator[LabelBo
 def label_points(
     axes: Axes, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], texts: Sequence[str], *, size: float = 8
 ) -> None:
-    """Write the labels of points beside them; the axes must have their final limits."""
+    """Write the labels of points next to them; the axes must have their final limits."""
     figure = axes.get_figure(root=True)
     if figure is None:
         return

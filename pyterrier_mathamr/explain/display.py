@@ -3,9 +3,9 @@
 What comes from one thing in the query has one number and color, in the table and in both texts::
 
     key      number, color     in the query                      in the document
-    row 0    1   orange        its formula 0                     the formula with its symbols, the node it met
-    word     2   blue          each place of the word            each place of the word it met
-    whole    3   green         the heading                       the heading, or the node it met
+    row 0    1   orange        its formula 0                     the formula with its symbols, the node it matched
+    word     2   blue          each place of the word            each place of the word it matched
+    whole    3   green         the heading                       the heading, or the node it matched
 
 Styles are inline and colors translucent: a notebook may remove style sheets, and its ground is light or dark.
 """
@@ -106,7 +106,7 @@ def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
 
 
 def texts_of(explanation: Explanation) -> tuple[str, str]:
-    """Write the two texts with each part of the query, and what it met, in one color."""
+    """Write the two texts with each part of the query, and what it matched, in one color."""
     groups, query, document = groups_of(explanation.rows), TextMarks(), TextMarks()
     colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
     for group, part in sorted(colored, key=lambda pair: pair[0].number):
@@ -215,7 +215,7 @@ def _bar(share: float) -> str:
 
 
 def _texts(part: Part, width: int) -> str:
-    """The texts of a part: what of the query, and what of the document it met."""
+    """The texts of a part: what of the query, and what of the document it matched."""
     texts = [text for text in (part.query, part.document) if text]
     if not texts or texts[:1] == texts[1:]:
         return shortened(texts[0], width) if texts else ""

@@ -6,7 +6,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 
 
 class ExplainError(MathAMRError):
-    """Vectors do not belong to a graph, or a table lacks what a chart needs; the message says which."""
+    """Vectors do not belong to a graph, or a table lacks what a chart needs; the message names it."""
 
 
 class AskedError(ExplainError):

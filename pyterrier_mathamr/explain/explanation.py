@@ -43,7 +43,7 @@ class Part(NamedTuple):
         part: what of the query it is: ``word``; ``symbols`` of a formula; ``formula``, ``sentence`` or ``document`` (a
             virtual node); a term of the system's own, such as ``layout tree``; or ``score``, all that a system says.
         query: its text; of a formula the LaTeX, of a sentence or document formulas as ``$latex$``. Empty where unknown.
-        document_part: what of the document it met, in the same words.
+        document_part: what of the document it matched, in the same words.
         document: its text.
         similarity: -1 to 1, where the part is a similarity; otherwise NaN.
         weight: the factor of the similarity.
@@ -133,8 +133,8 @@ class Explanation:
         """The parts as a table, the greatest contribution first; ``contribution`` sums to the score.
 
         Its columns are ``system``; ``part`` and ``query``, what of the query it is and its text; ``document_part`` and
-        ``document``, the same of what it met; ``similarity`` and ``weight``, where the contribution is their product;
-        ``contribution``; and rows and formula ids of both sides.
+        ``document``, the same of what it matched; ``similarity`` and ``weight``, where the contribution is their
+        product; ``contribution``; and rows and formula ids of both sides.
         """
         table = pd.DataFrame(self.rows, columns=Part._fields)
         floats = dict.fromkeys(("similarity", "weight", "contribution"), "float64")
@@ -240,7 +240,7 @@ class Asked(NamedTuple):
         return None
 
     def explained(self, parts: Sequence[Part]) -> Explanation:
-        """Explain the document's score by its parts, beside the texts of both."""
+        """Explain the document's score by its parts, with the texts of both."""
         return Explanation.of(self.docno, parts, self.query_reading(), self.document_reading())
 
 

@@ -118,7 +118,7 @@ def explain_maxsim(
         query_embs: float32 ``[q, d]``, unit rows: formulas, sentences, document.
         doc_graph: graph of the document.
         doc_embs: float32 ``[n, d]``, the same of the document.
-        query_formula_ids: the formulas that have rows, by default those of the graph; none for a model without them.
+        query_formula_ids: the formulas that have rows, by default all of the graph; none for a model without them.
         formula_ids: the same of the document.
         query_weights: float ``[q]``, the weight of each row of the query; 1 by default.
         query_document_weight: the weight of the product of the two document vectors, added to MaxSim.
@@ -128,7 +128,7 @@ def explain_maxsim(
         The explanation; its score is that of ``model.text_scorer()`` and of an index for the same vectors and weights.
 
     Raises:
-        ExplainError: rows are not those of their graph, the widths differ, or the document has no row.
+        ExplainError: rows do not belong to their graph, the widths differ, or the document has no row.
 
     Example::
 
@@ -181,7 +181,7 @@ def virtual_nodes(
 def _part(
     system: str, query: Side, document: Side, similarities: npt.NDArray[np.float64], row: int, met: int, weight: float
 ) -> Part:
-    """Make the part of one vector of a query and the one that it met."""
+    """Make the part of one vector of a query and the one that it matched."""
     asked, found, similarity = query.rows[row], document.rows[met], float(similarities[row, met])
     return Part(
         system,

@@ -6,7 +6,7 @@ A tree that many formulas share is stored once, under a number made from its dig
                               │
     tree      number ──────── body                              one row for each distinct tree
 
-A build reads a stream of rows from tables to a file beside the store, in resumable steps::
+A build reads a stream of rows from tables to a file next to the store, in resumable steps::
 
     tables ──batches──▶ workers: MathML to trees and their numbers ──in order──▶ this process writes, a step at a time
 
@@ -228,7 +228,7 @@ class NewTrees:
         return number
 
     def take(self) -> dict[int, bytes]:
-        """Return what was collected, by number, and begin anew."""
+        """Return what was collected, by number, and reset."""
         taken, self._bodies = self._bodies, {}
         return taken
 
@@ -457,7 +457,7 @@ class FormulaStore(SqliteArtifact):
         """Build a store from official tables, in bounded memory.
 
         The store appears at ``path`` when it is complete and checked. An interrupted build resumes when it is called
-        again with the same tables. Trees wait beside the store until all are there and are then sorted into it, so a
+        again with the same tables. Trees wait next to the store until all are there and are then sorted into it, so a
         build needs up to twice the store's space on the disk.
 
         Args:
@@ -528,7 +528,7 @@ class FormulaStore(SqliteArtifact):
         return file
 
     def _made_from(self, slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> bool:
-        """Tell whether there is a store of these tables that can be opened."""
+        """Return whether there is a store of these tables that can be opened."""
         try:
             return bool(self.snapshot().manifest.details.get("tables") == fingerprint(slt_tables, opt_tables))
         except (NotBuiltError, FormatError, DamagedError):

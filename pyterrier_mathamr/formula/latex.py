@@ -135,7 +135,7 @@ def trees_of_posts(latex: str, macros: str) -> FormulaPair:
 
 
 def tell_unknown_commands(post: str, latex: str, trees: FormulaPair) -> None:
-    """Tell of the commands of a formula that its trees leave out.
+    """Warn of the commands of a formula that its trees leave out.
 
     Args:
         post: the docno or qid.
@@ -154,7 +154,7 @@ def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> For
 
 
 def _read(latex: str, macros: str) -> tuple[etree._Element, bool, bool]:
-    """Read a formula as Presentation MathML; tell whether part of it is a guess, and whether it may have tables."""
+    """Read a formula as Presentation MathML; return whether part of it is a guess, and whether it may have tables."""
     source, repaired = presentation(definitions_used(latex, macros) + latex if macros else latex, latex)
     return mathml.parse(source), repaired or "merror" in source, "mtable" in source or "mtd" in source
 
@@ -162,7 +162,7 @@ def _read(latex: str, macros: str) -> tuple[etree._Element, bool, bool]:
 def _atom(
     root: etree._Element, by_tag: Mapping[str, mathml.Rule[Atom]], latex: str, repaired: bool
 ) -> tuple[Atom, bool]:
-    """Make one atom of a formula's MathML; tell whether part of it is a guess."""
+    """Make one atom of a formula's MathML; return whether part of it is a guess."""
     atom, known = mathml.fold(root, by_tag, row)
     if atom is None:
         raise FormulaError("the formula is empty", latex)

@@ -6,7 +6,7 @@
               ├── system 1 ──▶ ranking ── part ── w₁ ─┼─▶ Σ ──▶ ranking of all documents that one of them found
               └── …                                   ┘
 
-A fusion says what the part is, the weights, and what a document has that a system did not find:
+A fusion defines the parts, the weights, and the score of a document that a system did not find:
 
     ZScoreFusion    the standard score among the query's documents     weights    the lowest of the system
     ConvexFusion    the score brought to 0 … 1                         α, 1 - α   0

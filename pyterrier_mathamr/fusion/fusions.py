@@ -1,6 +1,6 @@
 """Fusions: ask the systems, add up a function of their scores with weights, and put the columns together.
 
-A fusion declares what its rows contribute, the weights, and what a document has that a system did not find:
+A fusion declares what its rows contribute, the weights, and the score of a document that a system did not find:
 
     ZScoreFusion    (score - mean) / standard deviation    weights    the lowest of the system
     ConvexFusion    the score brought to 0 … 1             α, 1 - α   0
@@ -53,7 +53,7 @@ class Fusion(Retriever):
 
     help_url = "https://pyterrier.readthedocs.io/en/latest/operators.html"
     lacking_is_lowest: ClassVar[bool] = False
-    """What a document has that a system did not find: the lowest contribution of this system, or 0."""
+    """The score of a document that a system did not find: the lowest contribution of this system, or 0."""
     systems: tuple[pt.Transformer, ...]
 
     def __init__(self, systems: Sequence[System], num_results: int) -> None:
@@ -326,7 +326,7 @@ class ZScoreFusion(StandardFusion):
     standard deviation they have. A document that a system did not find gets that system's lowest score.
 
     Args:
-        systems: each takes queries and returns a ranking.
+        systems: each maps queries to a ranking.
         weight: of two systems, the weight of the second, 0 to 1; the first has the rest. Of several, a list with the
             weight of each. By default all have the same.
         num_results: the number of documents for each query.
@@ -379,7 +379,7 @@ class ConvexFusion(Fusion):
     scores of the query are all equal; the paper does not say which of the two, the published program does.
 
     Args:
-        dense: takes queries and returns a ranking; or a ranking.
+        dense: maps queries to a ranking, or is a ranking.
         other: likewise, or a list of several.
         alpha: the weight of ``dense``, 0 to 1; the others share the rest equally. Or a list with the weight of each
             system, ``dense`` first, which sum to 1.
@@ -466,11 +466,11 @@ class ModifiedRRF(Fusion):
     r"""Ranks by modified reciprocal rank fusion: Σ score / (k + rank) over the systems, ranks from 1.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), equation 4.2. A document
-    that a system did not find gets nothing from it. The lower a negative score ranks, the less it takes away: a warning
+    that a system did not find gets nothing from it. The lower a negative score ranks, the less it subtracts: a warning
     names the system, whose scores ``normalise`` brings to 0 … 1.
 
     Args:
-        systems: each takes queries and returns a ranking, or is a ranking.
+        systems: each maps queries to a ranking, or is a ranking.
         k: what is added to ranks.
         normalise: ``"min-max"`` brings the scores of a system to 0 … 1 for each query first.
         num_results: the number of documents for each query.

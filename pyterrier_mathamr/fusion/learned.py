@@ -49,13 +49,13 @@ class WeightsError(MathAMRError):
 
 
 class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
-    """Ranks by a learned linear sum of the incoming score and those of some scorers.
+    """Ranks by a learned linear sum of the incoming score and the scores of some scorers.
 
     The rows are ordered by query (as they come), score descending, docno ascending, and keep all their columns. A
     document that a scorer leaves out gets the lowest score of this scorer for the query.
 
     Args:
-        scorers: each takes a ranking and scores its documents.
+        scorers: each scores the documents of a ranking.
         weights: of the incoming score, then of each scorer; ``None`` until :meth:`fit` finds them.
 
     Raises:
@@ -70,7 +70,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
     """
 
     explains_incoming: ClassVar[bool] = True
-    """:meth:`explain` takes the explanation of the stages before it."""
+    """:meth:`explain` uses the explanation of the stages before it."""
     label, help_url = "linear blend", "https://pyterrier.readthedocs.io/en/latest/operators.html"
     checks: ClassVar[Mapping[str, Rule]] = {"weights": list_of(between(0)).or_none()}
 
@@ -126,7 +126,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         these questions, or their weights become too large.
 
         Args:
-            topics_or_res_tr: a ranking of the training questions, as :meth:`transform` takes it.
+            topics_or_res_tr: a ranking of the training questions, as for :meth:`transform`.
             qrels_tr: ``qid``, ``docno``, ``label``; right is what has a label above 0.
             topics_or_res_va: not used, like ``qrels_va``.
             qrels_va: see above.
@@ -139,7 +139,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         self.weights = tuple(fit_listwise(grouped(topics_or_res_tr, features, qrels_tr)).tolist())
 
     def features(self, ranking: pd.DataFrame) -> npt.NDArray[np.float64]:
-        """Standardise the incoming score and those of the scorers within each query.
+        """Standardise the incoming score and the scores of the scorers within each query.
 
         Args:
             ranking: at least one row.
@@ -155,7 +155,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         """Say what the incoming score and each scorer contribute to the score of a document.
 
         Args:
-            query: the ranking of one query, as :meth:`transform` takes it: scores are standardised among its documents.
+            query: the ranking of one query, as for :meth:`transform`: scores are standardised among its documents.
             docno: one of its documents.
             incoming: the explanation of the document's incoming score, which is one part without it.
 
@@ -264,13 +264,13 @@ def fit_fusion_weights(
 
     For each grade above 0, what has at least this grade should be likely among all that any system found; see
     :func:`fit_fusion_weight`. Similar systems hardly determine single weights, so large ones are penalized: the more,
-    the closer each comes to the distance that its system alone puts between right and wrong.
+    the closer each comes to the distance that its system by itself puts between right and wrong.
 
     Args:
         rankings: ``qid``, ``docno``, ``score`` of each system, which should not have been trained on these queries.
         qrels: ``qid``, ``docno``, ``label``.
         ridge: the factor of half the squared length of the weights.
-        judged_only: learn from judged documents alone, as nDCG' looks at them alone; else what is not judged is wrong.
+        judged_only: learn only from judged documents, as nDCG' does; otherwise unjudged ones count as wrong.
 
     Returns:
         A weight for each system, 0 or more, for :class:`ZScoreFusion`.
@@ -295,12 +295,13 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
     """Ranks by a learned sum of the scores of several systems and features, standardised for each query.
 
     The candidates are all documents that one of the systems finds; a feature scores these. A document to which a part
-    gives no score has the lowest of that part for the query: :attr:`coverage` says how many have one. The weights, none
-    below 0, are those under which judged documents of a higher grade are likeliest among the judged ones (listwise).
+    gives no score has the lowest of that part for the query: :attr:`coverage` is the share that has one. The
+    weights, none below 0, are those under which judged documents of a higher grade are likeliest among the judged
+    ones (listwise).
 
     Args:
-        systems: each takes queries and returns a ranking, or is a ranking.
-        features: each takes a ranking, with the columns of its queries, and scores its documents.
+        systems: each maps queries to a ranking, or is a ranking.
+        features: each scores the documents of a ranking, which has the columns of its queries.
         names: of the systems, then of the features; by default what they call themselves.
         weight: of each, in this order, 0 or more; ``None`` until :meth:`fit` finds them.
         ridge: the factor of half the squared length of the weights.
@@ -399,7 +400,7 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         """Find the weights on judged queries, on which no system or feature should have been trained.
 
         Args:
-            topics_or_res_tr: queries, as :meth:`transform` takes them.
+            topics_or_res_tr: queries, as for :meth:`transform`.
             qrels_tr: ``qid``, ``docno``, ``label``.
             topics_or_res_va: not used, like ``qrels_va``.
             qrels_va: see above.

@@ -220,7 +220,7 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         return self.indexer().index(iter)
 
     def index_inputs(self) -> list[list[str]]:
-        """List the keys of the dictionaries that :meth:`index` takes."""
+        """List the keys of the dictionaries that :meth:`index` accepts."""
         return self.indexer().index_inputs()
 
     def loader(self, *, side: Side = "auto") -> GraphLoader:
@@ -340,7 +340,7 @@ class GraphStoreIndexer(Indexer):
         self.total = total
 
     def index_inputs(self) -> list[list[str]]:
-        """List the keys of the dictionaries that :meth:`index` takes."""
+        """List the keys of the dictionaries that :meth:`index` accepts."""
         return [list(names) for names in _INPUTS]
 
     def index(self, iter: pd.DataFrame | Iterable[dict[str, Any]]) -> GraphStore:

@@ -206,7 +206,7 @@ def _content(ids: list[str], rows: list[Mapping[str, npt.NDArray[Any]]]) -> Cont
 
 
 def _is_mirrored(graph: GraphTensors) -> bool:
-    """Tell whether the second half of the edges is the first reversed, with relations one higher."""
+    """Return whether the second half of the edges is the first reversed, with relations one higher."""
     half, odd = divmod(len(graph.relations), 2)
     return (
         not odd

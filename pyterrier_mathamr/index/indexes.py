@@ -186,7 +186,7 @@ class _ByColumns(IndexTransformer):
 
 
 class FormulaVectorIndex(VectorIndex):
-    """An index of formulas, each with one vector; called directly it takes queries as :meth:`retriever`."""
+    """An index of formulas, each with one vector; called directly, it accepts queries as :meth:`retriever`."""
 
     LAYOUT = "formulas"
     QUERIES = "formula"
@@ -282,7 +282,7 @@ class IndexArtifact(StoredArtifact, VectorIndex):
 class MathAMRIndex(DocumentVectorIndex, IndexArtifact):
     """The vectors of all virtual nodes of each document (MathAMR+, section 3.5), memory-mapped in a folder.
 
-    Called directly it takes queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
+    Called directly, it accepts queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
     :meth:`vec_loader`::
 
         index = MathAMRIndex("arqmath.mathamr")
@@ -306,7 +306,7 @@ class MathAMRIndex(DocumentVectorIndex, IndexArtifact):
 class MathAMRFormulaIndex(FormulaVectorIndex, IndexArtifact):
     r"""One vector for each formula virtual node (MathAMR+, section 3.5.1), memory-mapped in a folder.
 
-    ``docno`` is the formula's id; ``post_id`` and ``visual_id`` come with it. Called directly it takes queries as
+    ``docno`` is the formula's id; ``post_id`` and ``visual_id`` come with it. Called directly, it accepts queries as
     :meth:`retriever`::
 
         formulas = MathAMRFormulaIndex("formulas.mathamr")

@@ -423,7 +423,7 @@ class ArtifactIndexer(Leaf, Indexer):
 
         Args:
             documents: the corpus; what an interrupted job has finished is not encoded again.
-            encoder: adds ``doc_embs``; it works where ``executor`` says, by default in this process.
+            encoder: adds ``doc_embs``; it works where ``executor`` runs, by default in this process.
             executor: ``Processes(n)`` or ``RayCluster(address)``.
             load: a stage before the encoder that works in this process.
             batch_size: documents encoded at once; by default the encoder's, at least 100.
@@ -446,7 +446,7 @@ class ArtifactIndexer(Leaf, Indexer):
             Build(job, self._index.LAYOUT, corpus, model, self.dtype).run(posts)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what determines the vectors, beside the documents; work with another fingerprint is not resumed."""
+        """Return what determines the vectors, besides the documents; work with another fingerprint is not resumed."""
         own = {"entries": self._index.LAYOUT, "model": self.model, "dtype": self.dtype}
         return {**own, "sources": None if self.sources is None else dict(self.sources)}
 
@@ -469,7 +469,7 @@ class ArtifactIndexer(Leaf, Indexer):
 class DocumentIndexer(ArtifactIndexer):
     """Indexes ``{docno, doc_embs, (formula_ids)}``: each document with all its rows.
 
-    ``index.indexer()`` constructs one; the options are those of :class:`ArtifactIndexer`.
+    ``index.indexer()`` constructs one; the options are the same as for :class:`ArtifactIndexer`.
 
     Example::
 

@@ -239,7 +239,7 @@ class IndexRetriever(_Scoring):
 class SingleVectorRetriever(IndexRetriever):
     """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row.
 
-    ``index.single_vector()`` constructs one; the options are those of :class:`IndexRetriever`.
+    ``index.single_vector()`` constructs one; the options are the same as for :class:`IndexRetriever`.
 
     Example::
 
@@ -254,7 +254,7 @@ class FormulaVectorRetriever(SingleVectorRetriever):
     """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
 
     The query's vector is the row of ``query_embs`` at the place of ``query_formula_id`` in ``query_formula_ids``.
-    ``formula_index.retriever()`` constructs one; the options are those of :class:`IndexRetriever`.
+    ``formula_index.retriever()`` constructs one; the options are the same as for :class:`IndexRetriever`.
 
     Example::
 

@@ -108,8 +108,8 @@ class ScoreOptions(Options):
     Attributes:
         kind_weights: the weights of a query's formula, sentence and document rows in MaxSim: ``none`` for 1 each,
             ``learned``, or three numbers.
-        document_blend: the weight of the product of the document vectors beside MaxSim: ``none``, ``learned``, or a
-            number.
+        document_blend: the weight of the product of the document vectors in addition to MaxSim: ``none``,
+            ``learned``, or a number.
         kind_means: the best matches of a kind's rows count by their mean in place of their sum, so that a question of
             many sentences does not outweigh its document vector.
     """
@@ -143,7 +143,7 @@ class TextOptions(Options):
             document frequency at first, plus, with a learned weight that starts at 0, what the graph adds; see
             ``networks``. With ``layers=0`` only the sums are left.
         formula_vectors: with ``word_residual``, rows of formulas also start from the vectors of this bundled model of
-            In+Out, trained on formulas alone: the mean over the nodes of their graphs, projected to
+            In+Out, trained only on formulas: the mean over the nodes of their graphs, projected to
             ``projection`` numbers; neither is trained further.
     """
 
@@ -171,7 +171,7 @@ class TrainingOptions(Options):
         node_budget: most nodes encoded at once, or ``None``. A larger batch is encoded in parts, each twice, which
             bounds memory and leaves the loss unchanged. A graph is never cut.
         stop_by: the validation loss that stops training and chooses the epoch: the whole ``loss`` as weighted by
-            ``beta``, or its ``maxsim`` or ``document`` part alone.
+            ``beta``, or its ``maxsim`` or ``document`` part.
         precision: of the encoder in training, ``float32``, or ``bf16`` (torch's autocast; weights, rows and loss stay
             float32). For GPUs: a CPU gains nothing by it.
         epochs: how many at most.
@@ -299,7 +299,7 @@ _FIRST_TEXT_MODEL = "all-MiniLM-L6-v2"  # the default of earlier releases
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class MathAMRConfig(Options):
-    """The paper's model, and what is added to it in groups; the defaults are those of the paper's experiments.
+    """The paper's model, and what is added to it in groups; the defaults are as in the paper's experiments.
 
     An option of a group can also be given by its own name, as it is stored; it is read from its group::
 
@@ -401,7 +401,7 @@ class MathAMRConfig(Options):
     def paper_benchmark(cls, **changes: Any) -> MathAMRConfig:
         """Return the settings of the paper's benchmark run (Table 4.18), with changes by name.
 
-        They are those of the experiments with 256 bases, batches of 16, a learning rate of 5e-4 and β = 0.3.
+        They are as in the experiments, with 256 bases, batches of 16, a learning rate of 5e-4 and β = 0.3.
         """
         return cls.from_dict({"bases": 256, "batch_size": 16, "learning_rate": 5e-4, "beta": 0.3, **changes})
 
@@ -423,7 +423,7 @@ class MathAMRConfig(Options):
 
     @property
     def text_alone(self) -> bool:
-        """Whether a row is a function of its text alone, unit(P x): the network has no layers."""
+        """Whether a row is a function of only its text, unit(P x): the network has no layers."""
         return self.text.features == "text" and self.text.text_residual and self.layers == 0
 
     @property

@@ -359,7 +359,7 @@ class ProcessGroup:
 
 
 def is_first() -> bool:
-    """Tell whether this process writes: it is process 0, or was not started by ``torchrun``."""
+    """Return whether this process writes: it is process 0, or was not started by ``torchrun``."""
     return int(os.environ.get("RANK", "0")) == 0
 
 

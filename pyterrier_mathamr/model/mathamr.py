@@ -231,11 +231,11 @@ class MathAMR(SavedModel):
     def encode_queries(
         self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
     ) -> list[Embeddings]:
-        """Encode queries as :meth:`encode` does; of a model of text alone in float32 and without torch.
+        """Encode queries as :meth:`encode` does; of a text-only model in float32 and without torch.
 
         Args:
             graphs: of queries.
-            device: where to compute. The default is the CPU for a model of text alone.
+            device: where to compute. The default is the CPU for a text-only model.
             verbose: show progress.
         """
         text = self.text.for_queries
@@ -247,7 +247,7 @@ class MathAMR(SavedModel):
 
     @cached_property
     def _projection(self) -> Rows:
-        """P of a model of text alone (:mod:`.networks`), float32 ``[d_p, d_text]``."""
+        """P of a text-only model (:mod:`.networks`), float32 ``[d_p, d_text]``."""
         if self._weights is not None:
             found: Rows = self._weights["text.project.weight"].detach().float().cpu().numpy()
             return found

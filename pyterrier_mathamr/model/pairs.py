@@ -5,7 +5,7 @@
     pairs  ──split by question──▶  validation pairs
            └─▶  training pairs  ──shuffle by (seed, epoch)──▶  batches of an epoch, with their hard negatives
 
-Hard negatives are wrong answers that look right. They are given for each question, drawn anew for each epoch, and
+Hard negatives are wrong answers that look right. They are given for each question, redrawn for each epoch, and
 become further columns of the score matrix::
 
                  answers of the batch      hard negatives of the batch, each once
@@ -114,11 +114,11 @@ class PairAnswers:
             self._of[str(question)].update(map(str, others))
 
     def known(self, question: str, document: str) -> bool:
-        """Tell whether a document is known to be right for a question, or is the question itself."""
+        """Return whether a document is known to be right for a question, or is the question itself."""
         return document == question or document in self._of.get(question, ())
 
     def allowed(self, batch: Sequence[Pair], others: Sequence[str] = ()) -> Tensor:
-        """Tell which documents of a batch may be negatives of which questions."""
+        """Return which documents of a batch may be negatives of which questions."""
         columns = [*(answer for _, answer in batch), *others]
         rows = [[not self.known(question, document) for document in columns] for question, _ in batch]
         return torch.tensor(rows, dtype=torch.bool).fill_diagonal_(True)

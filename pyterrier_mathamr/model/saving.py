@@ -205,7 +205,7 @@ def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
 
 
 def read_projection(path: Path, manifest: ModelManifest) -> Rows:
-    """Read the only matrix of a model of text alone, float32 ``[projection, text_dimension]``."""
+    """Read the only matrix of a text-only model, float32 ``[projection, text_dimension]``."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 

@@ -113,7 +113,7 @@ def fit_score_weights(
         pairs: (question id, answer id), or a frame with ``qid`` and ``docno``; best those that the model was not
             trained on, since it fits its training pairs too well, by the document's vector above all.
         graphs: the graph of every id in the pairs.
-        blend: whether the document vectors get a weight beside MaxSim.
+        blend: whether the document vectors get a weight in addition to MaxSim.
         max_questions: if there are more, they are sampled.
         max_answers: likewise; the own answers of the questions are always included.
         seed: of the samples.

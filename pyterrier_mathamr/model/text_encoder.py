@@ -116,7 +116,7 @@ def _check_options(part: Path) -> None:
 
 
 def _is_part(name: str, folder: Path) -> bool:
-    """Tell whether a path leads to a folder inside another, links followed."""
+    """Return whether a path leads to a folder inside another, links followed."""
     try:
         return (folder / name).resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError):  # no path at all
@@ -305,7 +305,7 @@ class TextEncoder(ByParameters):
         batch_size: texts that are encoded at once.
         precision: of the products with weights: ``float32``, ``bfloat16`` or, for the bundled encoder, ``int8``. The
             latter two are about twice as fast if the processor has instructions for them, and change vectors by about
-            0.5 % and 5 % of their length. ``auto`` takes the fastest for documents, and float32 for the queries of a
+            0.5 % and 5 % of their length. ``auto`` is the fastest for documents, and float32 for the queries of a
             packed encoder; a cache keeps their vectors apart.
         verbose: show progress.
 
@@ -354,7 +354,7 @@ class TextEncoder(ByParameters):
 
     @property
     def chosen_precision(self) -> Precision:
-        """The precision that ``auto`` stands for on this machine, else the one that was given.
+        """The precision that ``auto`` chooses on this machine, else the one that was given.
 
         Raises:
             ConfigError: ``int8``, and this is not the bundled encoder on a CPU.

@@ -50,7 +50,7 @@ class Trainer:
     """Train a model from pairs and graphs.
 
     Args:
-        config: model and training options; those of the paper's experiments if not given.
+        config: model and training options; by default as in the paper's experiments.
         device: ``cpu``, ``cuda``, …; a GPU if there is one and none is given.
         text: the text encoder for ``features="words"`` or ``"text"``, such as one with a cache; the configuration's
             ``text_model`` if not given.
@@ -98,7 +98,7 @@ class Trainer:
             validation: pairs for early stopping; ``validation_share`` of the questions if not given.
             first: pairs of other domains, trained on in the first ``first_epochs`` epochs in place of ``pairs``.
             negatives: hard negatives by question id, of which ``hard_negatives`` are drawn for each pair and epoch.
-            never: by question id, documents that are no negatives besides its known answers, such as those of linked
+            never: by question id, documents that are no negatives besides its known answers, such as answers to linked
                 questions.
             checkpoint: a folder for the training state, the history, the tensors of the graphs and, with the extra
                 ``plots``, a picture of the losses. A run that was interrupted there is resumed, to the same result.

@@ -205,7 +205,7 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
 class TextScorer(_PostTransformer):
     """Score the document of each row against the query by MaxSim (MathAMR+, eq. 3.4), without an index.
 
-    The scores are those of ``index.scorer()`` for the same vectors, with the model's score weights if it has any. Each
+    The scores are the same as from ``index.scorer()`` for the same vectors, with the model's score weights if any. Each
     query and each document is encoded once. Rows are ordered by query, descending score and docno; for documents with
     the same graph, rounding in the encoder may make the scores differ (docs/how-it-works.md).
 

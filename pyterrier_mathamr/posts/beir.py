@@ -51,7 +51,7 @@ class BeirFolder:
 
     @staticmethod
     def found(path: str | Path) -> bool:
-        """Tell whether a path is such a folder, by the names of its files."""
+        """Return whether a path is such a folder, by the names of its files."""
         folder = Path(path)
         return (folder / "qrels").is_dir() and any(folder.glob("corpus.jsonl*")) and any(folder.glob("queries.jsonl*"))
 

@@ -126,7 +126,7 @@ class LatexFile:
         return [token for token in found if token["par"] is None or self._begins_paragraph(token.start())]
 
     def _begins_paragraph(self, start: int) -> bool:
-        """Tell whether the line before a place is blank."""
+        """Return whether the line before a place is blank."""
         before = self.blank[self.blank.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
         return not before.strip() or _STRUCTURE.match(before) is not None
 
@@ -292,7 +292,7 @@ class LatexDocument:
                     self._next()
 
     def is_part(self, file: str) -> bool:
-        """Tell whether a file is included by another one."""
+        """Return whether a file is included by another one."""
         return file != self._root
 
     def units(self, file: str, plain: Callable[[str], str], whole: bool) -> list[Unit]:

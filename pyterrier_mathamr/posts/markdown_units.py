@@ -178,7 +178,7 @@ class _Splitter:
         return None
 
     def _begun(self, i: int) -> bool:
-        """Tell whether a line is one after which a paragraph begins."""
+        """Return whether a line is one after which a paragraph begins."""
         line = self._lines[i]
         return bool(
             not self._kept[i] and (_HEADING.fullmatch(line) or _RULE.fullmatch(line) or _TARGET.fullmatch(line))

@@ -67,7 +67,7 @@ def strip_delimiters(latex: str) -> str:
 
 
 def is_formula(latex: str) -> bool:
-    r"""Tell whether a typed text is a formula.
+    r"""Return whether a typed text is a formula.
 
     Args:
         latex: LaTeX, with or without delimiters.

@@ -226,7 +226,7 @@ def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: _
 
 
 def _shallow(block: list[str]) -> bool:
-    """Tell whether a block holds directives without such in them, so that reading it once more is enough."""
+    """Return whether a block holds directives without such in them, so that reading it once more is enough."""
     return all(_indent(line) < 4 for line in block if _RST_DIRECTIVE.fullmatch(line))
 
 

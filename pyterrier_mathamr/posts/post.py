@@ -203,7 +203,7 @@ TITLE_FORMULA = "^title"
 
 
 def is_numbered(id: FormulaId) -> bool:
-    """Tell whether an id is one of `formula_id`, not of the collection."""
+    """Return whether an id is one of `formula_id`, not of the collection."""
     return _NUMBERED.search(id) is not None
 
 

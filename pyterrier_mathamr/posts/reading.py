@@ -179,7 +179,7 @@ def _text_column(row: Row) -> tuple[str, str]:
 
 
 def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
-    """Read a query: ``title`` and ``body`` where there is a body, else ``query``, else the title alone.
+    """Read a query: ``title`` and ``body`` where there is a body, else ``query``, else only the title.
 
     Args:
         row: each is HTML where it has tags or entities of HTML.
@@ -196,7 +196,7 @@ def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
 
 
 def tell_unclosed(name: str, post: MathPost) -> MathPost:
-    """Tell of the delimiters of a post that nothing closes and of MathML that cannot be read; return the post."""
+    """Warn of the delimiters of a post that nothing closes and of MathML that cannot be read; return the post."""
     for where in post.unread:
         tell(name, "the MathML of a formula cannot be read, and is text", where)
     for where in post.unclosed:
@@ -206,7 +206,7 @@ def tell_unclosed(name: str, post: MathPost) -> MathPost:
 
 
 def is_blank(value: object) -> bool:
-    """Tell whether a cell is missing or blank text."""
+    """Return whether a cell is missing or blank text."""
     return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 

@@ -283,7 +283,7 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
     """Scores each document of a ranking by BM25, whatever found it.
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
-    without a token of the query scores 0. The options are those of :class:`BM25Retriever`.
+    without a token of the query scores 0. The options are the same as for :class:`BM25Retriever`.
 
     Example::
 

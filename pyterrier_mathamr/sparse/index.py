@@ -58,7 +58,7 @@ class SparseRetriever(Retriever):
     """Searches with each query of a frame, once for each ``qid``."""
 
     inputs: ClassVar[tuple[tuple[str, ...], ...]]
-    """What a query may bring beside ``qid``, one tuple for each way."""
+    """What a query may bring besides ``qid``, one tuple for each way."""
     outputs: ClassVar[tuple[str, ...]]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,7 @@
 
     kind ── declares ──▶ the arrays of a part: dtypes, shapes; its files; how parts are merged
       │
-    rows ──job──▶ finished parts beside the artifact ──commit──▶ the artifact, in one step (manifest)
+    rows ──job──▶ finished parts next to the artifact ──commit──▶ the artifact, in one step (manifest)
                       │ killed: the next job with the same             │
                       │ fingerprint and rows continues                 ▼
                       └──────────────▶                     snapshot: its parts by memory map, ids, deleted rows

@@ -87,7 +87,7 @@ class StoredArtifact(Counted, SharedArtifact):
         return [counted(len(self), self.HOLDS), *self.more_counts(), size_of(size)]
 
     def more_counts(self) -> list[str]:
-        """List what there is beside rows."""
+        """List what there is besides rows."""
         return []
 
     def __contains__(self, id: object) -> bool:

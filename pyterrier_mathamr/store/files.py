@@ -7,7 +7,7 @@ All arrays of a part are in one file of the safetensors format: one memory map a
     8 bytes: length of the header │ header: JSON {name: {dtype, shape, data_offsets}} │ array │ array │ …
 
 Scratch arrays on the way into a part lie in files without a name: the system may write them out, and they leave
-nothing. One writer at a time holds a lock beside the artifact (the operating system's, by ``filelock``, so a process
+nothing. One writer at a time holds a lock next to the artifact (the operating system's, by ``filelock``, so a process
 that dies releases it) and leaves a note that names it. The lock is not in the folder, since a packaged artifact
 includes every file of its folder.
 """

@@ -1,4 +1,4 @@
-"""Writing an artifact: finished parts accumulate beside it, and it changes in one step at the end.
+"""Writing an artifact: finished parts accumulate next to it, and it changes in one step at the end.
 
 ::
 

@@ -130,7 +130,7 @@ class Kind:
         type: PyTerrier's type of the artifact.
         version: number of the format that is written, and the only one that is read.
         rebuild: the command or call that rebuilds such an artifact; ``{path}`` is replaced.
-        fields: the arrays of a part, beside its ids; a kind without any has no ids either, only files.
+        fields: the arrays of a part, besides its ids; a kind without any has no ids either, only files.
         files: names of further files of a part.
         merge: makes one part of several neighbours, without deleted rows; ``None`` where parts are never merged.
         part_bytes: size of a full part, which is not merged any more.

@@ -239,7 +239,7 @@ class EditDistanceReranker(FormulaReranker):
         combine: ``"rrf"`` as in CFT2TED, ``"weighted"`` as in CFTED.
         costs: see :data:`EDIT_COSTS`.
         slt_weight: of layout trees where the sum is weighted, 0 to 1.
-        max_nodes: trees of more nodes are compared by their labels alone.
+        max_nodes: trees of more nodes are compared only by their labels.
         store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
         verbose: show a progress bar.
 
@@ -289,7 +289,7 @@ class EditDistanceReranker(FormulaReranker):
         """Say what the similarity of either tree contributes to the score of a formula.
 
         Args:
-            query: the ranking of one query, as :meth:`transform` takes it; where the similarities are weighted, which
+            query: the ranking of one query, as for :meth:`transform`; where the similarities are weighted, which
                 no other formula changes, also a row with ``latex`` or ``query``.
             docno: a formula of the ranking; by default the ``docno`` of the row.
 

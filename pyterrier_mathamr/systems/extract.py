@@ -188,7 +188,7 @@ class ExtractAnswer(Transformer):
         scorer: a scorer of texts, such as ``colbert.text_scorer()`` or ``CosineScorer(TextEncoder())``.
         posts: ``original``: snippets of the first post; ``rerank``: of the first ``depth`` posts; ``remap``: of the
             best answer in the thread of the first post that has one. The paper looks for the most similar question
-            instead; the published program takes the ranked answers, which needs no index of questions.
+            instead; the published program uses the ranked answers, which needs no index of questions.
         start: ``beginning``: all prefixes of at least ``sizes[0]`` sentences; ``middle``: all runs of ``sizes``.
         depth: the number of posts of ``rerank``.
         sizes: the smallest and the largest number of sentences of a snippet, both included.
@@ -250,7 +250,7 @@ class ExtractAnswer(Transformer):
 
         Returns:
             ``qid``, ``docno`` (the post), ``qanswer`` (the text), ``score`` (the scorer's) and ``sources`` (the post),
-            one row for each topic with a post, in the order of the topics: what ``arqmath.write_answers`` takes.
+            one row for each topic with a post, in the order of the topics: the input of ``arqmath.write_answers``.
 
         Raises:
             UnknownIdError: ``remap``, and a post is not in the store.

@@ -57,7 +57,7 @@ def formula_documents(
 
     Args:
         posts: dictionaries with ``docno`` and the columns of a document.
-        context: ``formula``, the formula alone; or ``post``, with up to ``words`` words on each side of it.
+        context: ``formula``, only the formula; or ``post``, with up to ``words`` words on each side of it.
         visual_ids: formula id to visual id; formulas without one, and all by default, look alike if their LaTeX is the
             same but for spaces.
         instances: the most formulas that look alike; by default 1 alone and 5 in posts.
@@ -98,10 +98,10 @@ def _documents(
 
 
 class FormulaQuery(Leaf, Transformer):
-    """Rewrites each topic of Task 2 to a query for its formula, as :func:`formula_documents` writes those of posts.
+    """Rewrites each topic of Task 2 to a query for its formula, as :func:`formula_documents` does for posts.
 
-    ``query`` becomes the formula alone, or, with ``context="post"``, its question in which every other formula is
-    masked; ``title`` and ``body`` are left out. A topic whose question does not have the formula is the formula alone.
+    ``query`` becomes only the formula, or, with ``context="post"``, its question in which every other formula is
+    masked; ``title`` and ``body`` are left out. A topic whose question does not have the formula is only the formula.
 
     Args:
         context: what is read of a formula; that of the documents.
@@ -123,7 +123,7 @@ class FormulaQuery(Leaf, Transformer):
         self.context, self.words = context, words
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rewrite topics, or those of a ranking.
+        """Rewrite topics, or the topics of a ranking.
 
         Args:
             inp: ``qid`` and ``latex``, or ``query`` that is one formula; for ``context="post"`` also ``title`` and

@@ -260,7 +260,7 @@ class MathVocabulary:
 
         Args:
             tokenizer: of transformers; changed.
-            model: of transformers; its embeddings grow. ``None`` for the tokenizer alone.
+            model: of transformers; its embeddings grow. ``None`` for only the tokenizer.
             init: ``pieces`` makes a new row the mean of the rows of the pieces of the token's English name, so that
                 ``$int$`` begins as *integral* (the papers are silent); ``random`` leaves it as resizing makes it.
             case: the tokens keep their capitals even where the tokenizer lower-cases text.

@@ -1,4 +1,4 @@
-"""Indexes of systems that were taken out: opening one says so."""
+"""Indexes of systems that were taken out: opening one is refused."""
 
 from __future__ import annotations
 

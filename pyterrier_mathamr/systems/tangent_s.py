@@ -584,7 +584,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         """Find the weights by least squares on the grades of judged candidates.
 
         Args:
-            topics_or_res_tr: queries, as :meth:`transform` takes them.
+            topics_or_res_tr: queries, as for :meth:`transform`.
             qrels_tr: ``qid``, ``docno`` (a formula's id or its visual id), ``label``.
             topics_or_res_va: not used.
             qrels_va: not used.

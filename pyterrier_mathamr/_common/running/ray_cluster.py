@@ -71,7 +71,7 @@ class RayCluster(Executor):
         address: of the cluster: ``auto`` for the one that this machine is a node of, ``HOST:PORT`` of its head, or
             ``local`` to start Ray on this machine.
         workers: the most items worked on at a time; by default as many as the cluster has room for.
-        resources: what each item takes, in Ray's names, such as ``{"CPU": 1, "GPU": 0.5}``; by default one core.
+        resources: the resources of each item, in Ray's names, such as ``{"CPU": 1, "GPU": 0.5}``; by default one core.
         done: how many items each node has done.
 
     On a cluster::

@@ -112,7 +112,7 @@ class BeirProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
             name: the path of the folder.
 
         Raises:
-            KeyError: there is no such folder, or a file is missing; the message says which.
+            KeyError: there is no such folder, or a file is missing; the message names it.
         """
         try:
             return BeirDataset(Path(name).expanduser())

@@ -91,12 +91,12 @@ class PageFiles:
 
 
 def accepts_gzip(request: Request) -> bool:
-    """Tell whether an answer may be compressed."""
+    """Return whether an answer may be compressed."""
     return "gzip" in request.headers.get("accept-encoding", "")
 
 
 def _prefers_html(request: Request) -> bool:
-    """Tell whether a person asks with a browser, whose header ``Accept`` names HTML before JSON."""
+    """Return whether a person asks with a browser, whose header ``Accept`` names HTML before JSON."""
     return "text/html" in request.headers.get("accept", "").partition("json")[0]
 
 

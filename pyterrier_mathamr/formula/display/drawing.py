@@ -194,7 +194,7 @@ def draw_formula(latex: str, *, theme: Theme = "light", trees: FormulaPair | Non
     Args:
         latex: LaTeX without delimiters.
         theme: ``light`` or ``dark`` background.
-        trees: such as the official ones of a collection; by default those of the LaTeX.
+        trees: such as the official ones of a collection; by default the trees of the LaTeX.
         width: of a row of symbols before it is broken, in pixels.
 
     Raises:

@@ -139,7 +139,7 @@ def inline_html(
 
 
 def needs_space(latex: str) -> bool:
-    """Tell whether a formula has limits, fractions or lines, which a block of its own shows in full size."""
+    """Return whether a formula has limits, fractions or lines, which a block of its own shows in full size."""
     return bool(_DISPLAY.search(latex))
 
 

@@ -215,7 +215,7 @@ def _plain_fence(match: re.Match[str]) -> str:
 
 
 def presentation(text: str, latex: str) -> tuple[str, bool]:
-    """Convert LaTeX to Presentation MathML; tell whether it had to be repaired."""
+    """Convert LaTeX to Presentation MathML; return whether it had to be repaired."""
     if not text.strip():
         raise FormulaError("the formula is empty", latex)
     text = prepare(latex_of_unicode(mathml.NOT_XML.sub(" ", text)))

@@ -268,7 +268,7 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
 
 
 def _marked(atom: Atom, mark: str) -> bool:
-    """Remove the mark of :mod:`source` at the beginning of a row; tell whether there was one."""
+    """Remove the mark of :mod:`source` at the beginning of a row; return whether there was one."""
     row = atom.raw if atom.role == Role.ROW else []
     found = bool(row) and row[0].text == mark
     if found:

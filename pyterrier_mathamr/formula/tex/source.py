@@ -69,7 +69,7 @@ _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 
 
 def _has_foreign(latex: str) -> bool:
-    """Tell whether a formula may have something to rewrite, which nine of ten have not."""
+    """Return whether a formula may have something to rewrite, which nine of ten have not."""
     has_signs = latex[-1] == "\\" or any(sign in latex for sign in _FOREIGN_SIGNS)
     return has_signs or not _FOREIGN.isdisjoint(_COMMAND.findall(latex))
 

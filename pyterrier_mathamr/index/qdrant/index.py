@@ -59,7 +59,7 @@ class QdrantIndexer(ArtifactIndexer):
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
     """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``.
 
-    The options are those of :class:`QdrantIndexer`.
+    The options are the same as for :class:`QdrantIndexer`.
     """
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
@@ -215,8 +215,8 @@ class QdrantIndex(DocumentVectorIndex, QdrantBase):
         (graphs >> model.doc_encoder() >> index.indexer()).index(arqmath.get_corpus_iter())
         pipeline = graphs >> model.query_encoder() >> index.colbert(num_results=100)
 
-    Called directly it takes queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
-    :meth:`vec_loader`. The arguments are those of :class:`QdrantBase`.
+    Called directly, it accepts queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
+    :meth:`vec_loader`. The arguments are the same as for :class:`QdrantBase`.
     """
 
     indexer = method(QdrantDocumentIndexer)
@@ -231,7 +231,7 @@ class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):
         (graphs >> model.doc_encoder() >> formulas.indexer()).index(arqmath.get_corpus_iter())
         pipeline = graphs >> model.query_encoder() >> formulas.retriever()
 
-    The arguments are those of :class:`QdrantBase`.
+    The arguments are the same as for :class:`QdrantBase`.
     """
 
     indexer = method(QdrantFormulaIndexer)

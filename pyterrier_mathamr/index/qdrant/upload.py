@@ -62,7 +62,7 @@ class Upload:
     Args:
         collection: the collection.
         mode: of the call.
-        fingerprint: what determines the vectors, beside the documents, as plain values: the call continues an
+        fingerprint: what determines the vectors, besides the documents, as plain values: the call continues an
             interrupted one of the same fingerprint, and can be continued itself. ``None`` for neither.
     """
 

@@ -29,7 +29,7 @@ from .snapshot import ShardedSnapshot
 class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[misc]
     """Several indexes of documents searched as one, each part in a process of its own, or on a cluster.
 
-    Its rankings and scores are those of one :class:`~pyterrier_mathamr.MathAMRIndex` of all documents, ties included::
+    Its rankings and scores equal the ones of one :class:`~pyterrier_mathamr.MathAMRIndex` of all documents::
 
         index = ShardedIndex("arqmath.mathamr")                     # mathamr index … -o arqmath.mathamr --parts 16
         index = ShardedIndex(["2021.mathamr", "2022.mathamr"])      # or any indexes of different documents
@@ -195,7 +195,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         """Refuse: each part is an index that is built by itself.
 
         Raises:
-            MathAMRIndexError: always; says how parts are built.
+            MathAMRIndexError: always; the message explains how parts are built.
         """
         raise MathAMRIndexError(
             f"{self.path}: documents are indexed into its parts: build each with MathAMRIndex(path).index(...), then "
@@ -206,7 +206,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         """Refuse: a document is removed from its part.
 
         Raises:
-            MathAMRIndexError: always; says how.
+            MathAMRIndexError: always; the message explains how.
         """
         raise MathAMRIndexError(
             f"{self.path}: documents are removed from their parts: MathAMRIndex(part).delete(...) for each of parts() "

@@ -47,7 +47,7 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Tell whether a device multiplies matrices in bfloat16, faster than in float32: AVX-512 BF16, AMX, ARM, GPUs."""
+    """Return whether a device multiplies matrices in bfloat16, faster than in float32: AVX-512 BF16, AMX, ARM, GPUs."""
     import torch
 
     if device.type == "cuda":

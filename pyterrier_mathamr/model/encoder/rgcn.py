@@ -374,7 +374,7 @@ def _bag_sum(rows: Tensor, gather: Gather, mean: bool) -> Tensor:
 
 
 def _fused(*matrices: Tensor) -> bool:
-    """Tell whether torch's grouped product supports these matrices: float32, rows of whole 16-byte words."""
+    """Return whether torch's grouped product supports these matrices: float32, rows of whole 16-byte words."""
     return hasattr(F, "grouped_mm") and all(
         m.dtype == torch.float32 and m.size(-1) % 4 == 0 and m.device.type == "cpu" and m.size(0) > 0 for m in matrices
     )

@@ -1,4 +1,4 @@
-"""In+Out (Amador and Zanibbi, ICTIR 2025): a vector for each symbol of a formula, learned from formulas alone.
+"""In+Out (Amador and Zanibbi, ICTIR 2025): a vector for each symbol of a formula, learned only from formulas.
 
 ::
 

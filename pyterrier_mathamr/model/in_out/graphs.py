@@ -10,7 +10,7 @@ Relations: an SLG has the nine edges of a layout tree, an OPG the operand's plac
 The six training conditions say which graphs of a formula are paired (Amador and Zanibbi, ICTIR 2025, section 3).
 In a pairing ``(first, second)`` each node of the first graph asks for the most similar node of the second::
 
-    slg   the layout tree with its edges both ways        slg-sub   a sub-expression of it, drawn anew each epoch
+    slg   the layout tree with its edges both ways        slg-sub   a sub-expression of it, redrawn each epoch
     opg   the operator tree likewise                      opg-sub   likewise
 
     condition      pairings

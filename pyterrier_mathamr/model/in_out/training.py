@@ -1,6 +1,6 @@
 """Training In+Out: epochs over the formulas of a collection, without any labels (section 3).
 
-Of each formula the graphs that the condition pairs, their sub-expressions drawn anew each epoch. Formulas take part
+Of each formula the graphs that the condition pairs, their sub-expressions redrawn each epoch. Formulas take part
 whose graphs have at least two nodes each, so that something is left of them; equal graphs are never in one batch, and
 so are no negatives of each other.
 

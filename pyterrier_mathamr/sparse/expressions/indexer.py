@@ -45,7 +45,7 @@ from .parts import KEY_BYTES, Formulas, Payload, content_of, digests, expression
 if TYPE_CHECKING:
     from .index import ExpressionIndex
 
-_FORMULA_BYTES = 400  # of memory for a formula, beside what is kept of its expression
+_FORMULA_BYTES = 400  # of memory for a formula, besides what is kept of its expression
 _SHOWN, _EXCERPT = 5, 60  # formulas without trees that a warning shows, and characters of each
 
 Row = Mapping[str, Any]
@@ -197,7 +197,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
     """Builds an index of the formulas of posts, or adds to one, in one step at the end.
 
     Of an id that comes twice, or is in the index already, the first place with a tree is kept, as in ARQMath's own
-    tables. Building takes 0.2 to 0.3 ms for each formula.
+    tables. Building needs 0.2 to 0.3 ms for each formula.
 
     Finished parts are kept if the process is killed: the same call with ``resume=True`` continues after the last one. A
     post that differs from that of the earlier call is then an error.
@@ -244,7 +244,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
             iter: a DataFrame or dictionaries with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
 
         Returns:
-            The index. Formulas without any tree are left out, with a warning that says how many.
+            The index. Formulas without any tree are left out, with a warning that counts them.
 
         Raises:
             ConfigError: the index that is added to was built with other options, or by another model.
@@ -267,7 +267,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
             yield part.add
 
     def sources(self) -> dict[str, Any]:
-        """Return what determines the formulas beside their posts."""
+        """Return what determines the formulas besides their posts."""
         path = self.store.path if self.store is not None else None
         file = path / META if path is not None and path.is_dir() else path
         return {

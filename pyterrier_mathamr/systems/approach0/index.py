@@ -145,7 +145,7 @@ class ApproachZeroScorer(_Scoring, FormulaReranker):
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A formula
     without a common path scores 0.
 
-    Its options are those of :class:`ApproachZeroRetriever`.
+    Its options are the same as for :class:`ApproachZeroRetriever`.
 
     Example::
 

@@ -1,6 +1,6 @@
 """The canonical operator tree of Approach Zero, and its leaf-root paths.
 
-What should match has the same tokens on its way to the root. Tokens are those of the search engine's own grammar:
+Symbols that should match have the same tokens on their way to the root. Tokens follow the search engine's own grammar:
 variables with and without scripts share ``SUBSUP`` and ``BASE``, all relations share ``REL``, sums are flat and hold
 signs, and a function is a factor before its arguments. ``x^2-1`` as Tangent-S has it, and in canonical form::
 

@@ -196,15 +196,15 @@ class ColBERT(TokenModel):
         device: str | None = None,
         verbose: bool = False,
     ) -> ColBERT:
-        """Train the model in place, as :attr:`training` says.
+        """Train the model in place, as configured by :attr:`training`.
 
         Args:
             pairs: questions and right answers, as (id, id) with ``posts``, or as dictionaries with ``qid``,
                 ``question``, ``aid`` and ``answer``, texts with formulas as ``$…$``.
             posts: dictionaries with ``docno`` and the columns of a document, for all questions and answers.
-            negatives: by question, wrong answers that look right, such as those of questions with the same tags.
+            negatives: by question, wrong answers that look right, such as answers to questions with the same tags.
             never: by question, further documents that are never its negatives.
-            states: an empty dictionary for the first of several runs that differ in ``training`` alone: what
+            states: an empty dictionary for the first of several runs that differ only in ``training``: what
                 ``train="last"`` computes once is kept in it.
             checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
             fresh: discard a run that was interrupted at ``checkpoint``.

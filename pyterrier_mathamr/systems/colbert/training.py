@@ -65,9 +65,9 @@ class ColBERTTraining(SavedOptions):
     """How a model is trained.
 
     Attributes:
-        train: ``last`` trains the projection and the last layer alone, over cached states of the layer below; ``all``
+        train: ``last`` trains only the projection and the last layer, over cached states of the layer below; ``all``
             trains everything, for a GPU.
-        loss: ``triple`` compares each right answer with its wrong one alone, as published; ``in-batch`` also with all
+        loss: ``triple`` compares each right answer only with its wrong one, as published; ``in-batch`` also with all
             answers of the batch.
         epochs: over all pairs.
         batch_size: pairs in a step.
@@ -75,7 +75,7 @@ class ColBERTTraining(SavedOptions):
         weight_decay: of AdamW, not for biases and norms.
         warmup: the share of steps in which the learning rate rises; it then falls to 0. Without one it is constant.
         hard_negatives: wrong answers drawn for each pair in each epoch, where there are any.
-        seed: of shuffling and drawing, and of dropout in all layers; the last layer alone is trained without it.
+        seed: of shuffling and drawing, and of dropout in all layers; only the last layer is trained without it.
     """
 
     train: Literal["last", "all"] = "last"

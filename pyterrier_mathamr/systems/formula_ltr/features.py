@@ -301,7 +301,7 @@ class FormulaFeatures(FormulaReranker):
             at another place in the formula.
         nodes: ``"dice"``, the same of symbols; ``"as-run"``, exact recall and (of types) precision of the alignment.
         costs: of the weighted edit distance: ``"printed"``, or ``"as-run"`` in the authors' program.
-        max_nodes: trees of more nodes are compared by their labels alone in edit distances.
+        max_nodes: trees of more nodes are compared only by their labels in edit distances.
         store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
         verbose: show a progress bar.
 

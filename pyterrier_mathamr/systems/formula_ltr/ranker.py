@@ -175,7 +175,7 @@ class LinearRanker(ByParameters):
         return self
 
     def fit_judged(self, ranking: pd.DataFrame, qrels: pd.DataFrame) -> Self:
-        """Find the weights from the judged rows of a ranking alone."""
+        """Find the weights only from the judged rows of a ranking."""
         grades = qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
         found = []
         for column in (name for name in ("docno", "visual_id") if name in ranking.columns):
@@ -248,13 +248,13 @@ class PairwiseRanker(LinearRanker):
     ½ w · w + C · Σ over queries of the mean loss of their pairs; a pair is two candidates of a query with different
     grades, and its loss max(0, 1 - w · (x_i - x_j))². There is no intercept.
 
-    The program SVM-rank takes C / queries times the sum of all pairs' losses, not squared: 0.01, with which formula
+    The program SVM-rank minimises C / queries times the sum of all pairs' losses, not squared: 0.01, with which formula
     rankers were published, is another C there.
 
     Args:
         c: C; of several, that which orders most pairs of held-out queries, in five folds, is taken by :meth:`fit`.
         loss: ``"squared-hinge"``, or ``"logistic"``, log(1 + exp(-m)) of a margin m.
-        names: of the features, for explanations; a ranker with names takes as many features only.
+        names: of the features, for explanations; a ranker with names accepts only as many features.
         weights: of the features; ``None`` until :meth:`fit` finds them.
 
     Raises:
@@ -304,7 +304,7 @@ class ListwiseRanker(LinearRanker):
     Args:
         ridge: the factor of half the squared length of the weights.
         relevant: the lowest grade that is relevant.
-        names: of the features, for explanations; a ranker with names takes as many features only.
+        names: of the features, for explanations; a ranker with names accepts only as many features.
         weights: of the features; ``None`` until :meth:`fit` finds them.
 
     Raises:

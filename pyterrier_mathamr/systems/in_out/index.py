@@ -218,7 +218,7 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
         return [*super().more_counts(), counted(vectors, "vector"), f"by {self.snapshot().model[:12]}"]
 
     def encoder(self) -> NodeEncoder:
-        """Return the model; a ``SystemsError`` says that there is none."""
+        """Return the model; a ``SystemsError`` is raised if there is none."""
         if self.model is None:
             text = "the index was opened without the model that encodes formulas. Give it: InOutIndex(path, model)."
             raise SystemsError(f"{self.path}: {text}")

@@ -57,7 +57,7 @@ class MaRFConfig(SavedOptions):
         text: how the context encoder reads formulas: as ``latex`` between dollars, or as math ``tokens``, which its
             tokenizer must have. The paper adds the tokens and trains BERT further; an encoder that is used as it is
             has read LaTeX.
-        rows: all ``tokens`` of a text are rows, or the ``last`` alone, as a causal encoder's vector of a text (not
+        rows: all ``tokens`` of a text are rows, or only the ``last``, as a causal encoder's vector of a text (not
             said of Qwen3 in the paper).
         instruction: put before a query, as the card of an instructed model asks; documents have none.
         query_length: most tokens of a query.
@@ -70,7 +70,7 @@ class MaRFConfig(SavedOptions):
         formula_hidden: of its SwiGLU.
         formula_length: most tokens of a formula.
         formula_vocabulary: tokens with a row of their own are those that the posts of :meth:`MaRF.new` have
-            (``own``), or those of the ``context`` encoder's tokenizer.
+            (``own``), or tokens of the ``context`` encoder's tokenizer.
         formula_score: what formulas are compared by in their training: all rows (``token``), or their mean
             (``passage``). The captions of the paper's tables say passage, its text prefers token.
         heads: of the cross-attention.
@@ -78,7 +78,7 @@ class MaRFConfig(SavedOptions):
         context: whether there is a text encoder. Without one, a view is the rows of a formula by the formula encoder
             alone, a post without formulas has the row of an unknown token, and a query without formulas finds nothing.
         keys: what the context attends to: its ``formulas``, or, as a control, the ``context`` itself.
-        formulas: most views of a document, each with one of its formulas; 1 takes the longest, more are drawn at
+        formulas: most views of a document, each with one of its formulas; 1 is the longest, more are drawn at
             random, seeded by the docno.
         query_formulas: the ``longest`` formula of a query (algorithm 1 has one), or the mean over views with ``all``.
         seed: of the parameters.
@@ -185,7 +185,7 @@ class ContextEncoder:
 
     @classmethod
     def load(cls, name: str, config: MaRFConfig) -> ContextEncoder:
-        """Load a model by name, folder or name on the hub, weights from safetensors alone, without running its code."""
+        """Load a model by name, folder or name on the hub, weights only from safetensors, without running its code."""
         library = require("transformers", "answers")
         folder = str(find_checkpoint(name))
         check_encoder_folder(Path(folder))

@@ -61,7 +61,7 @@ class _Explained:
 class MaRFScorer(_Explained, MaxSimScorer):
     """Scores each document of a ranking by the mean of exact MaxSim over its views, all of them.
 
-    ``index.scorer()`` constructs one; the options are those of ``MathAMRIndex.scorer()``.
+    ``index.scorer()`` constructs one; the options are the same as for ``MathAMRIndex.scorer()``.
 
     Example::
 
@@ -76,7 +76,7 @@ class MaRFRetriever(_Explained, IndexRetriever):
 
     Every view is scanned for every query: for at most 15 million rows, such as 20,000 documents with six views of 128
     tokens have; of more, put a first stage before ``index.scorer()``. ``index.retriever()`` constructs one; the options
-    are those of ``MathAMRIndex.retriever()``, but there is no approximate search.
+    are the same as for ``MathAMRIndex.retriever()``, but there is no approximate search.
 
     Example::
 
@@ -98,7 +98,7 @@ class MaRFPartsScorer(IndexTransformer):
     """Scores each document of a ranking by its views, which it computes from the parts in the index.
 
     ``index.parts_scorer(marf)`` constructs one for an index built with ``marf.doc_encoder(store="parts")``. Such an
-    index stores a document's token vectors once, not once for each of up to six views, but fusing the candidates takes
+    index stores a document's token vectors once, not once for each of up to six views, but fusing the candidates needs
     time: put the scorer behind a first stage that keeps few documents. Views are computed once for all queries of a
     frame, and the scores equal the scores of ``marf.text_scorer()``.
 
@@ -213,7 +213,7 @@ VIEWS = replace(DOCUMENTS, type="marf_index", rebuild="MaRFIndex('{path}').index
 class MaRFIndexer(ArtifactIndexer):
     """Indexes ``{docno, doc_views, (doc_formulas)}``: each document with all its views.
 
-    ``index.indexer()`` constructs one; the options are those of :class:`ArtifactIndexer`, rows are float16 by default.
+    ``index.indexer()`` constructs one; the options are the same as for :class:`ArtifactIndexer`; rows are float16.
 
     Example::
 
@@ -340,7 +340,7 @@ class MaRFIndex(IndexArtifact):
 
     An index like :class:`~pyterrier_mathamr.MathAMRIndex` whose entries are views ``docno#k``, with a table of the
     views of each document. All views of a candidate are scored exactly, never the mean of those that were found. Called
-    directly it takes queries as :meth:`retriever` and rankings as :meth:`scorer`.
+    directly, it accepts queries as :meth:`retriever` and rankings as :meth:`scorer`.
 
     Args:
         path: the folder; constructing the object reads nothing, and it need not exist yet.

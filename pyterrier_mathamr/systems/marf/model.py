@@ -85,7 +85,7 @@ FORMAT_VERSION = 1
 class MaRF(TokenModel):
     """Token rows of a post, into which the rows of its formulas are fused (MaRF, Wang, Zheng and Kani).
 
-    A frozen language model gives a row to each token of a post, E_c; a small transformer trained on formulas alone
+    A frozen language model gives a row to each token of a post, E_c; a small transformer trained only on formulas
     gives a row to each token of a formula, E_f; cross-attention with a gate adds to the first what the second know. A
     post has a view for each of up to six formulas, each of the same E_c; the score of a post is the mean of MaxSim over
     its views. A post without formulas has the view E_c. Needs transformers (extra ``answers``).
@@ -329,7 +329,7 @@ class MaRF(TokenModel):
         precision: Precision = "auto",
         verbose: bool = False,
     ) -> list[list[View]]:
-        """Encode posts: a view for each formula that is chosen, one of the context alone for a post without.
+        """Encode posts: a view for each formula that is chosen, one only of the context for a post without.
 
         Args:
             readings: the posts.

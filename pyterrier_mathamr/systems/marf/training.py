@@ -146,7 +146,7 @@ class MaRFRun:
         self.network = marf._network.to(self.device)
 
     def formulas(self) -> list[MaRFStep]:
-        """Train the formula encoder alone; with no formulas to pair it stays as it is."""
+        """Train only the formula encoder; with no formulas to pair it stays as it is."""
         long = {
             name: [formula for formula in of.formulas if len(formula) >= MIN_TOKENS]
             for name, of in self.readings.items()

@@ -79,7 +79,7 @@ class FormulaContexts(Leaf, Transformer):
     pretrained tokenizers know.
 
     Args:
-        representation: how formula and context are written: ``opt``, the linearised operator tree alone; ``amr+opt``,
+        representation: how formula and context are written: ``opt``, only the linearised operator tree; ``amr+opt``,
             the linearised MathAMR graph; ``amr+latex``, the same with LaTeX in place of operator trees; ``text+latex``
             and ``text+opt``, the sentences themselves.
         window: the number of sentences, odd: that of the formula, and equally many before and after it.
@@ -248,7 +248,7 @@ def _sentence_numbers(sentences: Sequence[str]) -> dict[int, int]:
 
 
 def _cut(sentences: Sequence[str], formulas: Sequence[PostFormula]) -> MathPost:
-    """Make a post of some sentences, with their formulas numbered anew."""
+    """Make a post of some sentences, with their formulas renumbered."""
     text, own = "\n".join(sentences), dict[int, int]()
     for match in PLACEHOLDER.finditer(text):
         own.setdefault(int(match[1]), len(own))

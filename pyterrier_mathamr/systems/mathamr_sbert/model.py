@@ -192,7 +192,7 @@ class MathAMRSentenceBERT(BiEncoder):
     ) -> list[Epoch]:
         """Train on judged formulas.
 
-        The loss of a batch is the sum of ``ContrastiveLoss(margin=0.5)``, which takes scores between 0 and 1, and
+        The loss of a batch is the sum of ``ContrastiveLoss(margin=0.5)``, which needs scores between 0 and 1, and
         ``MultipleNegativesRankingLoss(scale=20)`` on the triples with the score 1. The dissertation does not say how it
         combines them.
 

@@ -60,7 +60,7 @@ class _Term(NamedTuple):
 class TangentCFTRetriever(FormulaRetriever):
     r"""Ranks formulas by the cosine of their vectors with the query's.
 
-    Tangent-CFT compares the sum of three vectors, those of layout tree, operator tree and layout tree of types; a
+    Tangent-CFT compares the sum of three vectors, of layout tree, operator tree and layout tree of types; a
     formula without a layout tree is not found. Tangent-CFT2 ranks by each of four vectors, and fuses the rankings by
     modified reciprocal rank fusion, Σ cosine / (60 + rank) (Mansouri, "Leveraging Formulae and Text for Improved Math
     Retrieval", 2022, equation 4.2). Expressions are ranked, and each of their formulas has their score; formulas of the
@@ -193,7 +193,7 @@ class TangentCFTIndexer(ExpressionIndexer):
             iter: a DataFrame or dictionaries with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
 
         Returns:
-            The index. Formulas without any tree are left out, with a warning that says how many.
+            The index. Formulas without any tree are left out, with a warning that counts them.
 
         Raises:
             MissingExtraError: an encoder is to be trained, and gensim is not installed.
@@ -298,8 +298,8 @@ class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
 
     Mansouri and others, "Tangent-CFT: An Embedding Model for Mathematical Formulas", ICTIR 2019; in its second version
     each formula has four vectors (Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval", 2022, section
-    4.3). A formula's vector is the mean of those of its symbol pairs, which are the words of fastText. Training needs
-    the extra ``cft``, searching and adding posts do not. Called directly it is its retriever.
+    4.3). A formula's vector is the mean of the vectors of its symbol pairs, which are the words of fastText. Training
+    needs the extra ``cft``, searching and adding posts do not. Called directly it is its retriever.
 
     Args:
         path: the folder of the index; it need not exist yet.

@@ -35,7 +35,7 @@ Quantized = npt.NDArray[np.int8]
 
 _SUMMED = [REPRESENTATIONS.index(name) for name in ("slt", "opt", "slt_type")]
 _STEPS = 127
-_EXPRESSION_BYTES = 400  # of memory, beside its vectors
+_EXPRESSION_BYTES = 400  # of memory, besides its vectors
 _BLOCK = 8192  # rows that are compared at once
 
 

@@ -124,7 +124,7 @@ _DIMENSIONS = Rule("an integer from 1 to 1000", lambda value: COUNT.holds(value)
 class FastTextOptions:
     """Options of fastText: skip-gram with negative sampling, as Tangent-CFT has it.
 
-    The dissertation prints n-grams, context and the kind of training; dimensions, negatives and epochs are those of the
+    The dissertation prints n-grams, context and the kind of training; dimensions, negatives and epochs are as in the
     published program, and the rest its library's.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Threads: which answers a question has, what the collection says of them, and rankings of one turned to the other."""
+"""Threads: which answers a question has, their data in the collection, and rankings of one turned to the other."""
 
 from __future__ import annotations
 

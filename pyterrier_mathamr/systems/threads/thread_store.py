@@ -103,7 +103,7 @@ _COUNTS = {
 
 
 class ThreadPost(NamedTuple):
-    """A post in its thread; ``None`` or empty is what the collection does not say."""
+    """A post in its thread; ``None`` or empty is unknown."""
 
     id: DocNo
     kind: PostKind
@@ -288,7 +288,7 @@ class ThreadStoreIndexer(Indexer):
         self.total = total
 
     def index_inputs(self) -> list[list[str]]:
-        """List the keys of the dictionaries that :meth:`index` takes."""
+        """List the keys of the dictionaries that :meth:`index` accepts."""
         return [["id", "kind"], ["docno", "kind"]]
 
     def index(self, iter: pd.DataFrame | Iterable[Any]) -> ThreadStore:
@@ -415,7 +415,7 @@ _ABSENT = {"votes": "votes", "comments": "comments", "accepted": "accepted answe
 class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
     """The threads of a collection: question and answers, votes, comments, the accepted answer, tags, texts.
 
-    What the collection does not say stays unknown: a feature of it is 0, and one warning names what is unknown of all
+    Data that the collection lacks stay unknown: their feature is 0, and one warning names what is unknown of all
     posts. A store opens its file on first use and can be pickled. An interrupted indexing job resumes when it is run
     again.
 
@@ -442,7 +442,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         return self.indexer().index(iter)
 
     def index_inputs(self) -> list[list[str]]:
-        """List the keys of the dictionaries that :meth:`index` takes."""
+        """List the keys of the dictionaries that :meth:`index` accepts."""
         return self.indexer().index_inputs()
 
     def more_counts(self) -> list[str]:

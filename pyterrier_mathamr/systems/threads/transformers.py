@@ -147,7 +147,7 @@ class BestAnswer(_OfThreads):
 
     This is the "re-map" of Zhong, Xie and Lin, "Applying Structural and Dense Semantic Matching for the ARQMath Lab
     2022" (CLEF 2022), section 4.7: the paper looks for the most similar question, the published program for the first
-    ranked answer, whose thread it takes; a ranking of either may be given.
+    ranked answer, whose thread it uses; a ranking of either may be given.
 
     Example::
 

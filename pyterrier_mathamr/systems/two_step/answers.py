@@ -109,9 +109,9 @@ class FormulaAnswers(Leaf, Retriever):
 
     Args:
         formula_index: the formulas of the collection: a ``TangentIndex``, ``InOutIndex`` or another.
-        threads: says which posts are answers.
+        threads: knows which posts are answers.
         num_results: the number of answers for each query.
-        hits: formulas that are found, before those of questions are left out.
+        hits: formulas that are found, before formulas of questions are left out.
         store: official trees of the topics' formulas.
         verbose: show a progress bar.
 

@@ -65,7 +65,7 @@ class BiEncoder(TwoStepModel):
     """Its name in drawings and progress bars."""
 
     def text_columns(self, side: Side) -> Sequence[str]:
-        """List the columns of which a frame needs one."""
+        """List the columns; a frame needs one of them."""
         raise NotImplementedError
 
     def row_text(self, row: Mapping[Any, Any], side: Side) -> str:

@@ -93,7 +93,7 @@ class FitOptions(SavedOptions):
     """How a language model of the two-step search is trained.
 
     Batch size and most epochs are printed (Mansouri, dissertation, 2022, section 5.3.1); the paper is silent on the
-    other options, which are those of sentence-transformers except for the learning rate's warm-up.
+    other options, which are the defaults of sentence-transformers except for the learning rate's warm-up.
 
     Args:
         epochs: most epochs: 20 for questions, 50 for answers there.
@@ -101,7 +101,7 @@ class FitOptions(SavedOptions):
         learning_rate: the largest, of AdamW; it falls linearly to 0.
         warm_up: the share of the steps in which the learning rate rises.
         layers: train only so many of the last layers, and what follows them; ``None`` for all. With 2 of MiniLM's 6 a
-            step takes less than half the time.
+            step needs less than half the time.
         seed: of the order of pairs, of negatives, and of dropout.
 
     Raises:

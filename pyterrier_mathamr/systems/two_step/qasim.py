@@ -211,7 +211,7 @@ _TOLD = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form)), "max_
 
 
 class QASim(TwoStepModel):
-    """A model of question and answer whose score, 0 to 1, says how well the answer fits.
+    """A model of question and answer whose score, 0 to 1, measures how well the answer fits.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1 and eq.
     5.3. Title and body of the question and the answer are read together, 128 tokens in all.
@@ -220,7 +220,7 @@ class QASim(TwoStepModel):
         network: a ``CrossEncoder`` with one label or, of ``kind="bi"``, a ``SentenceTransformer``; :meth:`new` and
             :meth:`from_pretrained` load one.
         kind: ``cross``, or ``bi``, to which both losses of the paper's text apply; its score is (1 + cosine) / 2.
-        form: ``raw`` text with LaTeX, or linearised ``mathamr`` graphs, of bodies alone.
+        form: ``raw`` text with LaTeX, or linearised ``mathamr`` graphs, of bodies only.
 
     Raises:
         ConfigError: the kind or the form is unknown.

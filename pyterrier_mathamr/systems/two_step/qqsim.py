@@ -26,7 +26,7 @@ class QQSim(BiEncoder):
     """A bi-encoder of questions: one vector of unit length for the title, or the head or tail of the body.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. There the
-    figure shows a cross-encoder; but a million questions are ranked, and the losses are those of bi-encoders, so this
+    figure shows a cross-encoder; but a million questions are ranked, and the losses are for bi-encoders, so this
     is one, and the similarity is the cosine. Title, head and tail are three models, each trained from the one of
     :meth:`fit` on whole questions, and their rankings are fused by :class:`~pyterrier_mathamr.fusion.ModifiedRRF`.
 

@@ -33,7 +33,7 @@ class MathSEScore(Leaf, Transformer):
     """Scores answers by QQSim(Q_T, Q_A) · (v - min) / (max - min), v their votes (eqs. 5.1 and 5.2).
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. Minimum
-    and maximum are those of all answers of the same question, also of those that are not in the ranking. The paper is
+    and maximum are taken over all answers of the same question, also answers that are not in the ranking. The paper is
     silent on a question with one answer, or whose answers have the same votes: the second factor is 1 there. So it is
     where a collection has no votes; one warning says so.
 
@@ -99,7 +99,7 @@ class TimesQQ(Transformer):
     """
 
     explains_incoming: ClassVar[bool] = True
-    """:meth:`explain` takes the explanation of the stages before it."""
+    """:meth:`explain` uses the explanation of the stages before it."""
     label = "times QQSim"
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class TwoStepFeatures(Transformer):
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1, in the
     order printed there: QQSim, QASim, the number of comments, votes, whether the asker accepted the answer (0 or 1),
     and the share of the topic's tags that the answer's question has. Nothing is normalised. ("Percentage" of the tags
-    may be 0 to 1 or 0 to 100; the printed weights fit both, and here it is a fraction.) What a collection does not say
+    may be 0 to 1 or 0 to 100; the printed weights fit both, and here it is a fraction.) Data that a collection lacks
     is 0, with one warning.
 
     Args:
@@ -154,7 +154,7 @@ class TwoStepFeatures(Transformer):
         return {"qasim": self.qasim}
 
     def transform_inputs(self) -> list[list[str]]:
-        """Return the columns of a ranking that QASim takes, with ``qq_score``."""
+        """Return the columns of a ranking that QASim needs, with ``qq_score``."""
         return inputs_of_all([self.qasim], "qid", "docno", "qq_score")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -198,7 +198,7 @@ class RankingSVM(LinearRanker):
         tolerance: of the solver, relative.
         standardize: divide each feature by its standard deviation among the training candidates. ``False``: use
             features as given, as in the dissertation.
-        names: of the features, for explanations; a ranker with names takes as many features only.
+        names: of the features, for explanations; a ranker with names accepts only as many features.
         weights: of the features; ``None`` until :meth:`fit` finds them.
 
     Raises:

@@ -28,7 +28,7 @@ def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = T
     """Write the labels of a graph depth first, without its edges.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), sections 4.4 and 5.3.2. A
-    node that is met twice is written once; constants are written; the labels of operator trees lose their type
+    node that is reached twice is written once; constants are written; the labels of operator trees lose their type
     (``U!plus`` becomes ``plus``). Layout trees are left out.
 
     Args:
