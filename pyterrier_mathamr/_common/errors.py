@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+from collections.abc import Sequence
 from types import ModuleType
 from typing import ClassVar, dataclass_transform
 
@@ -100,3 +101,9 @@ def require(module: str, extra: str) -> ModuleType:
             raise MissingExtraError(package, extra) from error
         reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
         raise MissingExtraError(package, extra, reason) from error
+
+
+def listed(ids: Sequence[object]) -> str:
+    """Name the first five ids, for a message; a long one is cut, and three dots say that there are more."""
+    names = (f"{name[:77]}…" if isinstance(name, str) and len(name) > 80 else name for name in ids[:5])
+    return ", ".join(map(repr, names)) + (", …" if len(ids) > 5 else "")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .errors import MathAMRError
+from .errors import MathAMRError, listed
 
 _DTYPES = {
     **dict.fromkeys(("score", "qq_score", "tag_overlap"), "float64"),
@@ -50,12 +50,6 @@ def documents(stream: pd.DataFrame | Iterable[Mapping[Any, Any]]) -> Iterable[di
 def is_missing(value: Any) -> bool:
     """Whether a cell is empty: ``None``, ``NaN``, ``NaT`` or ``pd.NA``; an array or another object never is."""
     return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))
-
-
-def listed(ids: Sequence[object]) -> str:
-    """Name the first five ids, for a message; a long one is cut, and three dots say that there are more."""
-    names = (f"{name[:77]}…" if isinstance(name, str) and len(name) > 80 else name for name in ids[:5])
-    return ", ".join(map(repr, names)) + (", …" if len(ids) > 5 else "")
 
 
 def distinct_queries(frame: pd.DataFrame, outputs: Sequence[str] = ()) -> pd.DataFrame:

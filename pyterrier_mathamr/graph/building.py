@@ -21,13 +21,12 @@ from typing import Any, Literal, get_args
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning, listed
 from pyterrier_mathamr._common.feedback import progress, told_once
 from pyterrier_mathamr._common.frames import (
     empty_output,
     first_values,
     join_values,
-    listed,
     texts_of_topics,
     with_objects,
 )

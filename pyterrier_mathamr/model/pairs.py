@@ -39,8 +39,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import listed
+from pyterrier_mathamr._common.errors import ConfigError, listed
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, MathAMRGraph, TensorStore, Vocabulary, collate
 

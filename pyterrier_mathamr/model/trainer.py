@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from pyterrier_mathamr._common.frames import listed
+from pyterrier_mathamr._common.errors import listed
 from pyterrier_mathamr.graph import GraphBatch, TensorStore, Vocabulary
 
 from .checkpoints import EpochRecord, RunFolder

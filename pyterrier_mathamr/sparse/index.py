@@ -23,9 +23,9 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr import posts
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, listed
 from pyterrier_mathamr._common.feedback import progress, told_once
-from pyterrier_mathamr._common.frames import best_places, distinct_queries, documents, empty_output, listed
+from pyterrier_mathamr._common.frames import best_places, distinct_queries, documents, empty_output
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.transformers import Indexer, Retriever

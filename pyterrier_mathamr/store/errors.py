@@ -7,8 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import ClassVar
 
-from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.frames import listed
+from pyterrier_mathamr._common.errors import MathAMRError, listed
 
 
 class StoreError(MathAMRError):

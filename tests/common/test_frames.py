@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyterrier_mathamr._common.errors import listed
 from pyterrier_mathamr._common.frames import (
     MissingValueError,
     distinct_queries,
@@ -15,7 +16,6 @@ from pyterrier_mathamr._common.frames import (
     first_values,
     is_missing,
     join_values,
-    listed,
     ordered_by_score,
     with_objects,
 )
