@@ -1,5 +1,6 @@
 """Questions made to occupy the server: each is answered or ended, and others are answered meanwhile."""
 
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -11,6 +12,7 @@ pytest.importorskip("httpx")
 
 from starlette.testclient import TestClient
 
+from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.engine.page import SeparateAnswers, interface, make_app, workers
 from tests.engine.conftest import QUERY, get
 
@@ -78,6 +80,32 @@ def test_requests_at_the_same_time_use_several_processes(client) -> None:
     for thread in threads:
         thread.join()
     assert [each[0]["docno"] for each in found] == 12 * ["basel"]
+
+
+def test_warming_up_starts_each_searching_process_and_questions_are_answered_meanwhile(engine) -> None:
+    answers = SeparateAnswers(engine.path)
+    warming = threading.Thread(target=answers.warm_up)
+    warming.start()
+    found = answers.search(QUERY)["systems"][0]["results"]
+    assert found[0]["docno"] == "basel"
+    warming.join()
+    assert None not in [process.pid for process in answers._searches._all]
+    assert [process.pid is None for process in answers._small._all] == [True, False]  # another starts when needed
+    answers.close()
+    with pytest.raises(OverLimitError):
+        answers.warm_up()
+    assert [process for process in (*answers._searches._all, *answers._small._all) if process.pid] == []
+
+
+def test_the_process_of_the_server_loads_neither_frames_nor_models() -> None:
+    program = (
+        "import sys; from pathlib import Path; "
+        "from pyterrier_mathamr.engine.page import SeparateAnswers, make_app; "
+        "make_app(SeparateAnswers(Path())); "
+        "print([name for name in ('pandas', 'pyterrier', 'torch', 'tokenizers') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_long_post_is_sent_in_pieces_with_where_the_next_one_begins(tmp_path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import pandas as pd
@@ -199,12 +199,6 @@ class Answers:
     def engine(self) -> EngineSnapshot:
         """The engine as it is now; a request is answered from one state."""
         return self._engine.snapshot()
-
-    def warm_up(self) -> None:
-        """Open everything that the first request would wait for."""
-        self.settings()
-        self.search("$x$")
-        self.search("$x$", "formulas")
 
     def settings(self) -> dict[str, Any]:
         """The size of the collection, the systems, and questions to try."""
@@ -396,9 +390,11 @@ def _formula_query_html(q: str) -> str:
 
 def _examples(engine: EngineSnapshot) -> Iterator[dict[str, str]]:
     """Titles, or else first sentences, that have a formula and fit in a line."""
-    documents = engine.titles_and_bodies(engine.docnos()[:_EXAMINED])
-    lines = [(title, _line(title)) for title, _ in documents]
-    for post, line in [*lines, *((body, next(iter(body.sentences), "")) for _, body in documents)]:
+    documents = engine.indexes.posts.get_many(engine.docnos()[:_EXAMINED])
+    titles = (post_from_html(document.title) for document in documents)
+    bodies = (post_from_html(document.html) for document in documents)
+    firsts = ((body, next(iter(body.sentences), "")) for body in bodies)
+    for post, line in chain(((title, _line(title)) for title in titles), firsts):
         if PLACEHOLDER.search(line) and 20 < len(line) < 110:
             question = plain_text(MathPost(line, post.formulas))
             if len(question) < _LONGEST_EXAMPLE:

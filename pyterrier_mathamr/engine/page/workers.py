@@ -49,11 +49,17 @@ class SeparateAnswers:
         self._small = _Processes(SMALL, path, systems, link)
 
     def warm_up(self) -> None:
-        """Start the processes, and open everything that a first request would wait for."""
-        self._small("settings")
-        with ThreadPoolExecutor(SEARCHES) as pool:
-            for started in [pool.submit(self._searches, "warm_up") for _ in range(SEARCHES)]:
-                started.result()
+        """Start the processes, and open everything that a first request would wait for.
+
+        One process of each kind starts first, and the others after it, so that the first question does not share the
+        cores with them.
+        """
+        with ThreadPoolExecutor(1) as pool:
+            small = [pool.submit(self._small.open, 1, *request) for request in (("settings",), ("preview", "$x$"))]
+            self._searches.open(SEARCHES, "search", "$x$")
+            self._searches.open(SEARCHES, "search", "$x$", "formulas")
+            for answered in small:
+                answered.result()
 
     def close(self) -> None:
         """End the processes; requests that wait raise :class:`OverLimitError`."""
@@ -118,6 +124,16 @@ class _Processes:
             return process(*self._served, request, *args)
         finally:
             self._free.put(process)
+
+    def open(self, count: int, request: str, *args: object) -> None:
+        """Send a request to some processes, one after the other, in the order in which requests take them.
+
+        They stay free for others, which wait for the one that is being opened: it answers sooner than another.
+        """
+        for process in list(reversed(self._all))[:count]:
+            if self._closed:
+                raise OverLimitError("the server ends")
+            process(*self._served, request, *args)
 
     def close(self) -> None:
         self._closed = True
