@@ -46,7 +46,16 @@ QUESTIONS = [
     r"closed form of $\sum_{k=0}^n k^3$",
     r"every group of prime order is cyclic",
 ]
-PATHS = ["search", "search", "explain", "preview", "post", "graph/1.svg", "settings", "openapi.json"]
+PARAMETERS = {
+    "search": ["q", "mode", "k", "offset", "weak", "format"],
+    "explain": ["q", "docno", "format"],
+    "preview": ["q", "mode"],
+    "post": ["docno", "q", "start"],
+    "graph/1.svg": ["theme"],
+    "settings": ["format"],
+    "openapi.json": [],
+}
+PATHS = ["search", *PARAMETERS]
 VALUES = ["%", "%zz%f", "%ff%fe%00", "$" * 999, "%7B" * 4000, "%F0%9F%98%80" * 4000, "x" * 5000, "%5Cfrac%7B" * 300]
 METHODS = ["GET", "GET", "GET", "GET", "GET", "POST", "HEAD", "BREW", ""]
 HEADERS = [
@@ -195,7 +204,15 @@ def broken_request(chance: random.Random) -> tuple[bytes, bool]:
     letters = [chance.choice([chance.randrange(128), chance.randrange(0x2000), 0x1D400, 0x202E]) for _ in range(99)]
     text = "".join(map(chr, chance.choices(letters, k=chance.randrange(200))))
     path, value = chance.choice([*PATHS, quote(text)]), chance.choice([*[quote(text)] * 6, *VALUES])
-    target = f"/api/{path}?q={value}&docno={quote(text[:9])}&mode={chance.choice(['posts', 'formulas', '%'])}"
+    given = {
+        "q": value, "docno": quote(text[:9]), "mode": chance.choice(["posts", "formulas", "%"]), quote(text[:5]): "",
+        "format": chance.choice(["html", "text", "%"]), "theme": chance.choice(["dark", "x"]),
+        **{name: chance.choice(["0", "1", "100", "9" * 5_000]) for name in ("k", "offset", "weak", "start")},
+    }  # fmt: skip
+    names = [name for name in PARAMETERS.get(path, given) if chance.random() < 0.7]
+    if chance.random() < 0.1:
+        names.append(chance.choice(list(given)))  # unknown, or once more
+    target = f"/api/{path}?" + "&".join(f"{name}={given[name]}" for name in names)
     line = f"{chance.choice(METHODS)} {target} HTTP/{chance.choice(['1.1', '1.1', '1.0', '9'])}\r\n"
     whole = f"{line}{chance.choice(HEADERS)}Connection: close\r\n\r\n".encode("utf-8", "ignore")
     return (whole[: chance.randrange(1, len(whole))], False) if kind < 0.25 else (whole, True)

@@ -2,6 +2,7 @@
 
 import html
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -127,6 +128,15 @@ def test_each_command_that_a_page_shows_exists_with_its_options() -> None:
     studies = [words[2:] for words in lines if words[:3] == ["python", "-m", "studies"]]
     assert len(studies) > 20
     assert [words for words in studies if not is_command(words, studies_main)] == []
+
+
+def test_each_configuration_of_the_page_on_deployment_starts_a_command_that_exists() -> None:
+    page = (ROOT / "docs/deployment.md").read_text("utf-8")
+    [unit] = re.findall("^ExecStart=/opt/mathamr/bin/(.*)$", page, re.M)
+    [entry] = re.findall("^ENTRYPOINT (.*)$", page, re.M)
+    assert is_command(unit.split())
+    assert is_command(json.loads(entry))
+    assert set(re.findall(r"(?:localhost|127\.0\.0\.1):(\d+)", page)) == {"8000"}  # the default of serve
 
 
 def is_command(words: list[str], program: click.Group = main) -> bool:
