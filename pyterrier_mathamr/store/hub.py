@@ -166,24 +166,11 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         """
         require("huggingface_hub", EXTRA)
         repo = repo if branch is None else f"{repo}@{branch}"
-        manifest = read_signed(self.path / META)
-        model = str(manifest.get("details", {}).get("model", "")).partition("@")[0]
-        name = type(self).__name__
         with tempfile.TemporaryDirectory() as folder:
-            metadata: dict[str, Any] = {}
-            package = str(Path(folder, "artifact.tar.lz4"))
-            self.build_package(package, max_file_size=_LARGEST_FILE, metadata_out=metadata, verbose=False)
-            kinds = self.ARTIFACT_TYPE, f"{self.ARTIFACT_TYPE}.{self.ARTIFACT_FORMAT}"
-            load = f"import pyterrier_mathamr as mathamr\n\nfound = mathamr.{name}.from_hf({repo!r})\n"
-            text = card(
-                title=pretty_name or split_branch(repo)[0].rpartition("/")[2],
-                tags=["pyterrier", "pyterrier-artifact", *(f"pyterrier-artifact.{each}" for each in kinds)],
-                front={"pretty_name": pretty_name, "task_categories": ["text-retrieval"], "viewer": False},
-                usage=load + self.USAGE.replace("{model}", model),
+            write_package(
+                self, Path(folder), repo, title=pretty_name,
                 license=license, description=description, reproduction=reproduction, measures=measures,
-                metadata={**metadata, "rows": manifest.get("count"), "model": model or None},
             )  # fmt: skip
-            Path(folder, "README.md").write_text(text, encoding="utf-8")
             upload(Path(folder), repo, "dataset", private=private)
 
     @classmethod
@@ -211,3 +198,34 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
                 f"hf:{repo} is a {type(found).__name__}, not a {cls.__name__}. Open it with its own class."
             )
         return found
+
+
+def write_package(
+    artifact: SharedArtifact,
+    folder: Path,
+    repo: str,
+    *,
+    title: str | None = None,
+    license: str = "",
+    description: str = "",
+    reproduction: str = "",
+    measures: pd.DataFrame | None = None,
+) -> None:
+    """Write what ``to_hf`` uploads into a folder: the archive, and the card for a repository."""
+    manifest = read_signed(artifact.path / META)
+    model = str(manifest.get("details", {}).get("model", "")).partition("@")[0]
+    metadata: dict[str, Any] = {}
+    package = str(folder / "artifact.tar.lz4")
+    artifact.build_package(package, max_file_size=_LARGEST_FILE, metadata_out=metadata, verbose=False)
+    kinds = artifact.ARTIFACT_TYPE, f"{artifact.ARTIFACT_TYPE}.{artifact.ARTIFACT_FORMAT}"
+    name = type(artifact).__name__
+    load = f"import pyterrier_mathamr as mathamr\n\nfound = mathamr.{name}.from_hf({repo!r})\n"
+    text = card(
+        title=title or split_branch(repo)[0].rpartition("/")[2],
+        tags=["pyterrier", "pyterrier-artifact", *(f"pyterrier-artifact.{each}" for each in kinds)],
+        front={"pretty_name": title, "task_categories": ["text-retrieval"], "viewer": False},
+        usage=load + artifact.USAGE.replace("{model}", model),
+        license=license, description=description, reproduction=reproduction, measures=measures,
+        metadata={**metadata, "rows": manifest.get("count"), "model": model or None},
+    )  # fmt: skip
+    (folder / "README.md").write_text(text, encoding="utf-8")
