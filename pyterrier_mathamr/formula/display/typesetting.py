@@ -37,6 +37,7 @@ _COLOR = re.compile(r"(?<![a-z-])color:\s*(#[0-9A-Fa-f]{3,8}|[a-z]+)")
 _LONGEST_SHOWN = 5_000
 
 
+_UNKNOWN = '<mrow class="tex"'  # a command that is shown as its source
 _MARK = "Mulberry"  # a color that stands for the class of a part, which the converter has no other way to pass on
 
 
@@ -86,7 +87,7 @@ def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] 
     if parts:
         plain, marked = _formula_html(latex, display), _formula_html(_with_marks(latex, parts), display)
         color = _mark_color()
-        is_whole = marked.startswith("<math") and marked.count("<merror") == plain.count("<merror")
+        is_whole = marked.startswith("<math") and marked.count(_UNKNOWN) == plain.count(_UNKNOWN)
         if not is_whole or not color or color in plain:
             return plain
         return f"{plain.partition('>')[0]}>" + marked.partition(">")[2].replace(
@@ -112,6 +113,9 @@ def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] 
             node.set("mathcolor", colored[1])
         for name in ("href", "actiontype", "src", "{http://www.w3.org/1999/xlink}href"):
             node.attrib.pop(name, "")
+    for unknown in root.iter("{*}merror"):
+        unknown.tag = unknown.tag.replace("merror", "mrow")
+        unknown.set("class", "tex")
     root.set("display", "block" if display else "inline")
     root.set("alttext", latex)
     written: str = etree.tostring(root, encoding="unicode")
@@ -178,7 +182,7 @@ def typeset(latex: str, size: int, room: float) -> Outlines | None:
 @lru_cache(maxsize=4096)
 def _outlines(latex: str, size: int) -> Outlines | None:
     mathml = formula_html(latex) if len(latex) <= _LONGEST_SET else ""
-    if not mathml.startswith("<math") or _stretched_levels(mathml) > _DEEPEST:
+    if not mathml.startswith("<math") or _UNKNOWN in mathml or _stretched_levels(mathml) > _DEEPEST:
         return None
     try:
         return _set(mathml, latex, size)
