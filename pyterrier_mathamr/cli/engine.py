@@ -135,6 +135,8 @@ def delete(engine: Path, docnos: tuple[str, ...]) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @click.option("--system", "systems", multiple=True, type=click.Choice(SYSTEMS), help="Twice: two side by side.")
 @click.option("--link", metavar="TEMPLATE", help=_LINK)
+@click.option("--title", default="", help="Name of the collection, by default of the folder.")
+@click.option("--about", default="", help="A sentence about it, by default how many posts and formulas it has.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @click.option(
     "--token", envvar="MATHAMR_TOKEN", show_envvar=True, help="What everybody needs who reads; '' for nothing."

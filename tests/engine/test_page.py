@@ -31,7 +31,7 @@ def test_each_part_of_a_question_has_one_color_in_question_and_answer(client) ->
     harmonic = next(each for each in answer["systems"][1]["results"] if each["docno"] == "harmonic")
     words = next(each for each in answer["systems"][1]["results"] if each["docno"] == "words")
     assert 'class="formula part-0"' in answer["query_html"]
-    assert 'class="formula part-0"' in harmonic["snippet_html"]
+    assert 'class="formula part-0 equal"' in harmonic["snippet_html"]
     color = re.search('<mark class="(part-.)">diverges</mark>', answer["query_html"])[1]
     other = re.search('<mark class="(part-.)">rings</mark>', answer["query_html"])[1]
     assert len({"part-0", color, other}) == 3
@@ -85,11 +85,11 @@ def test_formulas_previews_posts_and_graphs_are_answered(client) -> None:
     assert found[0]["docno"] == "gauss#1"
     assert found[0]["post_id"] == "gauss"
     assert found[0]["snippet_html"].startswith("The integral")  # inside its sentence
-    assert 'class="formula part-2"' in found[0]["snippet_html"]
+    assert 'class="formula part-0 equal"' in found[0]["snippet_html"]
     assert (found[0]["tier"], found[0]["substitution"]) == ("equal", [])
     found = get(client, "/api/search", q="?a = 1", mode="formulas")["systems"][0]["results"]
     inside = next(result for result in found if result["tier"] == "contains, instance")
-    assert 'class="formula part-0 has-matched"' in inside["snippet_html"]
+    assert 'class="formula part-0 instance has-matched"' in inside["snippet_html"]
     assert '<mrow class="matched"><mi>n</mi><mo' in inside["snippet_html"]  # the bound of a sum
     assert inside["substitution"][0]["name_html"] == "<code>?a</code>"
     assert 'data-latex="n"' in inside["substitution"][0]["value_html"]

@@ -8,9 +8,9 @@ those left out add up to the score. The shapes of the answers are in :mod:`~.int
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from html import escape
-from itertools import chain, islice
 from typing import Any
 
 import pandas as pd
@@ -44,19 +44,14 @@ from pyterrier_mathamr.posts import (
     MathPost,
     latex_of_unicode,
     plain_text,
-    post_from_any,
     post_from_html,
     strip_delimiters,
 )
 from pyterrier_mathamr.sparse.patterns import read_pattern
+from pyterrier_mathamr.store import META
 
+from .queries import examples, problems, read_box, step_between, step_of
 from .workers import SYSTEMS
-
-TIER_KINDS = {
-    "equal": "part-2", "renamed": "part-1", "instance": "part-4", "contains": "part-0", "contains, renamed": "part-0",
-    "contains, instance": "part-0", "similar": "part-w",
-}  # fmt: skip
-"""The color of a formula that was found, by its tier."""
 
 _ROWS = 60
 _LONGEST = 300  # characters of a sentence
@@ -84,8 +79,7 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     matched = _matched_formulas(parts)
 
     def of_document(formula: int) -> str:
-        like = matched.get(formula)
-        return matcher.color_of_formula(read.post.formulas[formula].latex) if like is None else color_of(like)
+        return _kind(query, read.post.formulas[formula].latex, matched.get(formula), matcher)
 
     counted = parts[parts["contribution"] != 0]
     rest = counted["contribution"].iloc[_ROWS:]
@@ -100,6 +94,12 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
         "parts": [_row(part, of_query, of_post) for part in counted.head(_ROWS).itertuples(index=False)],
         "rest": {"parts": len(rest), "contribution": float(rest.sum())},
     }
+
+
+def _kind(query: MathPost, latex: str, like: int | None, matcher: Matcher) -> str:
+    """The classes of a formula: the color of the query's formula that it is like, and how well it matches that one."""
+    like = matcher.like(latex) if like is None else like
+    return "" if like is None else f"{color_of(like)} {step_between(query.formulas[like].latex, latex)}"
 
 
 def read_post(engine: EngineSnapshot, docno: str) -> tuple[MathPost, bool]:
@@ -176,11 +176,10 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rsplit(' ', 1)[0]} …"
 
 
-_EXAMPLES, _LONGEST_EXAMPLE = 4, 250
 _LONGEST_LINE = 1_000  # characters of a title, or of the sentence of a formula
 _LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
 _LARGEST_GRAPH = 100_000  # nodes
-_EXAMINED = 500  # posts in which examples are looked for
+_SIMILAR = 400  # characters of a post that others like it are searched by
 _LISTED = 200  # folders, and types, that a page offers
 _LISTED_POSTS = 100_000  # of a larger engine, whose posts would have to be read for it, none
 _COMPARED = 1000  # ranks of the first system that the others are compared with
@@ -189,9 +188,17 @@ _COMPARED = 1000  # ranks of the first system that the others are compared with
 class Answers:
     """Answers the requests of the page."""
 
-    def __init__(self, engine: SearchEngine, systems: Sequence[str] = ("blend",), link: str | None = None) -> None:
+    def __init__(
+        self,
+        engine: SearchEngine,
+        systems: Sequence[str] = ("blend",),
+        link: str | None = None,
+        title: str = "",
+        about: str = "",
+    ) -> None:
         self._engine = engine
         self._link = LinkTemplate(link) if link else None
+        self._title, self._about = title, about
         self._examples: list[dict[str, str]] | None = None
         self.systems = list(dict.fromkeys(systems))
 
@@ -201,22 +208,34 @@ class Answers:
         return self._engine.snapshot()
 
     def settings(self) -> dict[str, Any]:
-        """The size of the collection, the systems, and questions to try."""
+        """The collection's name and size, the systems, and questions to try."""
         engine = self.engine
         if self._examples is None:
-            self._examples = list(islice(_examples(engine), _EXAMPLES))
-        systems = [{"key": key, "name": SYSTEMS[key]} for key in self.systems]
-        found = {"size": len(engine), "systems": systems, "examples": self._examples, "folders": [], "kinds": []}
+            self._examples = examples(engine)
+        formulas = len(engine.indexes.formulas) if engine.indexes.formulas.built() else 0
+        found = {
+            "title": self._title or engine.path.absolute().name.removesuffix(".engine"),
+            "about": self._about,
+            "size": len(engine),
+            "formulas": formulas,
+            "updated": datetime.fromtimestamp((engine.path / META).stat().st_mtime).date().isoformat(),
+            "systems": [{"key": key, "name": SYSTEMS[key]} for key in self.systems],
+            "examples": self._examples,
+            "folders": [],
+            "kinds": [],
+        }
         if len(engine) <= _LISTED_POSTS:
             found |= {"folders": folders_of(engine.origins)[:_LISTED], "kinds": kinds_of(engine.origins)[:_LISTED]}
         return found
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
-        """The query as it is read."""
-        if mode == "formulas":
-            return {"html": _formula_query_html(q)}
-        query = self.engine.read_query(q)
-        return {"html": _query_html(query, self.engine.matcher(query))}
+        """The query as it is read, and what is wrong with its LaTeX."""
+        engine = self.engine
+        read = read_box(engine, q)
+        of_formula = mode == "formulas" or read.kind == "formula"
+        html = _formula_query_html(read.latex) if of_formula else _query_html(read.post, engine.matcher(read.post))
+        wrong = problems(q, read.latex if read.kind == "formula" else "")
+        return {"html": html, "kind": read.kind, "latex": plain_text(read.post), "problems": wrong}
 
     def search(
         self,
@@ -234,8 +253,9 @@ class Answers:
         start = time.perf_counter()
         engine = self.engine
         if mode == "formulas":
-            systems = [self._formulas(engine, _latex_of_query(q), k, offset)] if q.strip() else []
-            html = _formula_query_html(q)
+            latex = read_box(engine, q).latex or latex_of_unicode(q.strip())
+            systems = [self._formulas(engine, latex, k, offset)] if latex else []
+            html = _formula_query_html(latex)
         else:
             query = engine.read_query(q)
             matcher = engine.matcher(query)
@@ -251,8 +271,22 @@ class Answers:
         """A post, with what a question has, too, in its colors; of a long one a piece."""
         engine = self.engine
         post, titled = read_post(engine, docno)
-        matcher = engine.matcher(engine.read_query(q))
-        return {"docno": docno, **shown_piece(post, best_piece(post, matcher, start), matcher, titled)}
+        query = engine.read_query(q)
+        matcher = engine.matcher(query)
+        [document] = engine.indexes.posts.get_many([docno])
+        title, piece = post_from_html(document.title), best_piece(post, matcher, start)
+
+        def of_post(formula: int) -> str:
+            return _kind(query, post.formulas[formula].latex, None, matcher)
+
+        return {
+            "docno": docno,
+            "title_html": inline_html(_short(_line(title), title), title),
+            **self._place(document),
+            **shown_piece(post, piece, matcher, titled, of_post),
+            "latex": plain_text(MathPost(piece.text, post.formulas)),
+            "similar": plain_text(MathPost(" ".join(piece_of(post, 0, _SIMILAR).text.split("\n")), post.formulas)),
+        }
 
     def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:
         """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees."""
@@ -278,7 +312,7 @@ class Answers:
             shown = found.shown(weak, k)
             documents = engine.indexes.posts.get_many(shown.docnos)
             rows = [
-                {"match": match, **_result(post.docno, score, *engine.posts_of(post), matcher), **self._place(post)}
+                {"match": match, **_result(post, score, matcher, query), **self._place(post)}
                 for post, score, match in zip(documents, shown.scores.tolist(), shown.matches.tolist(), strict=True)
             ]
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
@@ -311,23 +345,41 @@ class Answers:
 
     def _place(self, document: Document) -> dict[str, Any]:
         """Where a post was read, and the link to it."""
-        return {**place_of(document), "link": self._link.link(document) if self._link else ""}
+        return {
+            **place_of(document),
+            "date": document.origin.date,
+            "link": self._link.link(document) if self._link else "",
+        }
 
 
-def _result(docno: str, score: float, title: MathPost, body: MathPost, matcher: Matcher) -> dict[str, Any]:
+def _result(document: Document, score: float, matcher: Matcher, query: MathPost) -> dict[str, Any]:
+    title, body = EngineSnapshot.posts_of(document)
     snippet = best_snippet(body, matcher)
+
+    def kind(formula: int) -> str:
+        return _kind(query, body.formulas[formula].latex, None, matcher)
+
+    text = _without_headings(snippet.text, document)
     return {
-        "docno": docno,
-        "post_id": docno,
+        "docno": document.docno,
+        "post_id": document.docno,
         "score": float(score),
         "title_html": marked_html(_short(_line(title), title), title, matcher),
-        "snippet_html": marked_html(snippet.text, body, matcher) + (" …" if snippet.cut else ""),
+        "snippet_html": marked_html(text, body, matcher, kind) + (" …" if snippet.cut else ""),
     }
+
+
+def _without_headings(text: str, document: Document) -> str:
+    """Leave out the headings that a snippet begins with, since the page shows them above it."""
+    for heading in [*document.origin.section.split(" › "), post_from_html(document.title).text]:
+        if heading and text.startswith(f"{heading} "):
+            text = text.removeprefix(heading).lstrip(" .:")
+    return text
 
 
 def _formula(row: Any, title: MathPost, post: MathPost, pattern: Terms | None) -> dict[str, Any]:
     """A formula that was found, inside its sentence, and what of it matches the query."""
-    kind = TIER_KINDS[row.tier]
+    kind = f"part-0 {step_of(row.tier)}"
     parts = find_part(pattern, row.latex) if pattern is not None and row.matched else []
     if parts == [(0, len(row.latex))]:
         parts = []  # all of it
@@ -350,6 +402,7 @@ def _formula(row: Any, title: MathPost, post: MathPost, pattern: Terms | None) -
         "score": float(row.score),
         "title_html": inline_html(_short(_line(title), title), title),
         "snippet_html": html or formula_span(row.latex, shown, parts=parts),
+        "latex": row.latex,
         "tier": row.tier,
         "substitution": [
             {"name_html": _name_html(name), "value_html": formula_span(value)}
@@ -378,27 +431,8 @@ def _query_html(query: MathPost, matcher: Matcher) -> str:
     return marked_post(query, matcher, color_of)
 
 
-def _latex_of_query(q: str) -> str:
-    """The first formula between delimiters, or all of a query that has none."""
-    formulas = post_from_any(q).formulas
-    return formulas[0].latex if formulas else latex_of_unicode(q.strip())
-
-
-def _formula_query_html(q: str) -> str:
-    return formula_span(_latex_of_query(q), "part-0", display=True) if q.strip() else ""
-
-
-def _examples(engine: EngineSnapshot) -> Iterator[dict[str, str]]:
-    """Titles, or else first sentences, that have a formula and fit in a line."""
-    documents = engine.indexes.posts.get_many(engine.docnos()[:_EXAMINED])
-    titles = (post_from_html(document.title) for document in documents)
-    bodies = (post_from_html(document.html) for document in documents)
-    firsts = ((body, next(iter(body.sentences), "")) for body in bodies)
-    for post, line in chain(((title, _line(title)) for title in titles), firsts):
-        if PLACEHOLDER.search(line) and 20 < len(line) < 110:
-            question = plain_text(MathPost(line, post.formulas))
-            if len(question) < _LONGEST_EXAMPLE:
-                yield {"q": question, "html": inline_html(line, post).replace(' class="formula"', "")}
+def _formula_query_html(latex: str) -> str:
+    return formula_span(latex, "part-0", display=True) if latex else ""
 
 
 def _add_moves(systems: Sequence[dict[str, Any]], first: Sequence[str]) -> None:

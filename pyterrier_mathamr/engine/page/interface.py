@@ -227,7 +227,8 @@ _PIECE: Mapping[str, Schema] = {
 ANSWERS: Mapping[str, Schema] = {
     "Error": _object({"error": _of(_STRING, "One line for people.")}),
     "Html": _of(_STRING, "Escaped text, <p>, <mark>, <i>, <code>, <span> and MathML; safe to insert. Classes part-0 to "
-                "part-7 and part-w distinguish parts of the question."),
+                "part-7 and part-w distinguish parts of the question; equal, renamed, instance and similar say how "
+                "well a formula matches."),
     "Text": _of(_STRING, "Plain text, with formulas in LaTeX between dollars."),
     "Found": _object({"query_html": _HTML, "systems": _list("System"), "milliseconds": _COUNT}),
     "System": _object({
@@ -250,7 +251,9 @@ ANSWERS: Mapping[str, Schema] = {
         "line": _of(_COUNT, "Where it begins; 0 for a whole file."),
         "section": _of(_STRING, "The headings around it, the outermost first."),
         "kind": _of(_STRING, "theorem and the like, section, paragraph or file; empty for a record."),
+        "date": _of(_STRING, "The day of the last change, such as 2026-01-31; may be empty."),
         "link": _of(_STRING, "An address of the file by the server's template; may be empty."),
+        "latex?": _of(_STRING, "Of a formula: its source."),
         "tier?": _of(_STRING, "Of a formula: how it matches the query; what matches is highlighted.",
                      enum=["equal", "renamed", "instance", "contains", "contains, renamed", "contains, instance",
                            "similar"]),
@@ -275,13 +278,39 @@ ANSWERS: Mapping[str, Schema] = {
         "document_html": _HTML,
         "contribution": _NUMBER,
     }),
-    "Preview": _object({"html": _HTML}),
+    "Preview": _object({
+        "html": _HTML,
+        "kind": _of(_STRING, "Whether it has no formula, words and formulas, or nothing but a formula.",
+                    enum=["words", "mixed", "formula"]),
+        "latex": _of(_STRING, "The question as text, each formula as $LaTeX$."),
+        "problems": _list("Problem", "What is wrong with its LaTeX.", maxItems=3),
+    }),
+    "Problem": _object({
+        "latex": _of(_STRING, "The formula, or what follows a delimiter that nothing closes."),
+        "start": _of(_COUNT, "The first wrong character of it."),
+        "end": _of(_COUNT, "The one after the last; the same as start where something is missing."),
+        "message": _STRING,
+    }),
     "Piece": _object(_PIECE, "What is shown of a post: all of it, or at most 50,000 characters."),
-    "Post": _object({"docno": _STRING, **_PIECE}),
+    "Post": _object({
+        "docno": _STRING,
+        "title_html": _HTML,
+        **_PIECE,
+        "latex": _of(_STRING, "The piece as text, each formula as $LaTeX$."),
+        "similar": _of(_STRING, "The beginning of the post: a question that finds posts like it."),
+        **dict.fromkeys(("file", "section", "kind", "date", "link"), _STRING),
+        "line": _COUNT,
+    }),
     "Settings": _object({
+        "title": _of(_STRING, "The name of the collection."),
+        "about": _of(_STRING, "A sentence about it; may be empty."),
+        "formulas": _COUNT,
+        "updated": _of(_STRING, "The day of the last build or update, such as 2026-01-31."),
         "size": _of(_COUNT, "Posts."),
         "systems": _list(_object({"key": _STRING, "name": _STRING})),
-        "examples": _list(_object({"q": _STRING, "html": _HTML})),
+        "examples": _list(_object({
+            "kind": {"type": "string", "enum": ["question", "formula", "pattern"]}, "q": _STRING, "html": _HTML,
+        })),
         "folders": _list(_STRING, "Folders that the posts are in; none of an engine with more than 100,000 posts.",
                          maxItems=200),
         "kinds": _list(_STRING, "Their types, likewise.", maxItems=200),

@@ -190,6 +190,8 @@ def serve_page(
     host: str,
     port: int,
     link: str | None = None,
+    title: str = "",
+    about: str = "",
     token: str | None = None,
     hosts: Collection[str] = (),
     root_path: str = "",
@@ -204,6 +206,8 @@ def serve_page(
         host: the address to listen on.
         port: the port, 0 for a free one.
         link: the template of links to sources.
+        title: the name of the collection; by default that of the folder.
+        about: a sentence about it.
         token: what everybody needs who reads; empty for nothing, ``None`` only for this machine.
         hosts: further names by which the server may be called, such as that of a proxy.
         root_path: the path below which a proxy serves the page.
@@ -222,7 +226,7 @@ def serve_page(
     _check_access(host, token, public=not local or bool(hosts))
     if root_path and not _ROOT_PATH.fullmatch(root_path):
         raise ConfigError("root_path", root_path, "a path that begins with a slash and ends without one, as /notes")
-    answers = SeparateAnswers(path, systems, link)
+    answers = SeparateAnswers(path, systems, link, title, about)
     names = (*LOCAL, *hosts) if local or hosts else ("*",)
     app = make_app(answers, hosts=names, token=token or "", root_path=root_path)
     with _listening(host, port) as listener:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import gathered
@@ -44,9 +44,16 @@ SEARCHES, SMALL = max(2, min(4, usable_cores())), 2
 class SeparateAnswers:
     """The requests of :class:`~.answers.Answers`, answered by it in other processes."""
 
-    def __init__(self, path: Path, systems: Sequence[str] = ("blend",), link: str | None = None) -> None:
-        self._searches = _Processes(SEARCHES, path, systems, link)
-        self._small = _Processes(SMALL, path, systems, link)
+    def __init__(
+        self,
+        path: Path,
+        systems: Sequence[str] = ("blend",),
+        link: str | None = None,
+        title: str = "",
+        about: str = "",
+    ) -> None:
+        served = _Served(str(path.absolute()), tuple(systems), link, title, about)
+        self._searches, self._small = _Processes(SEARCHES, served), _Processes(SMALL, served)
 
     def warm_up(self) -> None:
         """Start the processes, and open everything that a first request would wait for.
@@ -67,12 +74,12 @@ class SeparateAnswers:
         self._small.close()
 
     def settings(self) -> dict[str, Any]:
-        """The size of the collection, the systems, and questions to try."""
+        """The collection's name and size, the systems, and questions to try."""
         found: dict[str, Any] = self._small("settings")
         return found
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
-        """The query as it is read."""
+        """The query as it is read, and what is wrong with its LaTeX."""
         found: dict[str, Any] = self._small("preview", q, mode)
         return found
 
@@ -105,11 +112,21 @@ class SeparateAnswers:
         return found
 
 
+class _Served(NamedTuple):
+    """What the processes serve; see :class:`~.answers.Answers`."""
+
+    path: str
+    systems: tuple[str, ...]
+    link: str | None
+    title: str
+    about: str
+
+
 class _Processes:
     """Some processes, of which each request takes a free one, the last that was used first."""
 
-    def __init__(self, count: int, path: Path, systems: Sequence[str], link: str | None) -> None:
-        self._served = str(path.absolute()), tuple(systems), link
+    def __init__(self, count: int, served: _Served) -> None:
+        self._served = served
         self._all = [Worker(answer, seconds=SECONDS) for _ in range(count)]
         self._free: queue.LifoQueue[Worker[..., Any]] = queue.LifoQueue()
         self._closed = False
@@ -121,7 +138,7 @@ class _Processes:
         try:
             if self._closed:
                 raise OverLimitError("the server ends")
-            return process(*self._served, request, *args)
+            return process(self._served, request, *args)
         finally:
             self._free.put(process)
 
@@ -141,7 +158,7 @@ class _Processes:
             process.stop()
 
 
-def answer(path: str, systems: tuple[str, ...], link: str | None, request: str, *args: object) -> Any:
+def answer(served: _Served, request: str, *args: object) -> Any:
     """Answer a request; called in a process of its own."""
     from pyterrier_mathamr.formula import one_text  # not for the process of the server
 
@@ -152,7 +169,7 @@ def answer(path: str, systems: tuple[str, ...], link: str | None, request: str, 
             warnings.catch_warnings(),
         ):  # what is wrong with a typed query is nothing for a server's log
             warnings.simplefilter("ignore", MathAMRWarning)
-            return getattr(_answers(path, systems, link), request)(*args)
+            return getattr(_answers(served), request)(*args)
     except MathAMRError:
         raise
     except Exception as error:
@@ -161,9 +178,9 @@ def answer(path: str, systems: tuple[str, ...], link: str | None, request: str, 
 
 
 @lru_cache(maxsize=1)
-def _answers(path: str, systems: tuple[str, ...], link: str | None) -> Answers:
+def _answers(served: _Served) -> Answers:
     from pyterrier_mathamr.engine.search_engine import SearchEngine
 
     from .answers import Answers
 
-    return Answers(SearchEngine(path), systems, link=link)
+    return Answers(SearchEngine(served.path), served.systems, served.link, served.title, served.about)
