@@ -5,9 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from pyterrier_mathamr._common.feedback import PostWarning
 from tests.engine.conftest import POSTS, QUERY, built
 
 NEEDED = os.environ.get("MATHAMR_BROWSER") == "required"  # .ci/run sets it where it found or installed Chromium
@@ -20,11 +22,22 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-HOSTILE = {
-    "id": "hostile",
-    "title": "<script>document.title='broken'</script>",
-    "text": "<img src=x onerror=alert(1)> words",
-}
+SCREENSHOTS = os.environ.get("MATHAMR_SCREENSHOTS")  # a folder, in which CI keeps the pictures of a run
+WIDE = "+".join(f"x_{{{i}}}" for i in range(80))
+MORE = [
+    {
+        "id": "hostile",
+        "title": "<script>document.title='broken'</script>",
+        "text": "<img src=x onerror=alert(1)> words",
+    },
+    {"id": "arabic", "title": "نظرية فيثاغورس", "text": "في المثلث القائم الزاوية $a^2+b^2=c^2$."},
+    {"id": "wide", "title": "A wide sum", "text": f"The sum is ${WIDE}$."},
+    {
+        "id": "drawing",
+        "title": "A drawing",
+        "text": r"The path $\begin{tikzpicture}\draw (0,0)--(1,1);\end{tikzpicture}$ and $\nosuch x$ here.",
+    },
+]
 
 pytestmark = [
     pytest.mark.browser,
@@ -37,9 +50,10 @@ pytestmark = [
 def address(tmp_path_factory):
     """A server of its own process, and its address."""
     path = tmp_path_factory.mktemp("browser") / "my.engine"
-    built(path, [*POSTS, HOSTILE])
+    with pytest.warns(PostWarning, match="nosuch"):
+        built(path, [*POSTS, *MORE])
     command = [sys.executable, "-m", "pyterrier_mathamr", "serve", str(path), "--port", "0"]
-    command += ["--system", "bm25", "--system", "blend"]
+    command += ["--system", "bm25", "--system", "blend", "--title", "Sums", "--about", "Some posts on sums."]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     ) as process:
@@ -61,13 +75,13 @@ def browser():
 def page(browser, address, request):
     """A page in one of the themes that fails the test on an error or a request to elsewhere."""
     page = browser.new_page(color_scheme=request.param, viewport={"width": 1000, "height": 900})
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(30_000)
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", lambda sent: None if sent.url.startswith((address, "data:")) else wrong.append(sent.url))
     page.goto(address)
-    page.wait_for_selector(".hint")
+    page.wait_for_selector(".examples")
     yield page
     page.close()
     assert wrong == []
@@ -76,7 +90,12 @@ def page(browser, address, request):
 def ask(page, query: str) -> None:
     page.fill("#query", query)
     page.keyboard.press("Enter")
-    page.wait_for_selector("article")
+    page.wait_for_url("**q=**")
+    page.wait_for_selector("#results:not([aria-busy]) article")
+
+
+def shown_tab(page) -> str:
+    return page.locator("#tabs [aria-current]").inner_text().split()[0]
 
 
 def opened(page, name: str, place: str) -> None:
@@ -101,7 +120,7 @@ def tab_to(page, name: str) -> None:
 def test_results_show_formulas_as_formulas(page) -> None:
     ask(page, QUERY)
     loaded = "document.fonts.ready.then(() => [...document.fonts].map((font) => font.family + ' ' + font.status))"
-    assert page.evaluate(loaded) == ["STIX Two Math loaded"]
+    assert page.evaluate(loaded) == ["Inter loaded", "STIX Two Math loaded"]
     heights = page.evaluate(
         "() => { const f = document.querySelector('article mfrac');"
         " return [f.getBoundingClientRect().height, f.children[0].getBoundingClientRect().height]; }"
@@ -148,7 +167,8 @@ def test_a_formula_is_searched_and_symbols_are_reached_by_keyboard(page) -> None
     page.locator("article").first.press("j")
     page.locator("article .formula").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_url("**mode=formulas**")
+    page.wait_for_selector("#tabs a:last-child[aria-current]")
+    assert shown_tab(page) == "Formulas"
 
 
 def test_one_color_tells_a_part_of_the_question_everywhere(page) -> None:
@@ -167,8 +187,8 @@ def test_a_formula_of_a_result_searches_for_it_and_the_state_is_in_the_address(p
     page.set_viewport_size({"width": 1000, "height": 300})  # so that the last result is below
     ask(page, QUERY)
     page.locator("article .formula").last.click()
-    page.wait_for_url("**mode=formulas**")
-    page.wait_for_selector("article .snippet .part-0 math")
+    page.wait_for_selector("article .snippet .part-0.equal math")
+    assert shown_tab(page) == "Formulas"
     page.go_back()
     sync_api.expect(page.locator("#query")).to_have_value(QUERY)
     sync_api.expect(page.locator("#results")).not_to_have_attribute("aria-busy", "true")
@@ -189,26 +209,26 @@ def test_what_a_person_wrote_is_shown_as_text(page) -> None:
 
 
 def test_a_search_that_finds_nothing_says_so(page) -> None:
-    page.locator("input[value=formulas]").check()
     page.fill("#query", "xylophone")
     page.keyboard.press("Enter")
-    page.wait_for_selector("main .quiet")
-    assert page.inner_text("#status").startswith("0 results")
-    assert page.locator("article").count() == 0
+    page.wait_for_selector(".nothing")
+    assert "No good match" in page.inner_text("main")
+    assert page.inner_text("#status").startswith("0 posts")
 
 
 def test_weak_matches_are_shown_by_a_button_and_filters_are_in_the_address(page) -> None:
     page.fill("#query", "zzz qqq")
     page.keyboard.press("Enter")
-    page.wait_for_selector("main .quiet")
-    assert "No good match." in page.inner_text("main")
+    page.wait_for_selector(".nothing")
+    assert "No good match" in page.inner_text("main")
     assert page.locator("article").count() == 0
-    page.get_by_role("button", name="Show the closest").click()
+    page.get_by_role("button", name="Show the closest").first.click()
     page.wait_for_url("**weak=1**")
     page.wait_for_selector("article")
-    assert "match 0.0 %" in page.locator("article .meta").first.inner_text()
+    assert "match 0.0 %" in page.locator("article .context").first.inner_text()
     page.locator("#filters summary").click()
     page.fill("input[name=in]", "basel")
+    page.get_by_role("button", name="Apply").click()
     ask(page, "converges")
     page.wait_for_url("**in=basel**")
     sync_api.expect(page.locator("article")).to_have_count(2)  # of both systems
@@ -219,7 +239,8 @@ def test_weak_matches_are_shown_by_a_button_and_filters_are_in_the_address(page)
 
 def test_the_graph_is_drawn(page) -> None:
     ask(page, QUERY)
-    opened(page, "Graph", ".graph img")
+    opened(page, "Why?", ".explanation")
+    opened(page, "Graph of the post", ".graph img")
     assert page.evaluate("document.querySelector('.graph img').naturalWidth") > 100
 
 
@@ -236,3 +257,188 @@ def test_the_api_is_described_on_a_page(page, address) -> None:
     shown = page.locator("main").inner_text()
     for text in ("GET /api/search", "GET /api/graph/{docno}.svg", "at most 4,000 characters", "503"):
         assert text in shown
+
+
+def test_the_first_page_names_the_collection_and_shows_what_can_be_asked(page) -> None:
+    assert page.locator("h1").inner_text() == "Sums"
+    assert page.locator("#about").inner_text() == "Some posts on sums."
+    assert page.locator("#updated").inner_text().startswith("Updated ")
+    page.locator(".examples a").last.click()
+    page.wait_for_selector("article")
+    assert page.input_value("#query") != ""
+
+
+def test_one_box_finds_posts_and_formulas_and_asks_for_no_formulas_without_one(page) -> None:
+    asked = []
+    page.on("request", lambda sent: asked.append(sent.url) if "api/search" in sent.url else None)
+    ask(page, "groups and rings")
+    page.wait_for_timeout(300)
+    assert page.locator("#tabs a").count() == 1
+    assert not any("mode=formulas" in url for url in asked)
+    ask(page, "?a/?b")
+    assert shown_tab(page) == "Formulas"
+    sync_api.expect(page.locator("#tabs")).not_to_contain_text("…")  # both have their counts
+    assert [url.split("mode=")[1].split("&")[0] for url in asked[1:]] == ["formulas", "posts"]
+    page.locator("#tabs a", has_text="Posts").click()
+    page.wait_for_url("**mode=posts**")
+    page.reload()
+    page.wait_for_selector("#tabs [aria-current]")
+    assert shown_tab(page) == "Posts"
+
+
+def test_why_of_a_formula_lists_what_the_wildcards_stand_for(page) -> None:
+    ask(page, r"\frac{?a}{?b^2}")
+    opened(page, "Why?", ".substitution")
+    assert page.locator(".substitution").first.inner_text().split()[:4] == ["in", "the", "query", "here"]
+    assert "?a" in page.locator(".substitution").first.inner_text()
+
+
+def test_going_back_asks_the_server_for_nothing(page) -> None:
+    ask(page, QUERY)
+    page.wait_for_timeout(500)
+    page.locator("article .tools a, article .title a").first.click()
+    page.wait_for_selector("article.post")
+    assert "post=" in page.url
+    asked = []
+    page.on("request", lambda sent: asked.append(sent.url) if "/api/" in sent.url else None)
+    page.go_back()
+    page.wait_for_selector("ol.results")
+    page.wait_for_timeout(200)
+    assert asked == []
+
+
+def test_commands_are_suggested_after_a_backslash(page) -> None:
+    page.keyboard.press("/")
+    page.keyboard.type(r"$\appr")
+    page.wait_for_selector("#commands li")
+    page.keyboard.press("Tab")
+    assert page.input_value("#query") == r"$\approx "
+    page.keyboard.type(r"\fr")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.keyboard.type("1")
+    assert page.input_value("#query") == r"$\approx \frac{1}{}"
+    page.keyboard.type(r"\bet")
+    page.keyboard.press("Escape")
+    assert page.locator("#commands").is_hidden()
+
+
+SOURCE = r"{\displaystyle x^{2}}"
+PASTED = [
+    (
+        "text/html",
+        f'Let <span class="mwe-math-element"><math alttext="{SOURCE}"><mi>x</mi></math><img alt="{SOURCE}"></span> be.',
+        "Let $x^{2}$ be.",
+    ),
+    ("text/html", f'<p>As <img class="mwe-math-fallback-image-inline" alt="{SOURCE}"></p>', "As $x^{2}$"),
+    ("text/plain", "<math><mfrac><mn>1</mn><mi>n</mi></mfrac></math>", r"$\frac{1}{n}$"),
+    ("text/plain", "Is x² ≤ 4 here?", r"Is $x^{2} \le 4$ here?"),
+    ("text/plain", "only words", "only words"),
+    ("text/html", "<b>bold</b>", "bold"),
+]
+PASTE = """([kind, text]) => {
+  const data = new DataTransfer();
+  data.setData(kind, text);
+  const plain = kind === "text/html" ? new DOMParser().parseFromString(text, kind).body.textContent : text;
+  data.setData("text/plain", plain);
+  const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+  if (document.activeElement.dispatchEvent(event)) document.execCommand("insertText", false, plain);
+}"""
+
+
+@pytest.mark.parametrize(("kind", "text", "expected"), PASTED)
+def test_what_is_pasted_becomes_latex(page, kind, text, expected) -> None:
+    page.locator("#query").focus()
+    page.evaluate(PASTE, [kind, text])
+    sync_api.expect(page.locator("#query")).to_have_value(expected)
+
+
+def test_an_error_in_latex_points_at_its_place(page) -> None:
+    page.fill("#query", r"Is $\frac{1}{n$ small?")
+    page.wait_for_selector(".problem")
+    assert "a } is missing" in page.locator(".problem").inner_text()
+    page.get_by_role("button", name="Go there").click()
+    assert page.evaluate("document.activeElement.selectionStart") == len(r"Is $\frac{1}{n")
+    page.fill("#query", r"Is $\frac{1}{n}$ small?")
+    sync_api.expect(page.locator(".problem")).to_have_count(0)
+
+
+def test_unknown_commands_and_drawings_are_shown_as_source(page) -> None:
+    ask(page, "drawing path")
+    shown = page.locator("article[data-docno=drawing] .snippet").first
+    assert r"\begin{tikzpicture}" in shown.inner_text()
+    assert r"\nosuch" in shown.inner_text()
+    assert page.locator("merror").count() == 0
+
+
+def test_text_from_right_to_left_begins_on_the_right(page) -> None:
+    ask(page, "المثلث القائم الزاوية $a^2+b^2=c^2$")
+    article = page.locator("article[data-docno=arabic]").first
+    assert article.locator(".title").evaluate("node => getComputedStyle(node).direction") == "rtl"
+    assert article.locator("math").first.evaluate("node => getComputedStyle(node).direction") == "ltr"
+
+
+def test_a_long_formula_scrolls_in_place_and_a_long_query_leaves_room(page) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
+    ask(page, "wide sum")
+    formula = page.locator("article[data-docno=wide] .snippet .formula").first
+    assert formula.evaluate("node => node.scrollWidth > node.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.fill("#query", 600 * "words ")
+    assert page.locator("#query").bounding_box()["height"] <= 301
+
+
+def test_printed_pages_have_results_and_no_controls(page) -> None:
+    ask(page, QUERY)
+    page.emulate_media(media="print")
+    assert page.locator("article .snippet").first.is_visible()
+    assert not any(page.locator(name).first.is_visible() for name in (".tools", ".bar", "footer", "#choice"))
+
+
+def test_the_source_of_a_post_is_copied(page, address) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address.rstrip("/"))
+    ask(page, QUERY)
+    page.locator("article[data-docno=basel] button", has_text="Copy LaTeX").first.click()
+    page.wait_for_selector("text=Copied")
+    assert r"$\sum_{n=1}^\infty \frac{1}{n^2}$" in page.evaluate("navigator.clipboard.readText()")
+
+
+AXE = """axe.run(document, {
+  rules: Object.fromEntries(axe.getRules().map((rule) => [rule.ruleId, { enabled: true }])),
+})"""
+STATES = {
+    "home": [],
+    "results": [("ask", QUERY)],
+    "why": [("ask", QUERY), ("open", "Why?", ".explanation")],
+    "formulas": [("ask", r"\frac{?a}{?b^2}"), ("open", "Why?", ".explanation")],
+    "post": [("ask", QUERY), ("post",)],
+    "nothing": [("ask nothing", "xylophone")],
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_page_is_accessible_at_all_levels(page, state) -> None:
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    page.emulate_media(reduced_motion="reduce")
+    for step in STATES[state]:
+        if step[0] == "ask":
+            ask(page, step[1])
+        elif step[0] == "open":
+            opened(page, *step[1:])
+        elif step[0] == "post":
+            page.locator("article .title a").first.click()
+            page.wait_for_selector("article.post")
+        else:
+            page.fill("#query", step[1])
+            page.keyboard.press("Enter")
+            page.wait_for_selector(".nothing")
+    theme = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+    page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text())
+    for width in (1280, 768, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(200)
+        if SCREENSHOTS:
+            page.screenshot(path=Path(SCREENSHOTS) / f"{state}-{width}-{theme}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        found = page.evaluate(AXE)
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []

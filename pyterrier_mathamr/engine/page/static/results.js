@@ -1,78 +1,112 @@
-// Results, and what is opened below one: why it was found, the whole post, its graph.
+// Results: a title, a line on where it is from, a snippet, and quiet actions.
 
-import { ask, element, errorOf } from "./dom.js";
+import { ask, copy, dateOf, element, errorOf, plural } from "./dom.js";
+import { explanationOf, matchOf, postOf } from "./why.js";
 
-let made = 0; // for ids of what a button opens
+export const STEP = 10; // results that are asked for at a time
 
-export function columnsOf(answer, state, showWeak) {
-  const several = answer.systems.length > 1;
-  const columns = answer.systems.map((system) => {
-    const list = element("section", { "aria-label": system.name });
-    if (several) list.append(element("h2", {}, system.name, " ", element("small", {}, `${system.milliseconds} ms`)));
-    const items = system.results.map((result, i) => element("li", {}, resultOf(result, i + 1, state, system)));
-    if (state.mode === "formulas" && items.length) list.append(legend());
-    if (items.length) list.append(element("ol", { class: "results" }, ...items));
-    else if (!system.weak) list.append(nothing(state));
-    if (system.weak) list.append(weakOf(system.weak, items.length, showWeak));
-    return list;
+// What an answer found, in columns where there are several systems. `more` asks for further results, `weak` for weak ones.
+export function columnsOf(answer, state, { more, weak }) {
+  const several = answer.systems.length > 1, node = element("div", { class: several ? "columns several" : "columns" });
+  const lists = answer.systems.map((system) => {
+    const section = element("section", { "aria-label": system.name }), list = element("ol", { class: "results" });
+    if (several) section.append(element("h2", {}, system.name, " ", element("small", {}, `${system.milliseconds} ms`)));
+    section.append(list, element("div", { class: "after" }));
+    return { section, list, system, after: section.lastChild };
   });
-  return element("div", { class: several ? "columns several" : "columns" }, ...columns);
+  node.append(...lists.map(({ section }) => section));
+
+  const append = (found) => {
+    found.systems.forEach((system, i) => {
+      const { list, after } = lists[i];
+      list.append(...system.results.map((result) => element("li", {}, resultOf(result, list.childElementCount + 1, state, system, several ? "h3" : "h2"))));
+      after.replaceChildren(...[list.childElementCount ? null : nothing(state, system.weak), system.weak ? weakOf(system.weak, list.childElementCount, weak) : null,
+        system.more && i === 0 ? moreOf(more, append) : null].filter(Boolean));
+    });
+    finish(node);
+  };
+  append(answer);
+  if (state.mode === "formulas" && answer.systems[0]?.results[0]?.tier === "similar")
+    node.prepend(element("p", { class: "note" }, "No formula matches. These are similar."));
+  return node;
 }
 
-function nothing(state) {
-  const advice = state.mode === "formulas"
-    ? "No formula is like it. A shorter formula finds more."
-    : "No post has any of these words or symbols. Try other words, or a formula alone.";
-  return element("p", { class: "quiet" }, advice);
+function moreOf(more, append) {
+  const button = element("button", { type: "button" }, "More results");
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      const place = button.closest("section").querySelector("ol"), seen = place.childElementCount;
+      append(await more(seen));
+      place.children[seen]?.querySelector("article").focus();
+    } catch (error) {
+      button.replaceWith(errorOf(error));
+    }
+  });
+  return button;
 }
 
-function weakOf(count, good, showWeak) {
-  const text = good ? "The other posts are no better matches than a random one may be. " : "No good match. ";
-  return element("p", { class: "quiet" }, text,
-    element("button", { type: "button", onclick: showWeak }, good ? `Show ${count} weak match${count === 1 ? "" : "es"}` : "Show the closest"));
+function nothing(state, weak) {
+  const advice = state.mode === "formulas" ? "No formula is like it. A shorter formula finds more."
+    : weak ? "No post is a better match than a random one may be." : "No post has any of these words or symbols. Try other words, or only a formula.";
+  return element("div", { class: "nothing" }, element("p", { class: "title" }, "No good match"), element("p", {}, advice));
 }
 
-function resultOf(result, rank, state, system) {
+function weakOf(count, good, show) {
+  return element("p", { class: "note" }, good ? "Other posts are no better matches than a random one may be. " : null,
+    element("button", { type: "button", onclick: show }, good ? `Show ${plural(count, "weak match").replace("matchs", "matches")}` : "Show the closest"));
+}
+
+export const addressOf = (state, changes) => {
+  const parameters = new URLSearchParams(Object.entries({ ...state, ...changes }).filter(([, value]) => value));
+  return `${location.pathname}?${parameters}`;
+};
+
+function resultOf(result, rank, state, system, heading) {
   const formulas = state.mode === "formulas";
-  const title = result.title_html ? element("span", { html: result.title_html }) : `Post ${result.post_id}`;
-  const article = element("article", { tabindex: "-1", "data-docno": result.docno });
+  const name = result.title_html || element("bdi", {}, result.post_id).outerHTML;
+  const title = element("a", { href: result.link || addressOf(state, { post: result.post_id }), html: name });
+  if (!result.link) title.dataset.post = result.post_id;
+  const article = element("article", { tabindex: "-1", "data-docno": result.docno, "aria-label": `Result ${rank}` });
+  const details = element("div"), tools = element("div", { class: "tools" });
+  tools.append(toggle("Why?", details, () => formulas ? matchOf(result, article) : explanationOf(state.q, result.docno, system)));
+  if (result.link || formulas) tools.append(element("a", { href: addressOf(state, { post: result.post_id }), "data-post": result.post_id }, "Whole post"));
+  tools.append(...toolsOf(formulas ? { q: `$${result.latex}$`, latex: result.latex } : () => ask("post", { docno: result.docno })));
   article.append(...[
-    element("h3", {}, title),
-    element("p", { class: "meta" }, `${rank}. ${formulas ? `${result.tier} · formula ` : `match ${percent(result.match)} · `}${result.docno}`, movedOf(result, rank)),
-    placeOf(result),
-    element("p", { class: "snippet", html: result.snippet_html }),
-    formulas && result.substitution.length ? substitutionOf(result.substitution) : null,
+    element(heading, { class: "title", dir: "auto" }, title),
+    contextOf(result, formulas ? result.tier : percent(result.match), movedOf(result, rank)),
+    element("p", { class: "snippet", dir: "auto", html: result.snippet_html }),
+    tools, details,
   ].filter(Boolean));
-  const tools = element("div", { class: "tools" }), details = element("div");
-  if (!formulas) tools.append(toggle("Why?", details, () => explanationOf(state.q, result.docno, system)));
-  tools.append(toggle("Whole post", details, () => postOf(result.post_id, state.q)));
-  tools.append(toggle("Graph", details, () => graphOf(result.post_id)));
-  article.append(tools, details);
   return article;
 }
 
+// Search for what is similar, and copy the source: of a formula, or of a post, which is asked for when it is needed.
+export function toolsOf(source) {
+  const get = async () => typeof source === "function" ? source().then((post) => ({ q: post.similar, latex: post.latex })) : source;
+  const similar = element("button", { type: "button" }, "Similar");
+  similar.addEventListener("click", async () => {
+    const { q } = await get();
+    similar.dispatchEvent(new CustomEvent("search", { bubbles: true, detail: { q } }));
+  });
+  const button = element("button", { type: "button" }, "Copy LaTeX");
+  button.addEventListener("click", async () => {
+    const said = await get().then(({ latex }) => copy(latex)).then(() => "Copied", () => "Not copied");
+    button.textContent = said;
+    setTimeout(() => { button.textContent = "Copy LaTeX"; }, 1500);
+  });
+  return [similar, button];
+}
+
 // Of unrelated posts, how many score lower for a question; rounded down.
-const percent = (match) => `${(Math.floor(1000 * match + 1e-9) / 10).toFixed(1)} %`;
+const percent = (match) => element("span", { title: "The share of unrelated posts that score lower" }, `match ${(Math.floor(1000 * match + 1e-9) / 10).toFixed(1)} %`);
 
-// Where the post was read; a link where the server was given a template of links.
-function placeOf(result) {
-  if (!result.file) return null;
-  const place = result.line ? `${result.file}:${result.line}` : result.file;
-  return element("p", { class: "meta place" }, result.link ? element("a", { href: result.link }, place) : place,
-    result.section ? element("bdi", {}, ` — ${result.section}`) : null);
-}
-
-// What letters and wildcards of the query stand for.
-function substitutionOf(pairs) {
-  const rows = pairs.map((pair) => element("tr", {}, element("td", { html: pair.name_html }), element("td", { html: pair.value_html })));
-  const head = element("tr", {}, ...["in the query", "here"].map((name) => element("th", { scope: "col" }, name)));
-  return element("table", { class: "substitution" }, element("thead", {}, head), element("tbody", {}, ...rows));
-}
-
-const LEGEND = [["part-2", "equal"], ["part-1", "other letters"], ["part-4", "instance"], ["part-0", "contains the query"], ["part-w", "similar"]];
-
-function legend() {
-  return element("p", { class: "legend quiet" }, ...LEGEND.map(([kind, name]) => element("mark", { class: kind }, name)));
+// One line: file, section, line and date, and how good a match it is.
+export function contextOf(result, ...notes) {
+  const name = element("div", { html: result.title_html || "" }).textContent.trim();
+  const section = (result.section || "").split(" › ").filter((part) => part && part !== name).join(" › ");
+  const where = [result.file || (name ? result.post_id : ""), section, result.line ? `line ${result.line}` : "", result.date ? dateOf(result.date) : ""];
+  return element("p", { class: "context" }, ...where.filter(Boolean).map((part) => element("bdi", {}, part)), ...notes.filter(Boolean).map((note) => element("span", { class: "note" }, note)));
 }
 
 function movedOf(result, rank) {
@@ -84,7 +118,9 @@ function movedOf(result, rank) {
   return element("span", { class: up ? "moved up" : "moved down" }, `${up ? "▲" : "▼"} ${Math.abs(before - rank)} from rank ${before}`);
 }
 
-function toggle(name, place, make) {
+let made = 0; // for ids of what a button opens
+
+export function toggle(name, place, make) {
   const holder = element("div", { id: `opened-${made++}`, hidden: true });
   place.append(holder);
   const button = element("button", { type: "button", "aria-expanded": "false", "aria-controls": holder.id }, name);
@@ -93,10 +129,10 @@ function toggle(name, place, make) {
     button.setAttribute("aria-expanded", String(open));
     holder.hidden = !open;
     if (!open || (holder.childElementCount && !holder.querySelector(".error"))) return;
-    holder.replaceChildren(element("p", { class: "quiet", role: "status" }, "loading …"));
+    holder.replaceChildren(element("p", { class: "note", role: "status" }, "loading …"));
     try {
       holder.replaceChildren(await make());
-      markFormulas(holder);
+      finish(holder);
     } catch (error) {
       holder.replaceChildren(errorOf(error));
     }
@@ -104,111 +140,23 @@ function toggle(name, place, make) {
   return button;
 }
 
-// ---- why
+// ---- formulas of results are links to a search for them; what is too wide scrolls in place
 
-const SHOWN = 8;
-const MEANING = { word: "word", symbols: "symbols", formula: "formula", sentence: "sentence", document: "whole text" };
+const QUIET = "a, button, .formula .formula, #preview";
 
-async function explanationOf(q, docno, system) {
-  const answer = await ask("explain", { q, docno, system: system.key });
-  return element("div", { class: "explanation" },
-    sharesOf(answer),
-    element("div", { class: "columns" }, textOf("Question", answer.query_html), textOf("Post", answer.document.html, ...beyond(answer.document))),
-    tableOf(answer));
-}
-
-const counted = (count, more = "") => `${count.toLocaleString("en")}${more} character${count === 1 ? "" : "s"}`;
-
-// What of a long post is not shown; with buttons where it can be read.
-function beyond(piece, read) {
-  const noteOf = (text, name, start) => element("p", { class: "quiet" }, text, read ? " " : null,
-    read ? element("button", { type: "button", onclick: () => read(start) }, name) : null);
-  const before = piece.start, after = piece.characters - piece.end;
-  return [
-    before ? noteOf(`… ${counted(before)} before this`, "Read what comes before", Math.max(0, before - 50_000)) : null,
-    after ? noteOf(`… the post goes on: ${counted(after, " more")}`, "Read on", piece.end) : null,
-  ];
-}
-
-function textOf(name, html, ...notes) {
-  return element("section", {}, element("h4", {}, name), element("div", { class: "text", tabindex: "0", role: "group", "aria-label": name, html }), ...notes);
-}
-
-function kindOf(part) {
-  return part.system === "BM25" ? "words" : "meaning";
-}
-
-function sharesOf(answer) {
-  const points = { words: 0, meaning: 0 };
-  for (const part of answer.parts) points[kindOf(part)] += part.contribution;
-  const of = (kind, name) => points[kind] ? [element("span", { class: `key ${kind}` }), `${name} ${points[kind].toFixed(2)}`] : [];
-  return element("p", { class: "shares" }, `Score ${answer.score.toFixed(2)}: `,
-    ...of("words", "words and symbols"), points.words && points.meaning ? " + " : null, ...of("meaning", "meaning"));
-}
-
-function numberOf(points) {
-  return element("span", { class: "number" }, points.toFixed(2));
-}
-
-function tableOf(answer) {
-  const greatest = Math.max(...answer.parts.map((part) => Math.abs(part.contribution)), 1e-9);
-  const row = (part, i) => {
-    const bar = element("span", { class: `bar ${kindOf(part)}` });
-    bar.style.width = `calc((100% - var(--beside)) * ${Math.abs(part.contribution) / greatest})`; // the number is beside it
-    return element("tr", { hidden: i >= SHOWN },
-      element("td", { class: "kind" }, MEANING[part.part] || part.part),
-      element("td", { "data-name": "question", html: part.query_html }),
-      element("td", { "data-name": "post", html: part.part === "word" ? "" : part.document_html }),
-      element("td", { class: "points" }, bar, numberOf(part.contribution)));
-  };
-  const sumOf = (name, value) => element("tr", {},
-    element("td", { class: "kind" }), element("th", { colspan: "2", scope: "row" }, name), element("td", { class: "points" }, numberOf(value)));
-  const head = element("tr", {}, ...["part", "in the question", "in the post", "points"].map((name) => element("th", { scope: "col" }, name)));
-  const rows = answer.parts.map(row);
-  const last = [sumOf("score", answer.score)];
-  if (answer.rest.parts) last.unshift(sumOf(`${answer.rest.parts} smaller parts`, answer.rest.contribution));
-  const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows), element("tfoot", {}, ...last));
-  const more = element("button", { type: "button", hidden: rows.length <= SHOWN }, `${rows.length - SHOWN} more parts`);
-  more.addEventListener("click", () => {
-    for (const each of rows) each.hidden = false;
-    more.remove();
-  });
-  return element("div", { class: "scroll" }, table, more);
-}
-
-// ---- the whole post, its graph
-
-async function postOf(docno, q) {
-  const place = element("div");
-  const show = async (asked) => {
-    const answer = await ask("post", { docno, q, ...asked });
-    const text = element("div", { class: "text", tabindex: "0", role: "group", "aria-label": "Whole post", html: answer.html });
-    const [before, after] = beyond(answer, (start) => show({ start }).catch((error) => place.append(errorOf(error))));
-    place.replaceChildren(...[before, text, after].filter(Boolean));
-    markFormulas(place);
-  };
-  await show({});
-  return place;
-}
-
-function graphOf(docno) {
-  const theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-  const source = `api/graph/${encodeURIComponent(docno)}.svg?theme=${theme}`;
-  return new Promise((resolve, reject) => {
-    const image = element("img", { src: source, alt: `Graph of post ${docno}` });
-    image.addEventListener("load", () => resolve(element("div", {},
-      element("div", { class: "graph", tabindex: "0", role: "group", "aria-label": "Graph" }, image),
-      element("p", {}, element("a", { href: source, target: "_blank" }, "Open the graph on a page of its own")))));
-    image.addEventListener("error", () => reject(new Error("The graph could not be drawn.")));
-  });
-}
-
-// ---- formulas of results are links to a search for them
-
-export function markFormulas(place) {
+export function finish(place) {
   for (const formula of place.querySelectorAll(".formula")) {
+    if (formula.closest(QUIET) || formula.tabIndex === 0) continue;
     formula.tabIndex = 0;
     formula.setAttribute("role", "link");
-    formula.title = `Search for ${formula.dataset.latex}`;
+    formula.title = "Search for this formula";
   }
+}
+
+const STEPS = [["equal", "equal"], ["renamed", "other letters"], ["instance", "instance of the pattern"], ["similar", "similar"]];
+
+// The four steps of how well a formula matches; nothing where no formula is marked.
+export function legendOf(place) {
+  if (!place.querySelector(".formula:is(.equal, .renamed, .instance, .similar)")) return null;
+  return element("p", { class: "legend" }, "Formulas: ", ...STEPS.map(([kind, name]) => element("span", { class: `formula part-0 ${kind}` }, element("b", {}, "x"), ` ${name}`)));
 }
