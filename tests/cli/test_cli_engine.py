@@ -224,14 +224,15 @@ def test_results_of_files_show_title_file_line_and_section_and_link_to_the_sourc
 
 
 def test_a_search_with_the_default_model_imports_no_torch(tmp_path) -> None:
-    (tmp_path / "root.md").write_text("The number $\\sqrt{2}$ is irrational.\n")
+    text = "The number $\\sqrt{2}$ is irrational.\n" + "".join(f"\n# Part {i}\n\nWords.\n" for i in range(70))
+    (tmp_path / "root.md").write_text(text)  # so many posts that a scan of codes pays for one result
     result = run("build", tmp_path / "root.md", "-o", tmp_path / "my.engine", "-q", "--workers", "1")
     assert result.exit_code == 0, result.output
     program = (
         "import sys; from pyterrier_mathamr.cli import main; main(sys.argv[1:], standalone_mode=False); "
         "print([name for name in ('torch', 'faiss', 'jnius', 'scipy', 'transformers') if name in sys.modules])"
     )
-    command = [sys.executable, "-c", program, "search", tmp_path / "my.engine", "why is $\\sqrt 2$ irrational?"]
+    command = [sys.executable, "-c", program, "search", tmp_path / "my.engine", "why is $\\sqrt 2$ irrational?", "-k1"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "root.md" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]", done.stdout

@@ -86,6 +86,24 @@ def test_the_ranking_is_that_of_all_candidates_scored_and_sorted(retriever, monk
                     assert values == pytest.approx(of[best(of, count)].to_numpy(), rel=1e-6)
 
 
+@pytest.mark.parametrize(("long", "by_codes"), [(1 << 19, [False, True, True]), (100, [True, True, True])])
+def test_the_first_scan_of_an_index_is_in_float32_unless_it_is_long(retriever, monkeypatch, long, by_codes) -> None:
+    snapshot = MathAMRIndex(retriever.vectors.path).snapshot()
+    query, scanned = retriever.of_row(row_of(QUERIES[1])), []
+    scan_codes = folder.scan_codes
+    monkeypatch.setattr(folder, "scan_codes", lambda *of: scanned.append(True) or scan_codes(*of))
+    monkeypatch.setattr(folder, "_codes_pay", lambda *of: True)
+    monkeypatch.setattr(folder, "_LONG", long)
+    found = []
+    for _ in by_codes:
+        before = len(scanned)
+        least, most = snapshot.bounds(query.vectors, 5)
+        found.append(len(scanned) > before)
+        exact = snapshot.score(query.vectors, [snapshot.live])[0]
+        assert ((least <= exact) & (exact <= most)).all()
+    assert found == by_codes
+
+
 def test_any_document_has_the_score_that_the_ranking_gives_it_and_a_blank_query_finds_nothing(retriever) -> None:
     query = retriever.of_row(row_of(QUERIES[1]))
     retriever.candidates = 1000

@@ -65,6 +65,7 @@ class SeparateAnswers:
             small = [pool.submit(self._small.open, 1, *request) for request in (("settings",), ("preview", "$x$"))]
             self._searches.open(SEARCHES, "search", "$x$")
             self._searches.open(SEARCHES, "search", "$x$", "formulas")
+            self._searches.open(SEARCHES, "search", "$x$")  # now by codes
             for answered in small:
                 answered.result()
 

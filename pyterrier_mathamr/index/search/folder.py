@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -44,6 +45,9 @@ _FEW = 1 << 14
 
 Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], Iterable[Scores]]
 """``map``, or the same on threads."""
+
+_LONG = 1 << 19
+"""Rows of which a scan in float32 takes as long as the compiler takes to load."""
 
 _ROUNDED = 2.0**-23
 """The error of exact scores, which are rounded to float32, and more."""
@@ -88,6 +92,9 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
     def bounds(self, query: QueryBatch, k: int) -> tuple[Weights, Weights]:
         """Bound the exact score of every document for one query, of which about ``k`` are sought.
 
+        The first scan is in float32, unless it is a long one: a compiler, or torch where there is none, takes longer to
+        load than it saves a process that searches once.
+
         Returns:
             The least and the greatest possible score of each document that is not deleted, float64 ``[m]``.
         """
@@ -97,7 +104,9 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
             place = slice(base := int(self.bases[self.shards.index(shard)]), base + len(shard))
             scores[place], errors[place] = found[0], error[0]
 
-        if _codes_pay(self, k):
+        first = "scanned" not in self.caches and sum(len(shard.part["rows"]) for shard in self.shards) < _LONG
+        self.caches["scanned"] = True
+        if not first and _codes_pay(self, k):
             scan_codes(self.shards, query, None, take)
         else:
             for shard in self.shards:
@@ -269,8 +278,6 @@ def scan_codes(
     take: Callable[[Shard, Scores, Weights], None],
 ) -> None:
     """Score all documents of some shards."""
-    import torch
-
     memory, cores, columns = Memory(device or "cpu"), usable_cores(), Columns(queries)
     least, most = _PIECE_ROWS
     piece_rows = most
@@ -284,10 +291,14 @@ def scan_codes(
             piece.result()
         take(shard, scores, errors)
 
-    with (
-        exactly(),
-        ThreadPoolExecutor(1 if device else cores, initializer=torch.set_num_threads, initargs=(1,)) as pool,
-    ):
+    with ExitStack() as stack:
+        one_thread: dict[str, Any] = {}
+        if device or not all(_compiled(shard) for shard in shards):
+            import torch
+
+            stack.enter_context(exactly())
+            one_thread = {"initializer": torch.set_num_threads, "initargs": (1,)}
+        pool = stack.enter_context(ThreadPoolExecutor(1 if device else cores, **one_thread))
         for shard in shards:
             coded = encode_queries(queries, shard.coding.scales, shard.coding.bounds)
             scan = _scan_of(shard, queries, coded, memory, None if device else columns, device)
@@ -300,17 +311,21 @@ def scan_codes(
             finish()
 
 
+def _compiled(shard: Shard) -> Callable[..., None] | None:
+    coding = shard.coding
+    return compiled(coding.codes.shape[1], coding.row_scales is not None)
+
+
 def _scan_of(
     shard: Shard, queries: QueryBatch, coded: CodedQueries, memory: Memory, columns: Columns | None, device: str | None
 ) -> CompiledScan | CodeScan:
     """Return the scan of one shard: compiled where that is possible, else by torch."""
+    coding, offsets = shard.coding, shard.field("all")[1]
+    if columns is not None and (function := _compiled(shard)) is not None:
+        return CompiledScan(function, coding, offsets, coded, columns)
     import torch
 
-    coding, offsets = shard.coding, shard.field("all")[1]
     codes, row_scales = coding.codes, coding.row_scales
-    function = compiled(codes.shape[1], row_scales is not None) if columns is not None else None
-    if function is not None and columns is not None:
-        return CompiledScan(function, coding, offsets, coded, columns)
     tensor = shard.kept(device, partial(on_device, codes, device)) if device else torch.from_numpy(codes)
     scales = None if row_scales is None else torch.from_numpy(row_scales)
     if scales is not None and device:
