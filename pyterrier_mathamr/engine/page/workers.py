@@ -151,7 +151,7 @@ class _Processes:
         for process in list(reversed(self._all))[:count]:
             if self._closed:
                 raise OverLimitError("the server ends")
-            process(*self._served, request, *args)
+            process(self._served, request, *args)
 
     def close(self) -> None:
         self._closed = True
