@@ -74,7 +74,7 @@ RULES = {
     "Q304": "the id is judged twice for this topic; the first judgment is kept, this one is skipped",
     "L401": "the line lacks a column or an id; it is skipped",
     "L402": "the type of the link is neither duplicate (3) nor related (1); it is skipped",
-    "R501": "the line does not have the columns of its run; it is skipped",
+    "R501": "the line does not have the columns of its run: topic, Q0, id, rank, score, name; it is skipped",
     "R502": "the score is not a number; the line is skipped",
     "R503": "the id is ranked twice for this topic; the first line is kept, this one is skipped",
     "R504": "the topic has two answers, and Task 3 takes one; the first is kept, this one is skipped",

@@ -473,7 +473,7 @@ def read_rankings(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
     rankings = {name: strictly(lambda path=path: read_run(path)) for name, path in files.items()}  # type: ignore[misc]
     for name, ranking in rankings.items():
         if ranking.empty:
-            raise ARQMathError(f"{files[name]}: it holds no ranking")
+            raise ARQMathError(f"{files[name]}: it holds no ranking; give a run in TREC's or ARQMath's format")
     return rankings
 
 
@@ -481,7 +481,7 @@ def read_judgements(path: Path) -> pd.DataFrame:
     """Read a file of judgments: ``qid``, ``docno``, ``label``; no judgment is an ``ARQMathError``."""
     rows = strictly(lambda: [(found.query_id, found.doc_id, found.relevance) for found in read_qrels(path)])
     if not rows:
-        raise ARQMathError(f"{path}: it holds no judgment")
+        raise ARQMathError(f"{path}: it holds no judgment; give lines of topic, iteration, id and grade")
     return pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 

@@ -83,7 +83,7 @@ def folder_entries(
     """Iterate over the files of a folder; see :func:`~.own_posts.source_entries`."""
     listing = listed(path)
     if not (listing.files or listing.left_out or listing.unread):
-        raise DocumentError(path_text(path), f"the folder has no files of {', '.join(SUFFIXES)}")
+        raise DocumentError(path_text(path), f"the folder has no files of {', '.join(SUFFIXES)}; name another")
     files = {path_text(file.relative_to(path).as_posix()): file for file in (*listing.files, *listing.styles)}
     folder = _folder(path, path_text(path.absolute()), files, reading, everywhere, prefix=prefix)
     for file in listing.files:

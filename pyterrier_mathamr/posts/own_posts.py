@@ -306,7 +306,10 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
         others = f"; none of {len(errors):,} {what} can be read" if len(errors) > 1 else ""
         raise DocumentError(errors[0].place, errors[0].reason + others)
     if source is not None and not read:
-        raise DocumentError(source, "; ".join([f"it holds no {what}", *(f"{e.place}: {e.reason}" for e in unread)]))
+        raise DocumentError(
+            source,
+            "; ".join([f"it holds no {what}", *(f"{e.place}: {e.reason}" for e in unread), "name another source"]),
+        )
     warn_of_left_out([*errors, *unread], f"of {len(errors) + read:,} {what}")
 
 

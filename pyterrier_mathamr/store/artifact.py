@@ -304,7 +304,9 @@ class Compound:
         try:
             data = file.read_bytes()
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise NotBuiltError(path, f"there is no finished {self.type}.{self.format} here") from error
+            raise NotBuiltError(
+                path, f"there is no finished {self.type}.{self.format} here; build it, or check the path"
+            ) from error
         except OSError as error:
             raise DamagedError(file, f"it cannot be read ({error.strerror or error})") from error
         check_kind(parse_json(data, file), path, f"{self.type}.{self.format}", self.version, self.rebuild)

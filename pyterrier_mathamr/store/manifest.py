@@ -341,7 +341,7 @@ def _manifest_bytes(path: Path, kind: Kind) -> bytes:
     except (FileNotFoundError, NotADirectoryError) as error:
         if path.is_dir() and any(path.iterdir()):
             raise OtherArtifactError(path, f"it holds files but no {META}, so it is no {kind.name}") from None
-        raise NotBuiltError(path, f"there is no finished {kind.name} here") from error
+        raise NotBuiltError(path, f"there is no finished {kind.name} here; build it, or check the path") from error
     except OSError as error:
         raise unreadable(error, path / META) from error
 
