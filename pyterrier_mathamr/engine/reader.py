@@ -24,11 +24,17 @@ from pyterrier_mathamr._common.feedback import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
 from pyterrier_mathamr.explain import Asked, Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
+from pyterrier_mathamr.formula.matching import with_wildcards
 from pyterrier_mathamr.fusion import ZScoreFusion
+from pyterrier_mathamr.fusion.fusions import fused_standard
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+from pyterrier_mathamr.index.search.queries import batch_of
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
+from pyterrier_mathamr.posts import Document, MathPost, Origin, PostFormula, post_from_any, post_from_html
 from pyterrier_mathamr.posts.reading import tell_unclosed
+from pyterrier_mathamr.sparse.expressions import query_formula
+from pyterrier_mathamr.sparse.expressions.indexer import formula_trees
+from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas, described, read_pattern
 from pyterrier_mathamr.store import StoreError, signature
 
 from .duplicates import ERROR, candidates, compared, errors, fitted_to
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
     from .generations import Indexes
 
 
+_SIMILAR = 1000  # formulas that are fused, however many are sought
 _SCORED = 5_000  # posts that pass a filter; if no more, each is scored
 
 
@@ -65,6 +72,30 @@ class FoundPosts(NamedTuple):
         places = np.flatnonzero((self.matches[:count] >= GOOD) | weak)
         docnos = [self.docnos[place] for place in places.tolist()]
         return FoundPosts(docnos, self.scores[places], self.matches[places], self.ranking)
+
+
+class FoundFormula(NamedTuple):
+    """A formula that a search has found.
+
+    Attributes:
+        id: its id.
+        score: as :meth:`EngineReader.search_formula` returns it.
+        latex: the formula.
+        tier: how it matches.
+        matched: which part, in LaTeX.
+        substitution: what the letters and wildcards of the query stand for.
+        document: the post that it is in.
+        post: the same, read.
+    """
+
+    id: str
+    score: float
+    latex: str
+    tier: str
+    matched: str
+    substitution: dict[str, str]
+    document: Document
+    post: MathPost
 
 
 class EngineReader(Counted):
@@ -243,30 +274,60 @@ class EngineReader(Counted):
             occurs several times in a post is there once.
         """
         COUNT.check("k", k)
+        found = self.found_formulas(latex, k)
         columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
-        at = self.snapshot()
+        rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in found]
+        places = _columns([of.document for of in found], "file", "line", "section")
+        return pd.DataFrame(rows, columns=columns).assign(**places)
+
+    def found_formulas(self, latex: str, k: int) -> list[FoundFormula]:
+        """Find the best ``k`` formulas, of those that occur several times in a post only one; see `search_formula`."""
+        at, asked = self.snapshot(), query_formula({"latex": latex}).latex
         if not at.indexes.tangent.built():
-            return pd.DataFrame(columns=[*columns, "file", "line", "section"])
-        found = at.formulas(num_results=10 * k)(pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"]))
-        rows: list[tuple[str, str, float, str, str, str, dict[str, str]]] = []
-        documents: list[Document] = []
+            return []
+        patterns, found = at.indexes.patterns.retriever(num_results=10 * k), list[FoundFormula]()
+        matches = patterns.find(read_pattern(asked), at._similar_formulas(with_wildcards(asked)))
+        read: dict[str, tuple[Document, MathPost]] = {}
         seen: set[tuple[str, str]] = set()
-        written: dict[str, tuple[Document, dict[str, str]]] = {}  # posts that were read, with their LaTeX by id
-        for row in found.itertuples(index=False):
-            if row.post_id not in written:
-                [post] = at.indexes.posts.get_many([row.post_id])
-                formulas = post_from_html(post.html, post.title).formulas
-                written[row.post_id] = post, {formula.id: formula.latex for formula in formulas}
-            document, latex_of = written[row.post_id]
-            formula = latex_of.get(row.docno, "")
-            if (row.post_id, formula) not in seen:
-                seen.add((row.post_id, formula))
-                matched = row.tier, row.matched, row.substitution
-                rows.append((row.docno, row.post_id, row.score, formula, *matched))
-                documents.append(document)
-            if len(rows) == k:
-                break
-        return pd.DataFrame(rows, columns=columns).assign(**_columns(documents, "file", "line", "section"))
+        for start in range(0, len(matches), k):
+            some = matches[start : start + k]
+            new = [docno for docno in dict.fromkeys(match.post_id for match in some) if docno not in read]
+            for post in at.indexes.posts.get_many(new):
+                read[post.docno] = post, post_from_html(post.html, post.title)
+            for match in some:
+                document, post_read = read[match.post_id]
+                own = next((formula.latex for formula in post_read.formulas if formula.id == match.docno), "")
+                if (match.post_id, own) not in seen:
+                    seen.add((match.post_id, own))
+                    what = described(patterns.snapshot().terms, match.match)
+                    found.append(
+                        FoundFormula(match.docno, match.score, own, match.tier.words, *what, document, post_read)
+                    )
+                if len(found) == k:
+                    return found
+        return found
+
+    def _similar_formulas(self, latex: str) -> SimilarFormulas:
+        """Rank formulas as the fusion in :meth:`formulas` does, for one query."""
+        at = self.snapshot()
+        if not latex:
+            return NONE_SIMILAR
+        tangent = at.indexes.tangent.retriever(num_results=_SIMILAR)
+        snapshot, [pair] = tangent.snapshot(), formula_trees([PostFormula(latex)], None)
+        numbers, scores = tangent.best(snapshot, pair)
+        rankings = [(snapshot.formula_ids(numbers), scores)]
+        posts = dict(zip(rankings[0][0], snapshot.post_ids(numbers), strict=True))
+        if at.indexes.formulas.built():
+            vectors = at.indexes.formulas.snapshot()
+            [row] = GraphBuilder(at.options.parser, queries="formula").build_rows([{"qid": "1", "latex": latex}])
+            row |= _model(at.options).post_rows().of_queries([row["query_graph"]])[0] | {"query_formula_id": ""}
+            batch = batch_of({name: {"1": value} for name, value in row.items()}, vectors, formulas=True)
+            nearest = at.indexes.formulas.retriever(num_results=_SIMILAR).best(batch, vectors) if len(batch) else []
+            for numbers, scores in nearest:
+                rankings.append((vectors.texts("docno", numbers), scores))
+                posts = {**dict(zip(rankings[1][0], vectors.texts("post_id", numbers), strict=True)), **posts}
+        docnos, scores = fused_standard(rankings, _SIMILAR)
+        return SimilarFormulas(docnos, scores, {docno: (posts[docno], "") for docno in docnos})
 
     def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:
         """Find pairs of posts that say the same, such as a statement that was noted twice.
@@ -316,7 +377,7 @@ class EngineReader(Counted):
         at = self.snapshot()
         return at.encode() >> at.indexes.vectors.colbert(num_results=num_results)
 
-    def formulas(self, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
+    def formulas(self, *, num_results: int = 1000, candidates: int = _SIMILAR) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
         at = self.snapshot()
         similar: pt.Transformer = at.indexes.tangent.retriever(num_results=candidates)

@@ -20,7 +20,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, with_objects
+from pyterrier_mathamr._common.frames import best_places, distinct_queries, empty_output, first_values, with_objects
 from pyterrier_mathamr._common.parameters import FLAG, FRACTION, Rule, between, list_of, one_of
 from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explain import (
@@ -255,6 +255,25 @@ def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
         its lowest of the query where it lacks the document, 0 where it has no row.
     """
     return contributed(rankings, _standard_contributions, lowest=True)
+
+
+def fused_standard(rankings: Sequence[tuple[Sequence[str], Floats]], count: int) -> tuple[list[str], Floats]:
+    """Rank the documents of one query as :class:`ZScoreFusion` does: docnos and float64, at most ``count``.
+
+    Args:
+        rankings: of each system docnos, all different, and their scores, float64.
+        count: the number of documents.
+    """
+    parts = []
+    for docnos, scores in rankings:
+        own = dict(zip(docnos, standardised(np.zeros(len(scores), np.int64), scores).tolist(), strict=True))
+        parts.append((own, min([0.0, *own.values()])))
+    every = sorted({docno for own, _ in parts for docno in own})
+    fused = np.zeros(len(every))
+    for own, lowest in parts:
+        fused += [own.get(docno, lowest) / len(parts) for docno in every]
+    best = best_places(fused, count, lambda places: [every[place] for place in places.tolist()])
+    return [every[place] for place in best.tolist()], fused[best]
 
 
 def _standard_contributions(query: Numbers, ranking: pd.DataFrame) -> Floats:

@@ -21,10 +21,10 @@ similarity    the formula's score in the other search, divided by the best one f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import ranking_frame, with_objects
+from pyterrier_mathamr._common.frames import best_places, ranking_frame, with_objects
 from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import trees_of_posts
@@ -102,6 +102,44 @@ class Matched(NamedTuple):
     substitution: Substitution
 
 
+class SimilarFormulas(NamedTuple):
+    """What another search has found for a query.
+
+    Attributes:
+        docnos: the ids of formulas, best first.
+        scores: float64, of each.
+        places: each id to the post and the visual id.
+    """
+
+    docnos: list[str]
+    scores: npt.NDArray[np.float64]
+    places: Mapping[str, tuple[str, str]]
+
+    @classmethod
+    def of_ranking(cls, ranking: pd.DataFrame) -> SimilarFormulas:
+        """Read the ranking of one query."""
+        docnos, count = ranking["docno"].astype(str).tolist(), len(ranking)
+        post_ids, visual_ids = (
+            ranking[name].astype(str).tolist() if name in ranking else [""] * count for name in ("post_id", "visual_id")
+        )
+        places = dict(zip(docnos, zip(post_ids, visual_ids, strict=True), strict=True))
+        return cls(docnos, ranking["score"].to_numpy(np.float64), places)
+
+
+NONE_SIMILAR = SimilarFormulas([], np.empty(0), {})
+
+
+class MatchedFormula(NamedTuple):
+    """A formula that a query has found, and what of it matches, if it is not only similar."""
+
+    docno: str
+    post_id: str
+    visual_id: str
+    score: float
+    tier: Tier
+    match: Matched | None
+
+
 class PatternScores(NamedTuple):
     """All expressions of an index, scored for one query, and the formulas that another search has found.
 
@@ -111,8 +149,9 @@ class PatternScores(NamedTuple):
         tiers: int64 ``[x]``.
         cover: float64 ``[x]``.
         matches: what the pattern matches.
-        similarity: docno to the similarity of a formula.
-        places: docno to the post and the visual id of a formula that the index does not have.
+        similar: what the other search has found.
+        numbers: int64, of each of these; -1 for a formula that the index does not have.
+        similarity: float64, of each of these.
     """
 
     scores: npt.NDArray[np.float64]
@@ -120,15 +159,15 @@ class PatternScores(NamedTuple):
     tiers: Rows
     cover: npt.NDArray[np.float64]
     matches: list[Matched]
-    similarity: dict[str, float]
-    places: dict[str, tuple[str, str]]
+    similar: SimilarFormulas
+    numbers: Rows
+    similarity: npt.NDArray[np.float64]
 
-    def of(self, docno: str, expression: int) -> float:
-        """Return the score of a formula; -1 as its expression is none of the index."""
-        similarity = _BELOW_ONE * self.similarity.get(docno, 0.0)
-        if expression < 0 or self.which[expression] < 0:
-            return similarity
-        return float(self.scores[expression]) + _WEIGHTS["similarity"] * similarity
+    def of(self, expressions: Rows, similarity: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the scores of formulas, float64; their expression is -1 where it is none of the index."""
+        matched = (expressions >= 0) & (self.which[expressions] >= 0)
+        alike = _BELOW_ONE * similarity
+        return np.where(matched, self.scores[expressions] + _WEIGHTS["similarity"] * alike, alike)
 
 
 class PatternSnapshot(ExpressionSnapshot[SubExpressions]):
@@ -257,12 +296,15 @@ class PatternRetriever(FormulaRetriever):
             "Give each a formula in LaTeX, in `latex` or `query`.",
         )
         similar = self._search_similar(queries)
-        found = []
-        for qid, pattern in zip(
-            queries["qid"], progress(patterns, self.label, "queries", verbose=self.verbose), strict=True
-        ):
-            found.append(_best(snapshot, _score(snapshot, pattern, similar.get(str(qid))), self.num_results))
-        return _frame(queries, found)
+        asked = zip(queries["qid"], progress(patterns, self.label, "queries", verbose=self.verbose), strict=True)
+        return _frame(
+            queries, [self.find(pattern, similar.get(str(qid), NONE_SIMILAR)) for qid, pattern in asked], snapshot.terms
+        )
+
+    def find(self, pattern: Terms | None, similar: SimilarFormulas) -> list[MatchedFormula]:
+        """Find the best formulas for one query, given what another search has found."""
+        snapshot = self.snapshot()
+        return _best(snapshot, _score(snapshot, pattern, similar), self.num_results)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Say how a formula matches: its tier, what orders it there, and the substitution.
@@ -281,13 +323,16 @@ class PatternRetriever(FormulaRetriever):
         """
         asked, formula = asked_formula(query, docno, self.label)
         snapshot, pattern = self.snapshot(), read_pattern(formula.latex)
-        expression = int(snapshot.expressions_of([asked.docno])[0])
+        expressions = snapshot.expressions_of([asked.docno])
         frame = asked.query_frame()
-        scored = _score(snapshot, pattern, self._search_similar(frame).get(str(frame["qid"].iloc[0])))
-        if not scored.of(asked.docno, expression):
+        similar = self._search_similar(frame).get(str(frame["qid"].iloc[0]), NONE_SIMILAR)
+        scored = _score(snapshot, pattern, similar)
+        places = [place for place, docno in enumerate(similar.docnos) if docno == asked.docno]
+        similarity = scored.similarity[places] if places else np.zeros(1)
+        if not scored.of(expressions, similarity)[0]:
             raise AskedError(self.label, f"it does not find {asked.docno!r}", "Explain a formula of its ranking.")
-        similarity = scored.similarity.get(asked.docno, 0.0)
-        return asked.explained(list(self._parts(snapshot, scored, expression, similarity, formula.latex)))
+        parts = self._parts(snapshot, scored, int(expressions[0]), float(similarity[0]), formula.latex)
+        return asked.explained(list(parts))
 
     def _parts(
         self, snapshot: PatternSnapshot, scored: PatternScores, expression: int, similarity: float, latex: str
@@ -312,7 +357,7 @@ class PatternRetriever(FormulaRetriever):
         for name, value in values.items():
             yield Part(self.label, "wildcard" if name[0] == "?" else "letter", name, "sub-expression", value)
 
-    def _search_similar(self, queries: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    def _search_similar(self, queries: pd.DataFrame) -> dict[str, SimilarFormulas]:
         """Search with the other system; wildcards are symbols of their own to it."""
         if self.similar is None:
             return {}
@@ -320,52 +365,59 @@ class PatternRetriever(FormulaRetriever):
         readable = [place for place, of in enumerate(latex) if of]
         asked = queries.assign(latex=latex, query=latex).iloc[readable].reset_index(drop=True)
         found = self.similar(asked)
-        return {str(qid): of for qid, of in found.groupby("qid", sort=False)}
+        return {str(qid): SimilarFormulas.of_ranking(of) for qid, of in found.groupby("qid", sort=False)}
 
 
-def _score(snapshot: PatternSnapshot, pattern: Terms | None, similar: pd.DataFrame | None) -> PatternScores:
+def _score(snapshot: PatternSnapshot, pattern: Terms | None, similar: SimilarFormulas) -> PatternScores:
     """Score all expressions for one query."""
     index = snapshot.expressions.payload
     matches = [] if pattern is None else find_matches(pattern, snapshot.terms)
     which, tiers, cover, fraction = _placed(index, matches, snapshot.frequency)
     scores = np.where(which >= 0, tiers + _BELOW_ONE * fraction, 0.0)
-    similarity, places = dict[str, float](), dict[str, tuple[str, str]]()
-    if similar is not None and len(similar):
-        docnos = similar["docno"].astype(str).tolist()
-        similarity = dict(zip(docnos, _shares(similar).tolist(), strict=True))
-        for row in similar[snapshot.look_up(docnos) < 0].to_dict("records"):
-            places[str(row["docno"])] = str(row.get("post_id", "")), str(row.get("visual_id", ""))
-    return PatternScores(scores, which, tiers, cover, matches, similarity, places)
+    rows = snapshot.look_up(similar.docnos)
+    numbers = np.where(rows < 0, -1, np.searchsorted(snapshot.live, rows))
+    return PatternScores(scores, which, tiers, cover, matches, similar, numbers, _shares(similar.scores))
 
 
-def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[tuple[Any, ...]]:
-    """List the results of one query: docno, post, visual id, score, tier, part and substitution of each."""
-    expressions = snapshot.expressions
+def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[MatchedFormula]:
+    """List the results of one query."""
+    expressions, similar, places = snapshot.expressions, scored.similar, scored.numbers
     # those that are similar, too, may have moved others beyond the end
-    numbers, _ = expressions.best(scored.scores, count + len(scored.similarity), snapshot.formula_ids)
-    known = [docno for docno in scored.similarity if docno not in scored.places]
-    numbers = np.union1d(numbers, np.searchsorted(snapshot.live, snapshot.find(known)))
-    of = expressions.numbers[np.searchsorted(expressions.owned, numbers, side="right") - 1].tolist()
-    found = [(docno, *each) for docno, *each in zip(snapshot.formula_ids(numbers), of, numbers.tolist(), strict=True)]
-    found += [(docno, -1, -1) for docno in scored.places]
-    ranked = sorted((-scored.of(docno, expression), docno, expression, number) for docno, expression, number in found)
-    ranked = [row for row in ranked if row[0] < 0][:count]
-    kept = np.array([number for *_, number in ranked if number >= 0], dtype=np.int64)
-    texts = dict(zip(kept.tolist(), zip(snapshot.post_ids(kept), snapshot.visual_ids(kept), strict=True), strict=True))
-    written: dict[int, tuple[str, dict[str, str]]] = {-1: ("", {})}
-    rows = []
-    for score, docno, expression, number in ranked:
-        which = int(scored.which[expression]) if expression >= 0 else -1
-        if which not in written:
-            written[which] = described(snapshot.terms, scored.matches[which])
-        tier = Tier(int(scored.tiers[expression])) if which >= 0 else Tier.SIMILAR
-        place = texts[number] if number >= 0 else scored.places[docno]
-        rows.append((docno, *place, -score, tier.words, *written[which]))
-    return rows
+    matching, _ = expressions.best(scored.scores, count + len(places), snapshot.formula_ids)
+    there, others = places >= 0, np.flatnonzero(places < 0)  # the index does not have the others
+    known = np.union1d(matching, places[there])
+    similarity = np.zeros(len(known) + len(others))
+    similarity[np.searchsorted(known, places[there])] = scored.similarity[there]
+    similarity[len(known) :] = scored.similarity[others]
+    of = expressions.numbers[np.searchsorted(expressions.owned, known, side="right") - 1]
+    of = np.append(of, np.full(len(others), -1))
+    scores = scored.of(of, similarity)
+
+    def names(some: Rows) -> list[str]:
+        outside = some >= len(known)
+        found = np.empty(len(some), dtype=object)
+        found[~outside] = snapshot.formula_ids(known[some[~outside]])
+        found[outside] = [similar.docnos[others[place - len(known)]] for place in some[outside].tolist()]
+        return list(found)
+
+    positive = np.flatnonzero(scores > 0)
+    best = positive[best_places(scores[positive], count, lambda some: names(positive[some]))]
+    ids, inside = names(best), best < len(known)
+    posts = np.empty((len(best), 2), dtype=object)
+    for column, texts in enumerate((snapshot.post_ids, snapshot.visual_ids)):
+        posts[inside, column] = texts(known[best[inside]])
+    for place in np.flatnonzero(~inside).tolist():
+        posts[place] = similar.places[ids[place]]
+    which = np.where(of[best] >= 0, scored.which[of[best]], -1).tolist()
+    found = [scored.matches[number] if number >= 0 else None for number in which]
+    tiers = [Tier(tier if match else 0) for tier, match in zip(scored.tiers[of[best]].tolist(), found, strict=True)]
+    return list(map(MatchedFormula, ids, posts[:, 0], posts[:, 1], scores[best].tolist(), tiers, found))
 
 
-def described(terms: StoredTerms, match: Matched) -> tuple[str, dict[str, str]]:
+def described(terms: StoredTerms, match: Matched | None) -> tuple[str, dict[str, str]]:
     """Write the part that matches, and what letters and wildcards stand for, as LaTeX."""
+    if match is None:
+        return "", {}
     substitution = match.substitution
     values = {_name(label): write_value(terms, value) for label, value in substitution.wildcards.items()}
     values |= {_name(label): write_term(terms, theirs) for label, theirs in substitution.letters.items()}
@@ -405,23 +457,22 @@ def _placed(
     return which, tiers, cover, fraction
 
 
-def _shares(ranking: pd.DataFrame) -> npt.NDArray[np.float64]:
+def _shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Divide scores by the best one; where some are not positive, take 1 / (rank + 1)."""
-    scores = ranking["score"].to_numpy(np.float64)
-    if scores.min() > 0:
-        return np.asarray(scores / scores.max())
+    if scores.min(initial=np.inf) > 0:
+        return np.asarray(scores / scores.max(initial=0.0))
     ranks = np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
     return np.asarray(1.0 / (1.0 + ranks), dtype=np.float64)
 
 
-def _frame(queries: pd.DataFrame, found: list[list[tuple[Any, ...]]]) -> pd.DataFrame:
+def _frame(queries: pd.DataFrame, found: list[list[MatchedFormula]], terms: StoredTerms) -> pd.DataFrame:
     rows = [row for of in found for row in of]
-    columns: tuple[list[Any], ...] = tuple(map(list, zip(*rows, strict=True))) if rows else ([],) * 7
-    docnos, post_ids, visual_ids, _, tiers, matched, substitutions = columns
-    texts = {"docno": docnos, "post_id": post_ids, "visual_id": visual_ids}
-    places = [(range(len(of)), np.array([row[3] for row in of])) for of in found]
+    written = {id(row.match): described(terms, row.match) for row in rows}
+    places = [(range(len(of)), np.array([row.score for row in of])) for of in found]
+    texts = {name: [getattr(row, name) for row in rows] for name in ("docno", "post_id", "visual_id")}
     made = ranking_frame(queries, places, **{name: lambda _, of=of: of for name, of in texts.items()})
-    return with_objects(made, tier=tiers, matched=matched, substitution=substitutions)
+    matched, substitutions = ([written[id(row.match)][part] for row in rows] for part in range(2))
+    return with_objects(made, tier=[row.tier.words for row in rows], matched=matched, substitution=substitutions)
 
 
 class PatternIndex(ExpressionIndex[PatternSnapshot], SparseIndex):

@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.engine.filters import EVERYTHING, Filter, folders_of, kinds_of
 from pyterrier_mathamr.engine.links import LinkTemplate
 from pyterrier_mathamr.engine.matches import GOOD
-from pyterrier_mathamr.engine.reader import EngineSnapshot, place_of
+from pyterrier_mathamr.engine.reader import EngineSnapshot, FoundFormula, place_of
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import (
     Matcher,
@@ -323,18 +323,9 @@ class Answers:
 
     def _formulas(self, engine: EngineSnapshot, latex: str, k: int, offset: int) -> dict[str, Any]:
         start = time.perf_counter()
-        found = engine.search_formula(latex, k=offset + k + 1).iloc[offset:]
-        more, found = len(found) > k, found.head(k)
-        docnos = list(dict.fromkeys(found["post_id"]))
-        posts = dict(zip(docnos, engine.indexes.posts.get_many(docnos), strict=True))
-        pattern = read_pattern(strip_delimiters(latex))
-        read = {
-            docno: (post_from_html(post.title), post_from_html(post.html, post.title)) for docno, post in posts.items()
-        }
-        rows = [
-            {**_formula(row, *read[row.post_id], pattern), **self._place(posts[row.post_id])}
-            for row in found.itertuples(index=False)
-        ]
+        found = engine.found_formulas(latex, offset + k + 1)[offset:]
+        more, pattern = len(found) > k, read_pattern(strip_delimiters(latex))
+        rows = [{**_formula(of, pattern), **self._place(of.document)} for of in found[:k]]
         return {
             "key": "formulas",
             "name": "Formulas",
@@ -377,15 +368,15 @@ def _without_headings(text: str, document: Document) -> str:
     return text
 
 
-def _formula(row: Any, title: MathPost, post: MathPost, pattern: Terms | None) -> dict[str, Any]:
+def _formula(row: FoundFormula, pattern: Terms | None) -> dict[str, Any]:
     """A formula that was found, inside its sentence, and what of it matches the query."""
-    kind = f"part-0 {step_of(row.tier)}"
+    kind, post, title = f"part-0 {step_of(row.tier)}", row.post, post_from_html(row.document.title)
     parts = find_part(pattern, row.latex) if pattern is not None and row.matched else []
     if parts == [(0, len(row.latex))]:
         parts = []  # all of it
     # what contains a match is colored only there
     shown = f"{kind} has-matched" if parts else kind
-    numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.docno]
+    numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.id]
     places = ((text, m) for text in post.sentences for m in PLACEHOLDER.finditer(text) if int(m[1]) in numbers)
     sentence, place = next(places, ("", None))
     if place is not None and place.start() > _LONGEST_LINE // 2:
@@ -397,9 +388,9 @@ def _formula(row: Any, title: MathPost, post: MathPost, pattern: Terms | None) -
         parts=lambda i: parts if i in numbers else (),
     )
     return {
-        "docno": row.docno,
-        "post_id": row.post_id,
-        "score": float(row.score),
+        "docno": row.id,
+        "post_id": row.document.docno,
+        "score": row.score,
         "title_html": inline_html(_short(_line(title), title), title),
         "snippet_html": html or formula_span(row.latex, shown, parts=parts),
         "latex": row.latex,

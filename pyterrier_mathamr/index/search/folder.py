@@ -128,7 +128,8 @@ def exact_candidates(
             for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
                 of_query.add(shard, found, error)
 
-        if field == "all" and (device or _codes_pay(snapshot, k)):
+        coded = field == "all" or (snapshot.kind.type == "formula_index" and snapshot.meta.dtype == "int8")
+        if coded and (device or _codes_pay(snapshot, k)):
             scan_codes(snapshot.shards, group, device, add)
             if len(group) == 1:
                 selected.append(_narrow(snapshot, group, best[0], k, on_threads))

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import nan
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
@@ -200,13 +200,13 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row; ``docno`` is the formula's id."""
         snapshot = self.snapshot()
+        return self.rank_each(queries, query_trees(queries, self.store), snapshot, partial(self.best, snapshot))
 
-        def find(pair: FormulaPair) -> Found:
-            scores = self.scores(snapshot, pair)
-            found: Found = snapshot.expressions.best(scores, self.num_results, snapshot.formula_ids, above=self.above)
-            return found
-
-        return self.rank_each(queries, query_trees(queries, self.store), snapshot, find)
+    def best(self, snapshot: Any, pair: FormulaPair) -> Found:
+        """Find the best formulas for the trees of one formula."""
+        scores = self.scores(snapshot, pair)
+        found: Found = snapshot.expressions.best(scores, self.num_results, snapshot.formula_ids, above=self.above)
+        return found
 
     def rank_each(
         self, queries: pd.DataFrame, read: Sequence[Q], snapshot: ExpressionSnapshot[Any], find: Callable[[Q], Found]
