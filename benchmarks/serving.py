@@ -11,6 +11,11 @@ questions are still being asked: the seconds until it has ended are in the table
 
 ``--fuzz 10000`` sends that many random requests instead: paths, questions, broken percent encodings, giant headers,
 bodies that never end, bytes that are no HTTP. A good question must have the same answer before, meanwhile and after.
+
+``--cpu ENGINE [ENGINE …] [--before CLONE]`` prints the CPU time of each request without a server, in milliseconds, and
+beside it two lower bounds: the scan of the vectors only, and the JSON of the answers only. Each engine is measured by
+this clone and, in turns, by the clone of an earlier commit. ``--grow ENGINE TARGET POSTS`` makes a larger engine of
+copies of the posts, whose vectors have noise; it has no formulas.
 """
 
 from __future__ import annotations
@@ -18,19 +23,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import dataclasses
+import json
 import os
 import random
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx
 import numpy as np
+import pandas as pd
 
 QUESTIONS = [
     r"How do I show that $\sum_{n=1}^\infty \frac{1}{n^2}$ converges?",
@@ -95,8 +105,103 @@ HOSTILE = {
 """Questions that are made to occupy a server, of at most as many characters as it accepts."""
 _HOSTILE_AT_ONCE = 2
 _PATIENCE = 120.0
+_ROUNDS, _TURNS = 5, 3  # in which each question is asked, in each process
 _AT_ONCE = 20
 _CHECKED = 500  # requests between two checks
+
+
+def measure_cpu(engine: str) -> dict[str, list[float]]:
+    """Measure each request in this process: milliseconds of CPU time of every question."""
+    from pyterrier_mathamr.engine import SearchEngine
+    from pyterrier_mathamr.engine.page import Answers
+    from pyterrier_mathamr.formula import one_text
+    from pyterrier_mathamr.index.search.folder import scan_codes
+    from pyterrier_mathamr.index.search.queries import query_batch
+
+    answers = Answers(SearchEngine(engine))
+    at, times = answers.engine, dict[str, list[float]]()
+    vectors = at.indexes.vectors.snapshot()
+    formulas = [question for question in QUESTIONS if "$" in question] if at.indexes.tangent.built() else []
+
+    def timed(name: str, work: Callable[..., Any], *given: Any) -> str:
+        start = time.process_time()
+        found = json.dumps(work(*given))
+        times.setdefault(name, []).append(1000 * (time.process_time() - start))
+        return found
+
+    def scan(batch: Any) -> None:
+        scan_codes(vectors.shards, batch, None, lambda *of: None)
+
+    with one_text(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for measured in (False, *[True] * _ROUNDS):
+            for question in QUESTIONS:
+                found = json.loads(timed("search", answers.search, question, "posts", True))
+                timed("JSON only", lambda answer: answer, found)
+                timed("scan only", scan, query_batch(at.encode()(at.frame(question)), vectors))
+                docno = found["systems"][0]["results"][0]["docno"]
+                if docno in at.indexes.graphs:
+                    timed("Why?", answers.explain, question, docno)
+            for question in formulas:
+                timed("formulas", answers.search, question, "formulas")
+            if not measured:  # everything is open
+                times.clear()
+    return times
+
+
+def compare_cpu(engines: Sequence[str], before: str | None) -> pd.DataFrame:
+    """Measure engines by this clone and another one, in turns; the median and the 95th percentile of each request."""
+    clones = {**({"before": before} if before else {}), "now": str(Path(__file__).parents[1])}
+    rows = []
+    for engine in engines:
+        kept: dict[tuple[str, str], list[float]] = {}
+        for _ in range(_TURNS):
+            for name, clone in clones.items():
+                command = [sys.executable, __file__, "--measure", engine]
+                environment = {**os.environ, "PYTHONPATH": str(clone), "OMP_NUM_THREADS": "1"}
+                made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+                for request, times in json.loads(made.splitlines()[-1]).items():
+                    kept.setdefault((request, name), []).extend(times)
+        for (request, name), times in sorted(kept.items()):
+            rows.append((engine, request, name, *np.percentile(times, [50, 95]).round(1), len(times)))
+    return pd.DataFrame(rows, columns=["engine", "request", "clone", "median", "p95", "number"])
+
+
+def grow(source: str, target: str, posts: int) -> None:
+    """Make an engine of copies of another one's posts; their vectors have noise, of a tenth of their length."""
+    from pyterrier_mathamr.engine import SearchEngine
+    from pyterrier_mathamr.engine.generations import Generations, Indexes
+    from pyterrier_mathamr.store.parts import merged
+
+    old = SearchEngine(source).snapshot()
+    docnos, generations, noise = old.docnos(), Generations(Path(target)), np.random.default_rng(1)
+    new = Indexes.of(generations.for_build(overwrite=False))
+    new.posts.path.parent.mkdir(parents=True)
+    copies = [docnos[: posts - first] for first in range(0, posts, len(docnos))]
+    for name in ("posts", "bm25", "graphs"):
+        index = getattr(old.indexes, name)
+        details = index.snapshot().manifest.details
+        with getattr(new, name).job("create", {"copies": posts}) as job:
+            for number, _ in enumerate(copies if name != "graphs" else copies[:1]):
+                for part in index.snapshot().parts:
+                    content = merged([part])
+                    job.add(dataclasses.replace(content, ids=[f"{number}-{docno}" for docno in content.ids]))
+            job.commit(details, compact=name == "bm25")
+
+    load = old.indexes.vectors.text_loader("formula_ids") >> old.indexes.vectors.vec_loader()
+
+    def vectors() -> Iterator[dict[str, Any]]:
+        for number, some in enumerate(copies):
+            for start in range(0, len(some), 500):
+                for row in load(pd.DataFrame({"docno": some[start : start + 500]})).to_dict("records"):
+                    rows = row["doc_embs"]
+                    rows = rows + 0.1 * noise.normal(size=rows.shape).astype(np.float32) / np.sqrt(rows.shape[1])
+                    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+                    yield {"docno": f"{number}-{row['docno']}", "doc_embs": rows, "formula_ids": []}
+
+    dtype = old.indexes.vectors.snapshot().meta.dtype
+    new.vectors.indexer("create", model=old.indexes.vectors.model, dtype=dtype).index(vectors())
+    generations.publish(new.posts.path.parent, old.options, {}, old.record.unrelated)
 
 
 async def measure(address: str, users: int, seconds: float) -> dict[str, Any]:
@@ -276,7 +381,20 @@ def main() -> None:
     parser.add_argument("--hostile", action="store_true", help="also ask questions that are made to occupy the server")
     parser.add_argument("--serve", metavar="ENGINE", help="start the server, and end it by SIGTERM under load")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cpu", nargs="+", metavar="ENGINE", help="measure the CPU time of requests, without a server")
+    parser.add_argument("--before", metavar="CLONE", help="with --cpu: also measure another commit")
+    parser.add_argument("--measure", metavar="ENGINE", help=argparse.SUPPRESS)
+    parser.add_argument("--grow", nargs=3, metavar=("ENGINE", "TARGET", "POSTS"), help="make a larger engine")
     given = parser.parse_args()
+    if given.grow:
+        grow(given.grow[0], given.grow[1], int(given.grow[2]))
+        return
+    if given.measure:
+        print(json.dumps(measure_cpu(given.measure)))
+        return
+    if given.cpu:
+        print(f"load {os.getloadavg()[0]:.0f}\n{compare_cpu(given.cpu, given.before).to_string(index=False)}")
+        return
     asked = measure_hostile if given.hostile else measure
     if given.serve:
         for users in map(int, given.users.split(",")):
