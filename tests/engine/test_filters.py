@@ -128,7 +128,7 @@ def test_the_command_has_the_filters(notes, tmp_path) -> None:
     assert "--formula cannot be combined with --in" in run("x", "--formula", "--in", "algebra/").output
     (tmp_path / "topics.tsv").write_text("1\tlimit\n")
     of_topics = run("--topics", str(tmp_path / "topics.tsv"), "-o", str(tmp_path / "run"), "--in", "algebra/")
-    assert "filters are for one QUERY" in of_topics.output
+    assert "filters do not work with --topics" in of_topics.output
 
 
 def test_the_page_has_the_filters_and_lists_folders_and_types(notes) -> None:
