@@ -22,7 +22,7 @@ from typing import ClassVar, dataclass_transform
 
 @dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
 class MathAMRError(Exception):
-    """Something that the caller can fix; the message says what, where and how.
+    """Something that the caller can fix; the message names the problem, its place and the remedy.
 
     The annotations of a subclass are its fields, in the order of its constructor. Its arguments go to
     ``Exception.__init__``, so that an error survives the way out of a worker process.
@@ -60,7 +60,7 @@ class _Attributes(dict[str, object]):
 
 
 class MathAMRWarning(UserWarning):
-    """Bad input that was skipped or repaired; the message says what, where and what was done with it."""
+    """Bad input that was skipped or repaired; the message names the problem, its place and the consequence."""
 
 
 class ConfigError(MathAMRError):

@@ -2,7 +2,7 @@
 
 ::
 
-    negatives                         answers that are hard to tell from right ones, to train with
+    negatives                         answers that are similar to right ones, to train with
     stages ──▶ workdir                what a work folder keeps, each artifact made once
     measuring ──▶ breakdowns          rankings to measures, tests and random orders; Task 1 in parts
                  │

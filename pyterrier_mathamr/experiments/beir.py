@@ -169,7 +169,7 @@ def run_beir(
         path: the folder, with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/*.tsv``.
         workdir: where indexes, tables and ``report.md`` are kept; finished stages are not repeated.
         split: the judgments to measure by; by default ``test``, or the only ones. With ``dev``, ``validation`` or
-            ``train`` beside them, settings are chosen on these, otherwise in ten folds of the queries.
+            ``train`` next to them, settings are chosen on these, otherwise in ten folds of the queries.
         systems: names of the ways to search with MathAMR+, or several joined by ``+``; by default all.
         model: name or folder of a trained model.
         verbose: report each stage on stderr, with progress bars.

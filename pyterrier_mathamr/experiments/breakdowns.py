@@ -67,7 +67,7 @@ def _means(values: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, object]:
 def recall_by_share(
     rankings: Rankings, qrels: pd.DataFrame, shares: Mapping[str, float], least: Sequence[float] = SHARES
 ) -> pd.DataFrame:
-    """Measure the recall of relevant answers of which more than a share of the tokens are formula tokens.
+    """Measure the recall of relevant answers with more than a given share of formula tokens.
 
     Wang, Zheng and Kani, "MaRF", table 4. The recall of a topic is the part of its relevant answers (grade 2 or 3) with
     such a share that is ranked; the mean is over the topics that have one.

@@ -385,7 +385,7 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         return found + [feature(candidates) for feature in self.features]
 
     def answers(self, asked: Asked) -> list[Ranked]:
-        """Ask each system and feature what it says of a document, and why."""
+        """Ask each system and feature for its score of a document, with the reasons."""
         found = super().answers(asked)
         candidates = _candidates(asked.query_frame(), [answer.ranking for answer in found])
         return found + [explained(feature, candidates, asked.docno, asked.texts()) for feature in self.features]

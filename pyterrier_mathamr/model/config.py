@@ -215,7 +215,7 @@ class VocabularyOptions(Options):
         vocabulary_size: most frequent node labels kept.
         min_number_count: rarer numbers become one token.
         min_role_count: rarer roles become one unknown relation. A few long posts and wide matrices have more than a
-            thousand roles of their own (``:snt100``, ``:op80``), each of which costs a matrix. The paper keeps all (1).
+            thousand roles of their own (``:snt100``, ``:op80``), and each costs a matrix. The paper keeps all (1).
     """
 
     vocabulary_size: Count = 20_000
@@ -309,7 +309,7 @@ class MathAMRConfig(Options):
     Attributes:
         formulas: the formula trees in the graph (section 4.3.1).
         virtual_nodes: ``hierarchy`` of formula, sentence and document nodes (3.2); ``none``: placeholders and sentence
-            roots stand for the post; ``global``: these and one node joined to all (4.3.2). The paper's "global VN,
+            roots represent the post; ``global``: these and one node joined to all (4.3.2). The paper's "global VN,
             single vector" is ``global`` with ``beta=0`` and a search by ``single_vector()``.
         auxiliary: extra edges between sentence and formula virtual nodes (4.3.3).
         initialisation: first value of a virtual node: zeros, Xavier-uniform, or the mean of its members (4.3.4).

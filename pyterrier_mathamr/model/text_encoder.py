@@ -409,7 +409,7 @@ class TextEncoder(ByParameters):
     ) -> dict[str, Vector]:
         """Return the numbers of each of some distinct texts, flat, and compute those that are not known.
 
-        ``form`` says what is computed of a text, where it is not the vector of the whole text; ``block`` texts are
+        ``form`` names what is computed of a text, where it is not the vector of the whole text; ``block`` texts are
         computed between two writes to the cache.
         """
         name = self.name + form

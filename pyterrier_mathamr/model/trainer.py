@@ -97,7 +97,7 @@ class Trainer:
             graphs: the graph of every id in the pairs.
             validation: pairs for early stopping; ``validation_share`` of the questions if not given.
             first: pairs of other domains, trained on in the first ``first_epochs`` epochs in place of ``pairs``.
-            negatives: hard negatives by question id, of which ``hard_negatives`` are drawn for each pair and epoch.
+            negatives: hard negatives by question id, ``hard_negatives`` of them are drawn for each pair and epoch.
             never: by question id, documents that are no negatives besides its known answers, such as answers to linked
                 questions.
             checkpoint: a folder for the training state, the history, the tensors of the graphs and, with the extra

@@ -52,7 +52,7 @@ def formula_documents(
     """Yield a document for each formula of posts, to index with the document encoder of any model of texts.
 
     As in Zhong, Xie and Lin, "Applying structural and dense semantic matching for the ARQMath Lab 2022" (CLEF 2022),
-    section 4.4: a formula alone (their ``colbert``), or its post in which every other formula is a mask
+    section 4.4: only a formula (their ``colbert``), or its post in which every other formula is a mask
     (``colbert_ctx``).
 
     Args:
@@ -60,7 +60,7 @@ def formula_documents(
         context: ``formula``, only the formula; or ``post``, with up to ``words`` words on each side of it.
         visual_ids: formula id to visual id; formulas without one, and all by default, look alike if their LaTeX is the
             same but for spaces.
-        instances: the most formulas that look alike; by default 1 alone and 5 in posts.
+        instances: the most formulas that look alike; by default 1, or 5 in posts.
         words: of the context.
 
     Yields:

@@ -56,7 +56,7 @@ def math_tokens(
     Args:
         latex: LaTeX without dollars; it need not be well-formed.
         numbers: ``characters`` writes a token a digit and ``$point$`` (Zhong et al. 2022, §4.3); ``10e`` writes each
-            digit that is not zero with its power of ten, as MaRF's example writes 30 as ``3 10e 1``. Zero alone is
+            digit that is not zero with its power of ten, as MaRF's example writes 30 as ``3 10e 1``. Zero by itself is
             ``$0$`` (the paper is silent on zeros).
         braces: write where the arguments of commands begin and end, omitted braces completed and unpaired ones
             repaired (MaRF, appendix A.1). The paper prints no names for them: ``$bgroup$`` and ``$egroup$``, as in TeX.

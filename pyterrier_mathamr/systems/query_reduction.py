@@ -73,7 +73,7 @@ class QueryReduction(Leaf, Transformer):
         bm25_index: counts the documents of a word; its options say which words are the same, and which are stop words.
         words: how many distinct words are kept; ``None`` for all.
         formulas: how many distinct formulas are kept; ``None`` for all.
-        weights: ``word`` and ``formula`` to the weight of each feature, of which others do not count; ``None`` for
+        weights: ``word`` and ``formula`` to the weight of each feature; other features do not count; ``None`` for
             those learned on known items of arqmath-mini.
 
     Raises:

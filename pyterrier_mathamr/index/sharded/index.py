@@ -45,9 +45,9 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
     Args:
         paths: the folder of an index in parts, or the parts, each document in one of them. Constructing the object
             reads nothing.
-        executor: ``Processes(n)`` for at most ``n`` processes that share the parts, of which ``Processes(1)`` is this
+        executor: ``Processes(n)`` for at most ``n`` processes that share the parts; ``Processes(1)`` is this
             one, without a time limit; ``RayCluster(address)`` for an actor for each part, on a node that has it at its
-            path. The actors reserve what ``resources`` says, by default nothing.
+            path. The actors reserve ``resources``, by default nothing.
         threads: of each process or actor.
         time_limit: seconds that a request may take: a batch of queries, with the starts of processes.
     """

@@ -55,7 +55,7 @@ better.
 class ColBERT(TokenModel):
     """Token rows of questions and answers, compared by MaxSim (Zhong, Xie and Lin, CLEF 2022; extra ``colbert``).
 
-    A language model encodes each token of a text, formulas as math tokens; a projection takes each to ``d`` dimensions
+    A language model encodes each token of a text, formulas as math tokens; a projection maps each to ``d`` dimensions
     and unit length. S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ. The rows go into a :class:`~pyterrier_mathamr.MathAMRIndex`, ``[CLS]``
     last, so that all of its strategies are exact for them.
 

@@ -1,6 +1,6 @@
 """Linear rankers of any features, learned by pairs or by lists.
 
-For each pair of a query's candidates, of which i has a higher grade than j, the margin is w · (x_i - x_j). Pairs are
+For each pair of a query's candidates where i has a higher grade than j, the margin is w · (x_i - x_j). Pairs are
 never listed: what they add is sums over a matrix of margins, some rows of it at a time.
 """
 

@@ -74,9 +74,9 @@ class InOutRetriever(FormulaRetriever):
         in_out_index: the index, with the model that built it.
         num_results: the number of formulas for each query.
         combine: of both scores the greater one, ``max``; the mean, ``avg``; the harmonic mean, ``f1``, 0 where one is
-            not above 0; or ``rrf``, the sum of 1 / (60 + rank), the constant of which the paper does not print.
-        scale: ``sum`` as printed; ``mean`` divides each score by the nodes of the query's graph, of which the operator
-            graph usually has more.
+            not above 0; or ``rrf``, the sum of 1 / (60 + rank), whose constant the paper does not print.
+        scale: ``sum`` as printed; ``mean`` divides each score by the nodes of the query's graph; operator
+            graphs usually have more of them.
         temperature: τ; the term of a node is then exp((cos - 1) / τ), which is 1 where the node is found with all its
             surroundings and falls off quickly. Nearly the same structure then no longer outweighs the same symbols. The
             loss (equation 2) compares nodes by exp(cos / τ) with τ = 0.1. ``None`` is the cosine, as printed.

@@ -142,7 +142,7 @@ class MaRF(TokenModel):
             backbone: name or folder of an encoder, such as BERT, or of a causal model, such as
                 ``hf:Qwen/Qwen3-Embedding-0.6B``.
             posts: their math tokens get embeddings, and the linear maps begin as the principal directions of their
-                rows; those of the training pairs.
+                rows. Use the posts of the training pairs.
             preset: ``published`` or ``mini``, for what is not given.
             config: what the model is.
             training: how it is trained.

@@ -151,7 +151,7 @@ class TangentCFTIndexer(ExpressionIndexer):
     Args:
         tangent_cft: the index.
         mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
-        model: an index whose encoder is taken; by default one is trained, and ``append`` takes that of the index.
+        model: an index whose encoder is taken; by default one is trained, and ``append`` uses that of the index.
         training: how it is trained.
         store: official trees by formula id; formulas that it does not have get theirs from LaTeX.
         visual_ids: formula id to visual id; by default the store's.

@@ -306,7 +306,7 @@ class QASim(TwoStepModel):
         """Train on questions, answers and targets.
 
         The paper names a contrastive and a ranking loss, which do not take a target of .5: by default the loss is
-        ``BinaryCrossEntropyLoss`` on the targets, and ``"bce+mnrl"`` takes turns with ``MultipleNegativesRankingLoss``
+        ``BinaryCrossEntropyLoss`` on the targets, and ``"bce+mnrl"`` alternates with ``MultipleNegativesRankingLoss``
         on what has the target 1. A bi-encoder has the two losses of :class:`QQSim`; a target of .5 is left out.
 
         Args:

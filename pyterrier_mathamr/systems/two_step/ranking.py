@@ -35,7 +35,7 @@ class MathSEScore(Leaf, Transformer):
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. Minimum
     and maximum are taken over all answers of the same question, also answers that are not in the ranking. The paper is
     silent on a question with one answer, or whose answers have the same votes: the second factor is 1 there. So it is
-    where a collection has no votes; one warning says so.
+    where a collection has no votes; there is one warning.
 
     Args:
         threads: the votes, and the answers of questions.
@@ -182,7 +182,7 @@ class RankingSVM(LinearRanker):
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1; Joachims,
     "Training linear SVMs in linear time", KDD 2006. The weights minimise ½ w · w + (C / n) · Σ max(0, 1 - w · (x_i -
-    x_j)) over all pairs of a query's candidates of which i has the higher grade; n is the number of queries, and there
+    x_j)) over all pairs of a query's candidates where i has the higher grade; n is the number of queries, and there
     is no intercept. It is solved on the differences and their mirror images with C / (2 n), since each mirror image
     doubles a pair's loss.
 
