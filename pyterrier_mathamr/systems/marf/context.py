@@ -75,8 +75,8 @@ class MaRFConfig(SavedOptions):
             (``passage``). The captions of the paper's tables say passage, its text prefers token.
         heads: of the cross-attention.
         dropout: in training, of formula encoder and fusion.
-        context: whether there is a text encoder. Without one, a view consists of the rows of a formula by the formula
-            encoder, a post without formulas has the row of an unknown token, and a query without formulas finds nothing.
+        context: whether there is a text encoder. Without one, a view is the rows of a formula by the formula
+            encoder; a post without formulas has the row of an unknown token, and a query without formulas finds none.
         keys: what the context attends to: its ``formulas``, or, as a control, the ``context`` itself.
         formulas: most views of a document, each with one of its formulas; 1 is the longest, more are drawn at
             random, seeded by the docno.
