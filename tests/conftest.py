@@ -1,4 +1,4 @@
-"""What all tests share: no network (see pytest's options), steady random examples, where the large real data lies."""
+"""Shared by all tests: no network (see pytest's options), steady random examples, the place of the large real data."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import pytest
 import urllib3  # noqa: F401 - it opens a socket when it is first imported, which is refused and warned of within a test
 from hypothesis import settings
 
-# A slow machine is no failure; where CI is set the examples are the same in every run.
+# A slow machine is not a failure; if CI is set the examples are the same in every run.
 settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("steady")
 

@@ -1,4 +1,4 @@
-"""What a folder holds, to the byte."""
+"""The contents of a folder, to the byte."""
 
 from pathlib import Path
 

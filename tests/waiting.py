@@ -16,7 +16,7 @@ def until(condition: Callable[[], bool], seconds: float = 120) -> bool:
 
 
 def gone(pid: int) -> bool:
-    """Tell whether a process has ended."""
+    """Return whether a process has ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

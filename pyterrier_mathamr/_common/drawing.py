@@ -1,6 +1,6 @@
 """Self-contained SVG pictures: colors, a canvas, and trees on it, laid out in one of two ways without recursion.
 
-``spread``: a row for each leaf, the first child beside its parent, for AMR and operator trees::
+``spread``: a row for each leaf, the first child on its parent's row, for AMR and operator trees::
 
     equal-01 ─┬─ :ARG1 ─ FORMULA_0
               └─ :ARG2 ─ zero
@@ -95,7 +95,7 @@ def mixed(ground: str, color: str, share: float) -> str:
 
 
 def text_on(color: str) -> str:
-    """Return black or white, whichever stands out more from a color."""
+    """Return black or white, whichever contrasts more with a color."""
     red, green, blue = ((channel / 255) ** 2.2 for channel in _channels(color))
     return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 else "#ffffff"
 
@@ -273,7 +273,7 @@ def xml_text(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """Count the columns that a text takes at most."""
+    """Return the maximum number of columns that a text occupies."""
     return sum(0 if unicodedata.combining(sign) else 2 if _wide(sign) else 1 for sign in text)
 
 
@@ -341,7 +341,7 @@ class Placed(NamedTuple):
 
 
 def spread(nodes: Sequence[TreeNode]) -> Placed:
-    """Place each leaf in a row of its own and each parent before its first child."""
+    """Place each leaf in a separate row and each parent before its first child."""
     size = len(nodes)
     widths = [node.width for node in nodes]
     children = _children(nodes)

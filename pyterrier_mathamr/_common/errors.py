@@ -1,6 +1,6 @@
 """The root of all errors and warnings of the package.
 
-An error is its fields and a template of its message; only an error that somebody catches has a class of its own::
+An error is its fields and a template of its message; an error class exists only if somebody catches it::
 
     class QueryError(MathAMRIndexError):
         qid: str
@@ -22,20 +22,20 @@ from typing import ClassVar, dataclass_transform
 
 @dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
 class MathAMRError(Exception):
-    """Something that the caller can fix; the message names the problem, its place and the remedy.
+    """Something that the caller can fix; the message names the fault, the place and the remedy.
 
     The annotations of a subclass are its fields, in the order of its constructor. Its arguments go to
     ``Exception.__init__``, so that an error survives the way out of a worker process.
     """
 
     template: ClassVar[str] = ""
-    """What is wrong: a format string over fields and properties."""
+    """The message: a format string over fields and properties."""
     advice: ClassVar[str] = ""
-    """What to do: another format string, appended."""
+    """The remedy: another format string, appended."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if inspect.get_annotations(cls):  # without fields of its own a class is constructed as its base is
+        if inspect.get_annotations(cls):  # a class that adds no fields is constructed like its base
             dataclasses.dataclass(eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class _Attributes(dict[str, object]):
 
 
 class MathAMRWarning(UserWarning):
-    """Bad input that was skipped or repaired; the message names the problem, its place and the consequence."""
+    """Bad input that was skipped or repaired; the message names the fault, the place and how it was handled."""
 
 
 class ConfigError(MathAMRError):
@@ -82,11 +82,11 @@ class MissingExtraError(MathAMRError, ImportError):
 
     @property
     def fault(self) -> str:
-        """What is wrong with the package, and the command that installs it."""
+        """How the package is missing or broken, and the command that installs it."""
         if not self.reason:
             return "is not installed; run: pip install"
         return (
-            f"is installed but cannot be imported ({self.reason}). Install it again with what it needs: "
+            f"is installed but cannot be imported ({self.reason}). Reinstall it with its dependencies: "
             "pip install --force-reinstall"
         )
 
@@ -104,6 +104,6 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def listed(ids: Sequence[object]) -> str:
-    """Name the first five ids, for a message; a long one is cut, and three dots say that there are more."""
+    """Name the first five ids, for a message; a long one is cut, and further ones become three dots."""
     names = (f"{name[:77]}…" if isinstance(name, str) and len(name) > 80 else name for name in ids[:5])
     return ", ".join(map(repr, names)) + (", …" if len(ids) > 5 else "")

@@ -1,12 +1,12 @@
-"""What people see of long work: progress bars, faults of their posts, and the contents of an artifact.
+"""Feedback on long work: progress bars, problems in a user's posts, and the contents of an artifact.
 
 ::
 
     building graphs:  80%|████████  | 1985/2466 graphs [00:21<00:05, 92.3 graphs/s]      with a total
     building graphs: 1985 graphs [00:21, 92.3 graphs/s]                                  without
 
-    with told_once():                                       the outermost one warns
-        tell("b", "the $ is never closed", "$y broken")     anywhere below, also in a part of the build
+    with reported_once():                                         the outermost one warns
+        report_problem("b", "the $ is never closed", "$y broken") anywhere below, also in a part of the build
 
     PostWarning: 3 problems in 2 posts: 'b': the $ is never closed, in “$y broken”; 'c': …
 
@@ -37,16 +37,16 @@ def progress(
     *,
     verbose: bool,
     total: int | None = None,
-    beside: Callable[[], str] | None = None,
+    note: Callable[[], str] | None = None,
 ) -> Iterable[T]:
-    """Show a bar while ``items`` are iterated over; none for a single item, with the text of ``beside`` at its end."""
+    """Show a bar while ``items`` are iterated over, ending with the text of ``note``; no bar for a single item."""
     if total is None and isinstance(items, Sized):
         total = len(items)
     if not verbose or (total is not None and total <= 1):
         return items
     if total is None:
-        return _from_the_second(items, desc, unit, beside)
-    return _bar(items, desc, unit, beside, total=total, bar_format=_WITH_TOTAL)
+        return _from_the_second(items, desc, unit, note)
+    return _bar(items, desc, unit, note, total=total, bar_format=_WITH_TOTAL)
 
 
 @contextmanager
@@ -71,24 +71,24 @@ def count_lines(file: IO[bytes]) -> int:
     return sum(not line.isspace() for line in file)
 
 
-def _from_the_second(items: Iterable[T], desc: str, unit: str, beside: Callable[[], str] | None) -> Iterator[T]:
-    """Yield the items; how many there are shows with the second, before which there is no bar."""
+def _from_the_second(items: Iterable[T], desc: str, unit: str, note: Callable[[], str] | None) -> Iterator[T]:
+    """Yield the items; the bar appears with the second, which shows that there are several."""
     rest = iter(items)
     yield from islice(rest, 1)
     for second in islice(rest, 1):
-        yield from _bar(chain([second], rest), desc, unit, beside, initial=1, bar_format=_WITHOUT)
+        yield from _bar(chain([second], rest), desc, unit, note, initial=1, bar_format=_WITHOUT)
 
 
-def _bar(items: Iterable[T], desc: str, unit: str, beside: Callable[[], str] | None, **options: Any) -> Iterable[T]:
+def _bar(items: Iterable[T], desc: str, unit: str, note: Callable[[], str] | None, **options: Any) -> Iterable[T]:
     import pyterrier as pt
 
     bar: Any = pt.tqdm(items, desc=desc, unit=f" {unit}", dynamic_ncols=True, **options)
-    return bar if beside is None else _with_postfix(bar, beside)
+    return bar if note is None else _with_postfix(bar, note)
 
 
-def _with_postfix(bar: Any, beside: Callable[[], str]) -> Iterator[Any]:
+def _with_postfix(bar: Any, note: Callable[[], str]) -> Iterator[Any]:
     for item in bar:
-        bar.set_postfix_str(beside(), refresh=False)
+        bar.set_postfix_str(note(), refresh=False)
         yield item
 
 
@@ -144,8 +144,8 @@ _OPEN: ContextVar[dict[Problem, None] | None] = ContextVar("problems of posts", 
 
 
 @contextmanager
-def told_once() -> Iterator[None]:
-    """Gather the problems that are told within, and warn of them once at the end, also where an error ends it."""
+def reported_once() -> Iterator[None]:
+    """Gather the problems reported within, and warn of them once at the end, also after an error."""
     if _OPEN.get() is not None:
         yield
         return
@@ -162,7 +162,7 @@ def told_once() -> Iterator[None]:
 
 @contextmanager
 def gathered() -> Iterator[dict[Problem, None]]:
-    """Gather the problems that are told within, without a warning."""
+    """Gather the problems reported within, without a warning."""
     found: dict[Problem, None] = {}
     token = _OPEN.set(found)
     try:
@@ -172,22 +172,22 @@ def gathered() -> Iterator[dict[Problem, None]]:
 
 
 class Overheard(NamedTuple):
-    """Warnings of a worker process, texts with their categories, and problems, for the process that asked it."""
+    """Warnings of a worker process (texts and categories) and problems, passed on to its parent process."""
 
     warnings: list[tuple[str, type[Warning]]]
     problems: dict[Problem, None]
 
     def repeat(self) -> None:
-        """Warn of them and tell them here."""
+        """Issue the warnings and report the problems in this process."""
         for text, category in self.warnings:
             warnings.warn(text, category, stacklevel=3)
         for problem in self.problems:
-            tell(*problem)
+            report_problem(*problem)
 
 
 @contextmanager
 def overheard() -> Iterator[Overheard]:
-    """Keep warnings and problems in place of showing them; complete when the block has ended."""
+    """Keep warnings and problems instead of showing them; complete when the block has ended."""
     with warnings.catch_warnings(record=True) as caught, gathered() as problems:
         warnings.simplefilter("always")
         heard = Overheard([], problems)
@@ -195,8 +195,8 @@ def overheard() -> Iterator[Overheard]:
     heard.warnings.extend((str(warning.message), warning.category) for warning in caught)
 
 
-def tell(post: str, what: str, where: str) -> None:
-    """Warn of a problem of a post; without a :func:`told_once` around it nothing happens."""
+def report_problem(post: str, what: str, where: str) -> None:
+    """Report a problem of a post; ignored outside of :func:`reported_once`."""
     found = _OPEN.get()
     if found is not None:
         found[Problem(post, what, where[:60])] = None

@@ -36,7 +36,7 @@ class MissingValueError(MathAMRError):
 
     @property
     def shown(self) -> str:
-        """How many ids of which kind, and the first of them."""
+        """The number and kind of the ids, and the first few."""
         return f"{len(self.ids)} {self.key}: {listed(self.ids)}"
 
 
@@ -181,7 +181,7 @@ _QUERY_ROWS = ("query_embs", "query_model", "query_formula_ids", "query_weights"
 
 
 def columns_of_documents(frame: pd.DataFrame) -> list[str]:
-    """List the columns of a ranking that describe its documents, but for the ``docno``."""
+    """List the columns of a ranking that describe its documents, except ``docno``."""
     if not {"qid", "docno"} <= set(frame.columns):
         return []
     texts = [name for name in _OF_EITHER if name in frame.columns] if "query" in frame.columns else []
@@ -190,7 +190,7 @@ def columns_of_documents(frame: pd.DataFrame) -> list[str]:
 
 
 def texts_of_topics(frame: pd.DataFrame) -> list[str]:
-    """List the columns of texts that a ranking has kept from its topics, and that so are no document's."""
+    """List the columns of texts that a ranking has kept from its topics, not from documents."""
     if not {"qid", "docno"} <= set(frame.columns) or not _differs(frame, "docno"):
         return []
     return [name for name in (*_OF_EITHER, "html", "text", "markdown") if name in frame and not _differs(frame, name)]

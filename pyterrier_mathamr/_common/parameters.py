@@ -43,7 +43,7 @@ class ConstructorSignature:
     """The ``__signature__`` of a class is that of its ``__init__``."""
 
     def __get__(self, instance: object | None, owner: type) -> inspect.Signature:
-        """Return the signature of a class; an instance, which may be called, has none here."""
+        """Return the signature of a class; an instance, which may be called, has no signature here."""
         if instance is not None:
             raise AttributeError("__signature__")
         signature = inspect.signature(owner.__init__)  # type: ignore[misc]
@@ -58,7 +58,7 @@ class Rule(NamedTuple):
     holds: Callable[[Any], bool]
 
     def check(self, option: str, value: object) -> None:
-        """Refuse a value."""
+        """Raise an error for an invalid value."""
         if not self.holds(value):
             raise ConfigError(option, value, self.allowed)
 
@@ -151,7 +151,7 @@ class ByParameters:
 
 
 def _hash(value: object) -> int:
-    """Hash a parameter so that equal values have equal hashes; those that cannot be hashed share theirs."""
+    """Hash a parameter so that equal values have equal hashes; unhashable values share one."""
     if isinstance(value, (list, tuple)):
         return hash((type(value), *map(_hash, value)))
     try:

@@ -8,10 +8,10 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Read JSON; Python's own reader ends in ``RecursionError`` where it nests deeply.
+    """Read JSON; unlike Python's reader, deep nesting does not end in ``RecursionError``.
 
     Raises:
-        ValueError: it is no JSON, nests too deeply, is no UTF-8 or has numbers of thousands of digits.
+        ValueError: the text is not JSON, nests too deeply, is not UTF-8 or has numbers of thousands of digits.
     """
     try:
         return json.loads(text)

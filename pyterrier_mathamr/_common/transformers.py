@@ -1,4 +1,4 @@
-"""The base classes of our stages of a pipeline: what PyTerrier leaves to each of them.
+"""The base classes of our pipeline stages: protocols that PyTerrier leaves to each stage.
 
 ::
 
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pyterrier as pt
 
-from .feedback import told_once
+from .feedback import reported_once
 from .frames import documents
 from .parameters import COUNT, ByParameters, Rule
 
@@ -71,7 +71,7 @@ class Transformer(Stage, pt.Transformer):  # type: ignore[misc]
 
 
 class ColumnAdder:
-    """A transformer that adds columns to each row and leaves the rows as they are."""
+    """A transformer that adds columns to each row and keeps the existing ones."""
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Cut the ranking first, then compute for the rows that are left: the same, and less work."""
@@ -79,7 +79,7 @@ class ColumnAdder:
 
 
 class Leaf:
-    """A stage without stages in it: the indexes, stores and models it is given may be callable, but are no stages."""
+    """A stage without stages in it: its indexes, stores and models may be callable, but are not stages."""
 
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: see :class:`Leaf`."""
@@ -111,7 +111,7 @@ class Pipeline(pt.Compose):  # type: ignore[misc]
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[Any, Any]], batch_size: int | None = None) -> Any:
         """Index documents, given as a DataFrame or as dictionaries; see ``pt.Compose.index``."""
-        with told_once():
+        with reported_once():
             return super().index(documents(iter), batch_size)
 
     def compile(self, verbose: bool = False) -> pt.Transformer:
@@ -136,7 +136,7 @@ def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[s
 
 
 def outputs_of_all(stages: Sequence[pt.Transformer], columns: Sequence[str]) -> list[list[str] | None]:
-    """Refuse a frame that one of several transformers would refuse, before anything is computed."""
+    """Check a frame for several transformers before anything is computed."""
     found: list[list[str] | None] = []
     for stage in stages:
         try:

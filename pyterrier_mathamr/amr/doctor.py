@@ -1,4 +1,4 @@
-"""Examine the environment of a parser: what it lacks, and how to install that."""
+"""Examine the environment of a parser: missing parts, and how to install them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Finding:
 
     Attributes:
         good: whether the check passed.
-        what: what was found.
+        what: the observation.
         remedy: what to do where it did not pass.
         needed: whether the parser cannot work without it.
     """
@@ -61,11 +61,11 @@ def examine(parser: ParserName, python: str = "", model: str = "") -> list[Findi
 
     Args:
         parser: name of the parser.
-        python: its interpreter; by default this one for amrlib, that of ``MATHAMR_TRANSITION_PYTHON`` for transition.
-        model: the model whose files are looked for; the parser's default model by default.
+        python: its interpreter; by default this one for amrlib, ``MATHAMR_TRANSITION_PYTHON`` for transition.
+        model: the model whose files are checked; by default the parser's default model.
 
     Returns:
-        The findings, in the order in which to fix them. The parser works where all that are needed are good.
+        The findings, in the order in which to fix them. The parser works if all required ones are good.
     """
     if parser == "dependency":
         DependencyAmrParser().parse_sentences(["It works."])
@@ -74,7 +74,7 @@ def examine(parser: ParserName, python: str = "", model: str = "") -> list[Findi
         python, model = python or os.environ.get(PYTHON_VARIABLE, ""), model or TRANSITION_MODEL
         if not python:
             remedy = f"make an environment ({_DOCS}), and pass --python or set {PYTHON_VARIABLE}"
-            return [Finding(False, "no interpreter is given", remedy)]
+            return [Finding(False, "no interpreter was given", remedy)]
     python = python or sys.executable
     try:
         process = WorkerProcess(python, "")
@@ -109,7 +109,7 @@ def _findings(parser: ForeignParser, python: str, model: str, report: Mapping[st
 
 
 def _files(model: str, files: Mapping[str, Mapping[str, str | None]]) -> Iterator[Finding]:
-    """Check the files; those that the first parse downloads are not needed."""
+    """Check the files; files that the first parse downloads are not required."""
     is_path = "/" in model or model.endswith(".pt")
     for name, file in files.items():
         if name == "machine_config" and not files["checkpoint"]["found"]:

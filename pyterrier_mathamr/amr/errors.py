@@ -1,4 +1,4 @@
-"""What can go wrong between text, AMR and Penman notation."""
+"""Errors between text, AMR and Penman notation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PenmanError(AmrError):
     """A text is not Penman notation.
 
     Attributes:
-        reason: what is wrong.
+        reason: the fault.
         line: number of the line, from 1.
         offset: position in the line, from 0.
         text: the line itself.

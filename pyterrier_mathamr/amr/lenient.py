@@ -34,7 +34,7 @@ _LABEL_COLON = re.compile(rf":(?=[{_SPACE}()]|$)")
 _NOT_IN_ROLES = re.compile(r"[^-+.,;\w%*]+")
 
 NO_ROLE = ":mod"
-"""The role of a node that has none."""
+"""The role of an edge that was written without one."""
 
 
 class Repairer:
@@ -243,7 +243,7 @@ class LenientGraph(NamedTuple):
 
 
 def decode_leniently(text: str, *, first_line: int = 1) -> LenientGraph:
-    """Read one graph, and repair it where it is not Penman notation.
+    """Read one graph, repairing text that is not Penman notation.
 
     Args:
         text: the record with its comment lines.

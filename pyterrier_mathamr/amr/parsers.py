@@ -1,10 +1,10 @@
 """The parsers by name, and the neural ones: `TransitionAmrParser`, the parser of the paper, and `AmrlibParser`.
 
-    post ─▶ texts ─▶ those not in the cache ─▶ workers ─▶ answers ─▶ parts ─▶ one graph
+    post ─▶ texts ─▶ texts not in the cache ─▶ workers ─▶ answers ─▶ parts ─▶ one graph
 
-A text that no worker can parse is parsed by the embedded parser. A warning names it, and the metadata of its post's
-graph says so: ``# ::parser dependency`` where that parser made all of it, ``# ::parser transition, dependency`` where
-it made a part.
+If no worker can parse a text, the embedded parser does. A warning names it, and the metadata of its post's graph
+records it: ``# ::parser dependency`` if that parser made the whole graph, ``# ::parser transition, dependency`` if it
+made part of it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _EMBEDDED = DependencyAmrParser.name
 class WorkerParser(ByParameters, PartParser):
     """A parser whose work is done by worker processes, one on each device.
 
-    The workers start with the first text that is not in the cache, and end with the parser (or `close`). The
-    parameters are those of the subclasses. Where the parser cannot be loaded, or its workers fail repeatedly,
+    The workers start with the first text that is not in the cache, and end with the parser (or `close`). Subclasses
+    document the parameters. If the parser cannot be loaded, or its workers fail repeatedly,
     ``parse_sentences`` and ``parse_posts`` raise `ParserUnavailableError`.
     """
 
@@ -165,10 +165,10 @@ PYTHON_VARIABLE = "MATHAMR_TRANSITION_PYTHON"
 
 
 class TransitionAmrParser(WorkerParser):
-    """IBM's transition-based neural parser 0.5.4, as a worker in an environment of its own (MathAMR+, section 3.1).
+    """IBM's transition-based neural parser 0.5.4, as a worker in a separate environment (MathAMR+, section 3.1).
 
     A post is parsed in passages of at most 500 tokens, each as one document with coreference between its sentences.
-    `docs/install.md` describes the environment; ``mathamr doctor --parser transition`` reports what is missing.
+    `docs/install.md` describes the environment; ``mathamr doctor --parser transition`` reports missing parts.
 
     Example::
 
@@ -176,9 +176,9 @@ class TransitionAmrParser(WorkerParser):
         graphs = mathamr.GraphBuilder(parser=parser)
 
     Args:
-        python: the environment's interpreter; by default that of the variable ``MATHAMR_TRANSITION_PYTHON``.
+        python: the environment's interpreter; by default the variable ``MATHAMR_TRANSITION_PYTHON``.
         model: name of a released model, or path of a checkpoint.
-        devices: start a worker on each: ``cuda:0``, ``cpu``, …; if empty, one where the parser chooses.
+        devices: start a worker on each: ``cuda:0``, ``cpu``, …; if empty, one on the device that the parser chooses.
         unit: ``passage`` to parse documents, ``sentence`` for models of sentences only.
         beam: width of the beam.
         fp16: whether to compute in half precision.
@@ -187,7 +187,7 @@ class TransitionAmrParser(WorkerParser):
         limits: batch sizes, time limits and restarts.
 
     Raises:
-        ConfigError: no interpreter is given, or an option has an invalid value.
+        ConfigError: no interpreter was given, or an option has an invalid value.
     """
 
     name = "transition"

@@ -1,4 +1,4 @@
-"""What parsers share: the parts of a post, merged into one connected graph, and the interface and bases of parsers.
+"""Code shared by parsers: merging the parts of a post into one connected graph, and the bases of parsers.
 
 (m / multi-sentence            a single sentence is the root itself; a post without text is (a / amr-empty)
 :snt1 (p / prove-01 ...)
@@ -25,7 +25,7 @@ CHUNK_TOKENS = 500
 """Longest passage that is parsed at once (MathAMR+, section 3.1)."""
 
 _SNT = re.compile(r":snt\d+")
-_JOINS = ("multi-sentence", "document")  # the latter by parsers of whole documents
+_JOINS = ("multi-sentence", "document")  # "document" is written by parsers of whole documents
 
 
 @dataclass(slots=True)
@@ -35,9 +35,9 @@ class ParsedPart:
     Attributes:
         labels: concept or constant of each node.
         constants: the nodes without a variable.
-        edges: ``(source, role, target)`` as they are written.
+        edges: ``(source, role, target)`` as written.
         roots: one node for each sentence.
-        spellings: atoms whose spelling is not that of their label, such as names in quotes.
+        spellings: atoms whose spelling differs from their label, such as names in quotes.
         parser: name of the parser that produced it, where it matters.
     """
 
@@ -195,7 +195,7 @@ class _Names:
         if not ("a" <= letter <= "z"):
             letter = "x"
         elif letter == "f":
-            letter = "ff"  # f alone is for formulas
+            letter = "ff"  # f is reserved for formulas
         self.counts[letter] += 1
         return letter if self.counts[letter] == 1 else f"{letter}{self.counts[letter]}"
 
@@ -229,7 +229,7 @@ class PartParser(ABC):
     """An `AmrParser` that only defines how texts become parts; this class cuts posts and merges their parts.
 
     Attributes:
-        unit: what is parsed at once: a sentence, or a passage of sentences of at most 500 tokens.
+        unit: the unit of parsing: a sentence, or a passage of sentences of at most 500 tokens.
     """
 
     name: str

@@ -95,7 +95,7 @@ def _tokens(lines: list[str]) -> list[_Token]:
     for number, line in enumerate(lines):
         for match in _TOKEN.finditer(line):
             tokens.append(_Token(match.lastgroup or "", match.group(), number, match.start()))
-            if match.lastgroup == "UNEXPECTED":  # going on after many unpaired quotation marks takes quadratic time
+            if match.lastgroup == "UNEXPECTED":  # continuing after many unpaired quotation marks costs quadratic time
                 return tokens
     return tokens
 
@@ -238,8 +238,8 @@ class _Reader:
 
 
 def _names(kinds: tuple[str, ...]) -> str:
-    said = {"OPEN": "'('", "CLOSE": "')'", "ROLE": "a role", "SYMBOL": "a symbol", "STRING": "a quoted string"}
-    return " or ".join(said.get(kind, kind.lower()) for kind in kinds)
+    names = {"OPEN": "'('", "CLOSE": "')'", "ROLE": "a role", "SYMBOL": "a symbol", "STRING": "a quoted string"}
+    return " or ".join(names.get(kind, kind.lower()) for kind in kinds)
 
 
 def encode_penman(graph: AmrGraph, indent: int | None = None) -> str:

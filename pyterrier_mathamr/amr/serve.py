@@ -1,7 +1,7 @@
 """The worker: a neural AMR parser behind messages of JSON, run by the interpreter that has the parser installed.
 
-Only this file is run there: it uses the standard library alone, and runs on Python 3.8 and later. The number of its
-socket is its argument; all that the parser prints goes elsewhere.
+Only this file runs there: it uses only the standard library, and runs on Python 3.8 and later. Its argument is the
+number of its socket; output that the parser prints goes elsewhere.
 
     in      {"id": 1, "do": "load", "parser": "transition", "model": "doc-sen-conll-amr-seed42", "options": {}}
     out     {"id": 1, "ready": {"python": "3.8.18"}}
@@ -137,7 +137,7 @@ def prefer_cached_hub_code() -> None:
 
 
 def plain(text: str) -> str:
-    """Remove what parsers fail on: control characters, lone surrogates, and white space other than the space."""
+    """Remove characters on which parsers fail: controls, lone surrogates, and white space except the space."""
     kept = (" " if letter.isspace() else letter for letter in text)
     return "".join(letter for letter in kept if unicodedata.category(letter)[0] != "C" and letter != "\ufffd")
 

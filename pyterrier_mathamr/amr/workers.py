@@ -45,7 +45,7 @@ _PLACEHOLDER = re.compile(r"formula_(\d+)(?:-\d+)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class WorkerCommand:
-    """What the workers of a parser are started with: its name, interpreter, model and options."""
+    """The command that starts a worker: the parser's name, interpreter, model and options."""
 
     parser: str
     python: str
@@ -195,10 +195,10 @@ class WorkerLimits:
     """Limits of each worker.
 
     Attributes:
-        batch_tokens: tokens in a batch, including padding; a longer text is a batch of its own.
+        batch_tokens: tokens in a batch, including padding; a longer text is a batch by itself.
         load_seconds: time to load the parser's weights, including a download.
-        batch_seconds: time for a batch of any size, to which is added
-        token_seconds: time for each of its tokens.
+        batch_seconds: time for a batch of any size, plus ``token_seconds`` for each token.
+        token_seconds: time for each token of a batch.
         restarts: how often in a row a worker is restarted without having parsed anything.
 
     Raises:
@@ -260,7 +260,7 @@ class DeviceWorker:
                 yield self.suspects() + found
 
     def suspects(self) -> list[tuple[str, Answer]]:
-        """Return and forget the texts that failed alone, once it is clear that the worker is not the cause."""
+        """Return and forget the texts that failed by themselves, once it is clear that the worker is not the cause."""
         taken, self._suspects = self._suspects, []
         return taken
 

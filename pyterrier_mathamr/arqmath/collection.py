@@ -70,7 +70,7 @@ class ARQMathCollection(ByPath):
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if not self.path.is_dir():
-            raise ARQMathError(f"{self.path} is no folder; pass the folder into which the ARQMath release was unpacked")
+            raise ARQMathError(f"{self.path} is not a folder. Pass the folder of the unpacked ARQMath release")
         self._release = Release(self.path)
 
     @property
@@ -98,7 +98,7 @@ class ARQMathCollection(ByPath):
         return count_rows(self.posts_file)
 
     def count_answers(self) -> int:
-        """Count the answers likewise."""
+        """Count the rows of answers in the dump without reading them."""
         return count_rows(self.posts_file, b' PostTypeId="2"')
 
     def questions(self) -> Iterator[Post]:
@@ -194,7 +194,7 @@ class ARQMathCollection(ByPath):
             judged: in Task 2, whether formula ids or visual ids are judged. The organisers publish formula ids for
                 2020 only.
             complete: read the complete judgments even if there are ones restricted to a partial collection.
-            failures: how to read the codes 5 and 6, which are no grades.
+            failures: how to read the codes 5 and 6, which are not grades.
 
         Raises:
             MissingFileError: the folder has no such judgments.
@@ -323,7 +323,7 @@ def register_arqmath(path: str | Path) -> ARQMathCollection:
         path: the folder into which the release, or a part in its layout, was unpacked.
 
     Returns:
-        The collection, for what is not in the datasets (formula tables, pairs, links).
+        The collection, for data that is not in the datasets (formula tables, pairs, links).
 
     Raises:
         ARQMathError: there is no such folder; an earlier copy stays in use.

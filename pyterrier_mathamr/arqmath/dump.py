@@ -111,7 +111,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
         except EOFError:
             pass  # the reader of the rows reports the missing tail
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise ARQMathError(f"{path}:{1}: this is no gzip file ({error})") from error
+            raise ARQMathError(f"{path}:{1}: this is not a gzip file ({error})") from error
     if chunk:
         yield bytes(chunk)
 
@@ -139,7 +139,7 @@ def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:
     if found:
         yield line, rest, True
     elif not head or not (root := _ROOT.search(head)) or root[1].lower() not in (b"posts", b"postlinks"):
-        raise ARQMathError(f"{path}:{1}: this is no dump of posts or links: it has no <row …/>")
+        raise ARQMathError(f"{path}:{1}: this is not a dump of posts or links: it has no <row …/>")
     elif not (_TAIL.search(rest) or head.rstrip().endswith(b"/>")):
         report("P106", line, _excerpt(rest))
 
@@ -206,7 +206,7 @@ class Post(NamedTuple):
     body: str  # HTML, formulas as <span class="math-container" id="…">
     tags: tuple[str, ...]
     parent_id: DocNo  # the question of an answer; "" for a question
-    accepted_answer_id: DocNo  # "" where the question has none
+    accepted_answer_id: DocNo  # "" if the question has none
     score: int | None
     date: str | None  # CreationDate as written, ISO 8601
     comment_count: int | None = None
@@ -225,7 +225,7 @@ def read_dump(path: str | Path) -> Iterator[Post]:
         The posts in the order of the file, each id once.
 
     Raises:
-        ARQMathError: the file is no dump of posts.
+        ARQMathError: the file is not a dump of posts.
     """
     path = Path(path)
     seen = SeenIds()

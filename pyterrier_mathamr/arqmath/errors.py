@@ -1,7 +1,7 @@
-"""What can go wrong with a local copy of the release: errors, and the rules for bad rows.
+"""Faults in a local copy of the release: errors, and the rules for bad rows.
 
-A bad *row* is no error and costs only that row. It is reported as a :class:`BadRowWarning` that names file and line,
-and the rest of the file is read. Each rule has a code, which is also the name of its test fixture.
+A bad *row* is not an error and costs only that row. A :class:`BadRowWarning` names file and line, and
+the rest of the file is read. Each rule has a code, which is also the name of its test fixture.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class MissingFileError(ARQMathError):
     """A folder of the release lacks a file.
 
     Attributes:
-        reason: what is missing.
-        folder: where it was looked for.
-        names: the file names that were looked for.
-        hint: what to do; download the file where empty.
+        reason: the missing file in words.
+        folder: the folder that was searched.
+        names: the file names that were searched for.
+        hint: the remedy; if empty, download the file.
     """
 
     folder: Path
@@ -70,21 +70,21 @@ RULES = {
     "T206": "the choice is neither a term nor a tex with its text; it is skipped",
     "Q301": "the line does not have the four columns topic, iteration, id, grade; it is skipped",
     "Q302": "the grade is not 0, 1, 2 or 3; the line is skipped",
-    "Q303": "5 (system failure) and 6 (do not know) are no grades; these lines are dropped",
+    "Q303": "5 (system failure) and 6 (do not know) are not grades; these lines are dropped",
     "Q304": "the id is judged twice for this topic; the first judgment is kept, this one is skipped",
     "L401": "the line lacks a column or an id; it is skipped",
     "L402": "the type of the link is neither duplicate (3) nor related (1); it is skipped",
     "R501": "the line does not have the columns of its run: topic, Q0, id, rank, score, name; it is skipped",
     "R502": "the score is not a number; the line is skipped",
     "R503": "the id is ranked twice for this topic; the first line is kept, this one is skipped",
-    "R504": "the topic has two answers, and Task 3 takes one; the first is kept, this one is skipped",
+    "R504": "the topic has two answers, and Task 3 allows one; the first is kept, this one is skipped",
     "R505": "the answer is longer than the 1,200 characters that Task 3 allows; it is kept",
 }
 """The rules by code. P: posts, T: topics, Q: judgments (qrels), L: links and pairs, R: runs."""
 
 
 class BadRowWarning(MathAMRWarning):
-    """A row of an official file broke a rule; the message says where, which rule, and how the row is handled."""
+    """A row of an official file broke a rule; the message names place and rule, and how the row is handled."""
 
     def __init__(self, path: Path, line: int, code: str, what: str) -> None:
         super().__init__(path, line, code, what)
@@ -94,7 +94,7 @@ class BadRowWarning(MathAMRWarning):
         return f"{self.path}:{self.line}: {self.what}: {RULES[self.code]} [{self.code}]"
 
 
-_HARMLESS = {"Q303", "Q304"}  # what the organisers' own files have
+_HARMLESS = {"Q303", "Q304"}  # the organisers' own files break these
 
 
 def strictly(read: Callable[[], T]) -> T:
@@ -104,7 +104,7 @@ def strictly(read: Callable[[], T]) -> T:
         read: reads a whole file.
 
     Raises:
-        ARQMathError: the first row that breaks a rule; judgments that are no grade, or that repeat another, are
+        ARQMathError: the first row that breaks a rule; invalid grades and repeated judgments are only
             reported as warnings.
     """
     with warnings.catch_warnings(record=True) as caught:

@@ -46,10 +46,10 @@ def graphs_from_sources(
         sources: ARQMath folders, whose official formula trees are used if they have any, pair files, and files or
             folders of posts.
         output: the new store; the formula trees are kept next to it in ``<output>.formulas``.
-        parser: the AMR parser, or its name; one with workers of its own gets enough posts at once to keep them busy.
-        formulas: the trees that are attached.
+        parser: the AMR parser, or its name; a parser with its own workers gets enough posts at once to keep them busy.
+        formulas: the trees to attach.
         workers: number of processes, see :func:`build_store`; the store is the same for any number.
-        executor: where formulas are read and graphs are built instead; the stores are the same for all.
+        executor: where to read formulas and build graphs instead; the stores are the same.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.
 
@@ -57,7 +57,7 @@ def graphs_from_sources(
         The store.
 
     Raises:
-        ARQMathError: there is no such source. DocumentError: nothing of one can be read.
+        ARQMathError: there is no such source. DocumentError: a source has nothing readable.
         UnfinishedJobError: a job that was stopped had other sources or options.
     """
     collections = [ARQMathCollection(source) for source in sources if source.is_dir()]
@@ -105,7 +105,7 @@ def complete_store(
 
 
 Mining = Callable[[Path, Sequence[tuple[str, str]], Mapping[str, Iterable[str]]], Mapping[str, Sequence[str]]]
-"""A source, its training pairs and what is never a negative, to the hard negatives of each question."""
+"""Maps a source, its training pairs and texts that are never negatives to the hard negatives of each question."""
 
 
 def train_on_pairs(

@@ -6,7 +6,7 @@ the judgments are not filtered, as a document of grade 0 or 1 is judged.
 
 A topic without a judged document in the run scores 0; trec_eval without ``-c`` leaves it out of the mean. A topic
 without judgments is left out. Ties in score are ordered by document id, descending, regardless of the rank, as in
-trec_eval. (Judged@10 has an order of its own.) The columns of ``pt.Experiment`` come in the order of a set:
+trec_eval. (Judged@10 has a different order.) The columns of ``pt.Experiment`` come in the order of a set:
 ``experiments.markdown_table`` and ``experiments.measure`` put measures in the order of these lists.
 
 Task 2 is evaluated over formulas that look different::
@@ -60,12 +60,12 @@ _OTHER_NAMES = {"MAP": "AP", "MRR": "RR"}
 
 
 def parse_measure(name: str) -> Any:
-    """Return the measure of a name.
+    """Return a measure by name.
 
     Args:
-        name: as papers have it (``nDCG'``, ``MAP'``, ``P'@10``, ``Bpref``; any other with a prime is that of
-            ``ir_measures`` over judged documents, of which those of grade 2 and 3 are relevant: ``P'@5``, ``RR'``), or
-            as ``ir_measures`` has it (``nDCG@10``, ``AP(rel=2)``).
+        name: as in papers (``nDCG'``, ``MAP'``, ``P'@10``, ``Bpref``; any other name with a prime is the measure of
+            ``ir_measures`` over judged documents, where grades 2 and 3 are relevant: ``P'@5``, ``RR'``), or as in
+            ``ir_measures`` (``nDCG@10``, ``AP(rel=2)``).
 
     Raises:
         ARQMathError: there is no such measure.
@@ -88,8 +88,8 @@ def parse_measure(name: str) -> Any:
 
 
 JUDGED: Any = Judged @ 10
-"""The judged fraction of the first ten: how much the prime measures removed. As it is no measure of quality, whose
-differences are tested, the lists do not have it: ``[*TASK1_MEASURES, JUDGED]``."""
+"""The judged fraction of the first ten: how much the prime measures removed. It is not a measure of quality, whose
+differences are tested, so it is not in the lists: ``[*TASK1_MEASURES, JUDGED]``."""
 
 TASK2_MEASURES: list[Any] = [*TASK1_MEASURES]
 """The measures of Task 2, for rankings of visually distinct formulas by ``VisualIdDeduplication``."""
@@ -143,7 +143,7 @@ def task3_scores(run: pd.DataFrame, qrels: pd.DataFrame) -> Task3Scores:
     first = judged.sort_values(["score", "docno"], ascending=False).drop_duplicates("qid")["label"]
     topics = int(run["qid"].nunique())
     if first.empty:
-        raise ARQMathError(f"none of {topics} topics has a judged answer; its ids must be those of the qrels (d_1)")
+        raise ARQMathError(f"none of {topics} topics has a judged answer. Use the ids of the qrels, such as d_1")
     if len(first) < topics:
         text = f"{topics - len(first)} of {topics} topics have no judged answer; the means are over the others"
         warnings.warn(MathAMRWarning(text), stacklevel=2)
@@ -188,8 +188,8 @@ class VisualIdDeduplication(Transformer):
 
         Returns:
             The best row of each visual id, ordered by query and score, with ``visual_id``, ``formula_id`` and a new
-            ``rank``. Formulas without a visual id are dropped, as by the organisers: with a warning, but for formulas
-            that the collection gives no id.
+            ``rank``. Formulas without a visual id are dropped, as by the organisers, with a warning unless the
+            collection itself gives them no id.
         """
         needed = ["score"] if self.visual_ids is not None else ["score", "visual_id"]
         pt.validate.result_frame(inp, extra_columns=needed, context=self)

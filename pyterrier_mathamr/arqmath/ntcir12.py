@@ -107,12 +107,12 @@ class NTCIR12Folder(ByPath):
         """Read the judgments.
 
         Returns:
-            ``qid``, ``docno`` and ``label``, the grade from 0 to 4, rounded down, which keeps each threshold; in the
-            order of the file.
+            ``qid``, ``docno`` and ``label``, the grade from 0 to 4, rounded down, which preserves each threshold; in
+            the order of the file.
 
         Raises:
-            ARQMathError: a line lacks a column, its grade is no number from 0 to 4, or a formula has two grades for one
-                topic.
+            ARQMathError: a line lacks a column, its grade is not a number from 0 to 4, or a formula has two grades for
+                one topic.
         """
         file = self._files["judgments"]
         found: dict[tuple[str, str], float] = {}
@@ -130,7 +130,7 @@ class NTCIR12Folder(ByPath):
                 grade = _grade(text)
                 if grade is None:
                     raise ARQMathError(
-                        f"{file}:{number}: the grade {text[:20]!r} of {docno} is no number from 0 to 4; correct or "
+                        f"{file}:{number}: the grade {text[:20]!r} of {docno} is not a number from 0 to 4. Correct or "
                         "remove the line"
                     )
                 if found.setdefault((qid, docno), grade) != grade:
@@ -185,7 +185,7 @@ def _rows(file: Path) -> Iterator[tuple[int, str, str]]:
                 continue
             if not tab or not name.strip():
                 raise ARQMathError(
-                    f"{file}:{number}: {line[:60]!r} is no name and LaTeX with a tab between; correct or remove it"
+                    f"{file}:{number}: {line[:60]!r} is not a name and LaTeX, separated by a tab. Correct or remove it"
                 )
             yield number, name.strip(), _one_line(latex)
 
@@ -206,7 +206,7 @@ def _xml_topics(file: Path) -> Iterator[tuple[int, str, str]]:
         root: Any = etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise ARQMathError(f"{file}:{line}: this is no well-formed XML ({error}); correct it there") from error
+        raise ARQMathError(f"{file}:{line}: this is not well-formed XML ({error}). Correct it there") from error
     for topic in root.iter("{*}topic"):
         qid = (topic.findtext("{*}num") or "").strip()
         if not qid:
@@ -227,7 +227,7 @@ def _xml_topics(file: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def _latex_of(formula: Any) -> str | None:
-    """Return the LaTeX of a formula: its annotation, or what is written of its Presentation MathML."""
+    """Return the LaTeX of a formula: its annotation, or LaTeX written from its Presentation MathML."""
     if len(formula) == 0:
         return _one_line(formula.text or "")
     given = next((note.text or "" for note in _annotations(formula, "annotation", "application/x-tex")), "")

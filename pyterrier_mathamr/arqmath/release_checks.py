@@ -1,8 +1,8 @@
 """Checks of a local copy, and its counts next to the published ones.
 
-Each file is read once, its rows counted, its ids compared with those of the posts. A part of the release can be a good
-copy: fewer rows than published are a note. Files that cannot be read, are truncated, or have rows that break a rule are
-a problem.
+Each file is read once, its rows counted, its ids compared with the ids of the posts. A part of the release can be a
+good copy: fewer rows than published are a note. Files that cannot be read, are truncated, or have rows that break a
+rule are a problem.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ JUDGMENT_COUNTS: Mapping[str, int] = {
     "2022/task2/visual": 11_538,
     "2022/task3": 722,
 }
-"""Graded lines of the official judgments of the test topics; the 70 lines of Task 3 with code 5 or 6 are no grades."""
+"""Graded lines of the official judgments of the test topics; the 70 lines of Task 3 with code 5 or 6 are not grades."""
 
 TABLE_4_3: Mapping[str, int] = {
     "Total posts": DOCUMENT_COUNTS["posts"],
@@ -79,7 +79,7 @@ class RoleCheck(NamedTuple):
     good: bool
     counts: str  # such as "6,164 posts: 2,769 questions, 3,395 answers"
     problems: tuple[str, ...] = ()  # one sentence each
-    notes: tuple[str, ...] = ()  # what is no fault
+    notes: tuple[str, ...] = ()  # observations that are not faults
 
 
 class _Ids(NamedTuple):
@@ -143,14 +143,14 @@ def _posts(item: Item, ids: _Ids, verbose: bool) -> _Report:
 
 
 def _table(item: Item, ids: _Ids, verbose: bool) -> _Report:
-    """Count formulas and compare their ids with those of the table of LaTeX, which is checked first."""
+    """Count formulas and compare their ids with the table of LaTeX, which is checked first."""
     of_posts = item.role.startswith("formulas, ")
     first = of_posts and not ids.formulas
     seen, compared, post, missing = ids.formulas if first else SeenIds(), of_posts and bool(ids.posts), "", False
     total = repeated = elsewhere = foreign = empty = 0
     problems: list[str] = []
     for file in progress(item.files, item.role, "files", verbose=verbose):
-        if of_posts and _is_truncated(file):  # those of topics are published without a final line end
+        if of_posts and _is_truncated(file):  # tables of topics are published without a final line end
             problems.append(f"{file} is truncated, in the middle of a line; download it again")
         for row in read_formula_table(file):
             total += 1
@@ -235,22 +235,22 @@ class Statistic(NamedTuple):
     """One row of the table."""
 
     name: str  # as in the paper
-    here: int | None  # None where the copy lacks the file
-    published: int | None  # in the paper; None for what it does not print
+    here: int | None  # None if the copy lacks the file
+    published: int | None  # in the paper; None if it gives no number
     note: str = ""
 
 
 _NOTES = {
-    "Task 1 retrieval index (answer posts)": "here all answers; in the paper those that its parser parsed",
-    "Task 2 retrieval index (question+answer posts)": "here all posts with a formula; in the paper those parsed",
+    "Task 1 retrieval index (answer posts)": "here all answers; in the paper the answers that its parser parsed",
+    "Task 2 retrieval index (question+answer posts)": "here all posts with a formula; in the paper the parsed ones",
 }
 
 
 def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbose: bool = False) -> list[Statistic]:
     """Count the rows of Table 4.3.
 
-    The judgments are the official ones, complete even if the posts are a part; those of Task 2 are by visual id.
-    Topics are those with judgments.
+    The judgments are the official ones, complete even if the posts are a part; Task 2 is counted by visual id.
+    Topics are the topics with judgments.
 
     Args:
         collection: the local copy; the counts of missing files are None.
@@ -293,7 +293,7 @@ def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int |
     if not collection.latex_tables:
         return None, None, None
     formulas = visual = posts = 0
-    visual_ids, post_ids, post = SeenIds(), SeenIds(), ""  # a bit for each, where a set of 28 million takes gigabytes
+    visual_ids, post_ids, post = SeenIds(), SeenIds(), ""  # a bit each; a set of 28 million ids needs gigabytes
     for table in progress(collection.latex_tables, "formulas", "tables", verbose=verbose):
         for row in read_formula_table(table):
             formulas += 1

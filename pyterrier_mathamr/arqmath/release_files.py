@@ -55,7 +55,7 @@ def packed_table_patterns(kind: Representation) -> Patterns:
 
 
 def topic_patterns(year: str, task: Task) -> Patterns:
-    """Return the names of the topics of a year; Task 3 uses those of Task 1."""
+    """Return the names of the topics of a year; Task 3 shares the topics of Task 1."""
     _TASK.check("task", task)
     of = 2 if task == 2 else 1
     # The names of 2020 have no task; the files differ in their version.
@@ -184,9 +184,9 @@ class Item(NamedTuple):
 
     role: str  # such as "posts" or "judgments 2022, task 2, by visual id"
     reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"]
-    files: tuple[Path, ...]  # empty where missing; the archive where packed
+    files: tuple[Path, ...]  # empty if missing; the archive if packed
     state: State
-    needed: bool  # False for what many complete copies lack
+    needed: bool  # False for files that many complete copies lack
     note: str = ""
 
 
@@ -232,7 +232,7 @@ def _one(
     needed: bool = True,
     packed: Patterns = (),
 ) -> Item:
-    # The complete judgments are checked, not the restricted ones beside them.
+    # The complete judgments are checked, not the restricted ones in the same folder.
     file = release.find(patterns, complete=True) or release.find(patterns)
     if file:
         return Item(role, reader, (file,), "present", needed)
@@ -305,7 +305,7 @@ def _unpack(archive: Path, target: Path) -> list[Path]:
 
 
 def _extract(archive: Path, fresh: Path) -> None:
-    """Unpack an archive into an empty folder, outside of which no member may be written."""
+    """Unpack an archive into an empty folder; a member that would be written outside of it is an error."""
     name = archive.name.lower()
     if name.endswith(".zip"):
         with zipfile.ZipFile(archive) as file:

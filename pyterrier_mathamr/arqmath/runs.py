@@ -63,8 +63,8 @@ def read_run(path: str | Path, format: RunFormat | None = None) -> pd.DataFrame:
 
     Args:
         path: the file, plain or gzipped.
-        format: its format, by default that of its first line: five columns are Task 1's, six are TREC's if the second
-            is ``Q0`` or ``0``, else Task 2's.
+        format: its format, by default judged by its first line: five columns are Task 1's, six are TREC's if the
+            second is ``Q0`` or ``0``, else Task 2's.
 
     Returns:
         ``qid``, ``docno``, ``score``, ``rank``, ``run`` (the run's name) and, for Task 2, ``post_id``: topics in the
@@ -98,7 +98,7 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
 
     Raises:
         ConfigError: there is no such format.
-        ARQMathError: the frame lacks a column, or has a value with white space or a score that is no number.
+        ARQMathError: the frame lacks a column, or has a value with white space or a score that is not a number.
         WriteError: it cannot be written; an existing file is unchanged.
     """
     _FORMAT.check("format", format)
@@ -213,14 +213,14 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
     """Write a submission to Task 3 atomically.
 
     Args:
-        answers: ``qid`` and ``qanswer``, each topic once; optionally ``score`` (1 by default) and ``sources``, what an
-            answer was made of (the run's name by default).
+        answers: ``qid`` and ``qanswer``, each topic once; optionally ``score`` (1 by default) and ``sources``, the
+            sources of an answer (the run's name by default).
         path: the file; an existing one is replaced.
         name: name of the run; its spaces become underscores.
 
     Raises:
-        ARQMathError: a column is missing, a topic has two answers, a score is no number, or an answer is empty, longer
-            than :data:`ANSWER_LIMIT` or has a lone surrogate.
+        ARQMathError: a column is missing, a topic has two answers, a score is not a number, or an answer is empty,
+            longer than :data:`ANSWER_LIMIT` or has a lone surrogate.
         WriteError: it cannot be written; an existing file is unchanged.
 
     Example::
@@ -298,7 +298,7 @@ def _check_answers(answers: pd.DataFrame) -> None:
         raise column_error("score", "task3", "a value is missing or no number")
     for row in answers.itertuples(index=False):
         if not isinstance(row.qanswer, str) or not row.qanswer.strip():
-            raise column_error("qanswer", "task3", f"topic {row.qid} has none")
+            raise column_error("qanswer", "task3", f"topic {row.qid} has no answer")
         if len(row.qanswer) > ANSWER_LIMIT:
             reason = f"topic {row.qid} has {len(row.qanswer):,} characters; the lab allows {ANSWER_LIMIT:,}"
             raise column_error("qanswer", "task3", reason)

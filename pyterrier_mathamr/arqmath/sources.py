@@ -58,11 +58,11 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
         source: an ARQMath folder, a pair file, or a file or folder of posts.
 
     Returns:
-        An iterator of ``{docno, title, html}`` or ``{docno, text}``; a post that several pairs share comes once. What
-        cannot be read is named in a warning.
+        An iterator of ``{docno, title, html}`` or ``{docno, text}``; a post that several pairs share comes once. A
+        warning names the posts that cannot be read.
 
     Raises:
-        ARQMathError: there is no such source, or a file of the folder is missing. DocumentError: nothing of it can be
+        ARQMathError: there is no such source, or a file of the folder is missing. DocumentError: nothing in it can be
             read.
     """
     path = Path(source)
@@ -129,8 +129,8 @@ def _missing(path: Path) -> ARQMathError:
 def read_training_pairs(source: str | Path) -> TrainingPairs:
     """Read the pairs of a source that may be trained on.
 
-    The questions of an ARQMath folder are split into training, validation and test by their id; test questions are
-    left out. All pairs of a pair file are for training.
+    The questions of an ARQMath folder are split into training, validation and test by their id; the test part
+    is left out. All pairs of a pair file are for training.
 
     Args:
         source: an ARQMath folder, or a pair file.

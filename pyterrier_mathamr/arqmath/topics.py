@@ -62,7 +62,7 @@ def read_topics(path: str | Path) -> Iterator[Topic]:
     with open_binary(path) as stream:
         data = stream.read()
     if b"<Topic" not in data:
-        raise ARQMathError(f"{path}:{1}: this is no file of topics: it has no <Topic …>")
+        raise ARQMathError(f"{path}:{1}: this is not a file of topics: it has no <Topic …>")
     seen: set[QueryId] = set()
     line, at = 1, 0
     with BadRows(path) as report:
@@ -161,10 +161,10 @@ def _json_choices(path: Path, text: str, report: BadRows) -> _Choices:
     try:
         entries = json.loads(text)
     except ValueError as error:
-        raise ARQMathError(f"{path}: this is no JSON ({error}). Download it again") from error
+        raise ARQMathError(f"{path}: this is not JSON ({error}). Download it again") from error
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("kw"), list):
-            raise ARQMathError(f"{path}: entry {number} is no object with the keys 'qid' and 'kw'")
+            raise ARQMathError(f"{path}: entry {number} is not an object with the keys 'qid' and 'kw'")
         chosen: dict[str, list[str]] = {"term": [], "tex": []}
         for choice in entry["kw"]:
             kind = choice.get("type") if isinstance(choice, dict) else None
@@ -179,7 +179,7 @@ def _table_choices(path: Path, text: str) -> _Choices:
     lines = text.splitlines()
     if not lines or lines[0].split("\t")[0].strip() != "qid":
         raise ARQMathError(
-            f"{path}:1: this is no list of chosen words and formulas: its first line does not begin with qid"
+            f"{path}:1: this is not a list of chosen words and formulas: its first line does not begin with qid"
         )
     for number, line in enumerate(lines[1:], 2):
         if line.strip():
@@ -194,14 +194,14 @@ TOPIC_CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "type": ("computation", "concept", "proof"),
     }
 )
-"""The three kinds of categories that the organisers gave the topics of Task 1, and what each may be."""
+"""The three kinds of categories that the organisers gave the topics of Task 1, and the values of each."""
 
 
 def read_topic_categories(path: str | Path) -> pd.DataFrame:
     """Read the categories of topics: a table separated by tabs, ``topic, difficulty, dependency, type``.
 
-    The release has no such file. A first line that begins with ``topic`` or ``qid`` is a header; an empty cell is no
-    category.
+    The release has no such file. A first line that begins with ``topic`` or ``qid`` is a header; an empty cell means
+    no category.
 
     Args:
         path: the file, plain or gzipped.
@@ -234,7 +234,7 @@ def read_topic_categories(path: str | Path) -> pd.DataFrame:
 
 
 NO_GRADES = {"5": "system failure", "6": "do not know"}
-"""Codes in the column of the grade that are no grades; read as such they would be the best of all."""
+"""Codes in the column of the grade that are not grades; read as grades they would be the highest."""
 
 Failures = Literal["drop", "zero"]
 """How lines with these codes are read: dropped, so that the answer is unjudged, or as grade 0."""

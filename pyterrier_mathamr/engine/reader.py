@@ -31,7 +31,7 @@ from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.index.search.queries import batch_of
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, MathPost, Origin, PostFormula, post_from_any, post_from_html
-from pyterrier_mathamr.posts.reading import tell_unclosed
+from pyterrier_mathamr.posts.reading import report_unclosed
 from pyterrier_mathamr.sparse.expressions import query_formula
 from pyterrier_mathamr.sparse.expressions.indexer import formula_trees
 from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas, described, read_pattern
@@ -162,7 +162,7 @@ class EngineReader(Counted):
     def question(self, query: str | MathPost) -> ReadQuery:
         """Read a query and encode it, once for all that is asked of it."""
         at = self.snapshot()
-        post = tell_unclosed("1", at.read_query(query) if isinstance(query, str) else query)
+        post = report_unclosed("1", at.read_query(query) if isinstance(query, str) else query)
         [read] = at.retriever().read({"1": replace(post, text=post.text.replace("\n", " "))})
         return read
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pyterrier_mathamr._common.feedback import told_once
+from pyterrier_mathamr._common.feedback import reported_once
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
@@ -92,7 +92,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             return self._opened
 
     @classmethod
-    @told_once()
+    @reported_once()
     def build(
         cls,
         posts: Source | Sequence[str | Path],
@@ -160,7 +160,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             engine._generations.publish(generation, options, prefixes, unrelated)
         return engine
 
-    @told_once()
+    @reported_once()
     def update(
         self,
         posts: Source | Sequence[str | Path] | None = None,
@@ -227,7 +227,7 @@ class SearchEngine(EngineReader, SharedArtifact):
                 self._change(change, lambda _: None, make, prefixes)
             return changes.found
 
-    @told_once()
+    @reported_once()
     def add(self, posts: Source | Sequence[str | Path], *, workers: int | None = 1, verbose: bool = False) -> None:
         """Add posts, in one step: until then searches find none of them, and then all.
 

@@ -2,18 +2,18 @@
 
 ::
 
-    negatives                         answers that are similar to right ones, to train with
-    stages ──▶ workdir                what a work folder keeps, each artifact made once
+    negatives                         wrong answers that are hard to distinguish from right ones, to train with
+    stages ──▶ workdir                the artifacts in a work folder, each made once
     measuring ──▶ breakdowns          rankings to measures, tests and random orders; Task 1 in parts
                  │
     systems      a system: a name, and how its pipeline is made; the ways to search with MathAMR+
                  │
-    preparing ──▶ task1, task2        run_arqmath, Tasks 1 to 3: MathAMR+ compared with a baseline and any other systems
+    preparing ──▶ task1, task2        run_arqmath, Tasks 1 to 3: MathAMR+, a baseline and any other systems
                     └─▶ ntcir12       run_ntcir12: the formula systems of Task 2 on the formulas of Wikipedia
-    choosing ──▶ beir                 run_beir: settings chosen on other topics than those that are measured
+    choosing ──▶ beir                 run_beir: settings are tuned on some topics and tested on others
     mteb_search                       pipelines as search models of MTEB
                  │
-    report       tables, notes, costs, versions; published figures apart from them
+    report       tables, notes, costs, versions; published figures separate from them
 
 The studies behind the figures of the documentation are in ``studies/`` of the repository, which imports this room.
 """

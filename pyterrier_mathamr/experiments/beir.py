@@ -51,7 +51,7 @@ class TextCollection:
     documents: Callable[[], Iterable[dict[str, str]]]  # reads them: docno, text, and title where there is one
     topics: pd.DataFrame  # qid and query
     qrels: pd.DataFrame  # qid, docno, label
-    origin: Mapping[str, object]  # what its content depends on, as plain values
+    origin: Mapping[str, object]  # the inputs of its content, as plain values
 
     @property
     def questions(self) -> Questions:
@@ -67,7 +67,7 @@ class TextArtifacts:
     model: MathAMR
     stages: Stages  # of the work folder, which belongs to this collection
     verbose: bool = False
-    suffix: str = ""  # of the names of what depends on the model, where several models share the work folder
+    suffix: str = ""  # of names that depend on the model, if several models share the work folder
 
     @cached_property
     def bm25(self) -> BM25Index:
@@ -168,8 +168,8 @@ def run_beir(
     Args:
         path: the folder, with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/*.tsv``.
         workdir: where indexes, tables and ``report.md`` are kept; finished stages are not repeated.
-        split: the judgments to measure by; by default ``test``, or the only ones. With ``dev``, ``validation`` or
-            ``train`` next to them, settings are chosen on these, otherwise in ten folds of the queries.
+        split: the judgments to measure by; by default ``test``, or the only ones. If there is also ``dev``,
+            ``validation`` or ``train``, settings are tuned on it, otherwise in ten folds of the queries.
         systems: names of the ways to search with MathAMR+, or several joined by ``+``; by default all.
         model: name or folder of a trained model.
         verbose: report each stage on stderr, with progress bars.
@@ -179,7 +179,7 @@ def run_beir(
 
     Raises:
         DocumentError: a file is missing, or a line of judgments cannot be read.
-        ConfigError: there is no such split, or a name is that of no system.
+        ConfigError: there is no such split or system.
         ExperimentError: ``workdir`` belongs to another collection or model.
     """
     chosen = chosen_systems(systems)

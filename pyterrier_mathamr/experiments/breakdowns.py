@@ -67,21 +67,20 @@ def _means(values: Mapping[str, npt.NDArray[np.float64]]) -> dict[str, object]:
 def recall_by_share(
     rankings: Rankings, qrels: pd.DataFrame, shares: Mapping[str, float], least: Sequence[float] = SHARES
 ) -> pd.DataFrame:
-    """Measure the recall of relevant answers with more than a given share of formula tokens.
+    """Measure the recall of relevant answers in which more than a share of the tokens are formula tokens.
 
-    Wang, Zheng and Kani, "MaRF", table 4. The recall of a topic is the part of its relevant answers (grade 2 or 3) with
-    such a share that is ranked; the mean is over the topics that have one.
+    Wang, Zheng and Kani, "MaRF", table 4. The recall of a topic is the fraction of such relevant answers (grade 2 or 3)
+    that is ranked; the mean is over the topics that have any.
 
     Args:
         rankings: name to ranking (``qid``, ``docno``), cut where recall is measured; the first is the baseline.
         qrels: ``qid``, ``docno``, ``label``.
-        shares: docno to the share of formula tokens, 0 to 1; see :func:`formula_share`. Answers that are not in it have
-            none.
+        shares: docno to the share of formula tokens, 0 to 1; see :func:`formula_share`. Missing answers have share 0.
         least: shares; answers must have more.
 
     Returns:
-        A row for each share: ``share``, ``topics``, ``answers``, then a column for each ranking, and for each but the
-        first ``<name> reject``, as in :func:`measure_by_category`.
+        A row for each share: ``share``, ``topics``, ``answers``, then a column for each ranking, and for each except
+        the first ``<name> reject``, as in :func:`measure_by_category`.
     """
     relevant = qrels[qrels["label"] >= RELEVANT]
     relevant = relevant.assign(share=relevant["docno"].map(shares).fillna(0.0).astype(float))

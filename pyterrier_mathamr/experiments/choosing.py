@@ -35,7 +35,7 @@ from .workdir import TopicSet
 
 PLUS = " + "
 MAIN = TASK1_MEASURES[0]
-"""nDCG', by which everything is chosen on ARQMath."""
+"""nDCG', the measure by which everything is tuned on ARQMath."""
 SHIPPED = "BM25 as shipped"
 """With the defaults of the package, which were chosen on validation questions that look for their own answers."""
 K1 = (0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
@@ -70,7 +70,7 @@ def pooled_folds(qids: Sequence[str], number: int = 10) -> list[Fold]:
     return folds
 
 
-# What is chosen ------------------------------------------------------------------------------------------------------
+# The settings --------------------------------------------------------------------------------------------------------
 
 
 class Questions(NamedTuple):
@@ -93,10 +93,10 @@ class Questions(NamedTuple):
 class Fitted:
     """A system with everything chosen."""
 
-    # what was chosen, such as {"k1": 2.0, "b": 1.0}; empty where there was nothing to choose
+    # the settings, such as {"k1": 2.0, "b": 1.0}; empty if there was nothing to tune
     chosen: Mapping[str, object]
-    # ranks at most 1000 documents for each question: qid, docno, score, rank. What it finds for one question must not
-    # depend on the others that it is given.
+    # ranks at most 1000 documents for each question: qid, docno, score, rank. The results for one question must not
+    # depend on the other questions.
     rank: Callable[[Questions], pd.DataFrame]
 
 
@@ -115,11 +115,11 @@ class Training:
 
 
 ChosenSystem = System[Training, Fitted]
-"""A system that is fitted on training topics; those that it is tested ``against`` come before it, as its parts."""
+"""A system fitted on training topics; the systems that it is tested ``against`` precede it, as its parts."""
 
 
 def choice(name: str, candidates: Sequence[Fitted], **options: Any) -> ChosenSystem:
-    """Make a system of a grid of settings, of which that with the highest mean on the training topics is taken."""
+    """Make a system from a grid of settings; the one with the highest mean on the training topics is chosen."""
     return System(name, lambda training: training.best(candidates), **options)
 
 
@@ -146,7 +146,7 @@ def fused(parts: tuple[str, ...], *, weights: tuple[float, ...] | None = None, *
 
     def fit(training: Training) -> Fitted:
         fitted = tuple(training.part(part) for part in parts)
-        if fitted not in grids:  # folds that chose the same parts share what was measured
+        if fitted not in grids:  # folds that chose the same parts share their measurements
             grids[fitted] = grid(fitted)
         return training.best(grids[fitted])
 
@@ -202,7 +202,7 @@ def _pieces(name: str) -> list[str]:
 
 
 class Nested:
-    """Fits systems on training topics; what they find for the other topics is all that comes out."""
+    """Fits systems on training topics; returns only their results for the other topics."""
 
     def __init__(
         self, systems: Sequence[ChosenSystem], questions: Questions, qrels: pd.DataFrame, measure: Any = MAIN
@@ -218,7 +218,7 @@ class Nested:
             before.add(system.name)
 
     def fit(self, qids: frozenset[str]) -> dict[str, Fitted]:
-        """Fit all systems on some topics; one that an extra is missing for is left out, with what is made of it."""
+        """Fit all systems on some topics; a system with a missing extra is left out, and so are fusions of it."""
         questions = self.questions.only(qids)
         asked = list(questions.topics["qid"])
         fitted: dict[str, Fitted] = {}
@@ -254,7 +254,7 @@ class Nested:
         return rankings, pd.DataFrame(chosen, columns=["fold", "system", "chosen"])
 
     def _measured(self, fitted: Fitted) -> pd.Series[float]:
-        """Measure a candidate on all topics, by qid, 0 where nothing judged was found."""
+        """Measure a candidate on all topics, by qid, 0 if nothing judged was found."""
         topics = self.questions.topics
         values = measure_by_topic({"": fitted.rank(self.questions)}, topics, self._qrels, [self._measure])
         by_topic: pd.Series[float] = values.set_index("qid")["value"].reindex(topics["qid"]).fillna(0.0)
@@ -262,7 +262,7 @@ class Nested:
 
 
 def described(chosen: Mapping[str, object]) -> str:
-    """Write what was chosen in one line, such as ``k1 2, b 1``."""
+    """Write the settings in one line, such as ``k1 2, b 1``."""
     return ", ".join(f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in chosen.items())
 
 
@@ -275,7 +275,7 @@ Find = Callable[[str], pd.DataFrame]
 
 @dataclass(frozen=True, eq=False)
 class ModelSystems:
-    """BM25 and the ways to search with a model, each with what there is to choose."""
+    """BM25 and the ways to search with a model, each with its grid of settings."""
 
     # the model and the vectors; made when the first system that needs them searches
     indexes: Callable[[], tuple[MathAMR, MathAMRIndex]]
@@ -326,7 +326,7 @@ class ModelSystems:
         return self._rankings[name, of]
 
     def _first(self, way: Way, depth: int, of: str) -> pd.DataFrame:
-        """Rescore what the first stage has among its first."""
+        """Rescore the top results of the first stage."""
         stage = self._by_vectors(BM25 if way.name == SCORER else SINGLE, of)
         rows = pd.MultiIndex.from_frame(stage.loc[stage["rank"] < depth, ["qid", "docno"]])
         scored = self._by_vectors(way.name, of)

@@ -1,10 +1,10 @@
-"""What rankings are worth: measures, paired tests, tables of both, random orders, and the time of a query.
+"""Evaluation of rankings: measures, paired tests, tables of both, random orders, and query times.
 
-Where few documents are judged, the measures of any order are far above 0, so that a system that ranks no better than
-chance can look good. Every table has the row of a random order:
+If few documents are judged, the measures of any order are far above 0, so a system that ranks no better than
+chance can look good. Every table has a row for a random order:
 
 * of the judged documents of each topic (:func:`random_floor`), the mean over 200 shuffles with a fixed seed. It ranks
-  all of the judged, a system only those that it finds, so a system can be below it;
+  all judged documents, a system only the ones that it finds, so a system can be below it;
 * of all answers, for known items (:func:`random_known_items`), whose measures are exact expectations.
 
 All tables come from one form of values: ``name``, ``qid`` (of several years with the year in front, ``2020 A.1``),
@@ -44,7 +44,7 @@ from pyterrier_mathamr.fusion import fit_fusion_weight, ranked, standard_scores
 
 Rankings = Mapping[str, pd.DataFrame]
 Missing = dict[str, MissingExtraError]
-"""By system, what is not installed."""
+"""The missing extra of each system that cannot run."""
 
 KNOWN_ITEM_MEASURES: list[Any] = [RR @ 10, R @ 10]
 """Mean reciprocal rank of the first own answer, and the share of the own answers found, both in the first ten."""
@@ -59,7 +59,7 @@ ALIASES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 """Columns of PyTerrier as ``ir_measures`` names them."""
 FEW_JUDGED = "So few answers are judged here that a difference of less than .02 nDCG' means nothing."
 TOO_FEW = (
-    "As the baseline is among them, the topics or judgments are too few to tell systems apart: take more years "
+    "As the baseline is among them, the topics or judgments are too few to distinguish systems: use more years "
     "(`--years`) or a larger part of the release."
 )
 
@@ -92,7 +92,7 @@ def measure(
         rankings: name to ranking; the first is the baseline.
         topics: ``qid``.
         qrels: ``qid``, ``docno``, ``label``.
-        measures: of ``ir_measures``; by default for Task 1.
+        measures: of ``ir_measures``; by default the measures of Task 1.
 
     Returns:
         A row for each ranking: ``name``, a column for each measure, and for each the topics better (``+``) and worse
@@ -246,7 +246,7 @@ def with_missing(
     missing: Mapping[str, MissingExtraError],
     column: str = "name",
 ) -> pd.DataFrame:
-    """Add a row for each system that an extra is missing for, with the reason."""
+    """Add a row for each system with a missing extra, which names the extra."""
     said = {name: f"{name}: needs the extra {error.extra}" for name, error in missing.items()}
     rows = pd.concat([table, pd.DataFrame({column: list(said.values())})], ignore_index=True)
     order = {said.get(name, name): place for place, name in enumerate(names)}
@@ -324,7 +324,7 @@ def near_random(
 
 
 class Comparison(NamedTuple):
-    """Systems measured compared with a random order."""
+    """Measures of systems and of a random order."""
 
     table: pd.DataFrame  # as measure(), and the random order in the last row
     by_topic: pd.DataFrame  # name, qid, measure, value
@@ -358,7 +358,7 @@ def compare(
 
 
 class FoundTopics(NamedTuple):
-    """What was found for the topics of a year."""
+    """The results for the topics of a year."""
 
     rankings: dict[str, pd.DataFrame]
     topics: pd.DataFrame  # qid
@@ -446,7 +446,7 @@ def time_queries(
 def _timed(transformer: pt.Transformer, queries: list[pd.DataFrame]) -> tuple[list[pd.DataFrame], np.ndarray]:
     """Transform queries one at a time, and return the results and the milliseconds of each: float64 ``[queries]``."""
     if queries:
-        transformer(queries[0])  # opens files and builds what is built on first use
+        transformer(queries[0])  # opens files and builds everything that is built on first use
     found, times = [], []
     for query in queries:
         start = time.perf_counter()
@@ -492,9 +492,9 @@ def evaluate_runs(
     *,
     baseline: str | None = None,
 ) -> Evaluation:
-    """Measure rankings over all topics that are judged, also those that a ranking does not have.
+    """Measure rankings over all judged topics, including topics that a ranking lacks.
 
-    Measures have the names that they are shown by; each ranking is tested against the baseline.
+    Measures have their displayed names; each ranking is tested against the baseline.
     """
     judged = qrels["qid"].drop_duplicates()
     missing = {name: judged[~judged.isin(ranking["qid"])].tolist() for name, ranking in rankings.items()}

@@ -1,7 +1,7 @@
 """Our pipelines as search models of MTEB, so that they can be measured on its tasks and put on its leaderboards.
 
-MTEB asks a search model to index a corpus and then to search it. What is indexed, and by which pipeline it is searched,
-is up to a function from documents and a folder to a transformer::
+MTEB asks a search model to index a corpus and then to search it. A function from documents and a folder to a
+transformer decides what is indexed and by which pipeline it is searched::
 
     corpus ──▶ build(documents, folder) ──▶ pipeline ──▶ search(queries) ──▶ {query: {document: score}}
 """
@@ -35,8 +35,8 @@ class MTEBSearch:
 
     Args:
         build: indexes documents and returns the pipeline, from ``qid`` and ``query`` to a ranking.
-        name: by which results are kept, such as ``mathamr/my-pipeline``.
-        workdir: where indexes are made, each in a folder of its own; by default temporary folders, which are removed
+        name: the name under which results are kept, such as ``mathamr/my-pipeline``.
+        workdir: where indexes are made, each in a separate folder; by default temporary folders, which are removed
             with this object.
         meta: further fields of ``mteb.ModelMeta``, such as ``training_datasets``.
 
@@ -112,8 +112,8 @@ class MTEBSearch:
         Args:
             queries: rows with ``id`` and ``text``.
             top_k: documents for each query.
-            top_ranked: the documents to rank for each query, in reranking tasks; those that the pipeline does not find
-                come last, in their order.
+            top_ranked: the documents to rank for each query, in reranking tasks; documents that the pipeline does not
+                find come last, in their order.
 
         Returns:
             Query id to document id to score.
@@ -158,7 +158,7 @@ def _document(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _among(scores: Mapping[str, float], asked: Sequence[str]) -> dict[str, float]:
-    """Keep the documents that were asked for, best first; those without a score are below all that have one."""
+    """Keep the requested documents, best first; documents without a score are last."""
     wanted = set(asked)
     kept = {docno: score for docno, score in scores.items() if docno in wanted}
     lowest = min(scores.values(), default=0.0)

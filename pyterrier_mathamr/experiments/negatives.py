@@ -1,7 +1,7 @@
 """Mining of hard negatives: answers that BM25, a model or the tags rank high and that are not known to be right.
 
-Candidates are only the answers of a source's training pairs, so that no answer of the validation or test part is ever
-trained on, not even as a negative. Documents that :func:`known_answers` returns are never mined.
+Candidates are only the answers of a source's training pairs, so that no answer of the validation or test part is
+used in training, not even as a negative. Documents that :func:`known_answers` returns are never mined.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def mine_negatives(
         miner: ``bm25``, ``model`` (needs ``graphs`` and ``model``) or ``tags`` (needs an ARQMath folder).
         source: an ARQMath folder or a pair file.
         pairs: its training pairs.
-        known: by question id, documents that are or may be right, in addition to the answers in ``pairs``.
+        known: documents that are or may be right, by question id, in addition to the answers in ``pairs``.
         graphs: the graphs of its posts.
-        model: of the search.
+        model: the model to search with.
         depth: documents kept for each question.
         verbose: show progress.
 

@@ -1,7 +1,7 @@
 """NTCIR-12 MathWiki formula browsing: the systems of Task 2 that need no text around formulas, by bpref.
 
-Each formula of the corpus is a document and an appearance of its own, since the judgments are of instances. Concrete
-topics and those with wildcards are two sets of topics, as the years of Task 2 are.
+Each formula of the corpus is a document with a distinct appearance, since the judgments are of instances. Concrete
+topics and topics with wildcards are two sets of topics, like the years of Task 2.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ BROWSING_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
 """The systems of Task 2 that need no text around the query's formula, the baseline first."""
 
 NOTES = (
-    "bpref over the first 1000 formulas: `Bpref partial` takes grades of 1 and more as relevant, `Bpref full` grades "
+    "bpref over the first 1000 formulas: in `Bpref partial` grades of 1 and more are relevant, in `Bpref full` grades "
     "of 3 and more; all other judged formulas are not relevant. A topic without a relevant formula scores 0, and one "
     "without judgments is left out.",
-    "The published figures are of the 20 topics without wildcards.",
-    f"To `{PATTERNS}` a wildcard matches any sub-expression, and equal wildcards match equal ones. To the other "
-    "systems it is a symbol of its own, which matches no symbol of a formula.",
+    "The published figures are for the 20 topics without wildcards.",
+    f"In `{PATTERNS}` a wildcard matches any sub-expression, and equal wildcards match equal ones. In the other "
+    "systems it is a distinct symbol, which matches no symbol of a formula.",
     "A star marks a measure that differs significantly from Tangent's (two-sided paired t-test, p < 0.05 after "
     "Bonferroni over the systems of the same topics).",
     "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
-    "every judged formula, a system those among its first 1000.",
+    "every judged formula, a system only the ones among its first 1000.",
 )
 
 
@@ -90,7 +90,7 @@ class _Itself(Mapping[str, str]):
 
 
 class BrowsingArtifacts(FormulaArtifacts):
-    """What the searches for the formulas of a folder share."""
+    """The shared artifacts of searches for the formulas of a folder."""
 
     APPEARANCES = _Itself()
 
@@ -111,7 +111,7 @@ class BrowsingArtifacts(FormulaArtifacts):
         return store
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        """Read each formula as a document; a formula without LaTeX has none."""
+        """Read each formula as a document, empty if it has no LaTeX."""
         for formula, latex in self.folder.formulas():
             yield {"docno": formula, "html": PostFormula(latex, formula).html if latex else ""}
 
@@ -133,7 +133,7 @@ class BrowsingArtifacts(FormulaArtifacts):
         return [name for name, of in ((CONCRETE, False), (WILDCARDS, True)) if (judged["wildcards"] == of).any()]
 
     def formula_topics(self, topics: str) -> pd.DataFrame:
-        """Return the topics without wildcards, or those with wildcards."""
+        """Return the topics without wildcards, or with wildcards."""
         kept = self._topics[self._topics["wildcards"] == (topics == WILDCARDS)]
         return kept[["qid", "latex"]].reset_index(drop=True)
 
@@ -151,7 +151,7 @@ class BrowsingArtifacts(FormulaArtifacts):
         if len(left) == len(judged):
             raise ExperimentError(
                 f"{self.path}: the corpus has none of the judged formulas, such as {next(iter(judged))}. Name its "
-                "formulas as the judgments do, article:index."
+                "formulas as in the judgments, article:index."
             )
         return list(left)
 
@@ -172,9 +172,9 @@ def run_ntcir12(
     Args:
         path: the folder; see :class:`~pyterrier_mathamr.arqmath.NTCIR12Folder`.
         workdir: where indexes are kept, and the report in ``ntcir12``.
-        systems: names as in the table, ``all``, and :class:`System` objects of your own; by default all names. The
-            baseline, Tangent, is always there.
-        weights: of fitted systems, where all topics are of one set. Of two, a set's weights are fitted on the other.
+        systems: names as in the table, ``all``, and your own :class:`System` objects; by default all names. The
+            baseline, Tangent, is always included.
+        weights: of fitted systems, for a single set of topics; with two sets, each one's are fitted on the other.
         model: name or folder of a trained model.
         verbose: report each stage on stderr, with progress bars.
 
@@ -185,7 +185,7 @@ def run_ntcir12(
         ARQMathError: a file is missing, or a line of it cannot be read; the message names it.
         ExperimentError: no topic is judged, the corpus has none of the judged formulas, or ``workdir`` has a finished
             stage with other settings.
-        ConfigError: a name is that of no system.
+        ConfigError: there is no such system.
     """
     chosen = chosen_formulas(systems, BROWSING_SYSTEMS, OTHER_SYSTEMS.format(task="ntcir12"))
     say = to_stderr if verbose else None
@@ -242,7 +242,7 @@ def _report(
         about={
             BROWSING: f"Topics: {counts}. {formulas:,} formulas with a tree, each ranked by itself; rankings of 1000, "
             f"of {FORMULA_DEPTH:,} found. Model {model}.",
-            DIFFERENCES: "Mean difference in partial bpref, and p of the two-sided paired t-test, as it is and after "
+            DIFFERENCES: "Mean difference in partial bpref, and p of the two-sided paired t-test, before and after "
             "Bonferroni over the systems.",
             TIME: about_times(speed, "each set"),
         },

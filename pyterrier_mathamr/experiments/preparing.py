@@ -7,7 +7,7 @@ bundled    unless options are given         the default, which comes with the pa
 mini       with options, for fewer than     labels start from word vectors, rows as sums of them (``best/lookup``,
            40,000 pairs                     condition bags)
 full       with options, for more           trained as in the paper (Table 4.5)
-labels     by its name                      labels are learned from the pairs alone: virtual nodes start as means, two
+labels     by its name                      labels are learned only from the pairs: virtual nodes start as means, two
                                             layers, ten times the paper's learning rate (``ablation/layers``)
 =========  ===============================  ==========================================================================
 
@@ -32,8 +32,8 @@ from .stages import to_stderr
 from .workdir import Artifacts, ModelArtifacts
 
 FULL_PAIRS = 40_000
-"""Training pairs from which the paper's settings are chosen. The paper has about 45,000; on 2,669 and on 23,531 pairs
-other settings found far more (``docs/results/models.md``)."""
+"""Training pairs from which the paper's settings are chosen. The paper has about 45,000; with 2,669 and 23,531 pairs
+other settings were far better (``docs/results/models.md``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ TRAINING_PRESETS: Mapping[str, TrainingPreset] = {
             "labels",
             _paper(**MEAN, layers=2, learning_rate=1e-3, seed=42),
             False,
-            "for few pairs, without word vectors: labels are learned from the pairs alone",
+            "for few pairs, without word vectors: labels are learned only from the pairs",
         ),
         TrainingPreset("bundled", None, False, f"nothing is trained, {DEFAULT_MODEL} is used"),
     )
@@ -93,7 +93,7 @@ TRAINING_PRESETS: Mapping[str, TrainingPreset] = {
 
 
 def choose_training(preset: str, pairs: int, changes: Mapping[str, Any]) -> tuple[TrainingPreset, str]:
-    """Choose how the model is made, and say why."""
+    """Choose how the model is made; return also the reason."""
     names = ("auto", *TRAINING_PRESETS)
     if preset not in names:
         raise ConfigError("preset", preset, f"one of {', '.join(names)}")
@@ -106,13 +106,13 @@ def choose_training(preset: str, pairs: int, changes: Mapping[str, Any]) -> tupl
 
 
 class Prepared(NamedTuple):
-    """What an experiment begins with."""
+    """The starting point of an experiment."""
 
-    own: ModelArtifacts  # with those of the collection
+    own: ModelArtifacts  # including the artifacts of the collection
     model: MathAMR
     note: str  # how the model was made, for the report
     who: str  # the same in a few words, for each table
-    advice: str  # what helps a system that is near a random order
+    advice: str  # how to improve a system that is near a random order
     choices: Mapping[str, Any]  # settings for the report
 
     @property
@@ -121,7 +121,7 @@ class Prepared(NamedTuple):
         return self.own.shared
 
     def settings(self, **own: Any) -> dict[str, Any]:
-        """Describe what a report is of: the collection, settings of the task, and the model."""
+        """Describe the subject of a report: the collection, settings of the task, and the model."""
         collection, model = str(self.shared.collection.path), self.model
         return {"collection": collection, **self.choices, **own, "model": model.identity, **model.config.to_dict()}
 
@@ -207,5 +207,5 @@ def _fitted(model: MathAMR, pairs: TrainingPairs, graphs: GraphStore, verbose: b
         reason = "there are no validation questions."
     except (NothingToFitError, TrainingError) as error:
         reason = str(error)
-    warnings.warn(f"the score weights are those of the preset: {reason}", MathAMRWarning, stacklevel=2)
+    warnings.warn(f"the score weights are the preset's: {reason}", MathAMRWarning, stacklevel=2)
     return model

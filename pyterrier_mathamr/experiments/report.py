@@ -1,4 +1,4 @@
-"""The outcome of a run: tables, what each stage cost, versions and machine; as JSON, CSV and Markdown."""
+"""The outcome of a run: tables, the cost of each stage, versions and machine; as JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _short(name: str) -> str:
-    """Shorten a measure, alone or before more: ``Bpref(rel=2) p-value`` to ``Bpref p-value``."""
+    """Shorten a measure, with or without a suffix: ``Bpref(rel=2) p-value`` to ``Bpref p-value``."""
     for measure, short in SHORT_NAMES.items():
         if name == measure or name.startswith(f"{measure} "):
             return short + name.removeprefix(measure)
@@ -133,17 +133,17 @@ def _places(value: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a run found.
+    """The results of a run.
 
     Attributes:
         title: one line.
-        settings: what the run was asked for.
-        stages: what each stage cost, in order.
+        settings: the settings of the run.
+        stages: the cost of each stage, in order.
         tables: caption to table.
-        about: caption to what the table is of, shown above it.
-        remarks: caption to what must not be overlooked in the table, shown below it.
+        about: caption to a description of the table, shown above it.
+        remarks: caption to warnings about the table, shown below it.
         notes: sentences to be read with the tables.
-        published: caption to table, of tables printed elsewhere; they are always kept apart from measured ones.
+        published: caption to table, of published tables; they are always kept separate from measured ones.
         values: file name to table, of further values, written to CSV files of these names.
         environment: versions and machine.
     """
@@ -232,7 +232,7 @@ class PublishedTable:
     caption: str  # as printed, without its notes
     view: str  # best seed, mean, efficiency, single run or settings
     baseline: str | None  # the row that the others were tested against, or None
-    of: str  # what a row is
+    of: str  # the subject of a row
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]  # the row's name, and its cells as printed
 
@@ -269,7 +269,7 @@ class Publication:
 
 @cache
 def published(paper: str = "yoon") -> Publication:
-    """Read the tables of a paper as they are printed.
+    """Read the tables of a paper as printed.
 
     Args:
         paper: its first author: ``yoon`` has Tables 4.5 to 4.22 of MathAMR+, settings and results; ``zhong`` Approach

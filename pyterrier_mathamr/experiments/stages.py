@@ -27,11 +27,11 @@ _SHOWN = 3
 
 
 class ExperimentError(MathAMRError):
-    """An experiment cannot be made of what was given, or its folder holds one with other settings."""
+    """An experiment cannot be made from its arguments, or its folder holds one with other settings."""
 
 
 def _settings_changed(folder: Path, stage: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> ExperimentError:
-    """Refuse a folder in which a stage was done with other settings, by those that differ."""
+    """Make the error for a folder in which a stage was done with other settings; it lists the differences."""
     pairs = {name: (before.get(name), now.get(name)) for name in sorted({*before, *now})}
     changes = "; ".join(_change(name, old, new) for name, (old, new) in pairs.items() if old != new)
     return ExperimentError(
@@ -41,7 +41,7 @@ def _settings_changed(folder: Path, stage: str, before: Mapping[str, Any], now: 
 
 
 def _change(name: str, before: Any, now: Any) -> str:
-    """Describe how a setting changed; of a list, such as the files of a collection, only what was removed and added."""
+    """Describe how a setting changed; for a list, such as the files of a collection, only removed and added values."""
     if not (isinstance(before, list) and isinstance(now, list)):
         return f"{name} was {before!r} and is now {now!r}"
     gone, new = [value for value in before if value not in now], [value for value in now if value not in before]
@@ -57,13 +57,13 @@ def _few(values: list[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """What one stage did and cost."""
+    """The work and cost of one stage."""
 
     name: str
     seconds: float  # of the run that finished it
     peak_mib: float  # of the process up to its end
     resumed: bool  # an earlier run finished it
-    settings: Mapping[str, Any]  # what its artifact depends on
+    settings: Mapping[str, Any]  # the inputs of its artifact
 
 
 class Stages:
@@ -130,7 +130,7 @@ def write_atomically(file: Path, text: str) -> None:
 
 
 def to_stderr(text: str) -> None:
-    """Write a line to stderr, above a progress bar; the ``say`` of verbose runs."""
+    """Write a line to stderr, above a progress bar, for verbose runs."""
     pt.tqdm.write(text, file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""What experiments compare: systems, each a name and how its pipeline is made of what a work folder has built.
+"""The systems that experiments compare: each a name and how to make its pipeline from the artifacts of a work folder.
 
 ::
 
@@ -9,7 +9,7 @@
         FormulaParts    the topics of Task 2 (:mod:`.task2`)
         Training        judged topics, to choose settings by (:mod:`.choosing`)
 
-A system of one's own for ``run_arqmath(…, systems=[…])``::
+Your own system for ``run_arqmath(…, systems=[…])``::
 
     System("My words", lambda parts: BM25Index(parts.stage("my-words", build)).retriever(1000))
 """
@@ -49,7 +49,7 @@ Weights = Mapping[str, float]
 
 ALL = "all"
 ONCE = -1
-"""The seed of what is not trained."""
+"""The seed of systems that are not trained."""
 DEPTH = 1000
 """Documents of a ranking."""
 
@@ -61,18 +61,19 @@ class System(Generic[Of, Made]):
     Attributes:
         name: in every table; a work folder keeps rankings by it, and all runs on the folder share them.
         make: makes the pipeline, from topics (``qid``, ``query``, ``title``, ``body``) to a ranking of at most 1000
-            documents. It is called for each set of topics and each seed. Where an extra is missing, it or its search
+            documents. It is called for each set of topics and each seed. If an extra is missing, it or its search
             raises ``MissingExtraError``, and the row names the extra.
-        against: names of further systems that it is tested against, such as those that it is made of.
-        trained: it depends on the seed, the preset and the options that are set by hand.
-        fitted: it is fitted on the judgments of other years than the one whose topics it ranks for.
-        known: it can search for known items; not a system that reads the text of questions, where each would find
-            itself.
-        linked: it can search for the answers of linked questions, since it ranks all answers, not only judged ones.
-        settings: what else its rankings depend on, as plain values: with others, they are made again.
-        fuses: of a fusion, the systems whose rankings it joins, with equal weights unless it is ``fitted``.
-        fit: of a system with weights, finds them on the topics of other years.
-        scorer: of a re-ranker, makes it without its first stage: in a fusion it scores all that the others find.
+        against: names of further systems that it is tested against, such as its parts.
+        trained: whether it depends on the seed, the preset and the options that are set by hand.
+        fitted: whether it is fitted on judgments of years other than the one whose topics it ranks for.
+        known: whether it can search for known items; false for a system that reads the text of questions, since each
+            question would find itself.
+        linked: whether it can search for the answers of linked questions, since it ranks all answers, not only judged
+            ones.
+        settings: other settings on which its rankings depend, as plain values: if they change, it ranks again.
+        fuses: for a fusion, the systems whose rankings it joins, with equal weights unless it is ``fitted``.
+        fit: for a system with weights, fits them on the topics of other years.
+        scorer: for a re-ranker, makes it without its first stage: in a fusion it scores the others' results.
     """
 
     name: str
@@ -113,12 +114,12 @@ class Depth:
 
 
 class Vectors(NamedTuple):
-    """What the ways to search are made of; queries are encoded before."""
+    """The artifacts of the ways to search; queries are encoded already."""
 
     index: MathAMRIndex
     bm25: pt.Transformer
     depth: Depth = Depth()
-    weight: float = 0.5  # of MaxSim in a fusion that has no weight of its own
+    weight: float = 0.5  # of MaxSim, in a fusion that sets no weight
 
 
 Way = System[Vectors, pt.Transformer]
@@ -233,20 +234,20 @@ class SystemSearch:
 
 @dataclass(frozen=True, eq=False)
 class AnswerParts:
-    """What a system of Task 1 is made of, for one set of topics and one seed.
+    """The artifacts from which a system of Task 1 is made, for one set of topics and one seed.
 
     Attributes:
         shared: the artifacts of the collection, such as ``shared.collection`` and ``shared.bm25``; each is made on
             first use.
         of: the topics: a year, or :data:`KNOWN_ITEM`.
         years: all years of the experiment.
-        seed: of a system that is trained; -1 for others.
+        seed: the seed of a trained system; -1 for others.
         preset: ``mini`` or ``full``.
         changes: options of the recipe that were set by hand.
         device: to train and encode on; ``None`` is the best available.
-        live: topics are read from their text, as new ones would be, and not from what the work folder keeps of them:
-            their graphs and vectors. So are systems timed.
-        asked: systems whose rankings were asked for while systems are timed: a fusion costs what its parts cost, too.
+        live: whether topics are read from their text, as new ones would be, instead of from the graphs and vectors
+            in the work folder. Systems are timed in this way.
+        asked: systems whose rankings were requested while systems are timed: the cost of a fusion includes its parts.
     """
 
     shared: Artifacts
@@ -296,7 +297,7 @@ class AnswerParts:
         return tuple(year for year in self.years if year != self.of)
 
     def at(self, *, of: str | None = None, seed: int | None = None) -> AnswerParts:
-        """Return the same for other topics or another seed; what is loaded is shared."""
+        """Return a copy for other topics or another seed; loaded artifacts are shared."""
         return replace(self, of=of or self.of, seed=self.seed if seed is None else seed)
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -320,7 +321,7 @@ class AnswerParts:
         return path
 
     def ranking(self, system: AnswerSystem) -> pd.DataFrame:
-        """Return what a system finds for these topics: ranked now, or read if it was ranked before."""
+        """Return a system's ranking for these topics, read from the work folder if it was made before."""
         parts = self if system.trained else self.at(seed=ONCE)
         if self.live:
             self.asked.append(system)
@@ -341,7 +342,7 @@ class AnswerParts:
 
     @property
     def threads(self) -> ThreadStore:
-        """Questions, their answers, and what readers said of them."""
+        """Questions, their answers, and comments of readers."""
         shared = self.shared
 
         def build(path: Path) -> None:
@@ -368,6 +369,6 @@ def slug(name: str) -> str:
 
 
 def _key_of(name: str, settings: Mapping[str, Any]) -> str:
-    """Name a folder by what its content depends on, such as ``bm25-1f0c23ab``."""
+    """Name a folder by the inputs of its content, such as ``bm25-1f0c23ab``."""
     text = json.dumps(settings, sort_keys=True)
     return f"{slug(name)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

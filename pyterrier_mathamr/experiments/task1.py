@@ -1,4 +1,4 @@
-"""Tasks 1 and 3, answers to questions: MathAMR+ compared with BM25 and other systems; and the demo."""
+"""Tasks 1 and 3, answers to questions: the ways to search with MathAMR+, BM25 and other systems; and the demo."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def run_arqmath(
     config: MathAMRConfig | None = None,
     preset: str | None = None,
 ) -> Report:
-    """Build everything from a local ARQMath folder, and compare MathAMR+ with a baseline and with any other systems.
+    """Build everything from a local ARQMath folder, and compare MathAMR+ with a baseline and any other systems.
 
     Finished stages are kept in ``workdir`` and not repeated, so a run that was stopped continues.
 
@@ -113,17 +113,17 @@ def run_arqmath(
         year: 2020, 2021 or 2022 (or another year in the file names) of the topics and judgments; or several, as a list
             or joined by commas, which are also pooled.
         workdir: where artifacts, tables and ``report.md`` are kept.
-        task: 1, answers, compared with BM25; 2, formulas, compared with a search by symbol pairs; or 3, one answer to
-            each topic, cut from the answer that a system of Task 1 ranks first. The report of Task 2 is in
-            ``workdir/task-2``, that of Task 3 in ``workdir/task-3``, with a file of answers for each system and
-            year that can be submitted.
-        model: name or folder of a trained model; or how one is trained: a configuration, or a preset (``full``,
+        task: 1, answers, with the baseline BM25; 2, formulas, with a search by symbol pairs as the baseline; or 3, one
+            answer to each topic, cut from the answer that a system of Task 1 ranks first. The report of Task 2 is in
+            ``workdir/task-2``, that of Task 3 in ``workdir/task-3``, with a file of answers for each system and year
+            that can be submitted.
+        model: name or folder of a trained model; or how to train one: a configuration, or a preset (``full``,
             ``mini``, ``labels`` or ``bundled``, see :mod:`.preparing`). By default the number of training pairs chooses
             the preset.
         changes: options of the configuration that override the preset.
-        systems: names as in the tables, ``all`` for all of them, and :class:`System` objects of your own; by default
-            all names. The baseline, BM25 or Tangent, is always there.
-        categories: of Task 1, a table of the categories of topics, to measure each apart; see
+        systems: names as in the tables, ``all`` for all of them, and your own :class:`System` objects; by default
+            all names. The baseline, BM25 or Tangent, is always included.
+        categories: for Task 1, a table of the categories of topics, to measure each separately; see
             :func:`~pyterrier_mathamr.arqmath.read_topic_categories`.
         verbose: report each stage on stderr, with progress bars.
         config: deprecated, as ``preset``: give ``model``.
@@ -135,7 +135,7 @@ def run_arqmath(
     Raises:
         ExperimentError: ``workdir`` has a finished stage with other settings, or no topic of a year can be measured on
             this collection.
-        ConfigError: ``model`` trains nothing and ``changes`` are given, there is no year, or a name is that of no
+        ConfigError: ``model`` trains nothing and ``changes`` are given, no year is given, or there is no such
             system.
         ARQMathError: a file of the release is missing or damaged; the message names it.
     """
@@ -216,7 +216,7 @@ class AnswerSearch:
 
     @cached_property
     def by_year(self) -> dict[str, FoundTopics]:
-        """What is found for the topics of each year."""
+        """The results for the topics of each year."""
         shared, found = self.made.shared, dict[str, FoundTopics]()
         for year in self.years:
             topics, qrels, _ = shared.topics(year)
@@ -258,18 +258,18 @@ class AnswerSearch:
         return time_queries(self.search.pipelines(shared.topic_formulas(year)), shared.topics(year).topics)
 
     def stages(self) -> tuple[StageRecord, ...]:
-        """List what each stage cost, the last time that it was needed."""
+        """List the cost of each stage, the last time that it ran."""
         return tuple({record.name: record for record in reversed(self.made.shared.stages.records)}.values())[::-1]
 
     def not_measured(self) -> list[str]:
-        """Say which systems are not measured, and why."""
+        """List the systems that are not measured, with the reason."""
         said = [f"**Not measured**: {name}. {error}" for name, error in self.missing.items()]
         if self.unfitted:
             said.append(f"**Not measured**: {', '.join(self.unfitted)}. They are fitted on other years: give several.")
         return said
 
     def rankings(self, of: str) -> dict[str, pd.DataFrame]:
-        """Rank with each system; with known items, with those that can."""
+        """Rank with each system; for known items, with each system that can."""
         parts = self.parts.at(of=of)
         found = self.search.rankings(self.search.encode(parts.found))
         for system in self.others:
@@ -321,7 +321,7 @@ def _report(
             f"tokens that is among the first 1000, the mean over the topics that have one. {_STARRED}",
             TIME: about_times(speed, years[0]),
             WEIGHTS: f"{len(shared.questions('validation').topics)} validation questions look for their own answers, "
-            "with each weight of MathAMR+ beside BM25. The weight of the tables above, "
+            "with each weight of MathAMR+ in the fusion with BM25. The weight of the tables above, "
             f"{found.search.weight:.2f}, was fitted to whole rankings.",
         },
         remarks={
@@ -337,8 +337,8 @@ def _about(made: Prepared, one: Comparison) -> str:
     return (
         f"{one.topics} topics with a relevant answer among the {len(made.shared.bm25):,} answers of "
         f"{made.shared.collection.path.name}, {one.judgments:,} judgments of these ("
-        f"{one.judgments / max(1, one.topics):.1f} a topic). Rankings of 1000 answers unless the name says otherwise. "
-        f"{made.who} {FEW_JUDGED} {_star(one)}"
+        f"{one.judgments / max(1, one.topics):.1f} a topic). Rankings of 1000 answers, or the number in "
+        f"the name. {made.who} {FEW_JUDGED} {_star(one)}"
     )
 
 
@@ -360,12 +360,12 @@ def _star(one: Comparison) -> str:
 
 
 TASK3_NOTES = (
-    "The judgments of Task 3 are of the answers that were submitted, so new ones cannot be measured. AR' and P'@1 are "
-    "those of the answers of Task 1 that they are cut from, by the judgments of Task 1: the mean grade (0 to 3), and "
+    "The judgments of Task 3 are of the submitted answers, so new ones cannot be measured. AR' and P'@1 measure "
+    "the answers of Task 1 from which they are cut, by the judgments of Task 1: the mean grade (0 to 3), and "
     "the share of grade 2 or 3. A topic whose source is not judged scores 0.",
     "An answer is the beginning of the first answer of a ranking, in whole sentences and formulas, at most 1,200 "
     "characters, that the model scores highest against the question.",
-    "The random order takes a judged answer at random, the mean of 200 draws: it has only judged ones to choose from.",
+    "The random order picks a judged answer at random, the mean of 200 draws: it chooses only among judged answers.",
 )
 EXTRACTED = "Extracted answers"
 

@@ -1,4 +1,4 @@
-"""Task 2, formulas of posts for a formula of a question: MathAMR+ compared with symbol pairs and other systems."""
+"""Task 2, formulas of posts for a formula of a question: MathAMR+, a search by symbol pairs and other systems."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ TIME = "Time of a query"
 
 @dataclass(frozen=True)
 class FormulaParts:
-    """What a system is made of for the topics of a year."""
+    """The artifacts from which a system is made, for the topics of a year."""
 
     shared: FormulaArtifacts
     model: MathAMR
     index: MathAMRFormulaIndex
     year: str
     weights: Weights = field(default_factory=dict)  # of a system that is fitted; never on this year's judgments
-    # what was found to fit weights on, which several other years are fitted on
+    # rankings to fit weights on, shared by the fits of several other years
     found: dict[Callable[[FormulaParts], pt.Transformer], pd.DataFrame] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -100,7 +100,7 @@ def _tangent(parts: FormulaParts) -> TimedPipeline:
 
 
 def by_patterns(parts: FormulaParts) -> TimedPipeline:
-    """Rank by how formulas match the query, and what does not match by symbol pairs."""
+    """Rank by how formulas match the query, and the others by symbol pairs."""
     similar = parts.shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees)
     return TimedPipeline(distinct(parts.shared.patterns.retriever(FORMULA_DEPTH, similar=similar)))
 
@@ -136,7 +136,7 @@ FORMULA_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
 
 @dataclass
 class SearchedYear:
-    """What systems find for the topics of a year: how each is searched, its rankings, and the weights of some."""
+    """The results of systems for the topics of a year: their searches, rankings, and the weights of some."""
 
     parts: FormulaParts
     pipelines: dict[str, TimedPipeline] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class SearchedYear:
             self.scorers[system.name] = system.scorer(self.parts)
 
     def scored(self, parts: Sequence[str]) -> list[pd.DataFrame]:
-        """Return what the parts of a fusion find; re-rankers, the last of them, score what the others find."""
+        """Return the results of a fusion's parts; re-rankers, which come last, score the others' results."""
         own, scorers = self._divided(parts)
         return Ensemble(*(self.rankings[part] for part in own), features=scorers).rankings(self.parts.topics)
 
@@ -161,11 +161,11 @@ class SearchedYear:
         return own, [self.scorers[part] for part in parts[len(own) :]]
 
     def fuse(self, name: str, weights: Weights, scored: Sequence[pd.DataFrame]) -> None:
-        """Fuse what systems found, which :meth:`scored` returns, with a weight for each."""
+        """Fuse the results of systems, from :meth:`scored`, with a weight for each."""
         own, scorers = self._divided(list(weights))
         pipelines = [self.pipelines[part] for part in own]
         encoders = list({id(one.encode): one.encode for one in pipelines if one.encode}.values())
-        encode = encoders[0] if len(encoders) == 1 else None  # parts with encoders of their own encode apart
+        encode = encoders[0] if len(encoders) == 1 else None  # parts with different encoders encode separately
         values = tuple(weights.values())
         searches = [one.whole if encode is None else one.search for one in pipelines]
         fusion = Ensemble(*searches, features=scorers, weight=values, num_results=DISTINCT_FORMULAS)
@@ -173,14 +173,14 @@ class SearchedYear:
         self.rankings[name] = ranked(standard_scores(scored), values, DISTINCT_FORMULAS)
 
     def found(self, kind: str, measures: list[Any] = TASK2_MEASURES) -> FoundTopics:
-        """Return what is measured by a kind of judgments."""
+        """Return the rankings to measure by one kind of judgments."""
         qrels, topics = self.parts.judged[kind], self.parts.topics
         floor = random_floor(qrels, measures)
         return FoundTopics(self.rankings, topics[topics["qid"].isin(qrels["qid"])], qrels, floor)
 
 
 class SearchedYears:
-    """What systems find for the topics of several years: each system, then the fusions."""
+    """The results of systems for the topics of several years: each system, then the fusions."""
 
     def __init__(self, years: Sequence[SearchedYear], given: Mapping[str, Weights]) -> None:
         self.years, self._given = years, given
@@ -208,7 +208,7 @@ class SearchedYears:
             year.add(system, system.make(replace(year.parts, weights=year.weights.get(system.name, {}))))
 
     def _fuse(self, system: FormulaSystem, parts: Sequence[str]) -> None:
-        """Fuse systems, with equal weights or with those that are fitted on the other years."""
+        """Fuse systems, with equal weights or with weights fitted on the other years."""
         scored = {year.parts.year: year.scored(parts) for year in self.years}
 
         def fit(years: Sequence[SearchedYear]) -> Weights:
@@ -225,7 +225,7 @@ class SearchedYears:
             year.fuse(system.name, {part: weights[part] for part in parts}, scored[year.parts.year])
 
     def _weigh(self, name: str, fit: Callable[[Sequence[SearchedYear]], Weights]) -> None:
-        """Find the weights for each year on all others; of a single year, those that were given."""
+        """Fit the weights for each year on all others; for a single year, use the given ones."""
         if len(self.years) == 1:
             if name not in self._given:
                 raise ConfigError("years", [self.years[0].parts.year], f"several: {name} is fitted on the other years")
@@ -245,7 +245,7 @@ Compared = tuple[str, str, Comparison]
 
 TASK2_NOTES = (
     "Rankings are of visually distinct formulas: only the first instance of each is kept, as in the official "
-    "evaluation. `formula ids` are judgments of instances, the best grade of those that look the same; `visual ids` "
+    "evaluation. `formula ids` are judgments of instances, the best grade of equal-looking ones; `visual ids` "
     "are the organisers' own.",
     "Relevant is a grade of 2 or 3; unjudged formulas are removed first (the prime). Judgments of formulas that are "
     "not in this collection are left out, and so are topics without a relevant formula in it.",
@@ -254,8 +254,8 @@ TASK2_NOTES = (
     "`MathAMR+` encodes the formula within its question; `MathAMR+ (formula alone)` encodes it without. `Tangent + "
     "MathAMR+` has equal weights, fixed beforehand.",
     "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
-    "every judged formula, a system those among its first 1000: on a part of the release, where few formulas are "
-    "judged, a system can be below it.",
+    "every judged formula, a system only the ones among its first 1000: on a part of the release, where few formulas "
+    "are judged, a system can be below it.",
 )
 
 
@@ -312,7 +312,7 @@ def run_task2(
 
 
 def about_times(speed: pd.DataFrame, year: str) -> str:
-    """Say how the times of queries were taken."""
+    """Describe how the times of queries were measured."""
     threads = torch.get_num_threads()
     device = "a GPU" if torch.cuda.is_available() else f"{threads} CPU thread{'s' * (threads > 1)}"
     queries = int(speed["queries"].max()) if len(speed) else 0
@@ -354,10 +354,10 @@ def _report(
             f"Rankings of {DISTINCT_FORMULAS} visually distinct formulas, of {FORMULA_DEPTH:,} found. {made.who} A "
             f"star: differs from {TANGENT} (two-sided paired t-test over the topics of the block, p < 0.05 after "
             "Bonferroni over its systems).",
-            DIFFERENCES: "Mean difference in nDCG' over all topics, and p of the two-sided paired t-test, as it is and "
+            DIFFERENCES: "Mean difference in nDCG' over all topics, and p of the two-sided paired t-test, before and "
             "after Bonferroni over the systems.",
-            WEIGHTS: "Of a system's standard scores in a fusion, or of features. Those of a year are fitted on the "
-            "judgments of the other years; of a single year, they are those that come with the package.",
+            WEIGHTS: "Weights of a system's standard scores in a fusion, or of features. The weights of a year are "
+            "fitted on the judgments of the other years; for a single year, they come with the package.",
             TIME: about_times(speed, "each year"),
         },
         remarks={

@@ -15,7 +15,7 @@
     topics/<year>/topics.formulas      official trees of the topics' formulas
     topics/<year>/floor.csv            measures of random orders
     model, answers.mathamr, formulas.mathamr    the model of an experiment and its vectors
-    answers/                           other systems of Task 1: what they are made of, and their rankings
+    answers/                           other systems of Task 1: their artifacts and rankings
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def distinct(system: pt.Transformer) -> pt.Transformer:
 class TopicSet(NamedTuple):
     """Topics, their judgments and their graphs."""
 
-    topics: pd.DataFrame  # qid, query, title, body; those of Task 2 have formula_id and latex instead of query
+    topics: pd.DataFrame  # qid, query, title, body; for Task 2 formula_id and latex instead of query
     qrels: pd.DataFrame  # qid, docno, label
     graphs: GraphStore  # by qid
 
 
 def require_years(collection: ARQMathCollection, years: Iterable[int | str], task: Literal[1, 2] = 1) -> None:
-    """Refuse years whose topics or judgments the folder lacks, by the names of files."""
+    """Raise an error that names the missing files of topics or judgments of some years."""
     for year in years:
         collection.topics(year, task)
         try:
@@ -101,7 +101,7 @@ def require_years(collection: ARQMathCollection, years: Iterable[int | str], tas
 def judged_topics(
     collection: ARQMathCollection, year: int | str, answers: Container[DocNo]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the topics of Task 1 that have a relevant answer among those that can be found."""
+    """Read the topics of Task 1 that have a relevant answer in the collection."""
     graded = [(row.query_id, row.doc_id, row.relevance) for row in collection.qrels(year) if row.doc_id in answers]
     relevant = {qid for qid, _, label in graded if label >= RELEVANT}
     topics = [
@@ -163,13 +163,13 @@ def _frame(qrels: Iterable[Qrel]) -> pd.DataFrame:
 
 
 class FormulaArtifacts:
-    """What the searches for the formulas of a collection share; each artifact is made on first use.
+    """The shared artifacts of searches for formulas of a collection; each is made on first use.
 
-    A collection says what its documents, topics and judgments are, and may have official trees and visual ids.
+    A collection defines its documents, topics and judgments, and may have official trees and visual ids.
     """
 
     APPEARANCES: ClassVar[Mapping[str, str] | None] = None
-    """Formula id to visual id; ``None`` takes the visual ids of ``formulas``."""
+    """Formula id to visual id; ``None`` uses the visual ids of ``formulas``."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class FormulaArtifacts:
         raise NotImplementedError
 
     def formula_topics(self, topics: str) -> pd.DataFrame:
-        """Read a set of topics, such as those of a year: ``qid, latex``."""
+        """Read a set of topics, such as a year's: ``qid, latex``."""
         raise NotImplementedError
 
     def formula_judgments(self, topics: str) -> dict[str, pd.DataFrame]:
@@ -260,7 +260,7 @@ class FormulaArtifacts:
 
 
 class Artifacts(FormulaArtifacts):
-    """What the runs on the release, or a part of it, share; each artifact is made on first use."""
+    """The artifacts shared by runs on the release, or a part of it; each is made on first use."""
 
     def __init__(
         self,
@@ -399,7 +399,7 @@ class Artifacts(FormulaArtifacts):
 
 @dataclass(frozen=True, eq=False)
 class ModelArtifacts:
-    """A model and its indexes, in a folder with stages of its own."""
+    """A model and its indexes, in a folder with separate stages."""
 
     shared: Artifacts
     stages: Stages

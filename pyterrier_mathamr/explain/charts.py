@@ -74,7 +74,7 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
 
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")
 _MARKERS = "osD^vP*X"
-_NAMED = 40  # topics; of more only those at both ends are named
+_NAMED = 40  # topics; if there are more, only the first and last are named
 _ENDS = 6
 
 
@@ -84,14 +84,14 @@ def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, syste
     Args:
         by_topic: ``name``, ``qid``, ``measure``, ``value``, as ``pt.Experiment(perquery=True)`` returns it.
         measure: one of its measures, by its name in the table or in the paper (``nDCG'``).
-        baseline: one of its names.
-        system: another name.
+        baseline: a name in the table.
+        system: another name in the table.
 
     Returns:
-        Differences by ``qid``, the largest first, equal ones by ``qid``; topics that only one of them has are left out.
+        Differences by ``qid``, the largest first, equal ones by ``qid``; only topics that both have.
 
     Raises:
-        ExplainError: a column is missing, or there is no such measure or name; it lists the known ones.
+        ExplainError: a column, measure or name is missing; the message lists the known ones.
     """
     _has(by_topic, "column", by_topic.columns, "name", "qid", "measure", "value")
     measure = _long(measure, by_topic["measure"])
@@ -143,7 +143,7 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
 
 
 def _name_topics(axes: Axes, difference: pd.Series[float]) -> None:
-    """Name the topics below the axis, or those at both ends on the free side of their bars."""
+    """Name the topics below the axis; if there are many, only the first and last, on the free side of their bars."""
     count = len(difference)
     axes.set(xlabel="topic", xlim=(-0.7, max(count, 1) - 0.3))
     if count <= _NAMED:
@@ -167,11 +167,11 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
 
     Args:
         table: ``name``, a column for the measure, and one for the time.
-        measure: the column of the effectiveness, or the paper's name of it (``nDCG'``); more is better.
+        measure: the column of the effectiveness, or its name in the paper (``nDCG'``); higher is better.
         time: the column of the time of a query in milliseconds, such as ``mrt`` of ``pt.Experiment``.
 
     Returns:
-        A matplotlib figure; each system has its own colour and marker, explained next to the chart.
+        A matplotlib figure; each system has its own colour and marker, explained in a legend.
 
     Raises:
         ExplainError: a column is missing, or a time is not above 0.
@@ -232,7 +232,7 @@ def _short(measure: str) -> str:
 
 
 def _has(table: pd.DataFrame, what: str, found: object, *wanted: str) -> None:
-    """Refuse a table that lacks one of the wanted; the error lists what it has."""
+    """Raise an error if a table lacks one of ``wanted``; the message lists the existing ones."""
     known = [str(name) for name in dict.fromkeys(found)]  # type: ignore[call-overload]
     for name in wanted:
         if name not in known:
@@ -304,7 +304,7 @@ def _places(x: float, y: float, width: float, height: float) -> Iterator[LabelBo
 def label_points(
     axes: Axes, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], texts: Sequence[str], *, size: float = 8
 ) -> None:
-    """Write the labels of points next to them; the axes must have their final limits."""
+    """Label the points without overlaps; the axes must have their final limits."""
     figure = axes.get_figure(root=True)
     if figure is None:
         return

@@ -1,11 +1,11 @@
 """An explanation as text for a terminal, and as HTML for a notebook: two texts, then each part as a bar.
 
-What comes from one thing in the query has one number and color, in the table and in both texts::
+Everything that belongs to one part of the query has one number and color, in the table and in both texts::
 
     key      number, color     in the query                      in the document
-    row 0    1   orange        its formula 0                     the formula with its symbols, the node it matched
-    word     2   blue          each place of the word            each place of the word it matched
-    whole    3   green         the heading                       the heading, or the node it matched
+    row 0    1   orange        its formula 0                     the formula with its symbols, the matched node
+    word     2   blue          each occurrence of the word       each occurrence of the matched word
+    whole    3   green         the heading                       the heading, or the matched node
 
 Styles are inline and colors translucent: a notebook may remove style sheets, and its ground is light or dark.
 """
@@ -35,7 +35,7 @@ FORMULAS = ("formula", "symbols", "edges", "nodes", "layout tree", "operator tre
 _LONGEST_TEXT = 50_000  # characters of a text that are written
 
 Key = tuple[str, int | str]
-"""What in a query a part comes from: its row, a word, or the whole."""
+"""The origin of a part in a query: its row, a word, or the whole."""
 
 
 class ColorGroup(NamedTuple):
@@ -60,14 +60,14 @@ class ColorGroup(NamedTuple):
 
 @dataclass
 class TextMarks:
-    """What is colored in one text: the groups of each formula, sentence and word by number or word."""
+    """The colors in one text: the groups of each formula, sentence and word by number or word."""
 
     rows: dict[int, list[ColorGroup]] = field(default_factory=lambda: defaultdict(list))
     words: dict[str, list[ColorGroup]] = field(default_factory=lambda: defaultdict(list))
     whole: list[ColorGroup] = field(default_factory=list)
 
     def add(self, kind: str, row: int, text: str, group: ColorGroup) -> None:
-        """Mark what a part is about."""
+        """Mark the formula, sentence or word of a part."""
         if kind in (*FORMULAS, "sentence") and row >= 0:
             marked = self.rows[row]
         elif kind == "word" and text:
@@ -90,7 +90,7 @@ def key_of(part: Part) -> Key | None:
 
 
 def group_of(part: Part, groups: Mapping[Key, ColorGroup]) -> ColorGroup | None:
-    """Return the number and color of what a part comes from, if it has them."""
+    """Return the number and color of a part's origin, if it has them."""
     key = key_of(part)
     return None if key is None else groups.get(key)
 
@@ -106,7 +106,7 @@ def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
 
 
 def texts_of(explanation: Explanation) -> tuple[str, str]:
-    """Write the two texts with each part of the query, and what it matched, in one color."""
+    """Write the two texts with each part of the query, and its match, in one color."""
     groups, query, document = groups_of(explanation.rows), TextMarks(), TextMarks()
     colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
     for group, part in sorted(colored, key=lambda pair: pair[0].number):
@@ -215,7 +215,7 @@ def _bar(share: float) -> str:
 
 
 def _texts(part: Part, width: int) -> str:
-    """The texts of a part: what of the query, and what of the document it matched."""
+    """The texts of a part: in the query, and its match in the document."""
     texts = [text for text in (part.query, part.document) if text]
     if not texts or texts[:1] == texts[1:]:
         return shortened(texts[0], width) if texts else ""

@@ -62,26 +62,26 @@ def draw_maxsim(
     theme: Theme = "light",
     parts: int = 16,
 ) -> Picture:
-    """Draw what a document's score is the sum of: both texts, and a table of weighted cosines (MathAMR+, Figure 4.1).
+    """Draw the parts of a document's score: both texts, and a table of weighted cosines (MathAMR+, Figure 4.1).
 
     Args:
         query_graph: graph of the query.
         query_embs: float32 ``[q, d]``, unit rows: formulas, sentences, document.
         doc_graph: graph of the document.
-        doc_embs: float32 ``[n, d]``, the same of the document.
-        query_weights: float ``[q]``, the weight of each row of the query, as an encoded query has them; 1 by default.
+        doc_embs: float32 ``[n, d]``, unit rows of the document.
+        query_weights: float ``[q]``, the weight of each row of the query, as in an encoded query; 1 by default.
         query_document_weight: the weight of the product of the two document vectors, added to MaxSim.
-        query_post: the query's text and LaTeX, where its graph does not have them.
-        doc_post: the document's.
+        query_post: the query's text and LaTeX, if its graph lacks them.
+        doc_post: the document's text and LaTeX, likewise.
         theme: ``light`` or ``dark`` background.
-        parts: rows and columns of the table at most; further parts of the query are added up in one column.
+        parts: maximum rows and columns of the table; further parts of the query are added up in one column.
 
     Returns:
         The picture. The numbers in its last row add up to the score.
 
     Raises:
         ExplainError: the vectors do not belong to the graphs, their widths or the number of weights differ, or one of
-            the posts has no vector.
+            a post has no vector.
         ConfigError: there is no such theme.
 
     Example::
@@ -112,15 +112,15 @@ def _drawn(found: PostComparison, colors: Palette, parts: int) -> Picture:
     title = f"{found.query_id or 'query'} and {found.document_id or 'document'}: score {found.score:.3f}"
     canvas.text(MARGIN, 26, title, colors.text, strong=True, size=14)
     asked = {row: [group.badge] for row, group in groups.items()}
-    met: dict[int, list[Badge]] = {}
+    matched: dict[int, list[Badge]] = {}
     for term in sorted(found.terms, key=lambda term: groups[term.query_row].number):
-        badges = met.setdefault(term.document_row, [])
+        badges = matched.setdefault(term.document_row, [])
         if groups[term.query_row].badge not in badges:
             badges.append(groups[term.query_row].badge)
     right = MARGIN + _PANEL + _BETWEEN
     panels = (
         measured_panel(f"query {found.query_id}".strip(), found.query, asked, _PANEL),
-        measured_panel(f"document {found.document_id}".strip(), found.document, met, _PANEL),
+        measured_panel(f"document {found.document_id}".strip(), found.document, matched, _PANEL),
     )
     height = max(panel.height for panel in panels)
     for panel, x in zip(panels, (MARGIN, right), strict=True):
@@ -130,7 +130,7 @@ def _drawn(found: PostComparison, colors: Palette, parts: int) -> Picture:
 
 
 def groups_of(terms: Sequence[Term]) -> Mapping[int, Group]:
-    """Number the rows of the query by what they contribute; the first have colors of their own, the others are grey."""
+    """Number the rows of the query by contribution; the first have distinct colors, the others are grey."""
     totals: dict[int, float] = {}
     for term in terms:
         totals[term.query_row] = totals.get(term.query_row, 0.0) + term.contribution
@@ -139,7 +139,7 @@ def groups_of(terms: Sequence[Term]) -> Mapping[int, Group]:
 
 
 _PAD, _HEAD, _GUTTER, _BETWEEN = 10.0, 28.0, 12.0, 6.0
-_SENTENCES = 14  # a longer text is shown without the sentences in which nothing is marked
+_SENTENCES = 14  # in a longer text, sentences without marks are omitted
 
 
 class DrawnEntry(NamedTuple):
@@ -284,10 +284,10 @@ def _columns(found: PostComparison, parts: int) -> list[_Column]:
 
 def _rows(found: PostComparison, columns: Sequence[_Column], parts: int) -> list[int]:
     """Choose the parts of the document that are the match of a column, and then the most similar ones, in its order."""
-    met = {column.term.document_row for column in columns if column.term is not None}
+    matched = {column.term.document_row for column in columns if column.term is not None}
     by_cosine = sorted(range(len(found.document)), key=lambda row: -float(found.cosines[:, row].max()))
-    others = [row for row in by_cosine if row not in met]
-    return sorted([*met, *others[: max(0, parts - len(met))]])
+    others = [row for row in by_cosine if row not in matched]
+    return sorted([*matched, *others[: max(0, parts - len(matched))]])
 
 
 def _value(found: PostComparison, column: _Column, row: int) -> float:
@@ -312,9 +312,9 @@ def _header(canvas: Canvas, column: _Column, groups: Mapping[int, Group], x: flo
     group = groups[column.term.query_row]
     name = f"{group.number} × {group.number}" if column.product else str(group.number)
     wide = text_width(name) + 14
-    told = f"part {group.number} of the query"
+    note = f"part {group.number} of the query"
     paint = Paint(group.color, group.color, text_on(group.color))
-    canvas.chip(middle - wide / 2, y + 8, wide, name, paint, told, marks="column round strong")
+    canvas.chip(middle - wide / 2, y + 8, wide, name, paint, note, marks="column round strong")
     _centered(canvas, middle, y + 32, f"w {column.term.weight:.3g}", colors.quiet)
 
 
@@ -333,7 +333,7 @@ def _cell(
 def _sum(
     canvas: Canvas, columns: Sequence[_Column], found: PostComparison, left: float, y: float, colors: Palette
 ) -> tuple[float, float]:
-    """Write the terms, rounded so that what is shown adds up to the score that is shown."""
+    """Write the terms, rounded so that they add up to the displayed score."""
     values = rounded([column.contribution for column in columns], _DIGITS)
     name = "in the score"
     canvas.text(left - 12 - text_width(name), y + 14, name, colors.text, strong=True)

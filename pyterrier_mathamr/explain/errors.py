@@ -6,11 +6,11 @@ from pyterrier_mathamr._common.errors import MathAMRError
 
 
 class ExplainError(MathAMRError):
-    """Vectors do not belong to a graph, or a table lacks what a chart needs; the message names it."""
+    """Vectors do not belong to a graph, or a table lacks data for a chart; the message names it."""
 
 
 class AskedError(ExplainError):
-    """A system cannot explain what it is asked."""
+    """A system cannot explain the score of this query and document."""
 
     system: str
     reason: str

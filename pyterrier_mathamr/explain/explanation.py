@@ -1,12 +1,12 @@
-"""`Explanation`: a score as the sum of its parts, what it is asked for, and that of a pipeline.
+"""`Explanation`: a score as the sum of its parts, for one system or a pipeline.
 
-Asked is one query and one document, as a row or as rows of a frame::
+It explains one query and one document, given as a row or as rows of a frame::
 
     encode(topics).iloc[0], "d7"           the row of an encoded query, and any document
     (encode >> retriever)(topics).iloc[3]  the row of a result: its query and its document
-    ranking of one query, "d7"             the rows of one query, of which one may be the document's
+    ranking of one query, "d7"             the rows of one query, which may include the document's
 
-The explanation of a pipeline is that of its last stage that scores.
+The explanation of a pipeline is the explanation of its last scoring stage.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ class Part(NamedTuple):
 
     Attributes:
         system: the system whose score it is a part of, such as ``BM25``.
-        part: what of the query it is: ``word``; ``symbols`` of a formula; ``formula``, ``sentence`` or ``document`` (a
-            virtual node); a term of the system's own, such as ``layout tree``; or ``score``, all that a system says.
-        query: its text; of a formula the LaTeX, of a sentence or document formulas as ``$latex$``. Empty where unknown.
-        document_part: what of the document it matched, in the same words.
-        document: its text.
-        similarity: -1 to 1, where the part is a similarity; otherwise NaN.
+        part: its kind in the query: ``word``; ``symbols`` of a formula; ``formula``, ``sentence`` or ``document`` (a
+            virtual node); a system's own kind, such as ``layout tree``; or ``score``, the whole score of a system.
+        query: its text in the query: LaTeX of a formula; a sentence or document has formulas as ``$latex$``. Empty if
+            unknown.
+        document_part: the kind of its match in the document.
+        document: the text of its match.
+        similarity: the similarity of the two, from -1 to 1; NaN if the part is not a similarity.
         weight: the factor of the similarity.
-        contribution: the part of the score; ``weight * similarity`` where there are both.
-        query_row: the number of the formula or virtual node (formulas, sentences, document); -1 for what has none.
-        document_row: the same of the document.
-        query_formula_id: empty where it is no formula, or has no id.
-        document_formula_id: the same of the document.
+        contribution: the part of the score; ``weight * similarity`` if there are both.
+        query_row: the number of the formula or virtual node (formulas, sentences, document); -1 if it has none.
+        document_row: the number of the match in the document, likewise.
+        query_formula_id: the id of the query's formula; empty if it is not a formula, or has no id.
+        document_formula_id: the id of the matched formula, likewise.
     """
 
     system: str
@@ -132,9 +133,9 @@ class Explanation:
     def parts(self) -> pd.DataFrame:
         """The parts as a table, the greatest contribution first; ``contribution`` sums to the score.
 
-        Its columns are ``system``; ``part`` and ``query``, what of the query it is and its text; ``document_part`` and
-        ``document``, the same of what it matched; ``similarity`` and ``weight``, where the contribution is their
-        product; ``contribution``; and rows and formula ids of both sides.
+        Its columns are ``system``; ``part`` and ``query``, the part's kind and text in the query; ``document_part``
+        and ``document``, the kind and text of its match; ``similarity`` and ``weight``, if the contribution is their
+        product; ``contribution``; and the rows and formula ids on both sides.
         """
         table = pd.DataFrame(self.rows, columns=Part._fields)
         floats = dict.fromkeys(("similarity", "weight", "contribution"), "float64")
@@ -145,7 +146,7 @@ class Explanation:
 
         Args:
             factor: any number.
-            system: the name of the system in all parts, in place of their own.
+            system: a name of the system that replaces the name in all parts.
         """
         parts = (part.scaled(factor) for part in self.rows)
         named = (part if system is None else part._replace(system=system) for part in parts)
@@ -172,7 +173,7 @@ class Explanation:
 
 
 def _better(one: Reading | None, other: Reading | None) -> Reading | None:
-    """Return the reading that tells sentences apart, if one does."""
+    """Return the reading that distinguishes sentences, if one does."""
     return other if one is None or (not one.sentences and other is not None and other.sentences) else one
 
 
@@ -187,7 +188,7 @@ class Asked(NamedTuple):
     """A query and a document.
 
     Attributes:
-        row: column to value: those of the query, and of the document where they are known.
+        row: column to value: the columns of the query, and the known columns of the document.
         docno: the document.
     """
 
@@ -201,11 +202,11 @@ class Asked(NamedTuple):
         return with_objects(plain, **others)
 
     def query_frame(self) -> pd.DataFrame:
-        """Return the query alone as a frame."""
+        """Return the query as a frame without document columns."""
         return self.frame().drop(columns=list(_OF_DOCUMENT), errors="ignore")
 
     def query_row(self) -> dict[str, Any]:
-        """Return what a scorer of rankings reads the query from: the row without what is known of the document."""
+        """Return the row without document columns, from which a scorer of rankings reads the query."""
         return {name: value for name, value in self.row.items() if not describes_document(name)}
 
     def texts(self) -> dict[str, Any]:
@@ -275,7 +276,9 @@ _EXAMPLE = "such as explain(encode(topics).iloc[0], docno) for an encoder `encod
 def _row_of(query: QueryRow, docno: str | None, system: str) -> dict[str, Any]:
     if not isinstance(query, pd.DataFrame):
         if not isinstance(query, (Mapping, pd.Series)):
-            raise AskedError(system, f"{type(query).__name__} is no row", f"Give a dictionary or series, {_EXAMPLE}.")
+            raise AskedError(
+                system, f"{type(query).__name__} is not a row", f"Give a dictionary or Series, {_EXAMPLE}."
+            )
         return {str(name): value for name, value in query.items()}
     if "qid" not in query.columns or query["qid"].nunique() != 1:
         found = query["qid"].nunique() if "qid" in query.columns else "no column qid"
@@ -294,11 +297,11 @@ _ERROR = 1e-4
 
 
 class Ranked(NamedTuple):
-    """What a system says of a query and of one document.
+    """The results of a system for a query, and its explanation for one document.
 
     Attributes:
-        ranking: all that it found.
-        explanation: of the document's score; ``None`` where it has none.
+        ranking: all documents that it found.
+        explanation: of the document's score; ``None`` if it has no score.
     """
 
     ranking: pd.DataFrame
@@ -306,15 +309,15 @@ class Ranked(NamedTuple):
 
 
 def explain_score(system: pt.Transformer, query: str | QueryRow, docno: str | None = None) -> Explanation:
-    """Say what contributes to the score that a system, such as a pipeline, gives a document.
+    """Explain the score that a system or pipeline gives a document.
 
-    The stages run as in a search. The last one that has a method ``explain`` explains; if the score is another in the
-    end, or no stage has one, the explanation is a single part.
+    The stages run as in a search. The last stage with a method ``explain`` explains; if the final score differs, or no
+    stage has the method, the explanation is a single part.
 
     Args:
         system: queries to a ranking.
-        query: as typed, or a row of a query, or a frame of one.
-        docno: the document; by default that of the row.
+        query: a typed query, a row of a query, or a frame of one query.
+        docno: the document; by default the one in the row.
 
     Raises:
         AskedError: the document has no score, or the query is not one.
@@ -384,12 +387,12 @@ def _of_stages(
 
 
 def _explainer(stage: Any) -> Any:
-    """Return what explains a stage: itself, or the learner of ``pt.ltr.apply_learned_model``."""
+    """Return the object that explains a stage: itself, or the learner of ``pt.ltr.apply_learned_model``."""
     return stage if hasattr(stage, "explain") else getattr(stage, "learner", stage)
 
 
 def _found_row(ranking: pd.DataFrame, docno: str) -> dict[str, Any]:
-    """Return what a ranking says of a document; nothing where it is not there."""
+    """Return a document's row in a ranking; empty if it is not there."""
     rows = ranking[ranking["docno"].astype(str) == docno] if "docno" in ranking.columns else ranking[:0]
     first = rows.iloc[0].to_dict() if len(rows) else {}
     return {str(name): value for name, value in first.items() if not is_missing(value)}

@@ -33,12 +33,12 @@ Embeddings = npt.NDArray[np.float32]
 
 
 def misfit(post: str, reason: str) -> ExplainError:
-    """Say why vectors or weights do not belong to a graph."""
+    """Explain why vectors or weights do not belong to a graph."""
     return ExplainError(f"post {post!r}: {reason}. Give graphs and the vectors that one model computed from them.")
 
 
 class Nodes(NamedTuple):
-    """The virtual nodes of a text, in the order of its vectors: what each is, the id of a formula, and its text."""
+    """The virtual nodes of a text, in the order of its vectors: kind, formula id and text of each."""
 
     kinds: list[str]
     formula_ids: list[str]
@@ -93,9 +93,9 @@ def maxsim_parts(
     factors = [1.0] * count if weights is None else weights.tolist()
     terms = list(zip(range(count), similarities.argmax(axis=1).tolist(), factors, strict=True))
     if document_weight:
-        row, met, weight = terms[-1]
-        both = [(row, met, weight + document_weight)]
-        terms[-1:] = both if met == last else [terms[-1], (row, last, document_weight)]
+        row, matched, weight = terms[-1]
+        both = [(row, matched, weight + document_weight)]
+        terms[-1:] = both if matched == last else [terms[-1], (row, last, document_weight)]
     return [_part(system, query, document, similarities, *term) for term in terms]
 
 
@@ -118,17 +118,17 @@ def explain_maxsim(
         query_embs: float32 ``[q, d]``, unit rows: formulas, sentences, document.
         doc_graph: graph of the document.
         doc_embs: float32 ``[n, d]``, the same of the document.
-        query_formula_ids: the formulas that have rows, by default all of the graph; none for a model without them.
-        formula_ids: the same of the document.
+        query_formula_ids: the formulas that have rows; by default the graph's, none for a model without them.
+        formula_ids: the document's formulas that have rows, likewise.
         query_weights: float ``[q]``, the weight of each row of the query; 1 by default.
         query_document_weight: the weight of the product of the two document vectors, added to MaxSim.
         system: the name of the system in the parts.
 
     Returns:
-        The explanation; its score is that of ``model.text_scorer()`` and of an index for the same vectors and weights.
+        The explanation; its score equals that of ``model.text_scorer()`` and of an index with these vectors.
 
     Raises:
-        ExplainError: rows do not belong to their graph, the widths differ, or the document has no row.
+        ExplainError: the rows do not fit their graph, the widths differ, or the document has no row.
 
     Example::
 
@@ -157,7 +157,7 @@ def virtual_nodes(
     Args:
         graph: of a post.
         rows: the number of vectors of the post: its formulas and sentences, with or without the document.
-        post: the text and LaTeX; by default those in the graph. Without texts formulas are named by placeholder and id,
+        post: the text and LaTeX; by default from the graph. Without texts, formulas are named by placeholder and id,
             sentences by number.
         formulas: whether formulas have vectors.
 
@@ -179,10 +179,16 @@ def virtual_nodes(
 
 
 def _part(
-    system: str, query: Side, document: Side, similarities: npt.NDArray[np.float64], row: int, met: int, weight: float
+    system: str,
+    query: Side,
+    document: Side,
+    similarities: npt.NDArray[np.float64],
+    row: int,
+    matched: int,
+    weight: float,
 ) -> Part:
-    """Make the part of one vector of a query and the one that it matched."""
-    asked, found, similarity = query.rows[row], document.rows[met], float(similarities[row, met])
+    """Make the part of one vector of a query and its best match."""
+    asked, found, similarity = query.rows[row], document.rows[matched], float(similarities[row, matched])
     return Part(
         system,
         query.nodes.kinds[asked],
@@ -311,8 +317,8 @@ def compare(
         raise misfit(query_id, f"weights of shape {weights.shape} for {len(cosines)} rows")
     best = cosines.argmax(axis=1)
     terms = [
-        Term(row, int(met), float(weight), float(weight * cosines[row, met]))
-        for row, (met, weight) in enumerate(zip(best, weights, strict=True))
+        Term(row, int(matched), float(weight), float(weight * cosines[row, matched]))
+        for row, (matched, weight) in enumerate(zip(best, weights, strict=True))
     ]
     if query_document_weight is not None:
         last = (len(cosines) - 1, cosines.shape[1] - 1)

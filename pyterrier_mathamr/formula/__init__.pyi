@@ -1,7 +1,7 @@
 from .formula_store import FormulaStore as FormulaStore
 from .latex import opt_from_latex as opt_from_latex
+from .latex import report_unknown_commands as report_unknown_commands
 from .latex import slt_from_latex as slt_from_latex
-from .latex import tell_unknown_commands as tell_unknown_commands
 from .latex import trees_from_latex as trees_from_latex
 from .latex import trees_of_posts as trees_of_posts
 from .opt import RELATIONS as RELATIONS

@@ -6,7 +6,7 @@ A tree that many formulas share is stored once, under a number made from its dig
                               │
     tree      number ──────── body                              one row for each distinct tree
 
-A build reads a stream of rows from tables to a file next to the store, in resumable steps::
+A build copies the rows of the tables to a file next to the store, in resumable steps::
 
     tables ──batches──▶ workers: MathML to trees and their numbers ──in order──▶ this process writes, a step at a time
 
@@ -17,7 +17,7 @@ second file, each for a range of numbers, and when all have come it sorts one ra
     rows ──NewTrees──▶ tree_0 … tree_63, appended ──move_trees──▶ tree, appended in ascending order, each once
 
 The trees of a step are on the disk before its rows are. A build that is killed in between appends them again, which
-does no harm. Trees move a range in one transaction, so the largest number that has arrived says where to continue.
+does no harm. Trees move a range in one transaction, so the largest number that has arrived shows where to continue.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Staging:
 
 
 class NewTrees:
-    """Numbers the trees of one kind, and collects those that may not be staged yet."""
+    """Numbers the trees of one kind, and collects the trees that are not staged yet."""
 
     def __init__(self, convert: Converter) -> None:
         self._convert = convert
@@ -222,19 +222,19 @@ class NewTrees:
                 body = encode(self._convert(mathml))
                 number = tree_number(body)
                 self._bodies[number] = body
-            if len(self._recent) >= _REMEMBERED // 2:  # forget what was not asked for since the last time
+            if len(self._recent) >= _REMEMBERED // 2:  # forget trees that did not recur since the last time
                 self._recent, self._before = {}, self._recent
             self._recent[key] = number
         return number
 
     def take(self) -> dict[int, bytes]:
-        """Return what was collected, by number, and reset."""
+        """Return the collected trees by number, and reset."""
         taken, self._bodies = self._bodies, {}
         return taken
 
 
 def move_trees(connection: sqlite3.Connection, staged: Path, verbose: bool) -> None:
-    """Insert all staged trees into a store, those that an earlier run has not inserted."""
+    """Insert the staged trees that an earlier run has not inserted."""
     connection.execute("ATTACH ? AS staged", (str(staged),))
     with unchanged(staged):
         if (found := connection.execute("PRAGMA staged.quick_check(1)").fetchone()[0]) != "ok":
@@ -290,13 +290,13 @@ class NumberedTrees(NamedTuple):
 
 
 def batches(
-    tables: Sequence[RestOfTable], size: int, verbose: bool, beside: Callable[[], str] | None = None
+    tables: Sequence[RestOfTable], size: int, verbose: bool, note: Callable[[], str] | None = None
 ) -> Iterator[RowBatch]:
-    """Read what is left of tables."""
+    """Read the remaining rows of the tables."""
     for place, table, column, rows_done in tables:
         total = count_rows(table) if verbose else None
         title = f"{column.upper()}, {table.name}"
-        shown = progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total, beside=beside)
+        shown = progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total, note=note)
         rows = islice(shown, rows_done, None)
         while batch := list(islice(rows, size)):
             yield RowBatch(place, column, batch)
@@ -328,7 +328,7 @@ class Numbering:
         return NumberedTrees(batch.place, batch.column, formulas, trees.take(), failed)
 
 
-_STEP = 20_000  # rows of one transaction: what an interrupted build loses
+_STEP = 20_000  # rows of one transaction, which an interrupted build loses
 _TREES = "trees.sqlite"
 _LAYOUT = {"layout": "staged trees"}  # of unfinished work: that of a release with another one is never continued
 
@@ -367,7 +367,7 @@ def fingerprint(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[
 
 
 def _fill(scratch: Path, trees: Path, tables: list[tuple[Path, str]], executor: Executor, verbose: bool) -> int:
-    """Add what an earlier run has not added, rows and then trees; return the number of formulas."""
+    """Add the rows and trees that an earlier run has not added; return the number of formulas."""
     with (
         closing(Staging(trees, new=not scratch.exists())) as staging,
         closing(take_up(scratch, SCHEMA, [(place, 0, 0) for place in range(len(tables))])) as connection,
@@ -423,7 +423,7 @@ def _add_step(connection: sqlite3.Connection, staging: Staging, step: Sequence[N
 
 
 def _batch_size() -> int:
-    """Return how many rows are numbered together: at most those of a step."""
+    """Return how many rows are numbered together, at most one step."""
     return min(BATCH, _STEP)
 
 
@@ -457,7 +457,7 @@ class FormulaStore(SqliteArtifact):
         """Build a store from official tables, in bounded memory.
 
         The store appears at ``path`` when it is complete and checked. An interrupted build resumes when it is called
-        again with the same tables. Trees wait next to the store until all are there and are then sorted into it, so a
+        again with the same tables. Trees are collected next to the store and then sorted into it, so a
         build needs up to twice the store's space on the disk.
 
         Args:
@@ -528,7 +528,7 @@ class FormulaStore(SqliteArtifact):
         return file
 
     def _made_from(self, slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> bool:
-        """Return whether there is a store of these tables that can be opened."""
+        """Return whether an openable store of these tables exists."""
         try:
             return bool(self.snapshot().manifest.details.get("tables") == fingerprint(slt_tables, opt_tables))
         except (NotBuiltError, FormatError, DamagedError):

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from lxml import etree
 
-from pyterrier_mathamr._common.feedback import tell
+from pyterrier_mathamr._common.feedback import report_problem
 
 from . import mathml
 from .opt import Applications, Chains, Lines, check_options, share_operands
@@ -121,8 +121,8 @@ def trees_from_latex(
 def trees_of_posts(latex: str, macros: str) -> FormulaPair:
     """Convert LaTeX to both trees as graphs and indexes of posts have them, and remember them.
 
-    Half of a collection's formulas are repetitions, and what makes the graph of a post and what indexes its formulas
-    ask for the same trees.
+    Half of a collection's formulas are repetitions, and the graph of a post and the indexes of its formulas
+    need the same trees.
 
     Args:
         latex: one formula, without dollars; all of its lines are read.
@@ -134,8 +134,8 @@ def trees_of_posts(latex: str, macros: str) -> FormulaPair:
     return trees_from_latex(latex, macros=macros, lines="all")
 
 
-def tell_unknown_commands(post: str, latex: str, trees: FormulaPair) -> None:
-    """Warn of the commands of a formula that its trees leave out.
+def report_unknown_commands(post: str, latex: str, trees: FormulaPair) -> None:
+    """Warn about the commands of a formula that its trees leave out.
 
     Args:
         post: the docno or qid.
@@ -143,7 +143,7 @@ def tell_unknown_commands(post: str, latex: str, trees: FormulaPair) -> None:
         trees: of the formula, from its LaTeX.
     """
     for command in trees.opt.unknown_commands() if trees.opt is not None else ():
-        tell(post, f"the command {command} is unknown", latex)
+        report_problem(post, f"the command {command} is unknown", latex)
 
 
 def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> FormulaTree:
@@ -162,7 +162,7 @@ def _read(latex: str, macros: str) -> tuple[etree._Element, bool, bool]:
 def _atom(
     root: etree._Element, by_tag: Mapping[str, mathml.Rule[Atom]], latex: str, repaired: bool
 ) -> tuple[Atom, bool]:
-    """Make one atom of a formula's MathML; return whether part of it is a guess."""
+    """Make one atom of a formula's MathML; return it and whether part of it is a guess."""
     atom, known = mathml.fold(root, by_tag, row)
     if atom is None:
         raise FormulaError("the formula is empty", latex)

@@ -1,7 +1,7 @@
 r"""Where the parts of a formula are in its LaTeX: the lines of an environment, and any sub-expression.
 
-An operator tree does not say where its nodes were typed. A sub-expression is found by its letters and digits: ranges of
-the source that have as many of each are read, and the one that reads as the same term is it.
+An operator tree does not record where its nodes were typed. To locate a sub-expression, ranges of the source with the
+same letters and digits are parsed, and the range whose tree is the same term is returned.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def lines_of(latex: str) -> list[str]:
 def line_trees(tree: FormulaTree) -> list[FormulaTree]:
     r"""Read the lines of a formula one by one.
 
-    The operator tree of the whole has them, too, but for a line that goes on in the next one; and a line that is no
-    statement makes fragments (``E!``) of the whole.
+    Unlike the operator tree of the whole formula, this finds lines that continue in the next one, and skips lines that
+    are not statements, which leave fragments (``E!``) in the tree.
 
     Args:
         tree: of a formula from LaTeX.
 
     Returns:
-        The operator tree of each line that can be read by itself, and has something on both sides of its sign.
+        The operator tree of each line that can be parsed separately, and has something on both sides of its sign.
     """
     found = []
     for line in lines_of(tree.source) if r"\\" in tree.source else ():
@@ -133,15 +133,15 @@ def locate(latex: str, terms: Terms, term: int) -> list[tuple[int, int]]:
 
 
 def find_part(pattern: Terms, latex: str) -> list[tuple[int, int]]:
-    """Find what of a formula matches a pattern, as ranges of its LaTeX.
+    """Find the ranges of a formula's LaTeX that match a pattern.
 
     Args:
         pattern: the terms of a query.
         latex: a formula.
 
     Returns:
-        The ranges of the part with the greatest extent, and of those the one with most letters that are not renamed;
-        empty where nothing matches, or the part cannot be located.
+        The ranges of the longest match, or of equally long ones the match with the most letters not renamed;
+        empty if nothing matches or the match cannot be located.
     """
     try:
         tree = opt_from_latex(latex, lines="all")

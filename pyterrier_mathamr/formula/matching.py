@@ -8,11 +8,11 @@ of ``(x-y)^2=z``::
 
 Each term has two hashes. Operands in any order have the same *key* where the order has no meaning; a *shape* is a key
 without the names of letters. Equal terms have equal keys, terms that are equal up to renaming have equal shapes, and
-:func:`unify` decides what a pattern matches:
+:func:`unify` matches patterns as follows:
 
 * a **letter** of the pattern matches a letter, one to one;
 * a **wildcard**, ``?a``, matches any sub-expression, and equal wildcards equal ones;
-* operands of sums, products and other commutative operators match in any order, where a wildcard may take several.
+* operands of sums, products and other commutative operators match in any order, and a wildcard may match several.
 
 A letter is one Latin or Greek letter, in any font. Not renamed are π, blackboard bold (ℝ), and e with an exponent.
 """
@@ -83,7 +83,7 @@ class Terms:
 
     Attributes:
         root: the whole formula.
-        lines: lines that were read by themselves; see :func:`read_terms`.
+        lines: lines that were parsed separately; see :func:`read_terms`.
         labels: of the operator or symbol of each.
         args: the numbers of its operands, in the order of writing.
         keys: 64 bits that only equal terms share.
@@ -180,7 +180,7 @@ def with_wildcards(latex: str) -> str:
 
 
 def _absorbed(labels: Sequence[str], kids: Sequence[Sequence[int]]) -> list[bool]:
-    """Find the nodes that are no term of their own: the same operator as above, and the relations of a chain."""
+    """Find the nodes that are merged into their parent: the same operator, or the relations of a chain."""
     found = [False] * len(labels)
     for node, label in enumerate(labels):
         below = kids[node]
@@ -206,7 +206,7 @@ def _is_chain(labels: Sequence[str], kids: Sequence[Sequence[int]], node: int) -
 
 
 class _Tree(NamedTuple):
-    """A tree that is read: labels and children of its nodes, which are no terms of their own, and the terms made."""
+    """A tree that is being read: labels and children of its nodes, which are not terms yet, and the finished terms."""
 
     labels: Sequence[str]
     kids: Sequence[Sequence[int]]
@@ -237,7 +237,7 @@ def _term(terms: Terms, tree: _Tree, node: int) -> int:
     elif label == INDEX and terms.labels[args[0]] == POWER:
         base, power = terms.args[args[0]]
         return terms.add(POWER, (terms.add(INDEX, (base, *args[1:])), power))
-    elif label[:2] == "+!":  # its label says whether a subscript came first
+    elif label[:2] == "+!":  # the label records whether a subscript came first
         label = "+!"
     return terms.add(label, args)
 
@@ -365,7 +365,7 @@ class TermTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a wildcard stands for: one term, with an empty label, or operands of an operator in any order.
+    """The value of a wildcard: one term, with an empty label, or operands of an operator in any order.
 
     Attributes:
         label: of the operator.
@@ -384,11 +384,11 @@ class Value:
 
 
 class Substitution(NamedTuple):
-    """What makes a pattern equal to a term.
+    """The substitution that makes a pattern equal to a term.
 
     Attributes:
         letters: each letter of the pattern, by its label, to the number of a letter.
-        wildcards: each wildcard, by its label, to what it stands for.
+        wildcards: each wildcard, by its label, to its value.
     """
 
     letters: Mapping[str, int]
@@ -396,14 +396,14 @@ class Substitution(NamedTuple):
 
 
 class Unified(NamedTuple):
-    """What a unification found, ``None`` for nothing, and the steps that it took."""
+    """The result of a unification, ``None`` for no match, and the number of steps."""
 
     substitution: Substitution | None
     steps: int
 
 
 def unify(pattern: Terms, terms: TermTable, term: int, most: int = MOST_STEPS) -> Unified:
-    """Find what makes a pattern equal to a term.
+    """Find a substitution that makes a pattern equal to a term.
 
     Args:
         pattern: the terms of a query.
@@ -418,7 +418,7 @@ def unify(pattern: Terms, terms: TermTable, term: int, most: int = MOST_STEPS) -
 
 
 class _Goal(NamedTuple):
-    """What is left to match: operands of the pattern and of a formula, below an operator; of none, two terms."""
+    """A match still to be made: the operands of two operators, or two terms."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -428,7 +428,7 @@ class _Goal(NamedTuple):
 
 
 class _Unification:
-    """Depth-first search over a linked list of goals, with a stack of choices: depth is no limit."""
+    """Depth-first search over a linked list of goals, with a stack of choices: depth is unlimited."""
 
     def __init__(self, pattern: Terms, terms: TermTable) -> None:
         self.pattern, self.terms = pattern, terms
@@ -463,7 +463,7 @@ class _Unification:
         return Unified(Substitution(letters, {labels[ours]: value for ours, value in self.values.items()}), steps)
 
     def _compared(self, goal: _Goal) -> Iterator[_Goal | None]:
-        """Compare two terms: yield what is left to match, unless they cannot."""
+        """Compare two terms; yield the remaining goal if they can match."""
         (ours,), (theirs,), _, rest, _ = goal
         pattern, terms, label = self.pattern, self.terms, self.pattern.labels[ours]
         if is_wildcard(label):
@@ -492,7 +492,7 @@ class _Unification:
         return len(left) < len(right) and any(is_wildcard(self.pattern.labels[one]) for one in left)
 
     def _rank(self, ours: int) -> tuple[int, int]:
-        """Order operands: first those without wildcards, the largest first, and last those that are wildcards."""
+        """Order operands: first operands without wildcards, the largest first, and last plain wildcards."""
         if is_wildcard(self.pattern.labels[ours]):
             return 2, 0
         return int(self.pattern.is_open[ours]), -self.pattern.sizes[ours]
@@ -575,5 +575,5 @@ class _Unification:
 def _after(
     left: tuple[int, ...], right: tuple[int, ...], operator: str, rest: _Goal | None, places: tuple[int, ...]
 ) -> _Goal | None:
-    """Return what is left to match of an operator, then the rest."""
+    """Return the goal for an operator's remaining operands, followed by the rest."""
     return _Goal(left, right, operator, rest, places) if left else rest

@@ -8,7 +8,7 @@ An ``apply`` is its operator with the operands below it; an operator that is its
 
 Each element has one rule: a small function from the element and the nodes of its children to a node.
 
-A csymbol is ordered (``O!``) unless listed as unordered, also where Tangent-S does not know it. On request a letter
+A csymbol is ordered (``O!``) unless listed as unordered, even if Tangent-S does not know it. On request a letter
 that usually names a function is applied to the parentheses after it::
 
     U!times ──0── V!𝑓                F!𝑓 ──0── V!𝑡
@@ -50,7 +50,7 @@ _OPTIONS = {
 
 
 def check_options(**options: str) -> None:
-    """Refuse an option that has none of its values."""
+    """Raise an error for an option with an unknown value."""
     for option, value in options.items():
         _OPTIONS[option].check(option, value)
 
@@ -65,7 +65,7 @@ def position(operand: int) -> str:
     return chr(61 + operand) if operand < _LAST else chr(_LAST_AND_ON + operand)
 
 
-_LAST, _LAST_AND_ON = 50_000, 0x10000  # past the surrogates, which are no characters
+_LAST, _LAST_AND_ON = 50_000, 0x10000  # past the surrogates, which are not characters
 
 
 FUNCTIONS = frozenset(
@@ -307,7 +307,7 @@ def letter_of(node: Node) -> Node | None:
     return node if node.label in FUNCTION_LETTERS else None
 
 
-def takes(factors: list[Node], arguments: list[Node]) -> bool:
+def is_application(factors: list[Node], arguments: list[Node]) -> bool:
     """Whether the last of some factors is a function letter that may be applied to the arguments."""
     letter = letter_of(factors[-1])
     if letter is None:
@@ -340,7 +340,7 @@ def apply_functions(root: Node) -> None:
         nodes.append(stack.pop())
         stack += nodes[-1].kids
     products = {id(node) for node in nodes if node.label == "U!times"}  # ids, since an application replaces the label
-    for node in reversed(nodes):  # arguments before what is applied to them
+    for node in reversed(nodes):  # arguments before the functions that are applied to them
         if node.label == "U!times":
             _apply_in(node, products)
 
@@ -351,7 +351,7 @@ def _apply_in(product: Node, products: set[int]) -> None:
     factors: list[Node] = []
     for factor in product.kids:
         arguments = [factor] if id(factor) in products else _arguments(factor, whole)
-        if factors and arguments and takes(factors, arguments):
+        if factors and arguments and is_application(factors, arguments):
             factors[-1] = application(factors[-1], arguments)
         else:
             factors.append(factor)
@@ -362,7 +362,7 @@ def _apply_in(product: Node, products: set[int]) -> None:
 
 
 def _arguments(factor: Node, whole: bool) -> list[Node]:
-    """List what was in the parentheses that became a factor; empty where there may have been none."""
+    """List the contents of the parentheses that became a factor; empty if there may have been none."""
     if factor.label == "O!interval(O-O)" or factor.label[:4] == "M!V-":
         return factor.kids
     if factor.label in _LOOSER:

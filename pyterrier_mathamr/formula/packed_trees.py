@@ -31,7 +31,7 @@ class PackedTrees:
     Attributes:
         kind: layout or operator trees.
         names: the labels, by their number.
-        offsets: int64 ``[x + 1]``; a tree without nodes is that of a formula which has none.
+        offsets: int64 ``[x + 1]``; a formula without a tree has an empty range.
         labels: int32 ``[n]``.
         parents: int32 ``[n]``, counted from the tree's first node; -1 for a root.
         edges: int32 ``[n]``, the code point of the edge's label; -1 for a root.

@@ -23,10 +23,10 @@ from .tree import Edge, FormulaError, FormulaTree
 _ORDER = "aocnbudew"
 _RANK = {label: rank for rank, label in enumerate(_ORDER)}
 OPENING = frozenset("({|∥") | {"&lsqb;"}
-"""What may begin a group."""
+"""Symbols that may begin a group."""
 
 CLOSING = frozenset(")}|∥") | {"&rsqb;"}
-"""What may end a group."""
+"""Symbols that may end a group."""
 
 _FENCED_TABLE = frozenset("({|&∥")
 

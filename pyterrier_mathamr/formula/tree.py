@@ -1,4 +1,4 @@
-"""Formula trees: symbol layout trees (SLT, how a formula looks) and operator trees (OPT, what it means).
+"""Formula trees: symbol layout trees (SLT, the appearance of a formula) and operator trees (OPT, its meaning).
 
 ``x^2+1`` in both forms, nodes numbered depth first, each edge with its label::
 
@@ -21,7 +21,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from .display.trees import drawing, indented
 
 TreeKind = Literal["slt", "opt", ""]
-"""Which of the two forms a tree has; the empty string lets the edge labels tell."""
+"""The form of a tree; the empty string infers it from the edge labels."""
 
 Edge = tuple[int, int, str]
 """Parent index, child index, edge label."""
@@ -38,10 +38,10 @@ class FormulaError(MathAMRError):
     """A formula has no tree, or a table of formulas cannot be read.
 
     Attributes:
-        message: what is wrong; that of a table names file and line.
+        message: the fault; an error in a table names file and line.
         source: the LaTeX or MathML that was read; empty for a table.
         position: the character of the source to which the message points.
-        tried: false for a formula that was not converted since others of its text took too long: elsewhere it may be.
+        tried: false for a formula that was skipped because others of its post took too long; it may convert elsewhere.
     """
 
     message: str

@@ -47,7 +47,7 @@ def write_term(terms: TermTable, term: int) -> str:
 
 
 def write_value(terms: TermTable, value: Value) -> str:
-    """Write what a wildcard stands for as LaTeX."""
+    """Write the value of a wildcard as LaTeX."""
     found = [_written(terms, term) for term in value.written]
     return _operator(value.label, found).latex if value.label else found[0].latex
 

@@ -6,14 +6,14 @@
               ├── system 1 ──▶ ranking ── part ── w₁ ─┼─▶ Σ ──▶ ranking of all documents that one of them found
               └── …                                   ┘
 
-A fusion defines the parts, the weights, and the score of a document that a system did not find:
+The fusions differ in each document's part, the weights, and the part of a document that a system did not find:
 
     ZScoreFusion    the standard score among the query's documents     weights    the lowest of the system
-    ConvexFusion    the score brought to 0 … 1                         α, 1 - α   0
+    ConvexFusion    the score rescaled to 0 … 1                        α, 1 - α   0
     ModifiedRRF     score / (k + rank)                                 1          0
-    Ensemble        as ZScoreFusion, scorers of what was found, too    learned    the lowest of the system
+    Ensemble        as ZScoreFusion, but also with scorers             learned    the lowest of the system
 
-`LinearBlend` is the learned sum for what one first stage found.
+`LinearBlend` is a learned sum that re-ranks the results of one first stage.
 """
 
 import lazy_loader

@@ -1,9 +1,9 @@
-"""Fusions: ask the systems, add up a function of their scores with weights, and put the columns together.
+"""Fusions: run several systems and rank by a weighted sum of their transformed scores.
 
-A fusion declares what its rows contribute, the weights, and the score of a document that a system did not find:
+A fusion declares the contribution of a row, the weights, and the value for a document that a system did not find:
 
     ZScoreFusion    (score - mean) / standard deviation    weights    the lowest of the system
-    ConvexFusion    the score brought to 0 … 1             α, 1 - α   0
+    ConvexFusion    the score rescaled to 0 … 1            α, 1 - α   0
     ModifiedRRF     score / (k + rank)                     1          0
 """
 
@@ -36,7 +36,7 @@ from pyterrier_mathamr.explain import (
 )
 
 System: TypeAlias = pt.Transformer | pd.DataFrame
-"""What is fused: a transformer of queries to a ranking, or a ranking that exists."""
+"""A system to fuse: a transformer of queries to a ranking, or an existing ranking."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -45,15 +45,15 @@ _RESULTS = ("docno", "score", "rank")
 
 
 class Fusion(Retriever):
-    """Ranks all documents that one of several systems finds; subclasses say what each contributes.
+    """Ranks all documents that one of several systems finds; subclasses define each system's contribution.
 
-    The ranking has the columns of the queries and those that the rankings of all systems have; where systems disagree
+    The ranking has the columns of the queries and the columns that all rankings share; if systems disagree
     on a column of a document, the first one counts.
     """
 
     help_url = "https://pyterrier.readthedocs.io/en/latest/operators.html"
     lacking_is_lowest: ClassVar[bool] = False
-    """The score of a document that a system did not find: the lowest contribution of this system, or 0."""
+    """Whether a document that a system did not find gets that system's lowest contribution, instead of 0."""
     systems: tuple[pt.Transformer, ...]
 
     def __init__(self, systems: Sequence[System], num_results: int) -> None:
@@ -86,11 +86,11 @@ class Fusion(Retriever):
         return [explained(system, frame, asked.docno, texts) for system in self.systems]
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Compute what each row of a ranking contributes, float64 ``[n]``; ``query`` is the number of its query."""
+        """Compute the contribution of each row of a ranking, float64 ``[n]``; ``query`` is its query's number."""
         raise NotImplementedError
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain what one system contributes to a document."""
+        """Explain the contribution of one system to a document."""
         raise NotImplementedError
 
     def transform_inputs(self) -> list[list[str]]:
@@ -108,7 +108,7 @@ class Fusion(Retriever):
         """
         pt.validate.query_frame(inp, context=self)
         columns, queries = tuple(inp.columns), distinct_queries(inp, _RESULTS)
-        if queries.empty or columns not in self._accepted:  # to ask all systems takes longer than some of them search
+        if queries.empty or columns not in self._accepted:  # checking all systems costs more than some searches
             outputs = outputs_of_all(self.systems, columns)
             self._accepted.add(columns)
         if queries.empty:
@@ -128,11 +128,11 @@ class Fusion(Retriever):
         return result.assign(**{name: fused[name].reset_index(drop=True) for name in names})
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each system contributes to the score of a document, and what contributes to the system's score.
+        """Explain the contribution of each system to a document's score, and the parts of the system's score.
 
         Args:
             query: the row of a query, or of a result, or a frame of one query.
-            docno: a document that one of the systems finds; by default that of the row.
+            docno: a document that one of the systems finds; by default the one in the row.
 
         Raises:
             AskedError: no system finds the document, or no document is named.
@@ -176,7 +176,7 @@ def with_text_docnos(ranking: pd.DataFrame) -> pd.DataFrame:
 def contributed(
     rankings: Sequence[pd.DataFrame], of: Callable[[Numbers, pd.DataFrame], Floats], *, lowest: bool
 ) -> pd.DataFrame:
-    """Compute what each ranking contributes to the documents of any of them, as ``qid``, ``docno``, ``0``, ``1``, ….
+    """Compute each ranking's contributions to the documents of all rankings, as ``qid``, ``docno``, ``0``, ``1``, ….
 
     A contribution of NaN counts as a document that was not found; of two rows for a document the first counts.
     """
@@ -199,7 +199,7 @@ def contributed(
 
 
 def _shared(columns: Sequence[Sequence[str]], of_queries: Iterable[str]) -> list[str]:
-    """List the columns that all rankings have, without those of the queries and of any result."""
+    """List the columns that all rankings share, except columns of the queries and standard columns of results."""
     known = {"qid", *_RESULTS, *of_queries}
     first, *others = columns or [[]]
     return [name for name in first if name not in known and all(name in other for other in others)]
@@ -215,7 +215,7 @@ def _with_columns(fused: pd.DataFrame, found: pd.DataFrame, names: Sequence[str]
 
 
 def distinct_names(systems: Sequence[pt.Transformer]) -> list[str]:
-    """Name systems, and number those of one name."""
+    """Name systems, and number systems of the same name."""
     names = [name_of(system) for system in systems]
     numbers = (f" {names[:place].count(name) + 1}" if names.count(name) > 1 else "" for place, name in enumerate(names))
     return [name + number for name, number in zip(names, numbers, strict=True)]
@@ -231,7 +231,7 @@ def _extremes(query: Numbers, scores: Floats) -> tuple[Floats, Floats]:
 
 
 def standardised(query: Numbers, scores: Floats) -> Floats:
-    """Standardise the scores of each query, 0 where they are all the same; NaN stays."""
+    """Standardise the scores of each query, 0 if they are all the same; NaN stays."""
     queries, there = int(query.max(initial=-1)) + 1, ~np.isnan(scores)
     own, given = query[there], scores[there]
     count = np.maximum(np.bincount(own, minlength=queries), 1)
@@ -251,8 +251,8 @@ def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
         rankings: ``qid``, ``docno``, ``score``.
 
     Returns:
-        ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each ranking, 0 where its scores are all the same,
-        its lowest of the query where it lacks the document, 0 where it has no row.
+        ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each ranking, 0 if its scores are all the same,
+        its lowest of the query if it lacks the document, 0 if it has no row.
     """
     return contributed(rankings, _standard_contributions, lowest=True)
 
@@ -281,7 +281,7 @@ def _standard_contributions(query: Numbers, ranking: pd.DataFrame) -> Floats:
 
 
 def _min_max(query: Numbers, ranking: pd.DataFrame, constant: float = 0.0) -> Floats:
-    """Bring the scores of each query to 0 … 1; those of a query that are all equal become ``constant``."""
+    """Rescale the scores of each query to 0 … 1; if they are all equal, to ``constant``."""
     scores = ranking["score"].to_numpy(np.float64)
     lowest, highest = _extremes(query, scores)
     differ = lowest < highest
@@ -341,13 +341,13 @@ class StandardFusion(Fusion):
 class ZScoreFusion(StandardFusion):
     """Ranks by the weighted sum of the systems' scores, standardised for each query.
 
-    The scores of BM25 and of MaxSim have no common scale; after subtraction of their mean and division by their
-    standard deviation they have. A document that a system did not find gets that system's lowest score.
+    The scores of BM25 and of MaxSim have different scales, which standardisation makes comparable. A document that a
+    system did not find gets that system's lowest score.
 
     Args:
         systems: each maps queries to a ranking.
-        weight: of two systems, the weight of the second, 0 to 1; the first has the rest. Of several, a list with the
-            weight of each. By default all have the same.
+        weight: for two systems, the weight of the second, 0 to 1; the first has the rest. For several, a list with
+            the weight of each. By default all are equal.
         num_results: the number of documents for each query.
 
     Raises:
@@ -391,19 +391,19 @@ class ZScoreFusion(StandardFusion):
 
 
 class ConvexFusion(Fusion):
-    r"""Ranks by α · ŝ of one system + (1 - α) · ŝ of another, ŝ the score brought to 0 … 1 among the query's documents.
+    r"""Ranks by α · ŝ of one system + (1 - α) · ŝ of another, ŝ the score rescaled to 0 … 1 over the query's documents.
 
     Zhong, Xie and Lin, "Applying Structural and Dense Semantic Matching for the ARQMath Lab 2022" (CLEF 2022), equation
-    7. A document that a system did not find has 0 there, and so has each document of a system whose
-    scores of the query are all equal; the paper does not say which of the two, the published program does.
+    7. A document that a system did not find gets 0, and so does each document of a system whose scores for the query
+    are all equal; the paper leaves the latter open, and the published program does so.
 
     Args:
-        dense: maps queries to a ranking, or is a ranking.
+        dense: a transformer of queries to a ranking, or a ranking.
         other: likewise, or a list of several.
         alpha: the weight of ``dense``, 0 to 1; the others share the rest equally. Or a list with the weight of each
             system, ``dense`` first, which sum to 1.
         num_results: the number of documents for each query.
-        constant: what a score becomes in a system whose scores of the query are all equal, 0 to 1.
+        constant: the rescaled score if all scores of a system for a query are equal, 0 to 1.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -457,7 +457,7 @@ class ConvexFusion(Fusion):
 
 Normalise = Literal["none", "min-max"]
 RRF_K = 60
-"""What is added to a rank: the value of Cormack and others (2009), and of all papers here."""
+"""The constant added to ranks: the value of Cormack and others (2009), and of all papers here."""
 
 
 def reciprocal_ranks(scores: Floats, names: npt.ArrayLike, k: float = RRF_K, queries: Numbers | None = None) -> Floats:
@@ -465,9 +465,9 @@ def reciprocal_ranks(scores: Floats, names: npt.ArrayLike, k: float = RRF_K, que
 
     Args:
         scores: float64 ``[n]``.
-        names: ``[n]``, which order equal scores, ascending: docnos, or numbers in their order.
-        k: what is added to ranks.
-        queries: int64 ``[n]``, the number of each document's query; by default all are of one.
+        names: ``[n]``, docnos or numbers, which order equal scores, ascending.
+        k: the constant added to ranks.
+        queries: int64 ``[n]``, the number of each document's query; by default there is one query.
 
     Returns:
         float64 ``[n]``.
@@ -485,15 +485,15 @@ class ModifiedRRF(Fusion):
     r"""Ranks by modified reciprocal rank fusion: Σ score / (k + rank) over the systems, ranks from 1.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), equation 4.2. A document
-    that a system did not find gets nothing from it. The lower a negative score ranks, the less it subtracts: a warning
-    names the system, whose scores ``normalise`` brings to 0 … 1.
+    that a system did not find gets nothing from it. A negative score would subtract less at a lower rank: a warning
+    names the system, and ``normalise`` rescales its scores to 0 … 1.
 
     Args:
-        systems: each maps queries to a ranking, or is a ranking.
-        k: what is added to ranks.
-        normalise: ``"min-max"`` brings the scores of a system to 0 … 1 for each query first.
+        systems: each is a transformer of queries to a ranking, or a ranking.
+        k: the constant added to ranks.
+        normalise: ``"min-max"`` first rescales the scores of each system to 0 … 1 for each query.
         num_results: the number of documents for each query.
-        classic: 1 in place of the score, as in Cormack and others (2009).
+        classic: 1 instead of the score, as in Cormack and others (2009).
 
     Raises:
         ConfigError: an option is out of its range.

@@ -35,7 +35,7 @@ _FIRST = "first stage"
 
 
 class WeightsError(MathAMRError):
-    """A learned combination or ranker has no weights: it was not fitted, or a file does not hold those of its parts."""
+    """A learned combination or ranker has no weights: it was not fitted, or a file holds weights of other parts."""
 
     @classmethod
     def not_fitted(cls, what: str, reader: str) -> WeightsError:
@@ -56,10 +56,10 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
 
     Args:
         scorers: each scores the documents of a ranking.
-        weights: of the incoming score, then of each scorer; ``None`` until :meth:`fit` finds them.
+        weights: of the incoming score, then of each scorer; ``None`` until :meth:`fit` sets them.
 
     Raises:
-        ConfigError: a weight is no number of at least 0, or there is not one for the incoming score and each scorer.
+        ConfigError: a weight is not a number of at least 0, or the number of weights is not 1 + the number of scorers.
 
     Example::
 
@@ -70,7 +70,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
     """
 
     explains_incoming: ClassVar[bool] = True
-    """:meth:`explain` uses the explanation of the stages before it."""
+    """:meth:`explain` accepts the explanation of the stages before it."""
     label, help_url = "linear blend", "https://pyterrier.readthedocs.io/en/latest/operators.html"
     checks: ClassVar[Mapping[str, Rule]] = {"weights": list_of(between(0)).or_none()}
 
@@ -98,7 +98,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         """Score and order a ranking.
 
         Args:
-            inp: ``qid``, ``docno``, ``score`` and what the scorers need.
+            inp: ``qid``, ``docno``, ``score`` and the columns that the scorers need.
 
         Returns:
             The same rows, ordered, with ``score`` and ``rank``.
@@ -127,7 +127,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
 
         Args:
             topics_or_res_tr: a ranking of the training questions, as for :meth:`transform`.
-            qrels_tr: ``qid``, ``docno``, ``label``; right is what has a label above 0.
+            qrels_tr: ``qid``, ``docno``, ``label``; a label above 0 is right.
             topics_or_res_va: not used, like ``qrels_va``.
             qrels_va: see above.
 
@@ -139,7 +139,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         self.weights = tuple(fit_listwise(grouped(topics_or_res_tr, features, qrels_tr)).tolist())
 
     def features(self, ranking: pd.DataFrame) -> npt.NDArray[np.float64]:
-        """Standardise the incoming score and the scores of the scorers within each query.
+        """Standardise the incoming score and the scorers' scores within each query.
 
         Args:
             ranking: at least one row.
@@ -152,21 +152,21 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         return np.stack([standardised(query, scores) for scores in raw.T], axis=1)
 
     def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
-        """Say what the incoming score and each scorer contribute to the score of a document.
+        """Explain the contributions of the incoming score and each scorer to the score of a document.
 
         Args:
             query: the ranking of one query, as for :meth:`transform`: scores are standardised among its documents.
             docno: one of its documents.
-            incoming: the explanation of the document's incoming score, which is one part without it.
+            incoming: the explanation of the document's incoming score; by default that score is a single part.
 
         Raises:
-            AskedError: it is no ranking, or the document is not in it. WeightsError: there are no weights yet.
+            AskedError: ``query`` is not a ranking, or the document is not in it. WeightsError: there are no weights.
         """
         asked = read_asked(query, docno, self.label)
         frame = query if isinstance(query, pd.DataFrame) else pd.DataFrame(columns=["docno", "score"])
         rows = frame[frame["docno"].astype(str) == asked.docno]
         if rows.empty:
-            reason = f"{asked.docno!r} is not in a ranking of the query, among whose scores its own is standardised"
+            reason = f"{asked.docno!r} is not in the ranking of the query, over which its score is standardised"
             raise AskedError(self.label, reason, "Give the frame that the blend ranks, or use explain.explain_score.")
         weights = self._fitted()
         whole = Part(_FIRST, "score", contribution=float(rows["score"].iloc[0]))
@@ -194,10 +194,10 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
 
         Args:
             path: of the file.
-            scorers: as many as when it was written, in the same order; the file names them for people.
+            scorers: as many as when the file was written, in the same order; it names them only for people.
 
         Raises:
-            WeightsError: the file is no blend, was changed, or is one of another number of scorers.
+            WeightsError: the file is not a blend, was changed, or has weights for another number of scorers.
         """
         try:
             content = read_saved(path, cls.__name__)
@@ -240,10 +240,10 @@ def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFra
     Args:
         left: ``qid``, ``docno``, ``score``.
         right: the same of the other system; it should not have been trained on these questions.
-        qrels: ``qid``, ``docno``, ``label``; right is what has a label above 0.
+        qrels: ``qid``, ``docno``, ``label``; a label above 0 is right.
 
     Returns:
-        0 to 1, the weight of ``right`` in :class:`ZScoreFusion`; 0 where neither system helps.
+        0 to 1, the weight of ``right`` in :class:`ZScoreFusion`; 0 if neither system helps.
 
     Raises:
         NothingToFitError: no question has both a right and a wrong document.
@@ -262,15 +262,15 @@ def fit_fusion_weights(
 ) -> tuple[float, ...]:
     """Find the weights of a fusion of several systems on graded judgments of a few queries.
 
-    For each grade above 0, what has at least this grade should be likely among all that any system found; see
-    :func:`fit_fusion_weight`. Similar systems hardly determine single weights, so large ones are penalized: the more,
-    the closer each comes to the distance that its system by itself puts between right and wrong.
+    For each grade above 0, documents of at least this grade should be likely among all documents found; see
+    :func:`fit_fusion_weight`. If systems are similar, their weights are hardly determined, so large weights are
+    penalized: the more, the better the system by itself separates right from wrong.
 
     Args:
         rankings: ``qid``, ``docno``, ``score`` of each system, which should not have been trained on these queries.
         qrels: ``qid``, ``docno``, ``label``.
         ridge: the factor of half the squared length of the weights.
-        judged_only: learn only from judged documents, as nDCG' does; otherwise unjudged ones count as wrong.
+        judged_only: learn only from judged documents, as nDCG' does; otherwise unjudged documents count as wrong.
 
     Returns:
         A weight for each system, 0 or more, for :class:`ZScoreFusion`.
@@ -294,16 +294,15 @@ def _examples(scores: pd.DataFrame, systems: int, qrels: pd.DataFrame) -> list[G
 class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
     """Ranks by a learned sum of the scores of several systems and features, standardised for each query.
 
-    The candidates are all documents that one of the systems finds; a feature scores these. A document to which a part
-    gives no score has the lowest of that part for the query: :attr:`coverage` is the share that has one. The
-    weights, none below 0, are those under which judged documents of a higher grade are likeliest among the judged
-    ones (listwise).
+    The candidates are all documents that one of the systems finds; the features score these. A document without a score
+    from a part gets that part's lowest score for the query: :attr:`coverage` is the fraction with one. The weights,
+    none below 0, maximise the likelihood of judged documents of a higher grade among the judged ones (listwise).
 
     Args:
         systems: each maps queries to a ranking, or is a ranking.
-        features: each scores the documents of a ranking, which has the columns of its queries.
-        names: of the systems, then of the features; by default what they call themselves.
-        weight: of each, in this order, 0 or more; ``None`` until :meth:`fit` finds them.
+        features: each scores the documents of a ranking, with the columns of its queries.
+        names: of the systems, then of the features; by default their labels.
+        weight: of each, in this order, 0 or more; ``None`` until :meth:`fit` sets them.
         ridge: the factor of half the squared length of the weights.
         num_results: the number of documents for each query.
 
@@ -364,7 +363,7 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         return self.weight
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search with all systems, score what they found with all features, and rank.
+        """Search with all systems, score their results with all features, and rank.
 
         Args:
             inp: ``qid`` and what all systems and features need.
@@ -379,13 +378,13 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         return super().transform(inp)
 
     def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
-        """Ask each system, and let each feature score what they found."""
+        """Run each system, and score their results with each feature."""
         found = super().rankings(queries)
         candidates = _candidates(queries, found)
         return found + [feature(candidates) for feature in self.features]
 
     def answers(self, asked: Asked) -> list[Ranked]:
-        """Ask each system and feature for its score of a document, with the reasons."""
+        """Run each system and feature, and explain its score of a document."""
         found = super().answers(asked)
         candidates = _candidates(asked.query_frame(), [answer.ranking for answer in found])
         return found + [explained(feature, candidates, asked.docno, asked.texts()) for feature in self.features]
@@ -435,12 +434,12 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
 
         Args:
             path: of the file.
-            systems: by the names that they had.
-            features: by the names that they had.
+            systems: the systems, by name.
+            features: the features, by name.
             num_results: the number of documents for each query.
 
         Raises:
-            WeightsError: the file is no ensemble, was changed, or is one of other parts; it names them.
+            WeightsError: the file is not an ensemble, was changed, or has other parts; the message names them.
         """
         features = features or {}
         try:

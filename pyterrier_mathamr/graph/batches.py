@@ -28,7 +28,7 @@ class GraphBatch:
         offsets: int64 ``[m + 1]``; graph ``i`` owns the rows ``virtual[offsets[i]:offsets[i + 1]]``.
         is_virtual: bool ``[N]``, virtual nodes: never masked, their edges never dropped.
         node_offsets: int64 ``[m + 1]``; graph ``i`` owns the nodes ``node_offsets[i]`` to ``node_offsets[i + 1]``.
-        features: float16 ``[r, d_x]``, what the model reads for each row of ``virtual`` besides the graph, or ``None``.
+        features: float16 ``[r, d_x]``, input of the model for each row of ``virtual`` besides the graph, or ``None``.
     """
 
     nodes: Tensor
@@ -85,7 +85,7 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
         The batch on the CPU.
 
     Raises:
-        GraphError: there are no graphs, or some have text features and others none or wider ones.
+        GraphError: there are no graphs, or some have text features and others have none or wider ones.
     """
     if not graphs:
         raise GraphError("collate", "a batch of no graphs")

@@ -22,7 +22,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning, listed
-from pyterrier_mathamr._common.feedback import progress, told_once
+from pyterrier_mathamr._common.feedback import progress, reported_once
 from pyterrier_mathamr._common.frames import (
     empty_output,
     first_values,
@@ -40,7 +40,7 @@ from pyterrier_mathamr.formula import (
     FormulaStore,
     definitions,
     one_text,
-    tell_unknown_commands,
+    report_unknown_commands,
     trees_from_latex,
     trees_of_posts,
 )
@@ -64,10 +64,10 @@ from .store import Side
 from .texts import sentence_texts
 
 Queries = Literal["post", "formula"]
-"""What a query is: a text with formulas, or one formula in LaTeX."""
+"""The form of a query: a text with formulas, or one formula in LaTeX."""
 
 Context = Literal["title", "none"]
-"""What is read before a document: the title of its question, or nothing."""
+"""The text read before a document: the title of its question, or nothing."""
 
 TOPIC_COLUMNS = ("title", "body", "query", "latex")
 """Where the text of a topic is."""
@@ -152,7 +152,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         """Return a builder that needs no download."""
         return GraphBuilder()
 
-    @told_once()
+    @reported_once()
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add the graphs.
 
@@ -192,7 +192,7 @@ class GraphBuilder(ColumnAdder, Transformer):
                 inp = with_objects(inp, graph=self._document_graphs(_rows(inp, names)))
         return inp
 
-    @told_once()
+    @reported_once()
     def build(self, posts: Mapping[str, MathPost]) -> list[MathAMRGraph]:
         """Build the graphs of posts that are read already.
 
@@ -204,7 +204,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         """
         return self._graphs([*map(str, posts)], list(posts.values()))
 
-    @told_once()
+    @reported_once()
     def build_rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Build the graphs of an indexing pipeline, without a DataFrame.
 
@@ -252,7 +252,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         return [_own_ids(graph, len(post.formulas)) for graph, post in zip(graphs, posts, strict=True)]
 
     def _query_graphs(self, rows: Sequence[Row], known: Mapping[Any, MathAMRGraph]) -> dict[Any, MathAMRGraph]:
-        """Build the graph of each query from its first row with text, empty where it has none, unless it is known."""
+        """Build the graph of each query from its first row with text, unless it is known; empty if there is none."""
         self._warn_of_second_texts(rows)
         reader = _formula_post if self.queries == "formula" else partial(query_post, bare_formulas=self.bare_formulas)
         posts: dict[Any, MathPost] = {}
@@ -286,7 +286,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         if several := [qid for qid, texts in found.items() if len(texts) > 1]:
             warnings.warn(
                 f"{len(several)} qid(s) have several texts; only the first is used: {listed(several)}. Give "
-                "each query a qid of its own; after a stage that rewrites `query` in one branch of a pipeline, use "
+                "each query its own qid; after a stage that rewrites `query` in one branch of a pipeline, use "
                 "pt.rewrite.reset().",
                 MathAMRWarning,
                 stacklevel=2,
@@ -346,7 +346,7 @@ def _read(name: str, row: Row, reader: Callable[[Row], MathPost]) -> MathPost:
 
 
 def _with_title(post: MathPost, title: MathPost) -> MathPost:
-    """Put a title before a post. The formulas of the post keep their numbers, and those of the title follow them."""
+    """Put a title before a post. The formulas of the post keep their numbers; the title's formulas follow them."""
     if not title.text:
         return post
     first = len(post.formulas)
@@ -355,7 +355,7 @@ def _with_title(post: MathPost, title: MathPost) -> MathPost:
 
 
 def _own_ids(graph: MathAMRGraph, own: int) -> MathAMRGraph:
-    """Mark the formulas after a document's own ones as those of a title."""
+    """Mark the formulas after a document's own ones as formulas of a title."""
     if graph.n_formulas == own:
         return graph
     return replace(graph, formula_ids=(*graph.formula_ids[:own], *[TITLE_FORMULA] * (graph.n_formulas - own)))
@@ -431,7 +431,7 @@ def _trees(name: str, formula: PostFormula, official: Mapping[FormulaId, Formula
     except Exception as error:
         _warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
         return trees
-    tell_unknown_commands(name, formula.latex, made)
+    report_unknown_commands(name, formula.latex, made)
     return FormulaPair(slt=trees.slt or made.slt, opt=trees.opt or made.opt)
 
 

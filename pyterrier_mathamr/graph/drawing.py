@@ -55,7 +55,7 @@ class PartNode(NamedTuple):
 
 
 class GraphParts(NamedTuple):
-    """The nodes of each part, parents before children; of the trees empty where a formula has none."""
+    """The nodes of each part, parents before children; the trees are empty if a formula has none."""
 
     joint: list[PartNode]  # nodes in no sentence
     sentences: list[list[PartNode]]
@@ -115,10 +115,10 @@ def draw_graph(
     """Draw a graph with its virtual nodes: sentence by sentence, with boxes for formulas (MathAMR+, Figure 3.1).
 
     Args:
-        graph: of a post or query. Texts and formulas are shown where it has them.
+        graph: the graph of a post or query. Its texts and formulas are shown if it has them.
         theme: ``light`` or ``dark`` background.
         formulas: the trees that are drawn: ``both``, ``opt``, ``slt``, or ``none`` for the formulas only.
-        sentences: the numbers of those that are drawn, from 1; by default all.
+        sentences: the numbers of the sentences to draw, from 1; by default all.
         label_length: longer labels are cut; pointing at a node shows the whole label.
         formula_width: width of a row of a symbol layout tree before it is broken, in pixels.
 
@@ -281,9 +281,9 @@ class _Drawing:
         paths += [f"M{left:.1f} {start:.1f}H{right:.1f}V{y:.1f}H{x:.1f}" for y, x in boxes]
         for path in paths:
             self.canvas.line(path, self.colors.virtual.border, "virtual")
-        told = f"virtual node of the document: :virtual_document to {len(paths)} of the drawn nodes"
+        note = f"virtual node of the document: :virtual_document to {len(paths)} of the drawn nodes"
         wide = text_width(_DOCUMENT) + 16
-        self.canvas.chip(_MARGIN, start, wide, _DOCUMENT, self.colors.virtual, told, marks="virtual round strong")
+        self.canvas.chip(_MARGIN, start, wide, _DOCUMENT, self.colors.virtual, note, marks="virtual round strong")
 
     def _paint(self, band: _Band, x: float, top: float) -> None:
         """Paint a sentence, its virtual node with the frame, the boxes, and a line from each placeholder to its box."""
@@ -310,11 +310,11 @@ class _Drawing:
         """Paint the virtual node of a sentence, its text, and the frame around the nodes that it is joined to."""
         name, colors = f"sentence {band.number + 1}", self.colors
         edges = self.layout.sentences[band.number]
-        told = f"virtual node of {name}: :virtual_sentence to {len(edges)} node{'' if len(edges) == 1 else 's'}"
+        note = f"virtual node of {name}: :virtual_sentence to {len(edges)} node{'' if len(edges) == 1 else 's'}"
         wide = text_width(name) + 16
         frame = (x + band.lead, top + band.head - 4, band.placed.width + 2 * _FRAME, band.placed.height + 8)
         self.canvas.panel(*frame, "none", colors.virtual.border, "members dashed")
-        self.canvas.chip(x, top + band.middle, wide, name, colors.virtual, told, marks="virtual round strong")
+        self.canvas.chip(x, top + band.middle, wide, name, colors.virtual, note, marks="virtual round strong")
         stem = max(x + 12, x + band.lead + 8)
         self.canvas.line(f"M{stem:.1f} {top + band.middle + 8:.1f}V{frame[1]:.1f}", colors.virtual.border, "stem")
         paint_paragraph(

@@ -1,4 +1,4 @@
-"""What can go wrong with graphs; for stores of them see `pyterrier_mathamr.store`."""
+"""Errors of graphs; for stores of graphs see `pyterrier_mathamr.store`."""
 
 from __future__ import annotations
 

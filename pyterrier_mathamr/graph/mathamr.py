@@ -56,10 +56,10 @@ class MathAMRGraph:
 
     Attributes:
         amr: the whole graph in writing order, with its trees.
-        formula_ids: entry ``i`` is the id of ``FORMULA_i`` in the collection, empty where it has none, and ``^title``
-            where it is in the title of the question that a document answers.
+        formula_ids: entry ``i`` is the id of ``FORMULA_i`` in the collection, empty if it has none, and ``^title``
+            if it is in the title of the question that a document answers.
         id: the post's docno or the topic's qid.
-        text: title and body with placeholders; empty where the graph was not built from text.
+        text: title and body with placeholders; empty if the graph was not built from text.
         sentence_texts: entry ``i`` is the text of sentence ``i``, with placeholders.
         latex: entry ``i`` is the LaTeX of ``FORMULA_i``.
     """
@@ -119,7 +119,7 @@ class MathAMRGraph:
         return draw_graph(self).svg if len(self.amr.labels) <= _LARGE else None
 
     def check(self) -> None:
-        """Refuse a graph that :meth:`to_penman` could not write, without writing it.
+        """Raise an error for a graph that :meth:`to_penman` could not write, without writing it.
 
         Raises:
             AmrError: it has no form in Penman notation.
@@ -138,9 +138,9 @@ class MathAMRGraph:
             The graph; ``from_penman(graph.to_penman())`` equals ``graph``.
 
         Raises:
-            PenmanError: the text is no graph; names the position.
-            GraphError: the formula map is no JSON object of placeholders numbered from 0, or a text is no JSON of the
-                form that ``to_penman`` writes.
+            PenmanError: the text is not a graph; names the position.
+            GraphError: the formula map is not a JSON object of placeholders numbered from 0, or a text is not JSON as
+                written by ``to_penman``.
         """
         return cls.from_amr(decode_penman(text))
 
@@ -190,7 +190,7 @@ class MathAMRGraph:
 
 
 def _others(amr: AmrGraph) -> tuple[tuple[str, str], ...]:
-    """List the metadata that are no field of :class:`MathAMRGraph`."""
+    """List the metadata that are not fields of :class:`MathAMRGraph`."""
     return tuple((key, value) for key, value in amr.metadata if key not in _OWN)
 
 
@@ -201,7 +201,7 @@ def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
         raise ValueError("not an object")
     numbers = {placeholder_number(name): str(formula_id) for name, formula_id in names.items()}
     if -1 in numbers:
-        raise ValueError("a name that is no placeholder")
+        raise ValueError("a name that is not a placeholder")
     last = max(numbers, default=-1)
     if last >= nodes:
         raise ValueError(f"FORMULA_{last} in a graph of {nodes} nodes")
@@ -293,7 +293,7 @@ def _role(prefix: str, label: str) -> str:
 
 
 def _fresh(prefix: str, used: set[str]) -> Iterator[str]:
-    """Generate variables that differ from those of all nodes and from all labels."""
+    """Generate variables that differ from all variables of nodes and from all labels."""
     return (name for name in map(f"{prefix}{{}}".format, count()) if name not in used)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, told_once
+from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, reported_once
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster
@@ -73,24 +73,24 @@ def build_store(
         documents: a DataFrame or dictionaries for the builder, in batches of ``builder.batch_size``.
         builder: makes the graphs; with several workers it is pickled.
         store: the store to build.
-        sources: identity of the documents' and trees' sources by name, in plain JSON values such as those of
-            ``file_fingerprint``; an interrupted job resumes only where they are the same.
+        sources: identity of the documents' and trees' sources by name, in plain JSON values, such as from
+            ``file_fingerprint``; an interrupted job resumes only if they are unchanged.
         mode: see :meth:`GraphStore.indexer`.
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other, which
-            may have its own processes or devices.
-        executor: where graphs are built instead, such as a :class:`~pyterrier_mathamr.RayCluster`; a store that was
-            begun by one is completed by another. On a cluster a neural parser takes a GPU for each piece of work,
-            unless the cluster's ``resources`` say otherwise.
+            may start its own processes or use devices.
+        executor: where to build the graphs instead, such as a :class:`~pyterrier_mathamr.RayCluster`; a store begun
+            on one executor can be completed on another. On a cluster a neural parser uses a GPU for each piece of work,
+            unless the cluster's ``resources`` specify otherwise.
         shard_size: the most finished graphs that a killed job loses.
         verbose: show progress.
-        total: the number of documents, for the progress bar; by default that of ``documents`` where it has one.
+        total: the number of documents, for the progress bar; by default ``len(documents)`` if it is defined.
 
     Returns:
         The store.
 
     Raises:
-        ConfigError: ``workers`` is no positive number, or several processes of this machine are given to a parser that
-            has its own.
+        ConfigError: ``workers`` is not a positive number, or the parser starts its own processes and cannot run in
+            several processes of this machine.
         UnfinishedJobError: an interrupted job had other documents, sources, parser or trees.
         StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError, ClusterError: a process was killed, or the
             cluster cannot do the work. Stored graphs are kept and the next run resumes.
@@ -101,7 +101,7 @@ def build_store(
         batches = begun.batches(documents)
         rest = None if total is None else max(total - sum(map(len, begun.job.done.parts)), 0)
         with closing(begun.executor.map(begun.build, _pending(begun.job, batches))) as built:
-            bar: dict[str, Any] = {"verbose": verbose, "total": rest, "beside": begun.executor.doing}
+            bar: dict[str, Any] = {"verbose": verbose, "total": rest, "note": begun.executor.doing}
             records = progress(begun.records(built), "building graphs", "graphs", **bar)
             for _ in begun.indexer.written(begun.job, records):
                 pass
@@ -114,7 +114,7 @@ class BegunStore:
 
     job: Job
     indexer: GraphStoreIndexer
-    parser: AmrParser  # counts what the embedded parser parsed in its place
+    parser: AmrParser  # counts the texts that the embedded parser parsed instead
     builder: GraphBuilder  # perhaps with a parser for each worker
     executor: Executor
 
@@ -149,7 +149,7 @@ def begun_store(
     executor: Executor | None = None,
     shard_size: int = 1000,
 ) -> Iterator[BegunStore]:
-    """Open a job of a store, and publish what the body has written; for the arguments see :func:`build_store`."""
+    """Open a job of a store, and publish the output of the body; for the arguments see :func:`build_store`."""
     parser = get_parser(builder.parser)
     if executor is None:
         executor = processes_for(parser, workers)
@@ -170,7 +170,7 @@ def begun_store(
         if executor != Processes(1):
             builder, executor = on_devices(builder, parser, executor)
     indexer = store.indexer(mode, shard_size=shard_size)
-    with told_once(), store.job(mode, {**made_by, **sources}) as job:
+    with reported_once(), store.job(mode, {**made_by, **sources}) as job:
         yield BegunStore(job, indexer, parser, builder, executor)
         job.commit({})
 
@@ -212,9 +212,9 @@ def _embedded(parser: AmrParser) -> int:
 
 
 def on_devices(builder: GraphBuilder, parser: WorkerParser, executor: Executor) -> tuple[GraphBuilder, RayCluster]:
-    """Prepare a builder and a cluster for a parser that has processes of its own."""
+    """Prepare a builder and a cluster for a parser that starts its own processes."""
     if not isinstance(executor, RayCluster):
-        raise ConfigError("executor", executor, f"Processes(1): the parser {parser.name} has processes of its own")
+        raise ConfigError("executor", executor, f"Processes(1): the parser {parser.name} starts its own processes")
     on_processor = bool(parser.devices) and all(device.startswith("cpu") for device in parser.devices)
     single, spread = copy(parser), copy(builder)
     single.devices, single.cache = ("cpu",) if on_processor else (), None

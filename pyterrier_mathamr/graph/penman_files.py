@@ -55,7 +55,7 @@ _ENDS_IN_ROLE = re.compile(r":[^\s()]*\s*$")
 class RawRecord(NamedTuple):
     line: int  # the number of its first line
     text: str
-    id: str = ""  # empty where it is in the text
+    id: str = ""  # empty if it is in the text
     damage: str = ""  # why the record cannot be read
     replaced: bool = False  # bytes that are not UTF-8 were replaced
 
@@ -330,7 +330,7 @@ class _Reader:
 def _graph(raw: RawRecord, repairs: Counter[str]) -> MathAMRGraph:
     amr, made = decode_leniently(raw.text, first_line=raw.line)
     repairs += made
-    repairs["bytes that are no UTF-8 replaced"] += raw.replaced
+    repairs["bytes that are not UTF-8 replaced"] += raw.replaced
     metadata = dict(amr.metadata)
     if raw.id:
         metadata["id"] = raw.id

@@ -1,7 +1,7 @@
 """`GraphStore`: the graphs of a collection on disk, by docno or qid, with its indexer and loader.
 
 Each graph is one line of JSON, compressed, which is read ten times faster than Penman text. The fields of
-``MathAMRGraph`` and ``AmrGraph`` are stored by name, without those that have their default value. So a new field with
+``MathAMRGraph`` and ``AmrGraph`` are stored by name, without fields that have their default value. So a new field with
 a default changes neither this file nor existing records. Large fields are stored in columns of small numbers, which
 compress well::
 
@@ -102,7 +102,7 @@ def graph_of(record: str) -> MathAMRGraph:
 
 
 def _changed(values: MathAMRGraph | AmrGraph) -> dict[str, Any]:
-    """List the fields without those that have their default value."""
+    """List the fields that differ from their default value."""
     found = ((field.name, getattr(values, field.name), field.default) for field in fields(values))
     return {name: value for name, value, default in found if value != default}
 
@@ -241,7 +241,7 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         Raises:
             UnknownIdError: some ids are unknown; names all of them.
             NotBuiltError: there is no finished store.
-            DamagedError: a record is no graph.
+            DamagedError: a record is not a graph.
         """
         snapshot = self.snapshot()
         return list(_graphs(snapshot, ids, snapshot.find(ids)))
@@ -303,7 +303,7 @@ def _graphs(snapshot: Snapshot, ids: Sequence[str], rows: Rows) -> Iterator[Math
         try:
             graph = graph_of(unpack(record))
         except (zlib.error, ValueError, KeyError, TypeError, AttributeError, RecursionError, AmrError) as error:
-            reason = f"the record of {name!r:.80} is no graph ({type(error).__name__}: {error!s:.200})"
+            reason = f"the record of {name!r:.80} is not a graph ({type(error).__name__}: {error!s:.200})"
             raise DamagedError(snapshot.path, reason) from error
         yield graph
 

@@ -3,7 +3,7 @@
     (m / multi-sentence            in no sentence
        :snt1 (e / equal-01         root of sentence 0
           :ARG1 (f / FORMULA_0     placeholder 0, in sentence 0
-             :opt (o / U!eq …)     OPT of formula 0: all that is written below
+             :opt (o / U!eq …)     OPT of formula 0: all nodes written below
              :slt (s / V!x …)))    SLT of formula 0
        :snt2 (m2 / multi-sentence  nested multi-sentence is flattened
           :snt1 (…)                root of sentence 1
@@ -46,7 +46,7 @@ _PREFIX = "FORMULA_"
 
 
 class NodeKind(IntEnum):
-    """What the label of a node is; it decides on the normalisation and on the modes that omit the node."""
+    """The kind of a node; it decides on the normalisation and on the modes that omit the node."""
 
     CONCEPT = 0
     CONSTANT = 1
@@ -59,11 +59,11 @@ class GraphLayout:
     """The parts of one graph, as node indices.
 
     Attributes:
-        kinds: what each node is.
+        kinds: the kind of each node.
         placeholders: the node of ``FORMULA_i``, in order of ``i``.
-        opts: the nodes of formula ``i``'s operator tree in writing order, root first; empty where it has none.
+        opts: the nodes of formula ``i``'s operator tree in writing order, root first; empty if it has none.
         slts: the nodes of its symbol layout tree.
-        sentences: the AMR nodes of each sentence: those defined in it, root first, then those it only mentions.
+        sentences: the AMR nodes of each sentence: nodes defined in it, root first, then nodes it only mentions.
     """
 
     kinds: list[NodeKind]
@@ -174,7 +174,7 @@ def sentence_numbers(amr: AmrGraph) -> list[int]:
     if amr.labels[0] != SENTENCES:
         return [1]
     joints, numbers = {0: 0}, list[int]()  # multi-sentence nodes with their number in the root
-    last, bare = 0, frozenset(amr.mentions)  # nodes are numbered as they are written: a new one is the next
+    last, bare = 0, frozenset(amr.mentions)  # nodes are numbered in writing order, so a new one has the next number
     for index, (source, role, target) in enumerate(amr.edges):
         if target <= last or index in bare:
             continue
@@ -196,7 +196,7 @@ Auxiliary = Literal["none", "sequential", "circular", "full"]
 
 
 class VirtualKind(IntEnum):
-    """What a retrieval vector represents; the vectors of a post are in this order."""
+    """The node behind a retrieval vector; the vectors of a post are in this order."""
 
     FORMULA = 0
     SENTENCE = 1
@@ -215,11 +215,11 @@ class VirtualPart(NamedTuple):
     added: list[VirtualKind]  # the kinds of the new nodes, numbered from ``size``
     edges: list[AmrEdge]  # over old and new nodes, inverses not included
     rows: list[int]  # the node of each retrieval vector: formulas, sentences, document
-    kinds: list[VirtualKind]  # what each of ``rows`` represents
+    kinds: list[VirtualKind]  # the kind of each of ``rows``
 
 
 def check_conditions(formulas: str, virtual_nodes: str, auxiliary: str) -> None:
-    """Refuse values that are no condition of the paper's experiments."""
+    """Raise an error for values that the paper's experiments do not have."""
     options = (
         ("formulas", formulas, FORMULA_MODES),
         ("virtual_nodes", virtual_nodes, get_args(VirtualNodes)),

@@ -40,7 +40,7 @@ TENSORS = Kind(
         Field("relations", "int16", "e"),
         Field("virtual", "uint16 int32", "v"),  # nodes of the retrieval vectors
         Field("kinds", "int8", "v"),  # their VirtualKinds
-        Field("features", "float16", "v f"),  # their text features; f is 0 where the graphs have none
+        Field("features", "float16", "v f"),  # their text features; f is 0 for graphs without features
         Field("node_offsets", "int64", "m+1", cuts="n"),
         Field("edge_offsets", "int64", "m+1", cuts="e"),
         Field("virtual_offsets", "int64", "m+1", cuts="v"),

@@ -13,7 +13,7 @@ The numbers that labels and roles have in a model (section 4.1)::
 
     node ids      0 [UNK]  1 [MASK]  2 VIRTUAL_FORMULA  3 VIRTUAL_SENTENCE  4 VIRTUAL_DOCUMENT  5 [FORMULA]  6 [URL]
                   7 [UNKNUM_INT]  8 [UNKNUM_DEC]  9 [UNKNUM_RAT]  10… labels, the most frequent first
-                  … [UNKNOWN_0]  [UNKNOWN_1] …, if asked for: a label that is none of these has one of them, by its hash
+                  … [UNKNOWN_0]  [UNKNOWN_1] …, if requested: any other label is assigned one of them by its hash
     relation ids  0 :unknown   2 :virtual_formula   4 :virtual_sentence   6 :virtual_document   8 :auxiliary_vn
                   10… roles in alphabetical order; the odd number after each is its inverse, written with a star
 
@@ -68,7 +68,7 @@ _POINT = r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)"
 _NUMBERS = (
     (re.compile(_INTEGER), UNKNUM_INT),
     (re.compile(rf"{_POINT}|(?:{_POINT}|{_INTEGER})[eE][+-]?[0-9]+"), UNKNUM_DEC),
-    (re.compile(rf"{_INTEGER} *[/\u2044] *[0-9]+"), UNKNUM_RAT),  # U+2044 is what NFKC makes of one-character fractions
+    (re.compile(rf"{_INTEGER} *[/\u2044] *[0-9]+"), UNKNUM_RAT),  # NFKC turns one-character fractions into U+2044
 )
 _LONGEST_WORD = 64
 
@@ -78,7 +78,7 @@ def normalise(label: str, kind: NodeKind) -> str:
 
     Args:
         label: the label of a node.
-        kind: what the node is; concepts are stemmed, formula symbols are never placeholders.
+        kind: the kind of the node; concepts are stemmed, formula symbols are never placeholders.
 
     Returns:
         The form that is counted and looked up.
@@ -98,7 +98,7 @@ def normalise(label: str, kind: NodeKind) -> str:
 
 
 def number_token(text: str) -> str | None:
-    """Return the token of rare numbers of the type of a number, or ``None`` where the text is no number."""
+    """Return the token of rare numbers of a number's type, or ``None`` if the text is not a number."""
     digits = text.removeprefix("N!").replace("&comma;", ",")
     if not digits[-1:].isascii() or not (digits[-1:].isdigit() or digits[-1:] == "."):
         return None

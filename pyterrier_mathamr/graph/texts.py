@@ -4,7 +4,7 @@ formula    its LaTeX                           x^2 = 2
 sentence   the sentence it was parsed from     Solve $x^2 = 2$.
 document   title and body                      An equation⏎Solve $x^2 = 2$. I tried $x = 1$.
 
-A single sentence says little ("This follows."), and a text encoder reads only the beginning of a long post. So a post
+One sentence carries little ("This follows."), and a text encoder reads only the beginning of a long post. So a post
 is also cut into passages of consecutive sentences, or into segments with the places of its formulas; an encoder reads
 as many segments as fit at a time.
 """
@@ -32,12 +32,12 @@ def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str
 
     Args:
         amr: the graph of a post in writing order, with or without trees.
-        texts: the parser's texts: of each ``:snt1``, ``:snt2``, … of the root, or one text for all.
+        texts: the parser's texts, one for each ``:snt1``, ``:snt2``, … of the root, or one text for all.
         whole: the text of the post.
 
     Returns:
-        One text for each sentence of :func:`layout_of`; nested ones have the text of the ``:snt`` above them. Where the
-        parser has none, it is the text of the whole post: too much, but never another sentence's.
+        One text for each sentence of :func:`layout_of`; nested ones have the text of the ``:snt`` above them. Without
+        a text from the parser, it is the text of the whole post: too much, but never another sentence's.
     """
     numbers = sentence_numbers(amr)
     if len(texts) == 1:

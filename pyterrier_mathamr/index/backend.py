@@ -132,7 +132,7 @@ class Backend(Protocol):
         """Return the vectors of some documents end to end, float32 ``[r, d]``, and their offsets, int64 ``[m + 1]``."""
 
     def find(self, docnos: Sequence[str]) -> Numbers:
-        """Return the number of each document; ``UnknownIdError`` names those that are not in the index."""
+        """Return the number of each document; ``UnknownIdError`` names unknown ones."""
         numbers = self.look_up(docnos)
         if (unknown := np.flatnonzero(numbers < 0)).size:
             raise UnknownIdError(self.path, [docnos[place] for place in unknown.tolist()])

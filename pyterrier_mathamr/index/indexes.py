@@ -76,7 +76,7 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         return isinstance(docno, str) and bool(self.snapshot().look_up([docno])[0] >= 0)
 
     def snapshot(self) -> Any:
-        """Return the index as it is now."""
+        """Return the current state of the index."""
         raise NotImplementedError
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]], **kwargs: object) -> Self:

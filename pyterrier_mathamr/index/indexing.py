@@ -36,7 +36,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, told_once
+from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, reported_once
 from pyterrier_mathamr._common.frames import documents as documents_of
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor, Processes
@@ -405,7 +405,7 @@ class ArtifactIndexer(Leaf, Indexer):
             model = model or first.get("doc_model")
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
         total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
-        bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "beside": self.beside}
+        bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "note": self.beside}
         shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", **bar)
         self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
         return self._index
@@ -435,7 +435,7 @@ class ArtifactIndexer(Leaf, Indexer):
         if load is not None:
             batches = map(load.transform_iter, batches)
         self.beside = where.doing
-        with told_once(), closing(where.map(Encode(encoder), batches)) as encoded:
+        with reported_once(), closing(where.map(Encode(encoder), batches)) as encoded:
             return self.index(_records_of(encoded))
 
     def write(self, posts: Iterator[IndexPost], model: str | None) -> None:

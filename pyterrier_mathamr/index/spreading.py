@@ -178,7 +178,7 @@ def _write_planned(
         job.plan()
         work = PartWriter(encode, index.path, job.folder, build.asked, build.model)
         with closing(executor.map(work, planned)) as written:
-            bar: dict[str, Any] = {"verbose": indexer.verbose, "total": len(planned), "beside": executor.doing}
+            bar: dict[str, Any] = {"verbose": indexer.verbose, "total": len(planned), "note": executor.doing}
             shown = progress(written, "writing parts", "parts", **bar)
             for part, meta in zip(planned, shown, strict=True):
                 job.adopt(part.number, meta)

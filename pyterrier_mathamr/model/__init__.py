@@ -4,7 +4,7 @@
 
     MathAMRGraph  ──features──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
 
-    config          what a model is: the paper's Table 4.5, and groups of options for what is added to it
+    config          the configuration: the paper's Table 4.5, and groups of options for our additions
     encoder/        the network of the paper and MaxSim
     features        the arrays of graphs, with vectors of rows from pretrained encoders
     networks        the network of a configuration, and the weights that it starts from
@@ -12,7 +12,7 @@
     score_weights   weights in the score; score_fitting: how they are found
     mathamr         `MathAMR`: configuration, vocabulary and weights; saving, weights: its files
     transformers    every model as stages of a PyTerrier pipeline
-    in_out/         In+Out, a model of formulas alone: trees to a vector for each symbol
+    in_out/         In+Out, a model of formulas without text: trees to a vector for each symbol
     loop            the training loop of every model; checkpoints: its state on disk
     trainer         question-answer pairs to a `MathAMR`; pairs: batches of their graphs; losses
 """

@@ -65,12 +65,12 @@ class EpochRecord:
         loss: mean training loss of a pair.
         validation_loss: mean loss of a validation pair without augmentation, or the training loss without validation
             pairs.
-        validation_maxsim: the part of MaxSim alone, whatever its weight; ``validation_document`` that of the document
-            vectors.
+        validation_maxsim: the loss of MaxSim, whatever its weight.
+        validation_document: the loss of the document vectors.
         deciding: the one of these three that stops training and chooses the epoch, by the option ``stop_by``.
         temperature: τ at the end.
         learning_rate: at the end.
-        seconds: wall-clock time, validation included.
+        seconds: wall-clock time, including validation.
         waiting: share of that time spent waiting for the next batch, 0 to 1.
     """
 
@@ -219,10 +219,10 @@ class RunFolder:
         self._open.close()
 
     def begin(self, run: Mapping[str, Any], *, fresh: bool = False) -> TrainingState | None:
-        """Begin or resume a run, and return where it resumes, if it does.
+        """Begin or resume a run; return the state from which it resumes, if any.
 
         ``run`` has the options, data and starting weights, so that no other run resumes from its state; ``fresh``
-        discards the state of a run that was interrupted.
+        discards the state of an interrupted run.
         """
         self._run = dict(run)
         self.state = None if fresh or self._checkpoint is None else self._checkpoint.read(run)

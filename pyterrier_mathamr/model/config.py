@@ -1,8 +1,8 @@
 """The configuration of a model as one frozen, checked, storable value (MathAMR+, Tables 4.5 and 4.18).
 
-The options of the paper's model are those of `MathAMRConfig`; what goes beyond it is in groups. The annotation of an
+`MathAMRConfig` has the options of the paper's model; additional options are in groups. The annotation of an
 option is its rule: a ``Literal`` lists the values, ``Annotated`` carries a
-:class:`~pyterrier_mathamr._common.parameters.Rule`. Options of earlier releases are read where they have no effect.
+:class:`~pyterrier_mathamr._common.parameters.Rule`. Options of earlier releases are accepted if they have no effect.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _rules: dict[type, dict[str, Rule]] = {}
 
 
 def rules(cls: type) -> dict[str, Rule]:
-    """Return the rule of each option of a class by name, in order; a group of options has none."""
+    """Return the rule of each option of a class by name, in order; groups of options have no rule."""
     if cls not in _rules:
         _rules[cls] = {}
         for name, hint in get_type_hints(cls, include_extras=True).items():
@@ -102,15 +102,15 @@ def rules(cls: type) -> dict[str, Rule]:
 class ScoreOptions(Options):
     """Weights in the score of a query (not in the paper).
 
-    Numbers are kept in training; a trained model has numbers. In-batch training moves these few scalars slowly:
-    :func:`~pyterrier_mathamr.model.fit_score_weights` finds them for a trained model.
+    Numbers are fixed in training, and a trained model has numbers. In-batch training moves these few scalars slowly:
+    :func:`~pyterrier_mathamr.model.fit_score_weights` fits them for a trained model.
 
     Attributes:
         kind_weights: the weights of a query's formula, sentence and document rows in MaxSim: ``none`` for 1 each,
             ``learned``, or three numbers.
-        document_blend: the weight of the product of the document vectors in addition to MaxSim: ``none``,
-            ``learned``, or a number.
-        kind_means: the best matches of a kind's rows count by their mean in place of their sum, so that a question of
+        document_blend: the weight of the product of the document vectors, added to MaxSim: ``none``, ``learned``, or a
+            number.
+        kind_means: whether the best matches of a kind's rows are averaged instead of added, so that a question of
             many sentences does not outweigh its document vector.
     """
 
@@ -129,18 +129,18 @@ class TextOptions(Options):
             sentences and document goes through a text encoder, in training and in use.
         text_model: name or path of a sentence-transformers model.
         text_dimension: the width of its vectors.
-        text_context: with ``text``, what the encoder reads with a sentence. ``windows``: as many sentences as it
-            reads at a time; each piece is encoded once, a row is the mean over its pieces, the document over its
-            windows. ``alone``: nothing, each formula, sentence and document is a text, of which the beginning is
-            read. ``passages``: as ``alone``, and a sentence's vector is the mean of its own and its passage's
-            (consecutive sentences, up to 900 characters), the document's of its own and all its passages'.
+        text_context: with ``text``, the context in which the encoder reads a sentence. ``windows``: as many sentences
+            as fit at a time; each piece is encoded once, a row is the mean over its pieces, the document over its
+            windows. ``alone``: none, each formula, sentence and document is a text, cut to the encoder's length.
+            ``passages``: as ``alone``, but a sentence's vector is averaged with its passage's (consecutive sentences,
+            up to 900 characters), and the document's with all its passages'.
         text_residual: with ``text``, rows are the projected text vector plus, with a learned weight that starts at 0,
-            what the graph adds; otherwise text is only a part of the first states of virtual nodes. With ``layers=0``
+            the graph's row; otherwise text is only a part of the first states of virtual nodes. With ``layers=0``
             only the projection is left, and with ``projection=text_dimension`` it starts as the identity.
         word_vectors: with ``words``, means of the encoder's ``input`` embeddings of a label's pieces, or labels
             ``encoded`` as texts.
         word_residual: with ``words``, rows are projected sums of the label vectors of their nodes, weighted by inverse
-            document frequency at first, plus, with a learned weight that starts at 0, what the graph adds; see
+            document frequency at first, plus, with a learned weight that starts at 0, the graph's row; see
             ``networks``. With ``layers=0`` only the sums are left.
         formula_vectors: with ``word_residual``, rows of formulas also start from the vectors of this bundled model of
             In+Out, trained only on formulas: the mean over the nodes of their graphs, projected to
@@ -159,31 +159,31 @@ class TextOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOptions(Options):
-    """Training (MathAMR+, 3.4); the last two options are not in the paper, and 0 leaves each out.
+    """Training (MathAMR+, 3.4); the last two options are not in the paper, and 0 turns each off.
 
     Attributes:
         node_mask: probability that a node's label is masked; virtual nodes never are.
         edge_dropout: probability that an edge is dropped; edges of virtual nodes never are.
         temperature: first value of the learnable τ.
         normalise_scores: divide a query's scores by the number of its rows (equation 3.7).
-        beta: weight of MaxSim against the document loss (4.2); 1 leaves the document loss out.
+        beta: weight of MaxSim against the document loss (4.2); 1 turns the document loss off.
         batch_size: pairs, for each of the processes that train together.
         node_budget: most nodes encoded at once, or ``None``. A larger batch is encoded in parts, each twice, which
             bounds memory and leaves the loss unchanged. A graph is never cut.
         stop_by: the validation loss that stops training and chooses the epoch: the whole ``loss`` as weighted by
-            ``beta``, or its ``maxsim`` or ``document`` part.
+            ``beta``, or only its ``maxsim`` or ``document`` part.
         precision: of the encoder in training, ``float32``, or ``bf16`` (torch's autocast; weights, rows and loss stay
-            float32). For GPUs: a CPU gains nothing by it.
-        epochs: how many at most.
+            float32). For GPUs; it does not speed up a CPU.
+        epochs: the maximum.
         learning_rate: at the start of the cosine.
-        min_learning_rate: at its end.
+        min_learning_rate: at the end of the cosine.
         weight_decay: of AdamW.
         clip: largest norm of the gradient.
         patience: epochs without a lower validation loss before training stops.
-        validation_share: share of the questions that is held out for validation.
+        validation_share: share of the questions held out for validation.
         seed: of everything that is random.
-        hard_negatives: wrong answers drawn for each pair and epoch from those given to ``Trainer.fit``.
-        first_epochs: epochs on the pairs given to ``Trainer.fit`` as ``first``, before those on ``pairs``.
+        hard_negatives: number of wrong answers drawn for each pair and epoch from ``negatives`` of ``Trainer.fit``.
+        first_epochs: epochs on the pairs ``first`` of ``Trainer.fit``, before the epochs on ``pairs``.
     """
 
     node_mask: _Share = 0.1
@@ -209,13 +209,13 @@ class TrainingOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VocabularyOptions(Options):
-    """The labels and relations that have weights of their own.
+    """The labels and relations with separate weights.
 
     Attributes:
         vocabulary_size: most frequent node labels kept.
         min_number_count: rarer numbers become one token.
         min_role_count: rarer roles become one unknown relation. A few long posts and wide matrices have more than a
-            thousand roles of their own (``:snt100``, ``:op80``), and each costs a matrix. The paper keeps all (1).
+            thousand rare roles (``:snt100``, ``:op80``), each with a matrix. The paper keeps all (1).
     """
 
     vocabulary_size: Count = 20_000
@@ -258,7 +258,7 @@ def stored_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_together(config: MathAMRConfig) -> None:
-    """Refuse options that contradict each other: name one of the two and what the other leaves to choose."""
+    """Raise an error for contradictory options: name one of the two and the values that the other leaves."""
     text, training, nodes = config.text, config.training, f"virtual_nodes={config.virtual_nodes!r}"
     width = text.text_dimension
     none, hierarchy = config.virtual_nodes == "none", config.virtual_nodes == "hierarchy"
@@ -299,9 +299,9 @@ _FIRST_TEXT_MODEL = "all-MiniLM-L6-v2"  # the default of earlier releases
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class MathAMRConfig(Options):
-    """The paper's model, and what is added to it in groups; the defaults are as in the paper's experiments.
+    """The paper's model, and groups of additional options; the defaults are the paper's experiments.
 
-    An option of a group can also be given by its own name, as it is stored; it is read from its group::
+    An option of a group can also be given by its own name, as stored, and is read from its group::
 
         MathAMRConfig(layers=2, training=TrainingOptions(beta=0.3))
         MathAMRConfig(layers=2, beta=0.3)      # the same: config.training.beta is 0.3
@@ -313,23 +313,23 @@ class MathAMRConfig(Options):
             single vector" is ``global`` with ``beta=0`` and a search by ``single_vector()``.
         auxiliary: extra edges between sentence and formula virtual nodes (4.3.3).
         initialisation: first value of a virtual node: zeros, Xavier-uniform, or the mean of its members (4.3.4).
-        learned: what is learned about it: nothing, the vector itself (added to the mean), one linear map, or one for
+        learned: the learned part of it: nothing, the vector itself (added to the mean), one linear map, or one for
             each kind of virtual node.
         layers: R-GCN layers L; 0 leaves message passing out.
         hidden: d of equation 3.1.
         projection: d_p of equation 3.3.
-        bases: B of the basis decomposition, or ``None`` for a matrix of its own for each relation.
+        bases: B of the basis decomposition, or ``None`` for one matrix per relation.
         edge_attributes: each relation also has a learned vector, added to the normalised state of the source before
-            the relation's transformation; one table for all layers. The paper says that layers receive "learned edge
-            attribute vectors from a separate edge embedding table" (3.3.2) and not how they enter; this is the
+            the relation's transformation; one table for all layers. In the paper layers receive "learned edge
+            attribute vectors from a separate edge embedding table" (3.3.2), without details; this is the
             reading that gives them an effect without changing the form of equation 2.4.
         score: weights in the score.
         text: features from a text encoder.
         training: how the model is trained.
-        vocabulary: the labels and relations that have weights of their own.
+        vocabulary: the labels and relations with separate weights.
 
     Raises:
-        ConfigError: an option does not exist, has a value that it cannot have, or does not go with another.
+        ConfigError: an option does not exist, has an invalid value, or conflicts with another.
     """
 
     formulas: FormulaMode
@@ -401,7 +401,7 @@ class MathAMRConfig(Options):
     def paper_benchmark(cls, **changes: Any) -> MathAMRConfig:
         """Return the settings of the paper's benchmark run (Table 4.18), with changes by name.
 
-        They are as in the experiments, with 256 bases, batches of 16, a learning rate of 5e-4 and β = 0.3.
+        These are the settings of the experiments with 256 bases, batches of 16, a learning rate of 5e-4 and β = 0.3.
         """
         return cls.from_dict({"bases": 256, "batch_size": 16, "learning_rate": 5e-4, "beta": 0.3, **changes})
 
@@ -428,7 +428,7 @@ class MathAMRConfig(Options):
 
     @property
     def essence(self) -> dict[str, Any]:
-        """The options by which models are told apart, as :meth:`choices`; a model keeps the identity that it had."""
+        """The options that distinguish models, as :meth:`choices`; earlier models keep their identity."""
         found = self.choices() | {"text_model": self.text.text_model}
         if self.text.text_model == _FIRST_TEXT_MODEL:
             del found["text_model"]
@@ -447,7 +447,7 @@ class MathAMRConfig(Options):
         """Read what :meth:`to_json` wrote, or any JSON object of options.
 
         Raises:
-            ConfigError: the text is no JSON object, or an option is refused.
+            ConfigError: the text is not a JSON object, or an option is refused.
         """
         return cls.from_dict(_mapping(parse_json, text, "a JSON object"))
 
@@ -456,7 +456,7 @@ class MathAMRConfig(Options):
         """Read options from YAML, one ``name: value`` a line, or in groups.
 
         Raises:
-            ConfigError: the text is no YAML mapping, or an option is refused.
+            ConfigError: the text is not a YAML mapping, or an option is refused.
         """
         import yaml
 
@@ -483,7 +483,7 @@ class MathAMRConfig(Options):
 
 
 def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
-    """Make a group from what was given for it and the options given by their own names."""
+    """Make a group from its argument and from options given by their own names."""
     cls = _GROUPS[name]
     if isinstance(given, cls):
         given = {option: getattr(given, option) for option in rules(cls)}
@@ -498,7 +498,7 @@ def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
 def _mapping(parse: Callable[[str], Any], text: str, allowed: str) -> dict[str, Any]:
     try:
         options = parse(text)
-    except Exception as error:  # a YAMLError is no ValueError, and yaml is not imported for JSON
+    except Exception as error:  # a YAMLError is not a ValueError, and yaml is not imported for JSON
         raise ConfigError("configuration", text[:80], f"{allowed} ({error})") from error
     if not isinstance(options, dict):
         raise ConfigError("configuration", options, allowed)

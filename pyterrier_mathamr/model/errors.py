@@ -5,7 +5,7 @@
     ModelError                an array has another shape than it must have
     ├── ModelNotFoundError    no bundled model, folder or model on the hub has the name
     ├── ModelFileError        a model's folder lacks a file or holds a bad one
-    │   └── UnsafeModelError  it asks for what could run code, or lies elsewhere; it is not loaded
+    │   └── UnsafeModelError  it asks for code to run, or lies elsewhere; it is not loaded
     └── TrainingError         training cannot start or continue
 """
 
@@ -38,7 +38,7 @@ class ModelFileError(ModelError):
 
 
 class UnsafeModelError(ModelFileError):
-    """A model asks for what could run code of its author, or lies outside its folder; it is not loaded."""
+    """A model could run code of its author, or lies outside its folder; it is not loaded."""
 
     template = "{path}: {problem}."
 

@@ -1,4 +1,4 @@
-"""The arrays of graphs, with the vectors of rows that come from pretrained encoders; not in the paper.
+"""The arrays of graphs, with vectors of rows from pretrained encoders; not in the paper.
 
 Text: each row encoded by itself, or a post in windows (late chunking)::
 
@@ -6,19 +6,19 @@ Text: each row encoded by itself, or a post in windows (late chunking)::
     sentence   x = unit(e(sentence) + e(its passage))          with ``text_context="passages"``; "alone": e(sentence)
     document   x = unit(e(whole text) + unit(Σ e(passage)))    likewise: an encoder reads the beginning of a long text
 
-With ``text_context="windows"`` one pass of the encoder gives the vectors of all rows that it reads::
+With ``text_context="windows"`` one pass of the encoder gives the vectors of all rows in a window::
 
     sentences ──pieces──▶ | window: as many whole sentences as the encoder reads | window | …
                                              │ one pass each: a state for each piece
     sentence   x = unit(Σ states of its pieces)
-    formula    x = unit(Σ states of its pieces)       where it first stands
+    formula    x = unit(Σ states of its pieces)       at its first occurrence
     document   x = unit(Σ unit(mean of a window's states))
 
 Each piece is read once, with the sentences around it. A sentence that is longer than a window is cut.
 
 Formulas, with ``formula_vectors``: the vectors of In+Out::
 
-    x = unit([mean of the layout graph's node vectors, mean of the operator graph's])     each mean of unit length
+    x = unit([mean of the layout graph's node vectors, mean of the operator graph's])     both means of unit length
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ Encode = Callable[[Sequence[Any]], Sequence[Features]]
 
 
 def _reader(config: MathAMRConfig, text: TextEncoder | None) -> tuple[Collect, Encode] | None:
-    """Return how the features of a post's rows are read from its graph, and how those of many posts are encoded."""
+    """Return a function that reads the features of a post's rows from its graph, and one that encodes many posts'."""
     options = config.text
     if options.features == "text":
         encoder = text or TextEncoder(options.text_model)
@@ -162,7 +162,7 @@ def text_features(posts: Sequence[PostTexts], width: int, text: TextEncoder) -> 
 
 
 class PostSegments(NamedTuple):
-    """The kind of each row of a post, and where its sentences and formulas stand in its texts."""
+    """The kind of each row of a post, and the places of its sentences and formulas in its texts."""
 
     kinds: list[int]
     segments: Segments

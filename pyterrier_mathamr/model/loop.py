@@ -6,18 +6,18 @@
     validate() ──▶ EpochRecord; the weights of the lowest deciding loss are the best   each epoch
                ──▶ TrainingState ──▶ the folder of the run, from which it resumes
 
-A caller says what a batch is, its loss and how an epoch is validated. Resuming, early stopping, progress, the weights
+A caller defines the batch, its loss and how an epoch is validated. Resuming, early stopping, progress, the weights
 of the best epoch and the group of processes are here.
 
 Several processes train one model together, started by ``torchrun``; a single process is a group of one. A batch then
-belongs to all of them: each encodes its share and receives the rows of all, so each question meets the negatives of
-every process::
+belongs to all of them: each encodes its share and receives the rows of all, so each question is contrasted with the
+negatives of every process::
 
     process 0   graphs 0 … 40   ──encode──▶  rows 0 … 700    ─┐             ┌─▶  L  ──▶  dL/d rows 0 … 700
     process 1   graphs 41 … 79  ──encode──▶  rows 701 … 1400 ─┴──gather─────┴─▶  L  ──▶  dL/d rows 701 … 1400
 
-L is the loss of the whole batch, the same number in each process. Each process sends the gradient of its own rows back
-through the encoder; the sum over the processes is exactly the gradient of L.
+L is the loss of the whole batch, the same number in each process. Each process backpropagates the gradient of its own
+rows through the encoder; the sum over the processes is exactly the gradient of L.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Batch = TypeVar("Batch")
 
 
 class Validation(NamedTuple):
-    """What is measured after an epoch, for its :class:`EpochRecord`; NaN for what a model does not have."""
+    """Measurements after an epoch, for its :class:`EpochRecord`; NaN if a model lacks one."""
 
     loss: float
     deciding: float  # stops training and chooses the epoch; lower is better
@@ -69,25 +69,25 @@ class TrainingLoop(Generic[Item, Batch]):
     """Trains a network in place.
 
     Args:
-        network: everything that is trained and saved, a loss with parameters included.
+        network: everything that is trained and saved, including a loss with parameters.
         optimizer: over some or all of its parameters.
         batches: the items of an epoch, counted from 1; the same for the same epoch, also in a resumed run.
-        loss: of a batch: a scalar with gradient. Or a float, where the gradients are already in place.
-        epochs: how many at most.
+        loss: of a batch: a scalar with gradient. Or a float, if it has already set the gradients.
+        epochs: the maximum.
         make: makes a batch of an item, of the epoch and the number of the batch (from 1). It runs in a background
             thread, ahead of time. By default an item is a batch.
-        size: how much a batch weighs in the mean loss of an epoch.
+        size: the weight of a batch in the mean loss of an epoch.
         rate: the learning rate before a batch, of the epoch, the number of the batch (from 0) and the number of batches
-            in this epoch; by default that of the optimizer.
+            in this epoch; by default the optimizer's.
         clip: the largest norm of all gradients.
-        validate: measures an epoch, of which it is given the mean training loss, with the network in evaluation mode.
-            The weights of the epoch with the lowest ``deciding`` are kept; without ``validate``, those of the last.
+        validate: measures an epoch, given its mean training loss, with the network in evaluation mode. The weights of
+            the epoch with the lowest ``deciding`` are kept; without ``validate``, of the last epoch.
         patience: epochs without a lower ``deciding`` before training stops; ``None`` trains all epochs.
         dropout: put the network into training mode.
-        seed: of torch's generator, for dropout; its state is saved and the caller's generator left alone. Without it,
+        seed: of torch's generator, for dropout; its state is saved and the caller's generator restored. Without it,
             the generator is not touched: nothing may draw from it.
-        describe: what is in a batch, for the error about a loss that is not finite.
-        name: what is trained, where a model is trained in several parts.
+        describe: describes a batch, for the error about a loss that is not finite.
+        name: the name of the trained part, if a model is trained in several parts.
         group: the processes that train together; only the first shows progress.
         verbose: show a progress bar for each epoch.
 
@@ -207,7 +207,7 @@ class TrainingLoop(Generic[Item, Batch]):
         loss = self.loss(batch)
         value = loss if isinstance(loss, float) else loss.item()
         if isinstance(loss, Tensor):
-            if not loss.requires_grad:  # a batch in which nothing counts
+            if not loss.requires_grad:  # a batch without any loss
                 return value
             if math.isfinite(value):
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -303,7 +303,7 @@ class ProcessGroup:
         launched = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
         self._own = launched and dist.is_available() and not dist.is_initialized()
         if self._own:
-            if device.type == "cuda":  # messages without a device of their own use the current one
+            if device.type == "cuda":  # messages without a device use the current one
                 torch.cuda.set_device(device)
             # Imported before a group exists: its functions take the group of that moment as their default, and a group
             # that they hold outlives destroy_process_group, with threads that can abort the process as it ends.
@@ -340,7 +340,7 @@ class ProcessGroup:
         return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
 
     def divide_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Divide gradients by the number of processes, for what each process computes for the whole batch."""
+        """Divide gradients by the number of processes, for terms that each process computes for the whole batch."""
         if self.size > 1:
             for parameter in parameters:
                 if parameter.grad is not None:

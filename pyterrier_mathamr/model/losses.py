@@ -57,7 +57,7 @@ def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:
 
 
 class Contrast(NamedTuple):
-    """The rows of B questions and of m documents, of which the first B are the questions' answers.
+    """The rows of B questions and of m documents; the first B documents answer the questions.
 
     Attributes:
         queries: float ``[q_total, d]``, the rows of the questions end to end.

@@ -83,7 +83,7 @@ class MathAMR(SavedModel):
         Args:
             name_or_path: the name of a bundled model, ``mathamr-plus-text`` or ``mathamr-plus-mini``; a folder that
                 :meth:`save` wrote; or ``hf:organization/name`` for a model on the Hugging Face hub (extra ``hub``).
-            text: see the class. The ``text_model`` that the folder's configuration names is taken from the hub or
+            text: see the class. The ``text_model`` in the folder's configuration is loaded from the hub or
                 from inside the folder, never from another path.
 
         Raises:
@@ -143,7 +143,7 @@ class MathAMR(SavedModel):
             write_model(unfinished, manifest, vocabulary, weights)
 
     def verify(self) -> None:
-        """Read the model's files and compare every checksum; a model that is not saved has none.
+        """Read the model's files and compare every checksum; for an unsaved model, do nothing.
 
         Raises:
             ModelFileError: the first fault; ``mathamr verify`` lists all of them.
@@ -231,11 +231,11 @@ class MathAMR(SavedModel):
     def encode_queries(
         self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
     ) -> list[Embeddings]:
-        """Encode queries as :meth:`encode` does; of a text-only model in float32 and without torch.
+        """Encode queries as :meth:`encode` does; a model of only text computes in float32, without torch.
 
         Args:
             graphs: of queries.
-            device: where to compute. The default is the CPU for a text-only model.
+            device: where to compute. The default is the CPU for a model of only text.
             verbose: show progress.
         """
         text = self.text.for_queries
@@ -247,7 +247,7 @@ class MathAMR(SavedModel):
 
     @cached_property
     def _projection(self) -> Rows:
-        """P of a text-only model (:mod:`.networks`), float32 ``[d_p, d_text]``."""
+        """P of a model of only text (:mod:`.networks`), float32 ``[d_p, d_text]``."""
         if self._weights is not None:
             found: Rows = self._weights["text.project.weight"].detach().float().cpu().numpy()
             return found

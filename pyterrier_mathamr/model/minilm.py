@@ -20,7 +20,7 @@ BUNDLED_ENCODER = "minilm-math"
 """The text encoder that comes with the package: all-MiniLM-L6-v2, trained further on mathematical texts."""
 
 BUNDLED_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
-_LONGEST = 256  # pieces of a text, two special ones included, for which the encoder was trained
+_LONGEST = 256  # pieces of a text, including two special ones, for which the encoder was trained
 
 
 class Pieces(NamedTuple):
@@ -60,7 +60,7 @@ class MiniLM:
         return self.network.states([[self.head, *own, self.tail] for own in texts])
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Average the states of each text, of which the beginning is read: float32 ``[n, d]``."""
+        """Average the states of each text, cut to the longest length: float32 ``[n, d]``."""
         ids = [one.ids[: self.room] for one in self.pieces(texts)]
         means = np.zeros((len(ids), self.width), np.float32)
         for members in batches_by_size([len(own) + 2 for own in ids], self.at_once):

@@ -1,4 +1,4 @@
-"""The network of a configuration, and the weights that it starts from.
+"""The network of a configuration, and its initial weights.
 
 ::
 
@@ -10,25 +10,25 @@
     text       –               yes             0        TextAlone
     text       –               otherwise                TextRowEncoder
 
-Beneath what the graph makes of a row, z, lies what is known of it without the graph::
+A residual network adds the graph's row, z, to a row that is computed without the graph::
 
     row = unit(P x) + s_k unit(z)                                x: text, see ``features``
     row = unit(P b) + s_k unit(z)                                b: its bag of words
     row of a formula = unit(P b) + s_k unit(z) + unit(Q x)       x: from In+Out, see ``features``
 
 s_k, one number for each kind of row, starts at 0. P of text starts as the principal directions of the training texts,
-or as the identity where nothing is cut: with ``projection=text_dimension`` an untrained model is the text encoder
+or as the identity if the width is unchanged: with ``projection=text_dimension`` an untrained model is the text encoder
 itself. Text is also added to the first states, as W_in x.
 
-A bag b is the sum of the label vectors of the row's content nodes, a document's that of the nodes of all its formulas
-and sentences. The length of a label's vector is its weight, and starts as its inverse document frequency. P starts as
-the principal directions of the training posts' bags without the first few, which all posts have in common (Arora et
+A bag b is the sum of the label vectors of the row's content nodes; a document's is summed over the nodes of all its
+formulas and sentences. The length of a label's vector is its weight, and starts as its inverse document frequency. P
+starts as the principal directions of the training posts' bags without the first few, which all posts share (Arora et
 al., ICLR 2017; Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, and training
-adds little to it; the two layers of the projection head would leave nothing of the word vectors' geometry.
+adds little to it; the two layers of the projection head would destroy the word vectors' geometry.
 
-Q has the principal directions of the training formulas and is not trained: pairs of questions and answers say little
-about which formulas are alike, and a trained Q distinguished formulas less well. The product of two formulas is that
-of their bags, that of their graphs, and what a bag and a graph have by chance in common.
+Q has the principal directions of the training formulas and is not trained: pairs of questions and answers carry little
+information about similar formulas, and a trained Q distinguished formulas less well. The product of two formulas' rows
+is the product of their bags, plus that of their graphs, plus chance correlations between a bag and a graph.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from .text_encoder import TextEncoder
 COMMON = 3
 """Principal directions that bags have in common and that P leaves out."""
 
-_MASKED = 0.05  # length of the vector of a masked label: a row of masked nodes alone still has a direction
+_MASKED = 0.05  # length of the vector of a masked label: a row of only masked nodes still has a direction
 _BAGS, _ROWS = 256, 512  # posts whose bags are summed, or features read, at once
 
 
@@ -129,7 +129,7 @@ class FormulaVectors(nn.Module):
         self.register_buffer("project", torch.zeros(config.projection, FORMULA_WIDTH))
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(Q x): float ``[r, d_p]``, zeros for rows that are no formulas and formulas without trees."""
+        """Compute unit(Q x): float ``[r, d_p]``, zeros for rows that are not formulas and formulas without trees."""
         return F.normalize(features_of(batch, FORMULA_WIDTH) @ self.project.T, dim=1)
 
 
@@ -254,7 +254,7 @@ def starting_weights(
 
 
 def random_network(config: MathAMRConfig, vocabulary: Vocabulary) -> nn.Module:
-    """Build a network with random weights, the same for one seed; the caller's random state is left alone."""
+    """Build a network with random weights, the same for one seed; the caller's random state is preserved."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.training.seed)
         return network(config, len(vocabulary.nodes), len(vocabulary.relations))

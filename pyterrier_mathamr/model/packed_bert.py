@@ -1,6 +1,6 @@
 """The packed weights of the bundled text encoder, and its forward pass in numpy, by which queries are encoded.
 
-``import torch`` takes longer than a search. For the few texts of a query numpy multiplies in float32 as fast as torch
+``import torch`` costs more than a search. For the few texts of a query numpy multiplies in float32 as fast as torch
 does; torch's products of int8 matrices, which :mod:`.bert` has for documents, are faster still from some ten pieces on,
 but their rounding makes a text's vector depend on the other texts of its batch (docs/how-it-works.md).
 

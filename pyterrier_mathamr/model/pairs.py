@@ -1,4 +1,4 @@
-"""What a run is trained on: question-answer pairs, who may be a negative of whom, and batches of their graphs.
+"""Training data: question-answer pairs, which documents may be negatives of which questions, and batches of graphs.
 
 ::
 
@@ -9,10 +9,10 @@ Hard negatives are wrong answers that look right. They are given for each questi
 become further columns of the score matrix::
 
                  answers of the batch      hard negatives of the batch, each once
-    question 0   own   a₁    a₂    a₃   |  h₀₁   h₀₂   h₁₁   …       every question meets those of the others, too,
-    question 1   a₀    own   a₂    a₃   |  h₀₁   –     h₁₁   …       but none that is known to answer it (–)
+    question 0   own   a₁    a₂    a₃   |  h₀₁   h₀₂   h₁₁   …       every question is also contrasted with the others'
+    question 1   a₀    own   a₂    a₃   |  h₀₁   –     h₁₁   …       negatives, except its known answers (–)
 
-A batch and the share of each process, which has about as many nodes as any other::
+A batch and the share of each process, with about the same number of nodes each::
 
     graphs  [ B questions | B answers | H hard negatives ]
               └────── nodes masked, edges dropped ─────┘
@@ -20,8 +20,8 @@ A batch and the share of each process, which has about as many nodes as any othe
               └ parts of at most ``node_budget`` nodes
 
 The tensors of all graphs are built once, in the folder of the run (``tensors-<16 digits>.mathamr``; the digits identify
-vocabulary, conditions and ids), and then memory-mapped. Validation batches have no noise, so their loss is comparable
-whatever is trained.
+vocabulary, conditions and ids), and then memory-mapped. Validation batches have no noise, so their losses are
+comparable between runs.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read_pairs(pairs: Pairs) -> tuple[Pair, ...]:
 def split_pairs(pairs: Sequence[Pair], share: float, seed: int) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     """Split pairs into training and validation by question, so that no question is in both (MathAMR+, 3.4.5).
 
-    At least one question is held out where there are two and ``share`` is not 0.
+    At least one question is held out if there are two and ``share`` is not 0.
     """
     questions = sorted(
         {question for question, _ in pairs}, key=lambda name: hashlib.sha256(f"{seed}\t{name}".encode()).digest()
@@ -117,7 +117,7 @@ class PairAnswers:
         return document == question or document in self._of.get(question, ())
 
     def allowed(self, batch: Sequence[Pair], others: Sequence[str] = ()) -> Tensor:
-        """Return which documents of a batch may be negatives of which questions."""
+        """Return which documents of a batch may be negatives of which questions, as a mask."""
         columns = [*(answer for _, answer in batch), *others]
         rows = [[not self.known(question, document) for document in columns] for question, _ in batch]
         return torch.tensor(rows, dtype=torch.bool).fill_diagonal_(True)
@@ -146,7 +146,7 @@ class HardNegatives:
 
 
 def columns_of(batch: Sequence[Pair], drawn: Mapping[Pair, Sequence[str]]) -> list[str]:
-    """List the hard negatives of a batch, each once; an answer of the batch is a column of its own already."""
+    """List the hard negatives of a batch, each once; an answer of the batch already has a column."""
     answers = {answer for _, answer in batch}
     names = dict.fromkeys(name for pair in batch for name in drawn.get(pair, ()))
     return [name for name in names if name not in answers]
@@ -154,12 +154,12 @@ def columns_of(batch: Sequence[Pair], drawn: Mapping[Pair, Sequence[str]]) -> li
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """The pairs of a run and who may be a negative of whom.
+    """The pairs of a run and the allowed negatives.
 
     Attributes:
         train: training pairs.
         held: validation pairs; none of their questions is trained on.
-        first: pairs of the first ``first_epochs`` epochs, in place of ``train``.
+        first: pairs of the first ``first_epochs`` epochs, instead of ``train``.
         answers: the known right answers of each question.
         negatives: hard negatives of the training questions.
         digest: sha256 of all of it, 64 hexadecimal digits.
@@ -182,7 +182,7 @@ class TrainingData:
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
     ) -> TrainingData:
-        """Read what ``Trainer.fit`` is given, and check that it fits the configuration."""
+        """Read the arguments of ``Trainer.fit``, and check that they fit the configuration."""
         for option, what, given in (
             ("hard_negatives", "negatives", negatives is not None),
             ("first_epochs", "first pairs", first is not None),
@@ -285,7 +285,7 @@ class TrainingBatch:
     Attributes:
         pairs: the pairs of all processes.
         others: the hard negatives.
-        graphs: all graphs, on the CPU, in the order of the module's drawing.
+        graphs: all graphs, on the CPU, in the order of the module's diagram.
         allowed: bool ``[B, B + H]``, which documents may be negatives of which questions.
         parts: the graphs that this process encodes, in order.
         rows: the number of rows that each process encodes.

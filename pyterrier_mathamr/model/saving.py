@@ -1,4 +1,4 @@
-"""Models on disk: where they are, their files, and equality by identity. Nothing is unpickled.
+"""Models on disk: their places and files, and equality by identity. Nothing is unpickled.
 
 ::
 
@@ -7,7 +7,7 @@
     vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
     weights.safetensors  parameters and buffers of the encoder, float32 or float16
 
-Other models have a signed description of their own, such as ``marf.json``: format, options, and checksums of files.
+Other models have a separate signed description, such as ``marf.json``: format, options, and checksums of files.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HUB = "hf:"
-"""What the name of a model on the Hugging Face hub begins with."""
+"""The prefix of the name of a model on the Hugging Face hub."""
 
 FETCHED = ("*.json", "*.json.gz", "*.safetensors", "*.txt")
-"""What is fetched of a model on the hub, in its folders, too: no pickles and no code."""
+"""The files fetched of a model on the hub, also in its folders: no pickles and no code."""
 
 BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
@@ -47,9 +47,8 @@ DEFAULT_MODEL = "mathamr-plus-text"
 """The bundled model that is used where none is named: the one that ranks best."""
 
 _REMOVED = {
-    "mathamr-plus-small": "it is no longer bundled, as it ranked below BM25 on topics that did not choose it. Take "
-    "mathamr-plus-text, or mathamr-plus-mini, and build again what was built with it, by `mathamr index` or `mathamr "
-    "build`",
+    "mathamr-plus-small": "it is no longer bundled, as it ranked below BM25 on held-out topics. Use mathamr-plus-text "
+    "or mathamr-plus-mini, and rebuild everything that was built with it, by `mathamr index` or `mathamr build`",
 }
 
 
@@ -131,7 +130,7 @@ def sums_of(folder: Path) -> dict[str, str]:
 
 
 def sum_faults(folder: Path, sums: Mapping[str, object]) -> Iterator[ModelFileError]:
-    """Compare the files in a folder with what :func:`sums_of` returned, and yield what is wrong."""
+    """Compare the files in a folder with the result of :func:`sums_of`, and yield the faults."""
     for name, wanted in sums.items():
         try:
             found = file_sum(folder / name).sha256
@@ -143,7 +142,7 @@ def sum_faults(folder: Path, sums: Mapping[str, object]) -> Iterator[ModelFileEr
 
 
 def other_shapes(path: Path, description: str) -> ModelFileError:
-    """Return the error of weights that are not those of a model's options."""
+    """Return the error for weights that do not fit a model's options."""
     return ModelFileError(path, f"the weights are not of the names and shapes that {description} asks for")
 
 
@@ -205,7 +204,7 @@ def read_vocabulary(folder: Path, manifest: ModelManifest) -> Vocabulary:
 
 
 def read_projection(path: Path, manifest: ModelManifest) -> Rows:
-    """Read the only matrix of a text-only model, float32 ``[projection, text_dimension]``."""
+    """Read the only matrix of a model of only text, float32 ``[projection, text_dimension]``."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -231,7 +230,7 @@ def weights_data(path: Path, digest: str, description: str) -> bytes:
     except OSError as error:
         raise unreadable_weights(path, error) from error
     if hashlib.sha256(data).hexdigest() != digest:
-        raise ModelFileError(path, f"the weights are not those that {description} names")
+        raise ModelFileError(path, f"the weights differ from the ones that {description} names")
     return data
 
 
@@ -258,7 +257,7 @@ _SIGNED = {"vocabulary_file", "checksum"}  # a model of the first release has ne
 
 
 def model_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Read a model's files, compare every checksum, and yield what is wrong."""
+    """Read a model's files, compare every checksum, and yield the faults."""
     try:
         manifest = read_manifest(folder)
         content = parse_json((folder / CONFIG).read_bytes())
@@ -325,7 +324,7 @@ class SavedModel:
             repo: ``organization/name``, perhaps with ``@branch``.
             private: whether a new repository is private.
             license: an identifier of the hub, such as ``cc-by-sa-4.0``.
-            description: what it is, in Markdown.
+            description: a description in Markdown.
             reproduction: the code or the commands that trained it.
             measures: a table, such as ``pt.Experiment`` returns.
 
@@ -350,7 +349,7 @@ class SavedModel:
 
     @property
     def identity(self) -> str:
-        """Digest of all that determines what the model computes."""
+        """Digest of everything that determines the model's results."""
         raise NotImplementedError
 
     def _opened_by(self) -> str | None:

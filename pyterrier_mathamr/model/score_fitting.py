@@ -1,11 +1,11 @@
 """How the weights of the score are found: by training, or for a trained model.
 
-Training learns what the configuration calls ``learned``. The trained model has the numbers in its configuration, so
-they are saved, shown and part of the identity like every other option.
+Training learns the weights that the configuration sets to ``learned``. The trained model has the numbers in its
+configuration, so they are saved, shown and part of the identity like every other option.
 
-:func:`fit_score_weights` finds them for a trained model by softmax over many answers at once: in-batch training sees
+:func:`fit_score_weights` fits them for a trained model by softmax over many answers at once: in-batch training sees
 too few wrong answers at a time to move such scalars. The sums of best matches are computed once for each question,
-answer and kind of query row; what remains is a convex problem of four numbers.
+answer and kind of query row; the remaining problem is convex in four numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class LearnedWeights(nn.Module):
-    """The weights in training: those that are learned start at 1 and remain positive, numbers are fixed."""
+    """The weights in training: learned ones start at 1 and remain positive, numbers are fixed."""
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class LearnedWeights(nn.Module):
 
     @property
     def blend(self) -> Tensor | None:
-        """a, a scalar, or ``None`` if the score is MaxSim alone."""
+        """a, a scalar, or ``None`` if the score is only MaxSim."""
         return self._value("blend")
 
     def _value(self, name: str) -> Tensor | None:
@@ -104,20 +104,20 @@ def fit_score_weights(
 ) -> MathAMR:
     """Fit the weights of the kinds of query rows and of the product of the document vectors.
 
-    The loss is a softmax over all answers of the pairs as candidates of each question; its other own answers are left
+    The loss is a softmax over all answers of the pairs as candidates of each question; its other right answers are left
     out. As in training, ``normalise_scores`` divides scores by the question's rows, which changes no ranking. Memory
     is 16 bytes for each question and answer, 192 MB at the default limits.
 
     Args:
-        model: a trained model; its own weights are not used.
-        pairs: (question id, answer id), or a frame with ``qid`` and ``docno``; best those that the model was not
-            trained on, since it fits its training pairs too well, by the document's vector above all.
+        model: a trained model; its score weights are not used.
+        pairs: (question id, answer id), or a frame with ``qid`` and ``docno``; best pairs on which the model was not
+            trained, since it fits its training pairs too well, especially by the document's vector.
         graphs: the graph of every id in the pairs.
-        blend: whether the document vectors get a weight in addition to MaxSim.
+        blend: whether the product of the document vectors also gets a weight.
         max_questions: if there are more, they are sampled.
-        max_answers: likewise; the own answers of the questions are always included.
+        max_answers: likewise; the right answers of the questions are always included.
         seed: of the samples.
-        device: that the model encodes on.
+        device: the device to encode on.
         verbose: show progress.
 
     Returns:

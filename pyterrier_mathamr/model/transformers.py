@@ -6,8 +6,8 @@
               DocEncoder, QueryEncoder  add these as columns
               TextScorer                scores them: PostRows.score
 
-The three are the same for every model that turns posts into rows (MathAMR, ColBERT, MaRF). What differs is in the
-model's `PostRows`: the columns it reads and adds, and how it encodes.
+All three are shared by the models that turn posts into rows (MathAMR, ColBERT, MaRF). The model's `PostRows` defines
+the columns it reads and adds, and how it encodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import told_once
+from pyterrier_mathamr._common.feedback import reported_once
 from pyterrier_mathamr._common.frames import (
     empty_output,
     encoded_values,
@@ -45,7 +45,7 @@ Columns = dict[str, Sequence[object] | str | float]
 """Column to its values: one for each row of a frame, or the same for all."""
 
 Side = Literal["queries", "documents", "ranking"]
-"""What a frame is read for; a ranking for both its queries and its documents."""
+"""The posts read from a frame; a ranking has both queries and documents."""
 
 
 class PostRows(ABC):
@@ -70,7 +70,7 @@ class PostRows(ABC):
 
     @abstractmethod
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-        """Refuse a frame without the columns that the posts of a side are read from, for ``stage``."""
+        """Raise an error for a frame without the columns of a side's posts, on behalf of ``stage``."""
 
     @abstractmethod
     def queries(self, frame: pd.DataFrame) -> Columns:
@@ -89,7 +89,7 @@ class PostRows(ABC):
 
     @abstractmethod
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
-        """Say what makes up the score of a document; see :meth:`TextScorer.explain`."""
+        """Explain the score of a document; see :meth:`TextScorer.explain`."""
 
 
 class PostModel(Protocol):
@@ -97,11 +97,11 @@ class PostModel(Protocol):
 
     @property
     def post_rows(self) -> Callable[..., PostRows]:
-        """Return how it does, under ``device``, ``verbose`` and options of its own."""
+        """Return the model's `PostRows`, under ``device``, ``verbose`` and its other options."""
 
 
 class _PostTransformer(Leaf, Transformer):
-    """What the three share: a model and the options of encoding."""
+    """The common part of the three: a model and the options of encoding."""
 
     checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
     role: ClassVar[str]
@@ -134,7 +134,7 @@ class DocEncoder(ColumnAdder, _PostTransformer):
     Adds ``doc_embs``, float32 ``[n, d]`` with rows of unit length, and ``doc_model``, the identity of the model. What
     the rows are is the model's: formulas, sentences and the document of MathAMR+, which also adds ``formula_ids``, a
     list of text whose item ``i`` is the id of the formula in row ``i``; tokens in order, ``[CLS]`` last, of ColBERT.
-    MaRF adds ``doc_views`` and ``doc_formulas`` in place of ``doc_embs``.
+    MaRF adds ``doc_views`` and ``doc_formulas`` instead of ``doc_embs``.
 
     Args:
         model: of MathAMR+, or any other that turns posts into rows.
@@ -160,14 +160,14 @@ class DocEncoder(ColumnAdder, _PostTransformer):
         posts.check(inp, "documents", self)
         if inp.empty:
             return empty_output(inp, posts.doc_columns)
-        with told_once():
+        with reported_once():
             return with_objects(inp, **posts.documents(inp))
 
 
 class QueryEncoder(ColumnAdder, _PostTransformer):
     """Encode each query, once for all rows of a ranking.
 
-    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (those of :class:`DocEncoder`; none for a blank
+    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length, as in :class:`DocEncoder` (no rows for a blank
     query), and ``query_model``, the identity of the model: an index of another model's rows refuses them. MathAMR+ also
     adds ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``.
 
@@ -198,14 +198,14 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
         inp = without_query_rows(inp)
         if inp.empty:
             return empty_output(inp, posts.query_columns)
-        with told_once():
+        with reported_once():
             return with_objects(inp, **posts.queries(inp))
 
 
 class TextScorer(_PostTransformer):
     """Score the document of each row against the query by MaxSim (MathAMR+, eq. 3.4), without an index.
 
-    The scores are the same as from ``index.scorer()`` for the same vectors, with the model's score weights if any. Each
+    The scores equal ``index.scorer()`` for the same vectors, with the model's score weights if it has any. Each
     query and each document is encoded once. Rows are ordered by query, descending score and docno; for documents with
     the same graph, rounding in the encoder may make the scores differ (docs/how-it-works.md).
 
@@ -230,7 +230,7 @@ class TextScorer(_PostTransformer):
         posts.check(inp, "ranking", self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        with told_once():
+        with reported_once():
             queries, documents = posts.queries(inp), posts.documents(inp, of_ranking=True)
         codes, qids = pd.factorize(inp["qid"])
         scores = np.empty(len(inp), np.float64)
@@ -241,11 +241,11 @@ class TextScorer(_PostTransformer):
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each row of a query contributes to the score of a document.
+        """Explain the contribution of each row of a query to the score of a document.
 
         Args:
             query: a row with the graphs or texts of a query and a document, or a frame of one query.
-            docno: the document; by default that of the row.
+            docno: the document; by default the one in the row.
 
         Raises:
             AskedError: a graph or text is missing, or no document is named.

@@ -22,7 +22,7 @@ from .saving import WEIGHTS, other_shapes, unreadable_weights, weights_data
 def read_weights(
     path: Path, digest: str, description: str, layers: int = 0, build: Callable[[], nn.Module] | None = None
 ) -> dict[str, Tensor]:
-    """Read weights as float32; with ``build``, check that they are those of the network that it makes."""
+    """Read weights as float32; with ``build``, check that they fit the network that it makes."""
     try:
         data = weights_data(path, digest, description)
         weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
@@ -38,12 +38,12 @@ def _check_weights(
 ) -> None:
     """Compare names and shapes with a network on a device without memory, and refuse numbers that are not finite."""
     wrong = other_shapes(path, description)
-    if layers > len(weights):  # each layer has weights, and building even empty ones takes time
+    if layers > len(weights):  # each layer has weights, and building even empty layers costs time
         raise wrong
     try:
         with torch.device("meta"), _Unfilled():
             expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
-    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes that no tensor can have
         raise wrong from error
     for name in sorted({*weights, *expected}):
         found = tuple(weights[name].shape) if name in weights else None
@@ -54,7 +54,7 @@ def _check_weights(
 
 
 class _Unfilled(TorchFunctionMode):
-    """Leaves out normal noise, for which a device without memory would import torch's compiler: a second."""
+    """Skips normal noise, for which a device without memory would import torch's compiler: a second."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -75,9 +75,9 @@ def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes
 
 
 def stored_dtype(folder: Path | None) -> str:
-    """Return the type of the weights in a folder, ``float32`` or ``float16``; the former without a folder."""
+    """Return the type of the weights in a folder: ``float32``, also without a folder, or ``float16``."""
     if folder is None:
         return "float32"
     with safe_open(folder / WEIGHTS, "pt") as file:
-        kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 - it is not a mapping
     return "float16" if kinds == {"F16"} else "float32"

@@ -1,7 +1,7 @@
-r"""Formulas that somebody typed without dollars: ``x^2+1=0``, ``∑ 1/n²``, ``f(x) = sin(2x)``.
+r"""Formulas typed without dollars: ``x^2+1=0``, ``∑ 1/n²``, ``f(x) = sin(2x)``.
 
-A run of the text is a formula when it reads as terms joined by operators and when something in it is seen in
-mathematics alone::
+A run of text is a formula if it reads as terms joined by operators and contains something that occurs only in
+mathematics::
 
     tokens     x  ^  2  +  1  =  0        letters, numbers, functions, operators, brackets
     run        term (operator term)*      terms may touch (``2x``, ``f(x)``), but words end a run
@@ -9,8 +9,8 @@ mathematics alone::
 
 So ``a``, ``I``, ``1/2``, ``w/o``, ``C++`` and ``foo_bar`` remain text.
 
-Mathematics typed in Unicode becomes the LaTeX that means the same: ``x²`` is ``x^{2}``, ``√(a+1)`` is ``\sqrt{a+1}``.
-Only what a converter of LaTeX reads otherwise is rewritten: superscripts, subscripts, fractions, roots, accents,
+Mathematics typed in Unicode becomes equivalent LaTeX: ``x²`` is ``x^{2}``, ``√(a+1)`` is ``\sqrt{a+1}``.
+Only characters that a LaTeX converter misreads are rewritten: superscripts, subscripts, fractions, roots, accents,
 degrees, the middle dot, and italic or wide forms of plain letters. Operators, letters and relations (``∑ ≤ ℝ α ∈``)
 already give the tree of their command.
 """
@@ -120,7 +120,7 @@ def _run(tokens: list[_Token], start: int, closed: dict[int, int]) -> int:
     if not _begins(tokens, start):
         return start
     brackets: list[int] = []
-    scope = False  # of an operator such as ∑, in which a space is a product
+    scope = False  # of an operator such as ∑, where a space is a product
     at, end, joined = start, start, True  # joined: a term may follow here
     while at < len(tokens) and tokens[at].end - tokens[start].start <= LONGEST:
         token, kind = tokens[at], tokens[at].kind
@@ -192,7 +192,7 @@ def _is_term(tokens: list[_Token], at: int) -> bool:
 
 
 def _spaces_join(tokens: list[_Token], at: int) -> bool:
-    """Whether a term may follow a space without an operator: beside functions, after ∑ and the like, before ``dx``."""
+    """Whether a term may follow a space without an operator: next to functions, after ∑ and the like, before ``dx``."""
     before = tokens[at - 1] if at else None
     after = tokens[at + 1] if at + 1 < len(tokens) else None
     if before is not None and before.kind in ("function", "big", "command"):
@@ -203,7 +203,7 @@ def _spaces_join(tokens: list[_Token], at: int) -> bool:
 
 
 def _has_evidence(run: list[_Token]) -> bool:
-    """Whether something in a run is seen in mathematics alone."""
+    """Whether a run contains something that occurs only in mathematics."""
     tokens = [token for token in run if token.kind != "space"]
     variables = any(token.kind in ("letters", "symbol", "command") for token in tokens)
     for i, token in enumerate(tokens):
@@ -234,9 +234,9 @@ def _is_application(tokens: list[_Token], at: int) -> bool:
 
 
 def _latex(run: list[_Token]) -> str:
-    """Write a run as LaTeX: what follows ``^`` or ``_`` becomes its argument, digits after a letter its index."""
+    """Write a run as LaTeX: the text after ``^`` or ``_`` becomes its argument, digits after a letter its index."""
     pieces: list[str] = []
-    grouping = any(token.kind == "command" for token in run)  # braces are those of LaTeX, else those of a set
+    grouping = any(token.kind == "command" for token in run)  # braces group as in LaTeX; otherwise they enclose a set
     at = 0
     while at < len(run):
         token = run[at]
@@ -258,7 +258,7 @@ def _latex(run: list[_Token]) -> str:
 
 
 def _argument(run: list[_Token], at: int) -> tuple[str, int]:
-    """What a power or an index consists of, and where it ends: a group in brackets, or a sign and a term."""
+    """Return the content of a power or an index, and its end: a group in brackets, or a sign and a term."""
     first = at
     if at < len(run) and run[at].kind == "open":
         depth = 0
@@ -289,7 +289,7 @@ _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """What may need rewriting, or must be passed over; made when the first formula needs it."""
+    """Characters to rewrite or to skip; made when the first formula needs it."""
     kinds = {kind: "".join(_characters(kind)) for kind in ("<super>", "<sub>", "<fraction>")}
     return re.compile(
         rf"(?P<skip>{_SKIPPED.pattern})|(?P<super>[{kinds['<super>']}]+)|(?P<sub>[{kinds['<sub>']}]+)"
@@ -316,13 +316,13 @@ def _accented() -> Iterable[str]:
 
 
 def latex_of_unicode(source: str) -> str:
-    r"""Rewrite what Unicode has characters for and LaTeX has notation.
+    r"""Rewrite Unicode characters for which LaTeX has notation.
 
     Args:
         source: LaTeX without delimiters. The arguments of ``\text`` and escaped characters stay as they are.
 
     Returns:
-        LaTeX; the same text where nothing needed rewriting.
+        LaTeX; the same text if nothing needed rewriting.
     """
     if source.isascii():
         return source
@@ -359,7 +359,7 @@ def _rewritten(match: re.Match[str]) -> str:
 
 
 def _radicand(source: str, start: int) -> tuple[str, int]:
-    """What a root covers: a group in brackets without them, a number, a command or a letter; and where that ends."""
+    """Return the radicand and its end: a group in brackets without them, a number, a command or a letter."""
     roots = _MORE_ROOTS.match(source, start)
     opened = roots.end() if roots else start
     closer = _BRACKETS.get(source[opened : opened + 1])

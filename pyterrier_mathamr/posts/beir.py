@@ -1,4 +1,4 @@
-"""Folders in BEIR's layout, in which many collections with judgments are given out.
+"""Folders in BEIR's layout, in which many collections with judgments are distributed.
 
 ::
 
@@ -77,7 +77,7 @@ class BeirFolder:
     def documents(self) -> Iterator[dict[str, str]]:
         """Read the documents: ``docno``, ``title`` (if there is one) and ``text``.
 
-        A line that is no document is left out, with a warning at the end.
+        A line that is not a document is left out, with a warning at the end.
         """
         for record in readable(self._records("corpus"), "documents", str(self.path)):
             title = {"title": str(record["title"])} if record.get("title") else {}
@@ -95,7 +95,7 @@ class BeirFolder:
             split: see :meth:`split`.
 
         Raises:
-            DocumentError: a line has no three columns, or its grade is no number.
+            DocumentError: a line has no three columns, or its grade is not a number.
         """
         file = self.path / "qrels" / f"{self.split(split)}.tsv"
         with file.open(encoding="utf-8-sig", errors="replace") as lines:
@@ -105,7 +105,7 @@ class BeirFolder:
                     continue  # the header
                 if len(cells) != 3 or not _is_number(cells[2]):
                     raise DocumentError(
-                        f"{file}, line {number}", "it is no query-id, corpus-id and score with tabs between"
+                        f"{file}, line {number}", "it is not query-id, corpus-id and score separated by tabs"
                     )
                 yield Judgment(cells[0], cells[1], int(float(cells[2])))
 
@@ -122,7 +122,7 @@ class BeirFolder:
         for ending in (".jsonl", ".jsonl.gz"):
             if (file := self.path / f"{name}{ending}").is_file():
                 return file
-        raise DocumentError(str(self.path / f"{name}.jsonl"), "there is no such file, which BEIR's layout has")
+        raise DocumentError(str(self.path / f"{name}.jsonl"), "there is no such file, which BEIR's layout requires")
 
     def _records(self, name: str) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
         return json_lines(self._file(name), texts=("_id", "text"))

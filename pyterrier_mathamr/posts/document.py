@@ -1,4 +1,4 @@
-"""`Document`: a post as it is indexed, with where it was read; and how the posts of a source are read."""
+"""`Document`: a post ready for indexing, with its origin; and how the posts of a source are read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
     Attributes:
         root: the folder or file that was given as a source; empty for dictionaries and frames.
         file: the path in that folder, with its ending; of other sources the docno.
-        line: the line of the file where the post begins, from 1; 0 where it is the whole file or no file.
+        line: the line of the file where the post begins, from 1; 0 if it is the whole file or no file.
         section: titles of the sections that it is in, the outermost first, joined by `` › ``.
         kind: ``theorem``, ``definition`` and the like (with its proof), ``proof`` for one whose statement is not known,
             ``section``, ``paragraph``; ``file`` for a whole file with no or several statements; empty for a record.
@@ -51,16 +51,16 @@ class Origin(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A post as it is indexed.
+    """A post ready for indexing.
 
     Attributes:
         docno: its id.
         title: HTML of its title, formulas as math containers; may be empty.
         html: HTML of its body, likewise.
         parent: the id of the post that it answers, or empty.
-        parent_title: HTML of the title of that post, where it was given; of a unit of a file its section.
+        parent_title: HTML of the title of that post, if given; for a unit of a file, its section.
         origin: where it was read.
-        entry: fingerprint of the name of the file or record that it was read from.
+        entry: fingerprint of the name of the file or record that contains it.
         digest: fingerprint of the content of that file or record.
     """
 
@@ -81,7 +81,7 @@ class Document(NamedTuple):
 
 
 class SourceEntry(NamedTuple):
-    """What of a source changes as a whole: a file of a folder, or a record.
+    """The unit of change in a source: a file of a folder, or a record.
 
     Attributes:
         place: file, line or number, as errors name it.
@@ -99,7 +99,7 @@ class SourceEntry(NamedTuple):
 
     @property
     def fingerprint(self) -> int:
-        """What identifies the entry among all sources."""
+        """The identity of the entry among all sources."""
         return row_fingerprint({"root": self.root, "key": self.key})
 
     def documents(self) -> Iterator[Document | DocumentError]:

@@ -1,14 +1,13 @@
-r"""Files and folders of a person's notes: which are read, in which encoding, and what is left out with its reason.
+r"""Files and folders of a person's notes: which files are read, in which encoding, and why others are left out.
 
 ::
 
     notes/            limits.md  book/main.tex  old.tex (Latin-1)     ──listed──▶ files, in order of their paths
                       link.md ─▶ ../secret.md, pipe.md, locked/                  left_out: one error each
                       paper.pdf  figure.png  talk.pptx                           unread: one error for each kind
-    a file            bytes ──read_text──▶ text with ``\n`` at the ends of lines, or why there is none
+    a file            bytes ──read_text──▶ text with ``\n`` at the ends of lines, or the error
 
-Nothing outside the folder is opened, links are followed within it only, and nothing that is no regular file is waited
-for.
+Only regular files inside the folder are opened, and links are followed only within it.
 """
 
 from __future__ import annotations
@@ -69,13 +68,13 @@ class UnreadFilesError(DocumentError):
 
 
 class Listing(NamedTuple):
-    """What is in a folder.
+    """The contents of a folder.
 
     Attributes:
-        files: those that are read, in order of their paths.
+        files: the files to read, in order of their paths.
         styles: packages and classes of LaTeX, whose definitions are read.
-        left_out: why others of these kinds are not.
-        unread: an error for each kind that is not read, and of which there are some.
+        left_out: an error for each file of these kinds that is left out.
+        unread: an error for each kind of file in the folder that is not read.
     """
 
     files: list[Path]
@@ -85,7 +84,7 @@ class Listing(NamedTuple):
 
 
 def listed(folder: Path) -> Listing:
-    """List what is in a folder but for hidden folders; folders that are links are not entered."""
+    """List the contents of a folder except hidden folders; folders that are links are not entered."""
     found, links = Listing([], [], [], []), list[Path]()
     unread: dict[int, list[str]] = {}
 
@@ -111,7 +110,7 @@ def listed(folder: Path) -> Listing:
             elif path.is_file():
                 found.files.append(path)
             else:
-                found.left_out.append(DocumentError(path_text(path), "it is no regular file"))
+                found.left_out.append(DocumentError(path_text(path), "it is not a regular file"))
     known = {folder.resolve() / file.relative_to(folder) for file in found.files} if links else set()
     _follow(sorted(links), folder.resolve(), found, known)
     found.files.sort()
@@ -159,7 +158,7 @@ def day_of(path: Path) -> str:
 
 
 def path_text(path: Path | str) -> str:
-    r"""Write a path as text, the same in every locale; bytes of it that are no UTF-8 as ``\xe9``."""
+    r"""Write a path as text, the same in every locale; bytes of it that are not UTF-8 as ``\xe9``."""
     try:
         data = os.fsencode(path)
     except UnicodeEncodeError:
@@ -168,7 +167,7 @@ def path_text(path: Path | str) -> str:
 
 
 def read_text(path: Path) -> str | DocumentError:
-    """Read a file of text, or say why it cannot be read."""
+    """Read a text file, or return why it cannot be read."""
     place = path_text(path)
     try:
         with _regular(path) as file:
@@ -204,16 +203,16 @@ _MOST_ACCENTS = 0.25  # of the letters of a text in a Western language
 
 
 def decoded(data: bytes) -> str:
-    """Decode a text: UTF-8, what a byte order mark or the text itself says, else Latin-1 where that is plausible.
+    """Decode a text: UTF-8, the encoding of a byte order mark or declared in the text, or Latin-1 if plausible.
 
     Raises:
-        ValueError: it is none of these; says why.
+        ValueError: it is none of these; gives the reason.
     """
     encoding = next((name for mark, name in _BOMS if data.startswith(mark)), "")
     try:
         return data.decode(encoding or "utf-8")
     except UnicodeDecodeError as error:
-        reason = f"it is no {(encoding or 'utf-8').upper().removesuffix('-SIG')} from byte {error.start:,} on"
+        reason = f"it is not {(encoding or 'utf-8').upper().removesuffix('-SIG')} from byte {error.start:,} on"
     if not encoding and (found := _DECLARED.search(data, 0, 20_000)):
         name = (found[1] or found[2]).decode().lower()
         name = _ENCODINGS.get(name, name)
@@ -227,7 +226,7 @@ def decoded(data: bytes) -> str:
     letters = high + len(data) - len(data.translate(None, _LETTERS))
     if not encoding and controls <= len(data) // 1000 and high <= _MOST_ACCENTS * letters:
         return data.decode("cp1252", "ignore")
-    raise ValueError(f"{reason}, and no Latin-1; save it as UTF-8")
+    raise ValueError(f"{reason}, nor Latin-1; save it as UTF-8")
 
 
 def _regular(path: Path) -> IO[bytes]:
@@ -241,7 +240,7 @@ def _regular(path: Path) -> IO[bytes]:
 
 
 def post_files(folder: Path) -> list[Path]:
-    """List the files of posts in a folder in order of their paths, but for those in hidden folders."""
+    """List the files of posts in a folder in order of their paths, except in hidden folders."""
     return listed(folder).files
 
 

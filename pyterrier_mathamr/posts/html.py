@@ -1,9 +1,9 @@
 """HTML of a post to flat text with a mark for each formula.
 
 A formula is the innermost ``<span class="math-container">``. In it only spans are tags, so that a bare ``<`` of LaTeX
-is text; an end tag of a block closes open spans. Elsewhere only names of HTML and MathML are tags, and ``a<x`` is text.
+is text; an end tag of a block closes open spans. Elsewhere only names of HTML and MathML are tags; ``a<x`` is text.
 
-A page with rendered formulas keeps their LaTeX next to them, which is put in their place first::
+A page with rendered formulas keeps their LaTeX next to them, and the LaTeX replaces them first::
 
     <math …>…<annotation encoding="application/x-tex">x^2</annotation></math>   Wikipedia, KaTeX, pandoc, LaTeXML
     <math alttext="x^2" …>…</math>                                              LaTeXML
@@ -11,8 +11,8 @@ A page with rendered formulas keeps their LaTeX next to them, which is put in th
     <math …><msup><mi>x</mi><mn>2</mn></msup></math>                            MathJax 3, pandoc, Word, LibreOffice
         ──▶  <span class="math-container">x^2</span>
 
-MathML without LaTeX is written as LaTeX (`mathml_latex`); where that is not certain, it is text as code is, in which no
-formula is looked for. The copy that MathJax 3 shows beside its MathML is left out.
+MathML without LaTeX is written as LaTeX (`mathml_latex`); if that is uncertain, it is text and, like code, is not
+searched for formulas. The copy that MathJax 3 shows next to its MathML is left out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def with_latex(source: str, unread: list[str] | None = None) -> str:
 
 
 def _rendered(source: str, unread: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Find rendered formulas, and what stands for each."""
+    """Find rendered formulas, and the text that replaces each."""
     position = 0
     unended = set[str]()  # elements without an end tag from here on, so that not each start looks for one
     while start := _START.search(source, position):
@@ -146,17 +146,17 @@ class _MathSpan:
 
 
 _COPY = _MathSpan("")
-"""The place of an open span in which KaTeX shows a formula again, whose LaTeX stands before it."""
+"""Marks an open span in which KaTeX repeats a formula whose LaTeX precedes it."""
 
 
 class HtmlFlattener:
-    """Collects the flat text and the formulas of one post; `feed` takes one fragment (title, body) after another.
+    """Collects the flat text and the formulas of one post; call `feed` with each fragment (title, body).
 
     Args:
         mark_code: put `CODE_START` and `CODE_END` around code.
 
     Attributes:
-        formulas: those so far.
+        formulas: the formulas so far.
         unread: the text of MathML that cannot be read.
     """
 
@@ -166,7 +166,7 @@ class HtmlFlattener:
         self.unread: list[str] = []
         self._out: list[str] = []
         self._spans: list[_MathSpan | None] = []  # the open spans; None for one that holds no formula
-        self._math: list[_MathSpan] = []  # those of them that do
+        self._math: list[_MathSpan] = []  # the open spans that are formulas
         self._hidden = ""
         self._code = self._copies = 0
 
@@ -176,7 +176,7 @@ class HtmlFlattener:
         return "".join(self._out)
 
     def feed(self, fragment: str) -> None:
-        """Add an HTML fragment as blocks of their own."""
+        """Add an HTML fragment as separate blocks."""
         fragment = with_latex(fragment, self.unread)
         at = position = 0
         comments_end = True  # False once no "-->" is left, so that each "<!--" does not look for it again

@@ -5,8 +5,8 @@ r"""LaTeX documents as text with formulas between their delimiters, the document
     source ──comments, verbatim──▶ ──macros written out──▶ title, body ──find formulas──▶ text and ⟨⟩
            ──one pass over commands and braces──▶ text, with each formula in its place
 
-The pass holds no state but the place where it is, so nothing nests and whatever the source is gives a text. Tables of
-pylatexenc say which command is which symbol; a command that they do not have is left out, and told.
+The pass keeps no state except its position, so nothing nests and every source yields a text. Tables of
+pylatexenc map commands to symbols; a command that they lack is left out and reported.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ _HEADINGS = frozenset(
 _AROUND = {
     **dict.fromkeys(_HEADINGS, ("", "\n\n")),
     **dict.fromkeys(["footnote", "footnotetext"], (" (", ")")),
-}  # what is written before and after the first argument
+}  # the text before and after the first argument
 _MATH = {
     "frac": "{{", "dfrac": "{{", "tfrac": "{{", "cfrac": "{{", "nicefrac": "{{", "binom": "{{", "sqrt": "[{",
     "overline": "{", "hat": "{", "widehat": "{", "vec": "{", "bar": "{", "tilde": "{", "widetilde": "{", "dot": "{",
     "ddot": "{", "mathbb": "{", "mathcal": "{", "mathfrak": "{", "mathscr": "{",
 }  # fmt: skip
-"""Commands of formulas, which stay as they are where a formula has no delimiters."""
+"""Commands of formulas, which are kept if a formula has no delimiters."""
 
 _ENVIRONMENTS = {
     "tabular": "[{", "tabular*": "{[{", "tabularx": "{[{", "array": "[{", "longtable": "[{", "figure": "[",
@@ -108,7 +108,7 @@ _LAYOUT = """
 
 
 def read_latex(source: str, known: Mapping[str, Macro] | None = None) -> tuple[str, str, dict[str, str]]:
-    """Read a LaTeX document, or a part of one: title and text with formulas between delimiters, what is wrong where.
+    """Read a LaTeX document, or a part of one: title and text with formulas between delimiters, faults by place.
 
     Args:
         source: the document.
@@ -133,7 +133,7 @@ def read_latex(source: str, known: Mapping[str, Macro] | None = None) -> tuple[s
 
 
 def read_latex_parts(parts: Iterable[str], macros: Macros) -> tuple[list[str], dict[str, str]]:
-    """Read parts of a document with its macros: the text of each, with formulas between delimiters; what is wrong."""
+    """Read parts of a document with its macros: the text of each, with formulas between delimiters; the faults."""
     problems: dict[str, str] = {}
     texts = [_text(macros.written_out(without_definitions(code_hidden(part))), problems) for part in parts]
     return texts, problems
@@ -157,20 +157,20 @@ def _text(source: str, problems: dict[str, str]) -> str:
 
 
 def _formula(source: str) -> str:
-    """Return a formula with its delimiters; nothing where it consists of definitions."""
+    """Return a formula with its delimiters; nothing if it consists of definitions."""
     source = _ENSURED.sub("", source)
     return source if DEFINED not in source or source.replace(DEFINED, "").strip("$ \\()[]\n") else ""
 
 
 class _Reader:
-    """The pass over a part of a document in which formulas are masked."""
+    """The pass over a part of a document whose formulas are masked."""
 
     def __init__(
         self, masked: str, source: str, formulas: Mapping[int, tuple[int, str]], problems: dict[str, str]
     ) -> None:
         self._masked, self._source, self._formulas, self._problems = masked, source, formulas, problems
         self._ends = closers(masked)
-        self._after: dict[int, str] = {}  # what is written in the place of a closing brace
+        self._after: dict[int, str] = {}  # the text that replaces a closing brace
         self._out: list[str] = []
 
     def text(self) -> str:
@@ -192,7 +192,7 @@ class _Reader:
         return "".join(self._out)
 
     def _brace(self, at: int) -> str:
-        """Return what a brace is: nothing, but for that of a power or an index, and the end of what has an end."""
+        """Return the text for a brace: empty, except in powers, indices and at the end of arguments with an ending."""
         if self._masked[at] == "{" and at not in self._ends:
             self._problems.setdefault(UNCLOSED, excerpt(self._source, at))
         if at in self._ends and self._masked[at - 1 : at] in ("^", "_"):
@@ -210,7 +210,7 @@ class _Reader:
         return at
 
     def _accent(self, accent: str, at: int) -> int:
-        """Write the letter that follows with an accent; return its end, or 0 where none follows."""
+        """Write the letter that follows with an accent; return its end, or 0 if none follows."""
         letter = _ACCENTED.match(self._masked, at)
         if letter is None:
             return 0
@@ -218,7 +218,7 @@ class _Reader:
         return letter.end()
 
     def _command(self, name: str, start: int, at: int) -> int:
-        """Write what a command means; return where reading goes on."""
+        """Write the meaning of a command; return where reading continues."""
         if name in ("begin", "end"):
             group, at = _group(self._masked, at, self._ends)
             self._out.append("\n\n")
@@ -273,7 +273,7 @@ def _tables() -> tuple[Any, Any]:
 
 
 def unknown_commands(text: str) -> Iterator[tuple[str, str]]:
-    """Find the commands in text that LaTeX does not have for text, and files that it includes: what is wrong, where."""
+    """Find commands that LaTeX does not have for text, and included files: faults, by place."""
     for command in re.finditer(r"(?<![\w\\:/.])\\([A-Za-z]{2,})", text):
         if problem := _problem(command[1]):
             yield problem, excerpt(text, command.start())
@@ -291,7 +291,7 @@ def _problem(command: str) -> str:
 
 
 def _sheltered(match: re.Match[str]) -> str:
-    """Drop a comment; keep what is none, and code and addresses as text that means itself."""
+    """Drop a comment; keep an escaped percent sign, and code and addresses as literal text."""
     if match["mark"]:
         return match["code"].translate(_SHELTER)
     if match["link"]:
@@ -316,6 +316,6 @@ def verbatim_spans(source: str) -> Iterator[tuple[int, int]]:
 
 
 def _group(source: str, start: int, ends: Mapping[int, int]) -> tuple[str, int]:
-    """Return the content of the group in braces at ``start`` and its end; nothing where it does not end."""
+    """Return the content of the group in braces at ``start`` and its end; nothing if it does not end."""
     end = ends.get(start)
     return ("", start) if end is None else (source[start + 1 : end], end + 1)

@@ -6,7 +6,7 @@ r"""The LaTeX documents of a folder: which file includes which, and which docume
     slides.tex ─────\input{book/defs}─────────────────────────────────────┘     shared: its definitions count in both
 
 A file belongs to one document, and is read once: to the first that includes it, in the order of their paths; a file
-that none includes is a document of its own. Only files of the folder are read, by the names that the folder has.
+that no other includes is a document. Only files in the folder are read, by their names in the folder.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _KEPT = 4  # documents that are split
 
 
 class _Scanned(NamedTuple):
-    """What is known of a file before it is split."""
+    """The scan of a file before it is split."""
 
     digest: str
-    links: dict[int, tuple[str, str]]  # place to the file that is included there, or what is wrong
+    links: dict[int, tuple[str, str]]  # place to the file that is included there, or the fault
     styles: list[str]
 
 
@@ -36,8 +36,8 @@ class LatexFolder:
     """The LaTeX files of a folder.
 
     Args:
-        names: of all of them, in order; packages and classes among them.
-        read: reads one, or says why it cannot be read.
+        names: of all of them, in order, including packages and classes.
+        read: reads a file, or returns why it cannot be read.
         everywhere: files whose definitions apply to all.
         known: macros that are defined elsewhere.
         only: the file to read, with the files that it includes; by default all.
@@ -69,7 +69,7 @@ class LatexFolder:
             file = self._files[name] = _scanned(name, text, there)
             waiting += [] if only is None else [*file.styles, *(target for target, _ in file.links.values() if target)]
         self._digests: dict[str, str] = {}  # by root
-        self._documents: dict[str, LatexDocument] = {}  # by root, those that were asked for last at the end
+        self._documents: dict[str, LatexDocument] = {}  # by root, most recently used last
         included = {target for file in self._files.values() for target, _ in file.links.values()}
         self._root: dict[str, str] = {}
         for root in sorted(self._files, key=lambda name: name in included):
@@ -144,7 +144,7 @@ def _digest(text: str) -> str:
 
 
 def _resolved(name: str, target: str, names: frozenset[str]) -> tuple[str, str]:
-    """Find the file that a path names, from the folder of the file that names it up to the top; or what is wrong."""
+    """Find the file at a path, from the folder of the including file up to the top, or the fault."""
     if posixpath.isabs(target) or ":" in target or target.startswith("~"):
         return "", f"{target} leaves the folder, and is not followed"
     folder = posixpath.dirname(name)
@@ -157,4 +157,4 @@ def _resolved(name: str, target: str, names: frozenset[str]) -> tuple[str, str]:
         if not folder:
             break
         folder = posixpath.dirname(folder)
-    return "", f"{target} leaves the folder, and is not followed" if leaves else f"{target} is no file of the folder"
+    return "", f"{target} leaves the folder, and is not followed" if leaves else f"{target} is not a file of the folder"

@@ -33,7 +33,7 @@ _DOCUMENT_COMMANDS = frozenset(
     ["NewDocumentCommand", "RenewDocumentCommand", "ProvideDocumentCommand", "DeclareDocumentCommand"]
 )
 _DEFS = frozenset(["def", "gdef", "edef", "xdef"])
-_SETTINGS = {  # a brace or bracket for each argument; those in brackets may be missing
+_SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are optional
     "documentclass": "[{[", "usepackage": "[{[", "RequirePackage": "[{[", "PassOptionsToPackage": "{{",
     "newtheorem": "{[{[", "theoremstyle": "{", "declaretheorem": "[{", "newtheoremstyle": "{{{{{{{{{",
     "newtcbtheorem": "[{{{{", "newmdtheoremenv": "[{[{[", "spnewtheorem": "{[{{{", "newframedtheorem": "{[{[",
@@ -66,11 +66,11 @@ class Macro(NamedTuple):
     r"""A macro.
 
     Attributes:
-        meaning: LaTeX between the places of arguments, and the numbers of those, in turn.
+        meaning: LaTeX between the places of arguments, and the numbers of the arguments, in turn.
         arguments: their number.
-        default: of the first one, which is then given in brackets or left out.
-        starred: a star may follow its name, which says nothing about meaning.
-        grouped: its meaning is a group of its own; that of ``\let`` is a command which takes arguments.
+        default: of the first argument, which is then optional and in brackets.
+        starred: whether a star, which is ignored, may follow its name.
+        grouped: whether its meaning is a group; a macro of ``\let`` means a command with arguments.
     """
 
     meaning: list[str]
@@ -81,7 +81,7 @@ class Macro(NamedTuple):
 
 
 class Macros:
-    """The macros of a file, which all of its parts share, and so do they share the limit of what these may write."""
+    """The macros of a file, shared by all of its parts, with a shared limit of their output."""
 
     def __init__(self, found: Mapping[str, Macro], length: int) -> None:
         self._found = _without_cycles(found)
@@ -91,7 +91,7 @@ class Macros:
         return bool(self._found)
 
     def written_out(self, source: str) -> str:
-        """Write the macros out, those within macros too; a use without all of its arguments is left as it is."""
+        """Expand the macros, including macros within macros; a use without all of its arguments is kept."""
         if not self._found:
             return source
         out: list[str] = []
@@ -161,7 +161,7 @@ def closers(source: str) -> dict[int, int]:
 
 
 def skipped(source: str, at: int, kinds: str, ends: Mapping[int, int]) -> int | None:
-    """Return where arguments end, of which each is a brace or a bracket; nothing where a group is missing."""
+    """Return where arguments end, each a brace or a bracket; ``None`` if a group is missing."""
     for kind in kinds:
         start = after_blanks(source, at)
         if kind == "[":
@@ -177,7 +177,7 @@ def skipped(source: str, at: int, kinds: str, ends: Mapping[int, int]) -> int | 
 def _definition(
     source: str, head: re.Match[str], ends: Mapping[int, int], macros: Mapping[str, Macro]
 ) -> tuple[str, Macro | None, int] | None:
-    """Read a definition: the name, the macro (nothing where it is none that is written out) and where it ends."""
+    """Read a definition: the name, the macro (nothing if it is not expanded) and its end."""
     by = head[1]
     if by in _SETTINGS:
         end = skipped(source, head.end(), _SETTINGS[by], ends)
@@ -232,7 +232,7 @@ def _name(source: str, at: int, ends: Mapping[int, int]) -> tuple[str, int] | No
 
 
 def _alias(token: str, macros: Mapping[str, Macro]) -> Macro:
-    r"""Return the macro of ``\let``: what a command means at this place, whatever it means later."""
+    r"""Return the macro of ``\let``: the meaning of a command at this place, whatever it means later."""
     if token[1:] in macros:
         return macros[token[1:]]
     return Macro([token.replace("\\", "\\" + _ITSELF) if token[1:].isalpha() else token], grouped=False)
@@ -267,7 +267,7 @@ def _without_cycles(macros: Mapping[str, Macro]) -> dict[str, Macro]:
 
 
 def _arguments(source: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tuple[list[str], int] | None:
-    """Read the arguments of a use and where they end; nothing where some are missing."""
+    """Read the arguments of a use and where they end; nothing if some are missing."""
     if macro.starred and source[at : at + 1] == "*":
         at += 1
     spans: list[tuple[int, int]] = []  # sliced where all are there: a long argument would be copied in vain else

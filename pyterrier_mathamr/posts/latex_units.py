@@ -5,9 +5,9 @@ r"""LaTeX files as units: statements, proofs and sections, numbered as LaTeX pri
     main.tex ──\input──▶ chapters/ch1.tex ──\input──▶ …        one document: its files in reading order
        macros, \newtheorem, counters, sections go on from file to file; a unit belongs to the file in which it begins
 
-A file that is included in a statement or proof is part of that. Of a file that belongs to another document, too, such
-as a preamble that several documents share, only the definitions count. Nothing here recurses, and each file is read
-once: comments and code are blanked in a copy of the same length, in which every place is one of the file.
+A file that is included in a statement or proof is part of it. A file that also belongs to another document, such as
+a preamble that several documents share, contributes only its definitions. Nothing here recurses, and each file is read
+once: comments and code are blanked in a copy of the same length, so a position in the copy is one in the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.feedback import tell
+from pyterrier_mathamr._common.feedback import report_problem
 
 from .latex_document import REFERENCES, SHELTERED, TITLE, code_hidden, verbatim_spans
 from .latex_macros import BRACE, Macro, after_blanks, closers, definitions
@@ -71,20 +71,20 @@ _ROMAN = [(1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "X
 class _Theorem(NamedTuple):
     """A kind of statement that a document declares."""
 
-    name: str  # as it is printed
+    name: str  # as printed
     counter: str  # empty for one without numbers
     titled: bool = False  # its title and label are arguments in braces, the label after this prefix
     prefix: str = ""
 
 
 class LatexFile:
-    """A LaTeX file, with the places of what it is split at.
+    """A LaTeX file, with the places where it is split.
 
     Attributes:
         text: its source without control characters.
         blank: the same with comments, code and definitions blanked.
         ends: the brace that closes each brace.
-        spans: of the definitions.
+        spans: the places of the definitions.
     """
 
     def __init__(self, text: str) -> None:
@@ -114,7 +114,7 @@ class LatexFile:
 
     @cached_property
     def declarations(self) -> list[tuple[int, re.Match[str], str]]:
-        """What declares statements and counters: its place, its head and the text after that."""
+        """Declarations of statements and counters: place, head and the text after it."""
         texts = ((start, self._hidden[start:end]) for start, end in self.spans)
         heads = ((start, text, _DECLARING.match(text)) for start, text in texts)
         return [(start, head, text[head.end() :]) for start, text, head in heads if head]
@@ -225,7 +225,7 @@ def _written(value: int, form: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return about what is seen of a piece of LaTeX: without commands."""
+    """Return roughly the visible text of a piece of LaTeX: without commands."""
     return _UNSEEN.sub("", SHELTERED.sub(lambda found: found[0] if found["kept"] else "", text))
 
 
@@ -246,9 +246,9 @@ class LatexDocument:
 
     Args:
         root: the file that includes the others.
-        files: the files of the document by name, the root among them.
-        shared: files of which only the definitions count.
-        found: the file that one names at a place, or what is wrong with it.
+        files: the files of the document by name, including the root.
+        shared: files that contribute only their definitions.
+        found: the file that an inclusion at a place names, or the error.
         everywhere: files whose definitions apply to all.
         known: macros that are defined elsewhere.
     """
@@ -375,7 +375,7 @@ class LatexDocument:
         if token is None:
             if setting := frame.settings.get(start):
                 self._declare(*setting)
-            return  # the reader takes definitions out
+            return  # the reader removes definitions
         names = token.groupdict()
         if names.get("heading"):
             self._heading(token)
@@ -389,7 +389,7 @@ class LatexDocument:
             self._include(token)
 
     def _write(self, end: int) -> None:
-        """Give the text up to a place to what is open."""
+        """Append the text up to a place to the open drafts."""
         frame, start = self._frames[-1], self._at[-1]
         if end > start:
             if not self._silent[-1]:
@@ -463,7 +463,7 @@ class LatexDocument:
         until = frame.matched.get(token.start(), -1)
         if until < 0:
             what = rf"\begin{{{name}}} is never closed"
-            tell(frame.name, what, " ".join(frame.file.text[token.start() : token.start() + 60].split()))
+            report_problem(frame.name, what, " ".join(frame.file.text[token.start() : token.start() + 60].split()))
         if kind in PROOFS:
             self._draft = self.outline.proof(frame.name, lead, line, references(lead.note))
         else:
@@ -542,7 +542,7 @@ class LatexDocument:
         if any(name == other.name for other in self._frames):
             problem = f"{name} includes itself, which is not followed"
         if problem:
-            tell(frame.name, problem, token[0])
+            report_problem(frame.name, problem, token[0])
         self._write(token.start())
         self._at[-1] = token.end()
         if name in self.files and name not in self._seen:

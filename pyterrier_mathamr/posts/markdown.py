@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 _HOLD = "\ue005"
-"""Stands on both sides of a formula's number while Markdown is read."""
+"""Encloses a formula's number while Markdown is read."""
 _HOLD_IN_CODE = "\ue007"
 _HELD = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}]([0-9]{{1,9}})([{_HOLD}{_HOLD_IN_CODE}])")
 _OURS = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}{DEFINED}]")
@@ -47,7 +47,7 @@ _DEEPEST = 40
 
 
 def html_from_markdown(source: str) -> str:
-    r"""Read Markdown as the HTML that :func:`~pyterrier_mathamr.posts.post_from_html` takes.
+    r"""Convert Markdown to HTML for :func:`~pyterrier_mathamr.posts.post_from_html`.
 
     Args:
         source: CommonMark with formulas as ``$..$``, ``$$..$$``, ``\(..\)``, ``\[..\]``, environments or GitLab's
@@ -57,7 +57,7 @@ def html_from_markdown(source: str) -> str:
         HTML; each formula is ``<span class="math-container">LaTeX</span>``, its macros written out.
 
     Raises:
-        OverLimitError: it takes more than a minute, or its macros write more than a million characters and ten times
+        OverLimitError: it needs more than a minute, or its macros write more than a million characters and ten times
             its length.
     """
     (html,), _ = read_markdown(source)
@@ -67,12 +67,12 @@ def html_from_markdown(source: str) -> str:
 def read_markdown(
     *sources: str, known: Mapping[str, Macro] | None = None, macros: Macros | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """Read parts of a document, of which each may define macros for all: their HTML, and what is wrong where.
+    """Read parts of a document, each of which may define macros for all: their HTML, and the errors by place.
 
     Args:
         sources: the parts.
         known: macros that are defined elsewhere.
-        macros: all macros; definitions in the parts are then not looked at.
+        macros: all macros; if given, definitions in the parts are ignored.
     """
     parts = [_OURS.sub("", clean(FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
     masked = [without_code(part) for part in parts]
@@ -97,7 +97,7 @@ def read_markdown(
 
 
 def title_of_markdown(source: str) -> tuple[str, str]:
-    """Tell the title of a Markdown document from its body."""
+    """Separate the title of a Markdown document from its body."""
     front = FRONT_MATTER.match(source)
     body = source[front.end() :] if front else source
     title, _ = title_of_front_matter(front[1]) if front else ("", "")
@@ -135,7 +135,7 @@ def _masked(text: str, spans: Iterable[tuple[int, int]], mark: str = MARK) -> st
 def _held(
     text: str, masked: str, given: dict[int, re.Match[str]], defined: list[tuple[int, int]]
 ) -> Iterator[tuple[int, int, str]]:
-    """Find what Markdown is not to read: start, end and LaTeX of each formula, and definitions, which have none."""
+    """Find text that Markdown must not read: start, end and LaTeX of each formula, and definitions, without LaTeX."""
     plain = _masked(text, defined, DEFINED)
     shadow = SOFT_BREAK.sub(" ", _masked(masked, defined, DEFINED))  # a formula may go on in the next line
     found = [
@@ -199,7 +199,7 @@ def _parser() -> MarkdownIt:
 
 
 def rendered(texts: list[str]) -> tuple[list[str], bool]:
-    """Render Markdown, and report whether nothing was nested too deeply; formulas in code get marks of their own."""
+    """Render Markdown, and report whether no nesting was too deep; formulas in code get separate marks."""
     parser, out, deepest = _parser(), [], 0
     for text in texts:
         tokens = parser.parse(text)
@@ -217,7 +217,7 @@ _guarded = Worker(rendered, seconds=_SECONDS, memory=MEMORY)
 
 
 def _with_formulas(html: str, items: list[tuple[str, str]]) -> str:
-    """Put back what was held, each once: an entity may be one of our marks."""
+    """Put back the held texts, each once: an entity may be one of our marks."""
     left = dict(enumerate(items))
 
     def put_back(mark: re.Match[str]) -> str:

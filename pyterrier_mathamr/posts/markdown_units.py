@@ -1,4 +1,4 @@
-r"""Markdown as units: headings, statements and proofs in every form in which people write them.
+r"""Markdown as units: headings, statements and proofs in all their usual forms.
 
 ::
 
@@ -8,7 +8,7 @@ r"""Markdown as units: headings, statements and proofs in every form in which pe
     ::: {.theorem #cs}  …  :::                             fenced divs of pandoc and Quarto
     ```{prf:theorem} Cauchy–Schwarz  …  ```                directives of MyST
     \begin{theorem}[Cauchy–Schwarz]  …  \end{theorem}      LaTeX
-    1.1 Text …    **3.** Text …                            numbered paragraphs, where there are two that increase
+    1.1 Text …    **3.** Text …                            numbered paragraphs, if at least two increase
 
 Labels are ``{#thm:cs}``, ``\label{thm:cs}``, ``:label: cs``, ``(cs)=`` and Obsidian's ``^cs``. Code is never split.
 """
@@ -61,10 +61,10 @@ class Notes(NamedTuple):
 
     Attributes:
         text: Markdown.
-        lines: the line of the file in which each of its lines is, from 1.
-        title: of the whole.
-        date: on which it was written, or empty.
-        pieces: lines that begin a further part, such as a cell of a notebook, and the fragment of that.
+        lines: the line number in the file of each of its lines, from 1.
+        title: of the whole text.
+        date: the date of writing, or empty.
+        pieces: lines that begin a further part, such as a cell of a notebook, and the part's fragment.
     """
 
     text: str
@@ -116,11 +116,11 @@ class _Splitter:
         self._numbers = self._numbered()
         self._draft: Draft | None = None
         self._last: Draft | None = None  # the last statement, which a label after it may name
-        self._target = ""  # a label for what follows
+        self._target = ""  # a label for the next unit
         self._held: list[str] = []
 
     def split(self) -> None:
-        """Tell the outline what there is."""
+        """Pass the headings, statements and proofs to the outline."""
         first = next((i for i, line in enumerate(self._lines) if line.strip()), 0)
         self.outline.begin_file(self._file, self._notes.title, self._number(first))
         i = 0
@@ -142,7 +142,7 @@ class _Splitter:
         return lines[min(i, len(lines) - 1)] if lines else 1
 
     def _structure(self, i: int, line: str, mark: str) -> int | None:
-        """Read what begins at a line, if something does; return the line after it."""
+        """Read a unit that begins at a line, if one does; return the line after it."""
         if mark == "#" and (heading := _HEADING.fullmatch(line)):
             title = heading[2].rstrip()
             bare = title.rstrip("#")
@@ -178,7 +178,7 @@ class _Splitter:
         return None
 
     def _begun(self, i: int) -> bool:
-        """Return whether a line is one after which a paragraph begins."""
+        """Return whether a paragraph begins after a line."""
         line = self._lines[i]
         return bool(
             not self._kept[i] and (_HEADING.fullmatch(line) or _RULE.fullmatch(line) or _TARGET.fullmatch(line))
@@ -423,7 +423,7 @@ def _of_div(opened: str) -> tuple[Lead | None, str]:
 def _with_divs(lines: Sequence[str]) -> list[str]:
     """Write the directives of MyST that hold text, which are fenced as code is, as divs and formulas."""
     found = list(lines)
-    opened: list[tuple[str, str]] = []  # the fence, and what its end becomes; "code" for code
+    opened: list[tuple[str, str]] = []  # the fence, and the text for its end; "code" for code
     for i, line in enumerate(lines):
         if not (line.lstrip(" ")[:3] in ("```", "~~~") and (fence := FENCE.match(line))):
             continue

@@ -16,7 +16,7 @@ CODE_DOLLAR, CODE_BACKSLASH = "\ue001", "\ue002"
 """Private-use characters for a dollar and a backslash in code, where they delimit nothing."""
 
 CODE_START, CODE_END = "\ue003", "\ue004"
-"""What stands around code where formulas without delimiters are looked for: code has none."""
+"""Enclose code while formulas without delimiters are searched for; code contains none."""
 
 LONGEST_DISPLAY = 20_000
 LONGEST_INLINE = 4_000
@@ -29,7 +29,7 @@ _CLOSER = {"$$": "$$", "\\(": "\\)", "\\[": "\\]", "\\\\(": "\\\\)", "\\\\[": "\
 _INLINE_STOP = re.compile(rf"\\.|[{{}}$\n{MARK}]", re.DOTALL)
 _AMOUNT_AND_WORDS = re.compile(r"\d[\d.,]*(?![\d.,])(?:(?<=[.,])[\s,;.)]*|\w?[\s,;.)]+)[A-Za-z]{2}")
 _AMOUNT_AND_SPACE = re.compile(r"\d[\d.,]*\s+")
-_OPENED = re.compile(r"[A-Za-z\\({\[|]|[^\s$]{0,40}[\\^_=]")  # what may follow a dollar that is no currency
+_OPENED = re.compile(r"[A-Za-z\\({\[|]|[^\s$]{0,40}[\\^_=]")  # text after a dollar that opens a formula
 _TEX = re.compile(r"[\\^_={}<>+*/|]")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _PROSE = re.compile(r"(?:[^\W\d_]|[\s.,;:?!'’\"-])*")

@@ -1,4 +1,4 @@
-r"""Presentation MathML as the LaTeX that means the same, or nothing.
+r"""Presentation MathML as equivalent LaTeX, or nothing.
 
 ::
 
@@ -8,11 +8,11 @@ r"""Presentation MathML as the LaTeX that means the same, or nothing.
     <mo>(</mo><mtable>…<mo>)</mo>           \begin{pmatrix}…\end{pmatrix}
     <semantics>…<annotation-xml>…           its first child
 
-Each element has one rule: a function from the element and what its children have become. An element, a style or a
-character that no rule knows makes the whole formula not written, so that none is read as another one.
+Each element has one rule: a function from the element and the LaTeX of its children. If a rule for an element, a style
+or a character is missing, the whole formula is left out, so that no formula is read as a different one.
 
-Tags are read as in HTML, with or without a prefix: there are no entities of a document type to expand, and no depth is
-too much. What is written is a tree of texts until all is done, so that no text is copied for each level around it.
+Tags are read as in HTML, with or without a prefix: there are no entities of a document type to expand, and depth is
+unlimited. The output is a tree of texts until the end, so that no text is copied for each level around it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _VARIANTS = {
     "double-struck": r"\mathbb", "script": r"\mathscr", "fraktur": r"\mathfrak", "sans-serif": r"\mathsf",
     "monospace": r"\mathtt", "-tex-calligraphic": r"\mathcal", "-tex-mathit": r"\mathit",
 }  # fmt: skip
-_LETTERS = (  # of the names of characters, those with more words first
+_LETTERS = (  # parts of characters' names, longest first
     ("MATHEMATICAL DOUBLE-STRUCK ", r"\mathbb"), ("DOUBLE-STRUCK ", r"\mathbb"), ("MATHEMATICAL SCRIPT ", r"\mathscr"),
     ("MATHEMATICAL FRAKTUR ", r"\mathfrak"), ("MATHEMATICAL BOLD ", r"\mathbf"),
     ("MATHEMATICAL SANS-SERIF ", r"\mathsf"), ("MATHEMATICAL MONOSPACE ", r"\mathtt"), ("MATHEMATICAL ITALIC ", ""),
@@ -122,7 +122,7 @@ Parts: TypeAlias = "list[str | Parts]"
 
 
 class _Unknown(Exception):  # noqa: N818 - no error for users: the formula is not written
-    """There is no LaTeX that certainly means the same."""
+    """There is no LaTeX that certainly has the same meaning."""
 
 
 class _Written:
@@ -136,7 +136,7 @@ class _Written:
         self.parts, self.kind, self.text, self.single, self.tall = parts, kind, text, single, tall
         self.limits = False
         self.stretchy = True
-        self.applied: Parts = []  # as a function of what follows
+        self.applied: Parts = []  # the LaTeX as a function of the next symbols
         self.columns = 0  # of a table
 
 
@@ -244,7 +244,7 @@ def _joins(out: Sequence[str]) -> bool:
 
 
 def _characters(text: str) -> Parts:
-    """Write symbols that stand in a formula as they are, letters of one style together."""
+    """Write symbols unchanged, letters of one style together."""
     parts: Parts = []
     style = ""
     for character in text:
@@ -427,7 +427,7 @@ def _row(children: Sequence[_Written]) -> _Written:
 
 
 def _grows(shown: Sequence[_Written]) -> bool:
-    """Whether a row is a pair of fences that grow with what is between them."""
+    """Whether a row is a pair of fences that grow with their content."""
     first, last = shown[0], shown[-1]
     return (
         len(shown) > 2
@@ -441,7 +441,7 @@ def _grows(shown: Sequence[_Written]) -> bool:
 
 
 def _fenced_construct(row: Sequence[_Written], place: int) -> tuple[_Written, int] | None:
-    """Write a matrix, cases or a binomial with its fences; also tell how many symbols it takes."""
+    """Write a matrix, cases or a binomial with its fences; also return how many symbols it consumes."""
     if row[place].kind != "mo" or place + 1 >= len(row) or row[place + 1].kind not in ("table", "atop"):
         return None
     inner = row[place + 1]
@@ -478,7 +478,7 @@ def _braced(written: _Written) -> Parts:
 
 
 def _base(written: _Written) -> Parts:
-    """Write what scripts follow: in braces unless it is one symbol."""
+    """Write the base of scripts: in braces unless it is one symbol."""
     return written.parts if written.single else _braced(written)
 
 
@@ -505,7 +505,7 @@ def _scripts(below: bool, above: bool) -> Callable[[_Element], _Written]:
 
 
 def _limits(below: bool, above: bool) -> Callable[[_Element], _Written]:
-    """Make the rule of ``munder``, ``mover``, ``munderover``: accents, braces, limits, or what is below or above."""
+    """Make the rule of ``munder``, ``mover``, ``munderover``: accents, braces, limits, or scripts below or above."""
 
     def rule(element: _Element) -> _Written:
         base, *scripts = _children(element, 1 + below + above)
@@ -672,7 +672,7 @@ def _phantom(element: _Element) -> _Written:
 
 
 def _first(element: _Element) -> _Written:
-    """``semantics``, ``maction``: what is shown."""
+    """``semantics``, ``maction``: the visible child."""
     return element.children[0] if element.children else _empty()
 
 

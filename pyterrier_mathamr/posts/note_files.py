@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.feedback import tell
+from pyterrier_mathamr._common.feedback import report_problem
 from pyterrier_mathamr.store import row_fingerprint
 
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
@@ -34,7 +34,7 @@ from .markdown import read_markdown
 from .markdown_units import Notes, markdown_units, notes_of
 from .other_markups import notes_of_notebook, notes_of_org, notes_of_rst
 from .post import PLACEHOLDER, DocumentError, MathPost, PostFormula, placeholder, plain_text
-from .reading import post_from_html, post_from_text, tell_unclosed
+from .reading import post_from_html, post_from_text, report_unclosed
 from .statements import Unit
 
 MACRO_FILES = ("macros.tex", "macros.sty", "preamble.tex")
@@ -48,7 +48,7 @@ _NOTES: Mapping[str, Callable[[str], Notes]] = {
 
 
 class _Folder(NamedTuple):
-    """What the entries of a folder share."""
+    """The data shared by the entries of a folder."""
 
     path: Path
     root: str
@@ -73,7 +73,7 @@ def read_macros(path: str) -> LatexFile:
 
 
 def options_digest(reading: ReadingOptions, everywhere: Iterable[LatexFile]) -> str:
-    """Return what identifies how posts are read, the content of files of macros included."""
+    """Return a digest of the reading options, including the content of files of macros."""
     return repr((reading.bare_formulas, reading.whole_files, [file.text for file in everywhere]))
 
 
@@ -243,7 +243,7 @@ def _documents(
 def _document(
     unit: Unit, prefix: str, origin: Origin, read: Callable[[Sequence[str]], Parts], balanced: bool
 ) -> Document | None:
-    """Read a unit; nothing where it has no text."""
+    """Read a unit; nothing if it has no text."""
     docno = f"{prefix}{origin.file}" + (f"#{unit.fragment}" if unit.fragment else "")
     if len(docno) > LONGEST_ID:
         raise DocumentError("", f"its docno {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}")
@@ -252,11 +252,11 @@ def _document(
     (title, body, *sections), problems = read([unit.title, unit.text, *unit.section])
     for what, where in problems.items():
         if not (balanced and what == UNCLOSED):  # a group that units divide
-            tell(docno, what, where)
+            report_problem(docno, what, where)
     if is_empty(title, body):
         return None
     for post in (title, body):
-        tell_unclosed(docno, post)
+        report_unclosed(docno, post)
     section = " › ".join(" ".join(plain_text(post).split()) for post in sections)
     if not title.text:
         stem = origin.file.rpartition("/")[2].rpartition(".")[0]

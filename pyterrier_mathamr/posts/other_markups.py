@@ -6,8 +6,8 @@ r"""Notebooks, reStructuredText and Org as Markdown, line by line, so that one s
     .rst     underlined headings, ``:math:`x``` ▶ ``$x$``, ``.. math::`` ▶ ``$$``, ``.. prf:theorem::`` ▶ ``:::``
     .org     ``* heading`` ▶ ``# heading``, ``#+begin_theorem`` ▶ ``:::``, ``#+begin_src`` ▶ a fence
 
-Only what a search reads is translated: headings, formulas, lists, code, links and blocks. Each line keeps the number
-that it has in its file.
+Only content that a search reads is translated: headings, formulas, lists, code, links and blocks. Each line keeps its
+number in the file.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def notes_of_notebook(text: str) -> Notes:
     """Read the cells of Markdown of a Jupyter notebook.
 
     Raises:
-        DocumentError: it is no notebook.
+        DocumentError: it is not a notebook.
     """
     try:
         notebook = parse_json(text.encode("utf-8", "surrogatepass"))
     except ValueError as error:
-        raise DocumentError("", f"it is no notebook ({error})") from error
+        raise DocumentError("", f"it is not a notebook ({error})") from error
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
-        raise DocumentError("", "it is no notebook of version 4, it has no cells; open and save it in Jupyter")
+        raise DocumentError("", "it is not a notebook of version 4, it has no cells; open and save it in Jupyter")
     lines, pieces, at = _Lines(), dict[int, str](), _Places(text)
     title = date = ""
     for number, cell in enumerate(cells, start=1):
@@ -82,7 +82,7 @@ def _cell_id(cell: dict[str, Any]) -> str:
 
 
 class _Places:
-    """Finds the lines of a JSON file in which the lines of its texts are, in order."""
+    """Finds the lines of a JSON file that contain the lines of its texts, in order."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._line, self._misses = text, 0, 1, 0
@@ -168,7 +168,7 @@ def _is_title(line: str, under: str, before: str) -> bool:
 
 
 def _rst_heading(levels: list[str], mark: str, title: str) -> str:
-    """Write a heading, whose level is that of its kind of underline, in the order in which these come."""
+    """Write a heading; its level is the order in which its kind of underline first occurs."""
     if mark not in levels:
         levels.append(mark)
     return f"{'#' * min(levels.index(mark) + 1, _DEEPEST_HEADING)} {_rst_inline(title.strip())}"
@@ -226,7 +226,7 @@ def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: _
 
 
 def _shallow(block: list[str]) -> bool:
-    """Return whether a block holds directives without such in them, so that reading it once more is enough."""
+    """Return whether a block holds directives without nested ones, so that reading it once more is enough."""
     return all(_indent(line) < 4 for line in block if _RST_DIRECTIVE.fullmatch(line))
 
 
@@ -239,7 +239,7 @@ def _add_code(block: list[str], number: int, lines: _Lines) -> None:
 
 
 def _rst_inline(line: str) -> str:
-    """Translate what is within a line; literals stay as they are."""
+    """Translate inline markup; literals stay unchanged."""
     if "`" not in line and "_" not in line and "|" not in line and "#." not in line:
         return line
     line = re.sub(r"^([ \t]*)#\.[ \t]", r"\g<1>1. ", line)
@@ -332,7 +332,7 @@ def _org_block(block: re.Match[str], number: int, lines: _Lines, opened: list[st
 
 
 def _org_inline(line: str) -> str:
-    """Translate what is within a line; formulas stay as they are."""
+    """Translate inline markup; formulas stay unchanged."""
     pieces: list[str] = []
     at = 0
     for found in _ORG_KEPT.finditer(line):

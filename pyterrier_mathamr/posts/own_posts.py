@@ -1,4 +1,4 @@
-"""A person's own posts, in whatever form they are, as the records that indexes are built from.
+"""A person's own posts, in any form, as the records from which indexes are built.
 
 ::
 
@@ -8,9 +8,9 @@
     a folder                       notes/limits.md, a.tex, b.html, c.ipynb …: each file is split into units (statements)
         ──▶  Document(docno, title, html, …)   formulas found once, each with an id: ``limits.md#thm:cs#0``
 
-A source consists of entries, a file or a record each, which are read one at a time; those that cannot be read are
-named, and the others are kept. Every index that is built of the posts reads these records, so that all of them agree on
-what a formula is and on its id.
+A source consists of entries, each a file or a record, which are read one at a time; a warning names unreadable ones,
+and the others are kept. Every index that is built of the posts reads these records, so that all indexes agree on
+formulas and their ids.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.feedback import progress, tell
+from pyterrier_mathamr._common.feedback import progress, report_problem
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.store import row_fingerprint
@@ -38,7 +38,7 @@ from .latex_macros import Macro, Macros
 from .markdown import read_markdown, title_of_markdown
 from .note_files import file_entries, folder_entries, guarded, options_digest, read_macros
 from .post import DocumentError, MathPost
-from .reading import post_from_any, post_from_html, post_from_text, tell_unclosed
+from .reading import post_from_any, post_from_html, post_from_text, report_unclosed
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
@@ -59,7 +59,7 @@ def source_entries(
     Args:
         source: see :func:`read_posts`.
         reading: how they are read.
-        prefix: what the docnos of a folder's files begin with.
+        prefix: the prefix of the docnos of a folder's files.
 
     Yields:
         Each file or record, or why there is none; a file that cannot be opened has the digest 0. At the end an
@@ -122,7 +122,7 @@ def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | Document
 
 
 def count_posts(source: Source) -> int | None:
-    """Count the posts of a source without reading them; ``None`` for what can be read only once."""
+    """Count the posts of a source without reading them; ``None`` for a source that can be read only once."""
     if not isinstance(source, str | Path):
         return len(source) if isinstance(source, Sized) else None
     path = Path(source)
@@ -132,14 +132,14 @@ def count_posts(source: Source) -> int | None:
         with opened(path) as file:
             return sum(line is None or not line.isspace() for line in lines_of(file))
     except UNREADABLE:
-        return None  # reading the posts says what is wrong
+        return None  # reading the posts reports the error
 
 
 TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
 
 
 def _document(place: str, given: Mapping[str, Any], bare_formulas: bool, known: Mapping[str, Macro]) -> Document:
-    """Read one post: its id, and its text in the form that the name of the column says."""
+    """Read one post: its id, and its text in the form given by the column's name."""
     docno = _docno(place, given)
     record = {name: _HALF.sub(_REPLACEMENT, text) if isinstance(text, str) else text for name, text in given.items()}
     kind = next((name for name in TEXTS if not is_missing(record.get(name))), "")
@@ -151,13 +151,13 @@ def _document(place: str, given: Mapping[str, Any], bare_formulas: bool, known: 
         if isinstance(text, str) and len(text) > LONGEST_POST:
             raise DocumentError(place, f"its {len(text):,} characters are more than {LONGEST_POST:,}; split it")
     posts = _read_parts(docno, kind, record[kind], title, bare_formulas, known)
-    title_post, body = (tell_unclosed(docno, post) for post in posts)
+    title_post, body = (report_unclosed(docno, post) for post in posts)
     if is_empty(title_post, body):
         raise DocumentError(place, "the post is empty: it has neither a word nor a formula")
     title_html = html_of(docno, title_post.in_latex(), 0)
     html = html_of(docno, body.in_latex(), len(title_post.formulas))
     of_parent = html_of(
-        "", tell_unclosed(docno, post_from_any(parent_title, bare_formulas=bare_formulas)).in_latex(), 0
+        "", report_unclosed(docno, post_from_any(parent_title, bare_formulas=bare_formulas)).in_latex(), 0
     )
     return Document(docno, title_html, html, _parent(place, docno, record), of_parent)
 
@@ -169,7 +169,7 @@ def _parent(place: str, docno: str, record: Mapping[str, Any]) -> str:
         raise DocumentError(place, f"its parent is {parent!r:.80}, neither a text nor a number")
     if is_missing(parent):
         return ""
-    name = str(int(parent) if isinstance(parent, float) and parent.is_integer() else parent)  # numbers beside gaps
+    name = str(int(parent) if isinstance(parent, float) and parent.is_integer() else parent)  # gaps make floats
     return "" if name == docno else name
 
 
@@ -211,7 +211,7 @@ def _read_parts(
         title, problems = title or found, {}
         read = post_from_html if kind == "html" else post_from_any
     for what, where in problems.items():
-        tell(docno, what, where)
+        report_problem(docno, what, where)
     posts = read(title, bare_formulas=bare), read(text, bare_formulas=bare)
     if kind in ("latex", "markdown") or not known:
         return posts
@@ -232,7 +232,7 @@ def read_posts(
     Args:
         source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
         reading: how they are read.
-        prefix: what the docnos of a folder's files begin with.
+        prefix: the prefix of the docnos of a folder's files.
 
     Yields:
         The place of each post (line, file or number) and the post, or why it cannot be read.
@@ -264,12 +264,12 @@ def distinct_posts(
 def accepted_posts(
     source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = "", *, verbose: bool = False
 ) -> Iterator[Document]:
-    """Read the posts of a source that can be read; a warning at the end says what cannot, and why.
+    """Read the posts of a source; a warning at the end names unreadable ones and the reasons.
 
     Args:
         source: see :func:`read_posts`.
-        reading: how they are read.
-        prefix: what the docnos of a folder's files begin with.
+        reading: how to read them.
+        prefix: the prefix of the docnos of a folder's files.
         verbose: show progress.
 
     Raises:
@@ -285,11 +285,11 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
 
     Args:
         records: the place of each, and the record or its error.
-        what: what they are, in the plural.
-        source: where they come from, if having none is an error.
+        what: their kind, in the plural.
+        source: their source, if it is an error that there are none.
 
     Raises:
-        DocumentError: there was nothing to pass on; it is the error of the first record, where there is one.
+        DocumentError: there was nothing to pass on; the error of the first record, if any.
     """
     errors: list[DocumentError] = []
     unread: list[DocumentError] = []  # files of kinds that are not read
@@ -314,7 +314,7 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
 
 
 def warn_of_left_out(errors: Iterable[DocumentError], of: str) -> None:
-    """Say in one warning what could not be read, and which files are of kinds that are not read."""
+    """Warn once of everything that could not be read, and of files of kinds that are not read."""
     errors = list(errors)
     unread = [error for error in errors if isinstance(error, UnreadFilesError)]
     left_out = [error for error in errors if not isinstance(error, UnreadFilesError)]
@@ -325,7 +325,7 @@ def warn_of_left_out(errors: Iterable[DocumentError], of: str) -> None:
 
 
 def _named(errors: Iterable[DocumentError]) -> str:
-    """Name records that cannot be read, those with the same reason together."""
+    """Name records that cannot be read, grouped by reason."""
     places: dict[str, list[str]] = {}
     for error in errors:
         places.setdefault(error.reason, []).append(error.place)

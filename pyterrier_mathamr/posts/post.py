@@ -25,7 +25,7 @@ PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])FORMULA_([0-9]{1,9})(?![A-Za-z0-9_])
 """Matches one placeholder as a whole word; group 1 is the formula's number."""
 
 TOKEN = re.compile(r"FORMULA_\d+|[^\W_]+(?:['’][^\W_]+)*|\S")
-"""Matches one token, in which the lengths of sentences and chunks are limited."""
+"""Matches one token, the unit of limits on sentences and chunks."""
 
 _END = re.compile(r"(?<![.?!…])[.?!…]+[\"'”’»)\]]*(?=\s|$)|(?<=[a-z][a-z])[.?!](?=[A-Z][a-z])")
 _WORD_BEFORE = re.compile(r"\S{1,20}$")
@@ -56,7 +56,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 
 def _joined(text: str) -> Iterator[str]:
-    """Join each block with those that continue its last sentence."""
+    """Join each block with the blocks that continue its last sentence."""
     parts: list[str] = []
     for line in filter(None, map(str.strip, text.split("\n"))):
         if parts:
@@ -100,7 +100,7 @@ def _ends_sentence(block: str, start: int, end: re.Match[str]) -> bool:
 
 def _limited(sentence: str) -> Iterator[str]:
     """Split a sentence of more than 120 tokens, if possible at a comma or semicolon of its second half."""
-    if len(sentence) <= MAX_TOKENS:  # characters, of which a token has at least one
+    if len(sentence) <= MAX_TOKENS:  # characters; a token has at least one
         yield sentence.strip()
         return
     start = cut = count = 0
@@ -157,7 +157,7 @@ class MathPost:
     Attributes:
         text: the blocks, one on each line; formula ``i`` is the word ``FORMULA_i``, in order.
         formulas: the formulas.
-        unclosed: what follows each delimiter that opens a formula which nothing closes; such delimiters are text.
+        unclosed: the text after each delimiter that opens a formula which nothing closes; such delimiters are text.
         unread: the text of each formula in MathML that cannot be read; it is text as code is.
     """
 
@@ -172,10 +172,10 @@ class MathPost:
         return split_sentences(self.text)
 
     def with_formula_ids(self, docno: DocNo) -> MathPost:
-        """Return the post of a document, in which each formula has an id: its own, else that of `formula_id`.
+        """Return the post of a document, in which each formula has an id: its own, else from `formula_id`.
 
         Args:
-            docno: the document; nothing changes where it is empty.
+            docno: the document; if empty, nothing changes.
         """
         if not docno or all(formula.id for formula in self.formulas):
             return self
@@ -203,7 +203,7 @@ TITLE_FORMULA = "^title"
 
 
 def is_numbered(id: FormulaId) -> bool:
-    """Return whether an id is one of `formula_id`, not of the collection."""
+    """Return whether an id was made by `formula_id`, not by the collection."""
     return _NUMBERED.search(id) is not None
 
 
@@ -266,7 +266,7 @@ class _Writer:
             self._add_with_bare(piece[at:])
 
     def _add_with_bare(self, text: str) -> None:
-        """Add text in which formulas have no delimiters."""
+        """Add text whose formulas may have no delimiters."""
         at = 0
         for start, end, latex in bare_spans(text):
             self._add(text[at:start])

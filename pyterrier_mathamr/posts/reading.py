@@ -9,7 +9,7 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
-from pyterrier_mathamr._common.feedback import tell
+from pyterrier_mathamr._common.feedback import report_problem
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.running.worker import OverLimitError
 
@@ -45,7 +45,7 @@ def post_from_html(body: str, title: str = "", *, bare_formulas: bool = False) -
     return _from_html(body, title, bare_formulas)
 
 
-@lru_cache(maxsize=128)  # what reads the posts of a batch one after another reads each once
+@lru_cache(maxsize=128)  # shared by stages that read the same batch in turn
 def _from_html(body: str, title: str, bare_formulas: bool) -> MathPost:
     reader = HtmlFlattener(mark_code=bare_formulas)
     reader.feed(title)
@@ -112,18 +112,18 @@ Row = Mapping[str, Any]
 
 
 def document_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
-    """Read a document: its ``title`` and the first of ``html``, ``body``, ``text`` and ``markdown`` that is there.
+    """Read a document: its ``title`` and the first existing one of ``html``, ``body``, ``text`` and ``markdown``.
 
     Args:
-        row: ``body`` and ``text`` are HTML where they have tags or entities of HTML.
+        row: ``body`` and ``text`` are HTML if they have tags or entities of HTML.
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
 
     Returns:
-        The post; a formula without an id gets that of :func:`~pyterrier_mathamr.posts.formula_id`.
+        The post; a formula without an id gets one from :func:`~pyterrier_mathamr.posts.formula_id`.
 
     Raises:
         DocumentError: the value is not text.
-        OverLimitError: it is Markdown that takes too long, or whose macros write too much.
+        OverLimitError: Markdown needs too much time, or its macros write too much.
     """
     name, text = _text_column(row)
     read = {"html": post_from_html, "markdown": post_from_markdown}.get(name, post_from_any)
@@ -132,7 +132,7 @@ def document_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
         post = read(text, text_of(row, "title"), bare_formulas=bare_formulas)
     except OverLimitError as error:
         raise OverLimitError(f"document {docno!r:.80}: {error}") from error
-    return tell_unclosed(docno, post).with_formula_ids(docno)
+    return report_unclosed(docno, post).with_formula_ids(docno)
 
 
 LONGEST_PARENT_TITLE = 20_000
@@ -151,7 +151,7 @@ def parent_title(row: Row, *, bare_formulas: bool = False) -> MathPost:
     """
     title = text_of(row, "parent_title")
     if len(title) > LONGEST_PARENT_TITLE:
-        tell(text_of(row, "docno"), "the title of its question is too long, and is left out", title[:60])
+        report_problem(text_of(row, "docno"), "the title of its question is too long, and is left out", title[:60])
         title = ""
     return post_from_any(title, bare_formulas=bare_formulas)
 
@@ -163,7 +163,7 @@ def document_html(row: Row) -> str:
         row: see :func:`document_post`; its title is not read.
 
     Raises:
-        OverLimitError: it is Markdown that takes too long, or whose macros write too much.
+        OverLimitError: Markdown needs too much time, or its macros write too much.
     """
     name, text = _text_column(row)
     if name == "markdown":
@@ -179,10 +179,10 @@ def _text_column(row: Row) -> tuple[str, str]:
 
 
 def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
-    """Read a query: ``title`` and ``body`` where there is a body, else ``query``, else only the title.
+    """Read a query: ``title`` and ``body`` if there is a body, else ``query``, else only the title.
 
     Args:
-        row: each is HTML where it has tags or entities of HTML.
+        row: each value is HTML if it has tags or entities of HTML.
         bare_formulas: as for the documents that are searched.
 
     Raises:
@@ -190,18 +190,18 @@ def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
     """
     if not is_blank(row.get("body")):
         post = post_from_any(row["body"], text_of(row, "title"), bare_formulas=bare_formulas)
-        return tell_unclosed(text_of(row, "qid"), post)
+        return report_unclosed(text_of(row, "qid"), post)
     text = text_of(row, "title") if is_blank(row.get("query")) else row["query"]
-    return tell_unclosed(text_of(row, "qid"), post_from_any(text, bare_formulas=bare_formulas))
+    return report_unclosed(text_of(row, "qid"), post_from_any(text, bare_formulas=bare_formulas))
 
 
-def tell_unclosed(name: str, post: MathPost) -> MathPost:
-    """Warn of the delimiters of a post that nothing closes and of MathML that cannot be read; return the post."""
+def report_unclosed(name: str, post: MathPost) -> MathPost:
+    """Report unclosed delimiters and unreadable MathML of a post; return the post."""
     for where in post.unread:
-        tell(name, "the MathML of a formula cannot be read, and is text", where)
+        report_problem(name, "the MathML of a formula cannot be read, and is text", where)
     for where in post.unclosed:
         found = _DELIMITER.match(where)
-        tell(name, f"{found[0] if found else where[:1]} is never closed", where)
+        report_problem(name, f"{found[0] if found else where[:1]} is never closed", where)
     return post
 
 

@@ -1,19 +1,20 @@
-r"""Statements, not files: a file of notes as units, each of which is a post of its own.
+r"""Statements, not files: a file of notes as units, each of which becomes a post.
 
 ::
 
     # Series                                       limits.md#series                 text before the first statement
     Some words …
-    **Theorem 3.2 (Cauchy–Schwarz).** … {#thm:cs}  limits.md#thm:cs                 with its proof, wherever that is
+    **Theorem 3.2 (Cauchy–Schwarz).** … {#thm:cs}  limits.md#thm:cs                 with its proof, wherever it is
     *Proof.* …
     **Lemma.** …                                   limits.md#series/lemma-1         the first lemma of that section
 
-`latex_units` and `markdown_units` find the headings, statements and proofs of a text and tell an :class:`Outline` in
-reading order; it decides what becomes a unit. The fragment of a docno is a label, else a number that the author typed,
-else the name of a statement, else its section and its number there: nothing that an edit elsewhere changes.
+`latex_units` and `markdown_units` find the headings, statements and proofs of a text and report them to an
+:class:`Outline` in reading order, which decides on the units. The fragment of a docno is a label, else a number that
+the author typed, else the name of a statement, else its section and its number there: nothing that an edit elsewhere
+changes.
 
-A statement and its proof are one unit, so that whatever is said in the proof finds the theorem. The running text of a
-section is one unit, too, statements taken out. Text is never in two units.
+A statement and its proof are one unit, so that the words of the proof find the theorem. The running text of a
+section, without its statements, is also one unit. Text is never in two units.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _PROVEN = {
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of what an environment or its printed name is called; nothing where that is no statement."""
+    """Return the kind of an environment, or of a printed name; empty if it is not a statement."""
     words = name.lower().strip(" *.:").split()
     return next((_KIND_OF[word] for word in (*words[-1:], *words[:1]) if word in _KIND_OF), "")
 
@@ -103,7 +104,7 @@ _A_PROOF = re.compile(
 
 
 def lead_of(text: str) -> Lead | None:
-    """Read what is printed bold or is a heading as the begin of a statement or proof, if it is one."""
+    """Read bold text or a heading as the begin of a statement or proof, if it is one."""
     text = text.strip()
     if len(text) > 700:
         return None
@@ -149,19 +150,19 @@ def series(numbers: Sequence[str]) -> list[int]:
 
 
 def references(note: str) -> list[str]:
-    """List what the first words of a proof refer to: labels, and names with numbers such as ``Theorem 3.2``."""
+    """List the references in the first words of a proof: labels, and names with numbers such as ``Theorem 3.2``."""
     labels = [name.strip() for found in _REFERRED.finditer(note) for name in (found[found.lastindex or 0]).split(",")]
     return [name for name in labels if name] or [f"{found[1]} {found[2]}" for found in _NAMED.finditer(note)]
 
 
 class Unit(NamedTuple):
-    """A part of a file that is a post of its own, in the markup of the file.
+    """A part of a file that becomes a post, in the markup of the file.
 
     Attributes:
-        fragment: what follows the file in its docno; empty for a whole file and for the text before its first heading.
+        fragment: its suffix to the file in its docno; empty for a whole file and for the text before its first heading.
         title: ``Theorem 3.2 (Cauchy--Schwarz)``, or the heading; may be empty.
         text: without the title.
-        kind: ``theorem`` and the like, ``section``, ``paragraph``; ``file`` for a whole file of none of them.
+        kind: ``theorem`` and the like, ``section``, ``paragraph``; ``file`` for a whole file without these.
         section: headings of the sections that it is in, the outermost first.
         line: where it begins, from 1; 0 for a whole file.
     """
@@ -175,7 +176,7 @@ class Unit(NamedTuple):
 
 
 class Draft:
-    """What may become a unit.
+    """A candidate for a unit.
 
     Attributes:
         file: the file in which it begins.
@@ -183,11 +184,11 @@ class Draft:
         kind: see :class:`Unit`.
         line: of its heading or first word, from 1.
         label: given by the author, or empty.
-        given: of its fragment what the author typed as its name or number, or empty.
+        given: the part of its fragment that the author typed as its name or number, or empty.
         section: headings around it.
         under: the heading of the same file that it is under.
         level: of a heading, else 0.
-        pieces: of its text, each with its place in reading order.
+        pieces: its text in pieces, each with its place in reading order.
     """
 
     def __init__(self, file: str, title: str, kind: str, line: int, order: int) -> None:
@@ -206,7 +207,7 @@ class Draft:
 
 
 class Outline:
-    """The headings, statements and proofs of one or more files, told in reading order."""
+    """The headings, statements and proofs of one or more files, added in reading order."""
 
     def __init__(self) -> None:
         self.drafts: dict[str, list[Draft]] = {}
@@ -225,7 +226,7 @@ class Outline:
         self._prose[file] = self._draft(file, title, "section", line)
 
     def prose(self, file: str) -> Draft:
-        """Return what the running text of a file belongs to."""
+        """Return the draft of the running text of a file."""
         return self._prose[file]
 
     def heading(self, file: str, level: int, title: str, line: int, label: str = "") -> Draft:
@@ -243,7 +244,7 @@ class Outline:
         return draft
 
     def end_sections(self, level: int) -> None:
-        """End the sections of a level and those in them."""
+        """End the sections of a level and the sections in them."""
         while self._sections and self._sections[-1][0] >= level:
             self._sections.pop()
 
@@ -281,7 +282,7 @@ class Outline:
         return draft
 
     def proof(self, file: str, lead: Lead, line: int, refers: Iterable[str] = ()) -> Draft:
-        """Return the draft to which a proof belongs: its statement, or the section that it is about, or one of its own.
+        """Return the draft to which a proof belongs: its statement, its section, or a new one.
 
         Args:
             file: where it is.
@@ -313,7 +314,7 @@ class Outline:
             draft.foreign = draft.foreign or (bool(file) and file != draft.file)
 
     def label(self, draft: Draft, label: str) -> None:
-        """Give a draft the label by which it is referred to."""
+        """Add a label by which a draft is referred to."""
         draft.label = draft.label or label
         self._by_label.setdefault(label, draft)
 
@@ -333,9 +334,9 @@ class Outline:
 
         Args:
             file: its name.
-            shown: what is seen of a piece of text, at least as long as that.
-            plain: a title without markup.
-            whole: it is to be one unit.
+            shown: returns the visible text of a piece, at least as long.
+            plain: returns a title without markup.
+            whole: whether the file becomes one unit.
         """
         drafts = self.drafts.get(file, [])
         size = sum(len(shown(text)) for draft in drafts for _, text in draft.pieces)
@@ -395,7 +396,7 @@ def _merged(drafts: list[Draft], shown: Callable[[str], str]) -> list[Draft]:
 
 
 def slug(text: str) -> str:
-    """Write a text as it is in an address: letters and digits of any script, joined by ``-``."""
+    """Write a text as in a web address: letters and digits of any script, joined by ``-``."""
     words = re.sub(r"[\W_]+", "-", unicodedata.normalize("NFC", text[:1_000]).casefold()).strip("-")
     if len(words) > _LONGEST_SLUG:
         words = words[: words.rfind("-", 0, _LONGEST_SLUG) if "-" in words[20:_LONGEST_SLUG] else _LONGEST_SLUG]
@@ -403,7 +404,7 @@ def slug(text: str) -> str:
 
 
 def _fragments(kept: list[Draft], drafts: list[Draft], plain: Callable[[str], str]) -> list[str]:
-    """Name what becomes a unit, labels first, so that no other name takes them."""
+    """Name the units, labels first, so that no other name uses them."""
     names: dict[int, str] = {}
     counted: Counter[tuple[int, str]] = Counter()
     for draft in drafts:
@@ -428,7 +429,7 @@ def _fragments(kept: list[Draft], drafts: list[Draft], plain: Callable[[str], st
     for draft in sorted(kept, key=lambda draft: not draft.label):
         name = names[id(draft)]
         taken[name] += 1
-        while taken[name] > 1:  # "remark-2" may be a name of its own
+        while taken[name] > 1:  # "remark-2" may be another unit's name
             taken[name := f"{names[id(draft)]}-{taken[names[id(draft)]]}"] += 1
             taken[names[id(draft)]] += taken[name] > 1
         names[id(draft)] = name

@@ -24,7 +24,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr import posts
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, listed
-from pyterrier_mathamr._common.feedback import progress, told_once
+from pyterrier_mathamr._common.feedback import progress, reported_once
 from pyterrier_mathamr._common.frames import best_places, distinct_queries, documents, empty_output
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
@@ -242,8 +242,8 @@ class SparseIndexer(Indexer):
             for columns in self.index_inputs():
                 validation.columns(includes=columns)
         title, total = self.label.replace("Indexer", "index"), getattr(stream, "__len__", lambda: None)()
-        beside = self.executor.doing if self.executor is not None else None
-        shown = iter(progress(peekable, title, "documents", verbose=self.verbose, total=total, beside=beside))
+        note = self.executor.doing if self.executor is not None else None
+        shown = iter(progress(peekable, title, "documents", verbose=self.verbose, total=total, note=note))
         while batch := list(islice(shown, BATCH)):
             yield batch
 
@@ -251,7 +251,7 @@ class SparseIndexer(Indexer):
     def begun(self, index: BuiltOnce, details: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Job]:
         """Open a job of the index, and publish what the body has added to it."""
         details = {**details, "bare_formulas": bool(self.bare_formulas)}
-        with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
+        with reported_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:
                 index.check_same(job.base.details, details)
             yield job

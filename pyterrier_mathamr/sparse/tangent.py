@@ -189,7 +189,7 @@ class TangentRetriever(FormulaRetriever):
         tangent_index: the index.
         num_results: the number of formulas for each query; those without a common symbol pair are left out.
         slt_weight: w, 0 to 1.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
 
     Raises:

@@ -16,12 +16,12 @@
     files       durable files and arrays, locks
     cache       values by key in one SQLite file
 
-    sqlite      artifacts of one SQLite file       } faces of their own,
-    saved       small JSON files of weights        } imported by their names
+    sqlite      artifacts of one SQLite file       } separate faces,
+    saved       small JSON files of weights        } imported by name
 
 Three promises hold for every artifact. At every instant a path holds the complete old artifact or the complete new one.
 A job never uses another job's unfinished work. A change on disk since the artifact was written is detected: on opening
-where it could do harm, and every byte by ``verify()``.
+if it could do harm, and in every byte by ``verify()``.
 """
 
 import lazy_loader

@@ -1,10 +1,10 @@
-"""The base of all artifacts, and of those that consist of others, such as a search engine or an index in parts.
+"""The base of all artifacts, and of artifacts that consist of others, such as a search engine or an index in parts.
 
 ::
 
     my.engine/
       pt_meta.json          names each member with the checksum of its manifest; swapped in one step
-      generation-1/posts/   a member: an artifact of its own
+      generation-1/posts/   a member: an artifact itself
 
 A member that is missing, was changed, or is another artifact of the same kind is a named error.
 """
@@ -78,7 +78,7 @@ class StoredArtifact(Counted, SharedArtifact):
         return len(self.snapshot())
 
     def counts(self) -> list[str]:
-        """List the number of rows, what else there is, and its bytes; ``print`` shows them.
+        """List the number of rows, further counts, and the size in bytes; ``print`` shows them.
 
         Raises:
             StoreError: see :meth:`snapshot`.
@@ -87,7 +87,7 @@ class StoredArtifact(Counted, SharedArtifact):
         return [counted(len(self), self.HOLDS), *self.more_counts(), size_of(size)]
 
     def more_counts(self) -> list[str]:
-        """List what there is besides rows."""
+        """List counts other than the number of rows."""
         return []
 
     def __contains__(self, id: object) -> bool:
@@ -101,9 +101,9 @@ class StoredArtifact(Counted, SharedArtifact):
         """Return the current state, opened on first use and again when it was changed.
 
         Raises:
-            NotBuiltError: it is not built; says how much an interrupted job has done.
+            NotBuiltError: it is not built; reports the progress of an interrupted job.
             FormatError: it has a format that this release does not read.
-            DamagedError: a file is missing, truncated or was changed.
+            DamagedError: a file is missing, truncated or changed.
             OtherArtifactError: something else is at the path.
         """
         snapshot = self._snapshot  # read once: other threads may replace it
@@ -137,9 +137,9 @@ class StoredArtifact(Counted, SharedArtifact):
 
         Args:
             mode: ``create`` refuses an artifact that exists, ``overwrite`` replaces it, ``append`` adds to it.
-            fingerprint: what determines the rows, as plain JSON values: sources, options, model.
+            fingerprint: determines the rows, as plain JSON values: sources, options, model.
             resume: continue after the finished parts of a job that died, and keep them if this one is interrupted;
-                those of a job with another mode or fingerprint are refused. Otherwise they are discarded.
+                parts of a job with another mode or fingerprint are refused. Otherwise they are discarded.
 
         Raises:
             WriteError, OtherArtifactError, UnfinishedJobError: nothing was changed.

@@ -31,7 +31,7 @@ _SCHEMA = (
     "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB, value BLOB, sum BLOB)",
 )
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What Python's ``sqlite3`` raises for a damaged file: the second where SQLite's message quotes bytes of it."""
+"""Errors of Python's ``sqlite3`` for a damaged file: the second if SQLite's message quotes bytes of it."""
 
 _FIND = "SELECT entry.id, key, value, sum FROM place JOIN entry ON entry.id = place.id WHERE number IN ({})"
 _AT_ONCE = 500  # fewer values than any build of SQLite allows in one query
@@ -52,10 +52,10 @@ class Cache(ByPath):
         self.path = Path(path)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Read the known values; one that was changed is left out, with a warning.
+        """Read the known values; a changed one is left out, with a warning.
 
         Raises:
-            StoreError: the file is no cache, is damaged, or cannot be opened.
+            StoreError: the file is not a cache, is damaged, or cannot be opened.
         """
         if not self.path.exists():
             return {}
@@ -70,7 +70,7 @@ class Cache(ByPath):
         """Add values: all of them, or none if it fails. A known key keeps its value.
 
         Raises:
-            StoreError: the file is no cache, is damaged, or cannot be written.
+            StoreError: the file is not a cache, is damaged, or cannot be written.
         """
         if not values:
             return
@@ -141,11 +141,11 @@ class Cache(ByPath):
             if self.path.is_dir():
                 raise OtherArtifactError(self.path, f"it is a folder, as caches of earlier releases were; {_REMOVABLE}")
             if mode == "rw" or self.path.exists():
-                with self.path.open("rb") as content:  # SQLite takes a few bytes of anything for an empty database
+                with self.path.open("rb") as content:  # SQLite treats any file of a few bytes as an empty database
                     start = content.read(len(_MAGIC))
                 if start not in (b"", _MAGIC):
                     raise OtherArtifactError(
-                        self.path, f"it is no cache, or its first bytes were changed; {_REMOVABLE}"
+                        self.path, f"it is not a cache, or its first bytes were changed; {_REMOVABLE}"
                     )
             uri = f"{self.path.absolute().as_uri()}?mode={mode}"
             with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)) as file:
@@ -183,7 +183,7 @@ class Cache(ByPath):
 
 
 def _read(file: sqlite3.Connection, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[tuple[int]]]:
-    """Read the sound values, and the rows of those that were changed."""
+    """Read the intact values, and the rows of the changed ones."""
     found: dict[bytes, bytes] = {}
     changed = []
     asked = set(keys)

@@ -1,4 +1,4 @@
-"""Errors of artifacts on disk. Each names the path, what is wrong and what to do."""
+"""Errors of artifacts on disk. Each names the path, the fault and the remedy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class StoreError(MathAMRError):
     """An artifact cannot be read or written.
 
     Args:
-        path: the artifact, or its file that is at fault; text where it is no path, as the address of a server.
-        reason: what is wrong.
+        path: the artifact, or its faulty file; text if it is not a path, such as the address of a server.
+        reason: the fault.
     """
 
     path: Path | str

@@ -1,4 +1,4 @@
-"""Durable files: every byte is synced before it is named, and a name changes in one step.
+"""Durable files: a file is synced before it gets its name, and a name changes in one step.
 
 All writing of artifacts goes through these few functions, so that a test can make each of them fail.
 
@@ -6,9 +6,9 @@ All arrays of a part are in one file of the safetensors format: one memory map a
 
     8 bytes: length of the header │ header: JSON {name: {dtype, shape, data_offsets}} │ array │ array │ …
 
-Scratch arrays on the way into a part lie in files without a name: the system may write them out, and they leave
-nothing. One writer at a time holds a lock next to the artifact (the operating system's, by ``filelock``, so a process
-that dies releases it) and leaves a note that names it. The lock is not in the folder, since a packaged artifact
+Scratch arrays for a part are in files without a name: the system may write them out, and they leave nothing behind.
+One writer at a time holds a lock next to the artifact (the operating system's, by ``filelock``, so a process that
+dies releases it) and leaves a note that names it. The lock is not in the folder, since a packaged artifact
 includes every file of its folder.
 """
 
@@ -102,7 +102,7 @@ def map_arrays(path: Path) -> dict[str, Array]:
     """Map the arrays of a safetensors file into memory, copy-on-write.
 
     Raises:
-        DamagedError: the file is no such file, or an array does not lie inside it.
+        DamagedError: the file is not in this format, or an array does not lie inside it.
         OSError: the file cannot be opened.
     """
     with open(path, "rb") as file:
@@ -129,10 +129,10 @@ def _array(data: Array, dtype: str, shape: list[int], data_offsets: list[int]) -
 
 
 def parse_json(data: bytes, path: Path) -> dict[str, Any]:
-    """Read one JSON object, whatever its bytes are.
+    """Read one JSON object from arbitrary bytes.
 
     Raises:
-        DamagedError: it is no object, nests too deeply, or has a NaN or a number of a thousand digits.
+        DamagedError: it is not an object, nests too deeply, or has a NaN or a number of a thousand digits.
     """
     try:
         found = json.loads(data, parse_constant=_refuse_constant)
@@ -150,7 +150,7 @@ def _refuse_constant(name: str) -> float:
 def check_number(value: object) -> int:
     """Return a count or an offset from a file, an integer from 0 to 2^53."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 53:
-        raise ValueError(f"{value!r:.80} is no count")
+        raise ValueError(f"{value!r:.80} is not a count")
     return value
 
 
@@ -243,7 +243,7 @@ def settled(path: Path) -> FileSum:
 
 
 def file_sum(path: Path, read: Callable[[int], object] | None = None) -> FileSum:
-    """Return size and SHA-256 of a file, read in pieces; ``read`` is told the size of each."""
+    """Return size and SHA-256 of a file, read in pieces; ``read`` is called with the size of each."""
     digest, size = hashlib.sha256(), 0
     with open(path, "rb") as data:
         while piece := data.read(_CHUNK):
@@ -350,7 +350,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         path: does not exist yet.
 
     Yields:
-        An empty folder beside it.
+        An empty folder next to it.
 
     Raises:
         WriteError: another process is filling it, or it cannot be written.

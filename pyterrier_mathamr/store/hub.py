@@ -1,11 +1,11 @@
-"""Sharing on the Hugging Face hub: what a card says, and how a folder gets there.
+"""Sharing on the Hugging Face hub: the contents of a card, and how a folder gets there.
 
 ::
 
     model.to_hf("someone/model")     the model's files and README.md, as a model
     index.to_hf("someone/index")     one archive and README.md, as a dataset: the form of PyTerrier's artifacts
 
-A card says what it is, how it is loaded, how it was built, how good it is, and under which license it may be used.
+A card describes the artifact or model, how to load it, how it was built, its quality, and its license.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def card(
 
     Args:
         title: its heading.
-        tags: by which the hub finds it.
+        tags: tags by which the hub finds it.
         usage: Python code that loads and uses it.
-        license: an identifier of the hub, such as ``cc-by-sa-4.0``; without one the card says that there is none.
-        description: what it is, in Markdown.
+        license: an identifier of the hub, such as ``cc-by-sa-4.0``; without one the card states that there is none.
+        description: a description in Markdown.
         reproduction: the code or the commands that built it.
         measures: a table, such as ``pt.Experiment`` returns.
         metadata: facts that the files themselves state.
@@ -111,7 +111,7 @@ def download(repo: str, patterns: Sequence[str]) -> Path:
     Raises:
         MissingExtraError: huggingface_hub is not installed.
         OSError: the hub cannot be reached, or has no such model.
-        ValueError: that is no name.
+        ValueError: ``repo`` is not a valid name.
     """
     name, branch = split_branch(repo)
     hub = require("huggingface_hub", EXTRA)
@@ -119,7 +119,7 @@ def download(repo: str, patterns: Sequence[str]) -> Path:
 
 
 def split_branch(repo: str) -> tuple[str, str | None]:
-    """Split ``organization/name@branch``, in which the branch may be missing."""
+    """Split ``organization/name@branch``; the branch is optional."""
     name, _, branch = repo.partition("@")
     return name, branch or None
 
@@ -133,7 +133,7 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
     """An artifact that is published with a card that is complete."""
 
     USAGE: ClassVar[str] = ""
-    """The lines of the card that use what was loaded as ``found``; ``{model}`` becomes the name of its model."""
+    """The lines of the card that use the loaded object as ``found``; ``{model}`` becomes the name of its model."""
 
     def to_hf(
         self,
@@ -147,7 +147,7 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         reproduction: str = "",
         measures: pd.DataFrame | None = None,
     ) -> None:
-        """Publish the artifact on the Hugging Face hub, with all that it contains.
+        """Publish the artifact on the Hugging Face hub, with everything that it contains.
 
         Args:
             repo: ``organization/name``, perhaps with ``@branch``.
@@ -155,7 +155,7 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
             pretty_name: the heading of the card.
             private: whether a new repository is private.
             license: an identifier of the hub, such as ``cc-by-sa-4.0``.
-            description: what it is, in Markdown.
+            description: a description in Markdown.
             reproduction: the code or the commands that built it.
             measures: a table, such as ``pt.Experiment`` returns.
 

@@ -1,17 +1,17 @@
 r"""Ids by row and rows by id: an ``npids`` file, and the few ids that it cannot store unchanged.
 
 npids assumes text without NUL, reads numbers without their leading zeros, and pads each id to the longest. So a short
-and plain id is stored unchanged, and any other as a digest, with the id itself in two arrays beside the file::
+and plain id is stored unchanged, and any other as a digest, with the id itself in two arrays next to the file::
 
     plain     "154", "fcla-12-proof"      ids.npids:  154
     other     "été", "", "x" * 20_000     ids.npids:  \x1f and 24 hexadecimal digits      odd_ids, odd_offsets: the id
 
-The file has the format of npids, read where it lies and written with the memory of a block::
+The file has the format of npids; it is read in place and written with the memory of one block::
 
     header │ block of ids │ block of ids │ … │ rows by the hash of their ids
 
-npids copies each block into memory and looks ids up block by block; millions of ids have thousands of blocks. Of its
-forms of blocks only :data:`FORM` is written and read.
+npids itself copies each block into memory and looks ids up block by block; millions of ids have thousands of blocks.
+Of its block formats only :data:`FORM` is written and read.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class IdFile:
                     raise ValueError("blocks that go round")
                 place = following
         except (struct.error, KeyError, TypeError, ValueError) as error:
-            raise DamagedError(path, f"it is no file of ids ({error!s:.200})") from error
+            raise DamagedError(path, f"it is not a file of ids ({error!s:.200})") from error
         self._firsts, self._places, self._widths = np.array(blocks, dtype=np.int64).reshape(-1, 3).T
         self._prefixes = np.array(prefixes or [b"-"], dtype=np.bytes_)
         self._starts = np.array(list(map(len, prefixes)), dtype=np.int64)
@@ -249,7 +249,7 @@ class _Odd:
 
 
 def id_keys(ids: Sequence[str]) -> Keys:
-    """Return the keys by which ids are looked up, the same in every part."""
+    """Return the keys for looking up ids, which are the same in every part."""
     names = np.asarray([_key(name).encode() for name in ids], dtype=np.bytes_)
     return Keys(names, hashes_of(names))
 

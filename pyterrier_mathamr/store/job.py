@@ -12,14 +12,14 @@
         planned/000012/        a whole attempt, renamed in one step: the first one wins, and waits to be adopted
     .arqmath.mathamr.lock      held by the writer
 
-A job that dies leaves its finished parts. The next one continues after them if its fingerprint is the same and the rows
-it is given begin with the same rows; any other job is refused, but an overwrite discards what was to be appended to the
-artifact that it replaces.
+A job that dies leaves its finished parts. The next job continues after them if it has the same fingerprint and its rows
+begin with the same rows; any other job is refused, except that an overwrite discards parts that were to be appended to
+the artifact that it replaces.
 
-Workers may write parts of a job, too, each perhaps in several attempts. One that dies leaves an attempt that nothing
-names; one that was taken for dead and goes on finds its part written, or no folder any more.
+Workers may also write parts of a job, each perhaps in several attempts. A worker that dies leaves an attempt that is
+never adopted; a worker that was presumed dead and continues finds its part written, or its folder removed.
 
-The fingerprint says what determines the rows; with the state that the job starts from it is the job's header. In the
+The fingerprint has the inputs of the rows; with the state that the job starts from it is the job's header. In the
 last step the parts are moved to the artifact, whose manifest is swapped.
 """
 
@@ -89,7 +89,7 @@ class Unfinished(NamedTuple):
         return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
 
     def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
-        """Whether a job continues after these parts; an overwrite discards parts appended to what it replaces."""
+        """Whether a job continues after these parts; an overwrite discards parts appended to the replaced artifact."""
         if self.published_by(manifest, kind):
             return False
         if self.header.get("base") and header["mode"] == "overwrite":
@@ -136,10 +136,10 @@ def changed_row(path: Path | str, name: str) -> UnfinishedJobError:
 def job_header(
     kind: Kind, mode: Mode, replaced: Manifest | None, first: int, fingerprint: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the header of a job: the state that it starts from, and what determines its rows."""
+    """Return the header of a job: the state that it starts from, and the inputs of its rows."""
     base = replaced.checksum(kind) if replaced and mode == "append" else None
     about = {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
-    header: dict[str, Any] = json.loads(json.dumps(about))  # in the form in which it is read: a tuple becomes a list
+    header: dict[str, Any] = json.loads(json.dumps(about))  # as it will be read back: a tuple becomes a list
     return header
 
 
@@ -209,7 +209,7 @@ def row_fingerprint(row: Mapping[str, Any]) -> int:
 
 
 def put_in_place(path: Path, parts: Sequence[StoredPart], manifest: Manifest, kind: Kind, *, new: bool) -> None:
-    """Make parts of a job the artifact, and remove what its manifest does not name."""
+    """Make parts of a job the artifact, and remove files that its manifest does not name."""
     place = job_folder(path) / "parts"
     try:
         if new and not (path / META).exists():
@@ -265,9 +265,9 @@ class Job:
     """One job that writes; :func:`open_job` makes it.
 
     Attributes:
-        base: the manifest of the artifact that is appended to, ``None`` for a new one.
+        base: the manifest of the artifact to append to, ``None`` for a new one.
         parts: all parts that the artifact will have.
-        done: those that an earlier run of this job had finished, before any merge.
+        done: parts that an earlier run of this job had finished, before any merge.
     """
 
     def __init__(self, path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any], resume: bool) -> None:
@@ -307,7 +307,7 @@ class Job:
         return []
 
     def _bring_back(self, metas: Sequence[PartMeta]) -> list[StoredPart]:
-        """Open parts, including those that a job had moved before it died and the manifest was swapped."""
+        """Open parts, including parts that a job had moved before it died and the manifest was swapped."""
         place = self.folder / "parts"
         place.mkdir(exist_ok=True)
         for meta in metas:
@@ -371,7 +371,7 @@ class Job:
         self._add(list(content.ids), lambda: self.write(content))
 
     def plan(self) -> None:
-        """Make the folders in which workers write parts, without the attempts of a job that was killed."""
+        """Make the folders in which workers write parts, and remove attempts of a job that was killed."""
         remove(self.folder / "attempts")
         for name in ("attempts", "planned"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -448,7 +448,7 @@ class Job:
             return self.publish(details)
 
     def publish(self, details: Mapping[str, Any]) -> Manifest:
-        """Move the parts to the artifact, swap the manifest, and remove what it does not name."""
+        """Move the parts to the artifact, swap the manifest, and remove files that it does not name."""
         manifest = Manifest(details, tuple(part.meta for part in self.parts), self._next)
         self._write_note(manifest.checksum(self.kind))
         put_in_place(self.path, self.parts, manifest, self.kind, new=self._replaced is None)
@@ -456,7 +456,7 @@ class Job:
         return manifest
 
     def leave(self, error: BaseException) -> None:
-        """End without a commit: finished parts are kept for a job that resumes, and the error says so."""
+        """End without a commit: finished parts are kept for a job that resumes, and the error mentions it."""
         rows = sum(map(len, self.parts[self._standing :]))
         if self.resume and (rows or any(any(self.folder.glob(name)) for name in ("scratch-*", "planned/*"))):
             error.add_note(f"{rows:,} finished rows are kept in {self.folder}" if rows else f"work in {self.folder}")

@@ -16,8 +16,8 @@
 
 ``m`` is the number of ids of a part; any other name is bound at its first use and must agree from then on.
 
-The manifest is read as a whole and swapped in one step. It has PyTerrier's keys, those below, and a checksum of itself.
-A reader compares it to the byte with what this release would have written, so every change is detected.
+The manifest is read as a whole and swapped in one step. It has PyTerrier's keys, the keys below, and a checksum of
+itself. A reader compares its bytes with the bytes that this release would have written, so every change is detected.
 """
 
 from __future__ import annotations
@@ -130,10 +130,10 @@ class Kind:
         type: PyTerrier's type of the artifact.
         version: number of the format that is written, and the only one that is read.
         rebuild: the command or call that rebuilds such an artifact; ``{path}`` is replaced.
-        fields: the arrays of a part, besides its ids; a kind without any has no ids either, only files.
+        fields: the arrays of a part, in addition to its ids; a kind without fields has no ids either, only files.
         files: names of further files of a part.
-        merge: makes one part of several neighbours, without deleted rows; ``None`` where parts are never merged.
-        part_bytes: size of a full part, which is not merged any more.
+        merge: merges several neighbouring parts, without deleted rows; ``None`` if parts are never merged.
+        part_bytes: size of a full part, which is not merged again.
         format: PyTerrier's format of the artifact.
     """
 
@@ -204,7 +204,7 @@ class PartMeta:
 class Manifest:
     """The state of an artifact: options, dimensions or the model of its kind, and its parts in the order of their rows.
 
-    ``next`` numbers the next part or file of marks; no number is used twice, so that no name changes its meaning.
+    ``next`` numbers the next part or file of marks; no number is reused, so a name never changes its meaning.
     """
 
     details: Mapping[str, Any]
@@ -229,7 +229,7 @@ class Manifest:
         return signed(about)
 
     def checksum(self, kind: Kind) -> str:
-        """Return what identifies this state of the artifact."""
+        """Return the identity of this state of the artifact."""
         return hashlib.sha256(self.to_bytes(kind)).hexdigest()
 
 
@@ -284,7 +284,7 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
 
 
 def check_kind(content: Mapping[str, Any], path: Path, name: str, version: int, rebuild: str) -> None:
-    """Refuse an artifact of another kind or format."""
+    """Raise an error for an artifact of another kind or format."""
     if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != name:
         raise OtherArtifactError(path, f"it holds a {held}, not a {name}")
     if (found := content.get("format_version", content.get("version"))) != version:
@@ -333,14 +333,14 @@ def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
 
 
 def _manifest_bytes(path: Path, kind: Kind) -> bytes:
-    """Read the manifest; an empty folder has none."""
+    """Read the manifest, which an empty folder lacks."""
     if path.exists() and not path.is_dir():
         raise OtherArtifactError(path, f"it is a file, not a {kind.name}")
     try:
         return (path / META).read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         if path.is_dir() and any(path.iterdir()):
-            raise OtherArtifactError(path, f"it holds files but no {META}, so it is no {kind.name}") from None
+            raise OtherArtifactError(path, f"it holds files but no {META}, so it is not a {kind.name}") from None
         raise NotBuiltError(path, f"there is no finished {kind.name} here; build it, or check the path") from error
     except OSError as error:
         raise unreadable(error, path / META) from error

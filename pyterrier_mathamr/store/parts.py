@@ -139,7 +139,7 @@ class StoredPart:
         return self._kept[name]
 
     def faults(self, read: Callable[[int], object] | None = None) -> Iterator[DamagedError]:
-        """Read every file and compare its checksum; ``read`` is told how many bytes are read."""
+        """Read every file and compare its checksum; ``read`` is called with the number of bytes of each read."""
         for name, written in self.meta.files.items():
             try:
                 if file_sum(self.path / name, read) != written:
@@ -234,7 +234,7 @@ def merged(parts: Sequence[StoredPart]) -> Content:
 
 
 class LiveIds(Collection[str]):
-    """The ids of several parts in order, without deleted rows, read when they are asked for."""
+    """The ids of several parts in order, without deleted rows, read when needed."""
 
     def __init__(self, parts: Sequence[StoredPart]) -> None:
         self._parts = parts
@@ -267,7 +267,7 @@ def merge_ragged(parts: Sequence[StoredPart]) -> Content:
 
 
 def _live_pieces(part: StoredPart) -> Iterator[tuple[str, Array]]:
-    """Yield the live rows of each array of a part as slices, with its name; lengths in place of offsets."""
+    """Yield the live rows of each array of a part as slices, with its name; lengths instead of offsets."""
     runs = np.flatnonzero(np.diff(part.alive, prepend=False, append=False)).reshape(-1, 2)  # of rows: start, end
     fields = part.kind.fields
     cuts = {"m": runs, **{field.cuts: part[field.name][runs] for field in fields if field.cuts}}

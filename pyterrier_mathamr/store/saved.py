@@ -4,7 +4,7 @@
 
     {"format": 2, "type": "LinearBlend", "weights": [0.5, 1.0], "scorers": ["…"], "checksum": <of all of these>}
 
-Format 1 is that of earlier releases, without ``type`` and ``checksum``; it is read as it is.
+Format 1, of earlier releases, has no ``type`` and ``checksum``; it is still read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EARLIER = 1
 _LARGEST = 1 << 26  # bytes
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError)
-"""What reading such a file, and making an object of its content, may raise."""
+"""Exceptions of reading such a file, and of making an object of its content."""
 
 
 def write_saved(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
@@ -41,7 +41,7 @@ def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:
         raise ValueError(f"it has {path.stat().st_size:,} bytes")
     content: dict[str, Any] = parse_json(path.read_bytes())
     if not isinstance(content, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     version = content.get("format")
     if type(version) is not int or version not in (_EARLIER, FORMAT):
         raise ValueError(f"format {version!r:.80}, but this release reads {_EARLIER} and {FORMAT}")
@@ -102,5 +102,5 @@ def described(path: Path) -> str:
     known = {**content, "coverage": "Ensemble", "scorers": "LinearBlend"}  # a ranker or model names its class itself
     kind = next((known[key] for key in ("ranker", "model", "coverage", "scorers") if key in content), None)
     if kind is None:
-        raise ValueError("it is no file of weights")
+        raise ValueError("it is not a file of weights")
     return f"{kind!s:.80} of an earlier release, without a checksum"

@@ -5,7 +5,7 @@
     pt_meta.json            names the only part
     part-000000/
         threads.sqlite      never changed after it was named
-    scratch-threads.sqlite  filled by a job in transactions; its table ``progress`` says how far the job came
+    scratch-threads.sqlite  filled by a job in transactions; its table ``progress`` records how far the job came
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def optional_number(value: object) -> int | None:
 
 
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Cut a stream into lists of as many values as one query takes."""
+    """Cut a stream into lists of as many values as one query may have."""
     stream = iter(items)
     while batch := list(islice(stream, _BATCH)):
         yield batch
@@ -68,7 +68,7 @@ class SqliteFile:
         path: the file.
 
     Raises:
-        DamagedError: it cannot be read, or its tables are not those of :attr:`SCHEMA`.
+        DamagedError: it cannot be read, or its tables differ from :attr:`SCHEMA`.
     """
 
     SCHEMA: ClassVar[tuple[str, ...]]
@@ -85,7 +85,7 @@ class SqliteFile:
         except UNREADABLE as error:
             raise DamagedError(path, f"it cannot be read ({error})") from error
         if tables != set(self.SCHEMA):
-            raise DamagedError(path, "its tables are others than those that are written")
+            raise DamagedError(path, "its tables differ from the expected ones")
 
     def close(self) -> None:
         """Close the file."""

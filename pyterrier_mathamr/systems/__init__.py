@@ -1,4 +1,4 @@
-"""Systems that MathAMR+ is compared with or built upon, each a transformer.
+"""Other systems: baselines for MathAMR+ and systems that use it, each a transformer.
 
 ::
 
@@ -7,21 +7,21 @@
     in_out/        ranks formulas by a vector for each symbol, learned from formulas
     formula_trees  both trees of each formula, in a few arrays
     tangent_s/     Tangent's candidates, ranked by how well trees align
-    formula_texts  a formula as a text, alone or in its post, for any model of texts
-    edit_distance/ what it costs to change one tree into another
-    formula_ltr/   many similarities of trees, as features to learn from
+    formula_texts  a formula as a text, by itself or in its post, for any model of texts
+    edit_distance/ the cost of changing one tree into another
+    formula_ltr/   many similarities of trees, as features for learning to rank
     query_reduction
                    the words and formulas of a question that are worth searching with
     structural/    words by BM25 and formulas by Approach Zero, for a question
     colbert/       token rows of questions and answers, compared by MaxSim
-    marf/          token rows of a text into which the vectors of its formulas are fused
+    marf/          token rows of a text, fused with the vectors of its formulas
     mathamr_sbert/ formulas by the sentences around them, linearised MathAMR graphs and Sentence-BERT
     two_step/      similar questions first, then their answers; a ranking SVM over both similarities
-    threads/       which answers a question has; their votes, comments, tags and texts
-    extract        one answer for each topic, cut from those that are ranked first
+    threads/       the answers to a question, with votes, comments, tags and texts
+    extract        one answer for each topic, cut from the first-ranked ones
     math_tokens    a formula as tokens that a language model reads: $frac$ $1$ $2$
     language_models
-                   what the systems over pretrained language models share
+                   code shared by systems over pretrained language models
 
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
 """

@@ -73,7 +73,7 @@ _BLOCK = 1 << 40  # between tables that lie end to end: more than any distance
 
 
 class EditCosts(NamedTuple):
-    """What each operation costs, in steps of a millionth.
+    """The cost of each operation, in steps of a millionth.
 
     Attributes:
         delete: to remove a node of the query.
@@ -142,11 +142,11 @@ def _pieces(order: Rows, cells: Rows) -> Iterator[Rows]:
 class _Level(NamedTuple):
     """The tables of keyroots that are equally deep, ``c`` cells in a row; a table begins with the empty prefix."""
 
-    cells: Rows  # [m], those of prefixes that are not empty
+    cells: Rows  # [m], the cells of non-empty prefixes
     nodes: Rows  # [m], the last node of each prefix
     before: Rows  # [m], the cell of the prefix that ends before that node's sub-tree
     whole: npt.NDArray[np.bool_]  # [m], whether the prefix is one whole sub-tree
-    inserted: Rows  # [c], what it costs to insert each prefix
+    inserted: Rows  # [c], the cost of inserting each prefix
     steps: Rows  # [c], the same and a block for each table before it
 
 
@@ -219,8 +219,8 @@ EDIT_COSTS: dict[CostNames, dict[Packed, EditCosts]] = {
     "swapped": {"slt": EditCosts(0.85, 0.15, 0.54), "opt": EditCosts(0.28, 0.185, 0.225)},
     "unit": {"slt": UNIT_COSTS, "opt": UNIT_COSTS},
 }
-"""Costs by name and kind of tree. As printed for CFTED; with insertion and renaming swapped, the order in which the
-library that it used takes them, and better on the judgments of both years; and 1."""
+"""Costs by name and kind of tree: as printed for CFTED; with insertion and renaming swapped, the order in the authors'
+library, and better on the judgments of both years; and 1."""
 
 _NAMES = ("layout tree", "operator tree")
 
@@ -229,18 +229,18 @@ class EditDistanceReranker(FormulaReranker):
     r"""Re-ranks formulas by tree edit distance to the query.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 4.3: the
-    similarity of two trees is 1 / (d + 1) of their edit distance d. CFTED adds that of layout and operator trees,
-    weighted (equation 4.5); CFT2TED fuses two rankings by modified reciprocal rank fusion, the sum of similarity /
-    (60 + rank). A formula that lacks a tree has similarity 0 there. Rows come back by query, descending score,
+    similarity of two trees is 1 / (d + 1) of their edit distance d. CFTED adds the similarities of layout and operator
+    trees, weighted (equation 4.5); CFT2TED fuses two rankings by modified reciprocal rank fusion, the sum of similarity
+    / (60 + rank). A formula that lacks a tree has similarity 0 there. Rows come back by query, descending score,
     ascending docno, with all their columns.
 
     Args:
-        formula_trees: the trees of the formulas that are ranked.
+        formula_trees: the trees of the formulas to rank.
         combine: ``"rrf"`` as in CFT2TED, ``"weighted"`` as in CFTED.
         costs: see :data:`EDIT_COSTS`.
-        slt_weight: of layout trees where the sum is weighted, 0 to 1.
-        max_nodes: trees of more nodes are compared only by their labels.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        slt_weight: of layout trees in the weighted sum, 0 to 1.
+        max_nodes: larger trees are compared only by their labels.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
 
     Raises:
@@ -286,15 +286,15 @@ class EditDistanceReranker(FormulaReranker):
         return ordered_by_score(ranking, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what the similarity of either tree contributes to the score of a formula.
+        """Explain the contribution of the similarity of either tree to the score of a formula.
 
         Args:
-            query: the ranking of one query, as for :meth:`transform`; where the similarities are weighted, which
-                no other formula changes, also a row with ``latex`` or ``query``.
+            query: the ranking of one query, as for :meth:`transform`; with ``combine="weighted"``, where the score does
+                not depend on other formulas, also a row with ``latex`` or ``query``.
             docno: a formula of the ranking; by default the ``docno`` of the row.
 
         Raises:
-            AskedError: the row has no query, no formula is named, or it is in no ranking, among which it has a rank.
+            AskedError: the row has no query, no formula is named, or it is not in a ranking that gives it a rank.
             UnknownIdError: ``formula_trees`` does not hold the formula.
         """
         asked, formula = asked_formula(query, docno, self.label)
@@ -304,7 +304,7 @@ class EditDistanceReranker(FormulaReranker):
             docnos = np.array([asked.docno] if self.combine == "weighted" else [], dtype=object)
         places = np.flatnonzero(docnos == asked.docno)
         if not len(places):
-            why = f"{asked.docno!r} is not in a ranking of the query, among which it has a rank"
+            why = f"{asked.docno!r} is not in a ranking of the query, which gives it a rank"
             raise AskedError(self.label, why, "Give the frame that is ranked, or use explain.explain_score.")
         row, latex = asked.formula()
         rows = self.formula_trees.snapshot().expressions_of(docnos.tolist())

@@ -11,8 +11,8 @@ A snippet is a run of whole sentences, formulas printed as ``$latex$``, so that 
                                    beginning    (0,5) (0,6) (0,7)
     4 sentences                    both         (0,4)
 
-It is refused if it has fewer words than the shortest that is asked for, more characters than the limit, or an odd
-number of dollars.
+A snippet is refused if it has fewer words than ``shortest``, more characters than ``limit``, or an odd number of
+dollars.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def windows(count: int, start: Start, sizes: tuple[int, int]) -> Iterator[tuple[
 def snippets_of(
     post: MathPost, start: Start, sizes: tuple[int, int], *, shortest: int = 20, limit: int = 1200
 ) -> list[AnswerSnippet]:
-    """Cut a post into snippets, without those that are refused."""
+    """Cut a post into snippets, without the refused ones."""
     sentences = printed_sentences(post)
     lengths = [len(sentence) for sentence in sentences]
     found = []
@@ -172,12 +172,12 @@ class ExtractAnswer(Transformer):
     """Extracts one answer for each topic from the posts that Task 1 ranks first (ARQMath Task 3).
 
     Zhong, Xie and Lin, "Applying Structural and Dense Semantic Matching for the ARQMath Lab 2022" (CLEF 2022), section
-    4.7. Posts are cut into runs of whole sentences, so that no formula is cut; the run that the scorer likes most is
+    4.7. Posts are cut into runs of whole sentences, so that no formula is cut; the run with the highest score is
     the answer. Equal scores: the earlier post, the earlier start, the shorter run. The authors then chose by hand, so
-    that their runs are manual and cannot be reproduced to the digit.
+    their runs are manual and cannot be reproduced exactly.
 
     The paper is silent on how words are counted (here at white space), and on topics whose snippets are all refused:
-    they are answered by the longest beginning of their first post within the limit, see :func:`longest_prefix`.
+    here their answer is the longest beginning of their first post within the limit, see :func:`longest_prefix`.
 
     Example::
 
@@ -191,7 +191,7 @@ class ExtractAnswer(Transformer):
             instead; the published program uses the ranked answers, which needs no index of questions.
         start: ``beginning``: all prefixes of at least ``sizes[0]`` sentences; ``middle``: all runs of ``sizes``.
         depth: the number of posts of ``rerank``.
-        sizes: the smallest and the largest number of sentences of a snippet, both included.
+        sizes: the smallest and the largest number of sentences of a snippet.
         shortest: the fewest words of a snippet.
         limit: the most Unicode characters of an answer; the lab allows 1,200.
         threads: the store of threads, for ``remap``.
@@ -250,10 +250,10 @@ class ExtractAnswer(Transformer):
 
         Returns:
             ``qid``, ``docno`` (the post), ``qanswer`` (the text), ``score`` (the scorer's) and ``sources`` (the post),
-            one row for each topic with a post, in the order of the topics: the input of ``arqmath.write_answers``.
+            one row for each topic with a post, in the order of the topics, as for ``arqmath.write_answers``.
 
         Raises:
-            UnknownIdError: ``remap``, and a post is not in the store.
+            UnknownIdError: with ``remap``, a post is not in the store.
         """
         with pt.validate.any(inp, context=self) as check:
             if self.posts == "remap":
@@ -288,7 +288,7 @@ class ExtractAnswer(Transformer):
         return ranking["qid"].iloc[0], docno, snippet.text, scores[best], docno
 
     def _posts_of(self, ranking: pd.DataFrame) -> Iterator[tuple[str, MathPost]]:
-        """Read the posts that snippets are taken from, best first, without those that have no text."""
+        """Read the posts to cut snippets from, best first, without posts that have no text."""
         found: Iterator[tuple[str, MathPost]]
         if self.posts == "remap" and (threads := self.threads) is not None:
             best = threads.best_answer()(ranking[["qid", "docno", "score"]])["docno"]

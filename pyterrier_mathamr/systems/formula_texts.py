@@ -1,4 +1,4 @@
-"""Formulas as texts, so that any model of posts ranks formulas (Task 2): each alone, or among the words around it.
+"""Formulas as texts, so that any model of posts ranks formulas (Task 2): each by itself, or with the words around it.
 
 ::
 
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, get_args
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import told_once
+from pyterrier_mathamr._common.feedback import reported_once
 from pyterrier_mathamr._common.frames import empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
@@ -27,13 +27,13 @@ from pyterrier_mathamr.posts.reading import text_of
 from pyterrier_mathamr.sparse.index import document_or_empty, query_or_empty
 
 FormulaContext = Literal["formula", "post"]
-"""What is read of a formula: itself, or its post with every other formula masked."""
+"""The text of a formula: itself, or its post with every other formula masked."""
 
 INSTANCES: Mapping[FormulaContext, int] = {"formula": 1, "post": 5}
-"""Formulas of one appearance that are indexed: alone they have equal texts; in posts, five (Zhong et al., 4.4)."""
+"""Maximum indexed formulas of one appearance: by themselves their texts are equal; in posts, 5 (Zhong et al., 4.4)."""
 
 MASK = "[MASK]"
-"""What other formulas become: the token of a BERT that means nothing in particular."""
+"""The replacement of other formulas: a token of BERT without any particular meaning."""
 
 WORDS = 100
 """Words kept on each side of a formula, so that a model that cuts off long texts reads the formula itself."""
@@ -52,20 +52,20 @@ def formula_documents(
     """Yield a document for each formula of posts, to index with the document encoder of any model of texts.
 
     As in Zhong, Xie and Lin, "Applying structural and dense semantic matching for the ARQMath Lab 2022" (CLEF 2022),
-    section 4.4: only a formula (their ``colbert``), or its post in which every other formula is a mask
+    section 4.4: only the formula (their ``colbert``), or its post in which every other formula is a mask
     (``colbert_ctx``).
 
     Args:
         posts: dictionaries with ``docno`` and the columns of a document.
         context: ``formula``, only the formula; or ``post``, with up to ``words`` words on each side of it.
         visual_ids: formula id to visual id; formulas without one, and all by default, look alike if their LaTeX is the
-            same but for spaces.
-        instances: the most formulas that look alike; by default 1, or 5 in posts.
+            same up to spaces.
+        instances: the maximum number of formulas that look alike; by default 1, or 5 in posts.
         words: of the context.
 
     Yields:
-        ``docno``, the id of the formula; ``post_id``; ``html``. Of formulas with the same id, as a release has a few,
-        the first.
+        ``docno``, the id of the formula; ``post_id``; ``html``. If several formulas have one id, as some in a release
+        do, only the first.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -98,13 +98,13 @@ def _documents(
 
 
 class FormulaQuery(Leaf, Transformer):
-    """Rewrites each topic of Task 2 to a query for its formula, as :func:`formula_documents` does for posts.
+    """Rewrites each topic of Task 2 to a query for its formula, in the form of :func:`formula_documents`.
 
     ``query`` becomes only the formula, or, with ``context="post"``, its question in which every other formula is
-    masked; ``title`` and ``body`` are left out. A topic whose question does not have the formula is only the formula.
+    masked; ``title`` and ``body`` are left out. If the question lacks the formula, the query is only the formula.
 
     Args:
-        context: what is read of a formula; that of the documents.
+        context: the text of a formula, as for the documents.
         words: of the context, on each side of the formula.
 
     Raises:
@@ -135,7 +135,7 @@ class FormulaQuery(Leaf, Transformer):
         left = inp.drop(columns=["title", "body"], errors="ignore")
         if inp.empty:
             return empty_output(left, ["query"])
-        with told_once():
+        with reported_once():
             read = {row["qid"]: self._query(row) for row in inp.drop_duplicates("qid").to_dict("records")}
         return left.assign(query=inp["qid"].map(read))
 
@@ -155,7 +155,7 @@ class FormulaQuery(Leaf, Transformer):
 
 
 def _text(post: MathPost, number: int, context: FormulaContext, words: int) -> str:
-    """Write a formula as HTML, alone or in its post."""
+    """Write a formula as HTML, by itself or in its post."""
     formula = post.formulas[number].html
     if context == "formula":
         return formula

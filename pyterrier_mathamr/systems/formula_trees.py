@@ -1,6 +1,6 @@
 """Both trees of each formula of a collection on disk, for systems that compare whole trees.
 
-A part keeps those of each expression, packed::
+A part keeps the trees of each expression, packed::
 
     slt_offsets, slt_labels, slt_parents, slt_edges      arrays of :class:`PackedTrees`, x trees
     slt_names                                            the labels, ascending
@@ -59,7 +59,7 @@ class StoredTrees(PackedTrees):
         if bool(np.any(parents >= places)) or bool(np.any((parents < 0) != (places == 0))):
             raise DamagedError(part.path, f"{prefix}parents are not above their nodes")
         if bool(np.any((edges < 0) != (places == 0))) or edges.max(initial=0) > 0x10FFFF:
-            raise DamagedError(part.path, f"{prefix}edges are no labels")
+            raise DamagedError(part.path, f"{prefix}edges are not labels")
         return cls("slt" if prefix == "slt_" else "opt", names, offsets, labels, parents, edges)
 
     @classmethod
@@ -158,5 +158,5 @@ class FormulaTrees(ExpressionIndex[ExpressionSnapshot[TreePairs]]):
         return trees.slt if kind == "slt" else trees.opt
 
     def packing(self) -> Packing:
-        """Say what is kept of an expression: both trees."""
+        """Describe the stored data of an expression: both trees."""
         return Packing(partial(CollectingBuilder, TreePairs.of_pairs, _nbytes))

@@ -1,4 +1,4 @@
-"""What the systems over pretrained language models share: a model's folder, its precision, options, the texts of rows.
+"""Code shared by systems over pretrained language models: a model's folder, its precision, options, the texts of rows.
 
 Of a ranking, ``title`` and ``body`` are the topic's texts, ``html``, ``text`` and ``markdown`` the document's. Where
 ``title`` or ``body`` differ within a query that has a ``query``, they are the documents' (``_common.frames``).
@@ -31,7 +31,7 @@ from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
 from pyterrier_mathamr.sparse.index import document_or_empty, query_or_empty
 
 Precision = Literal["auto", "float32", "bfloat16"]
-"""What a language model computes in; ``auto`` is bfloat16 where the processor multiplies in it."""
+"""The number type of a language model; ``auto`` is bfloat16 if the processor multiplies in it."""
 
 QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
 """Where the text of a topic is."""
@@ -62,7 +62,7 @@ class SavedOptions(Options):
 
 
 def mixed(device: torch.device, precision: Precision = "auto") -> AbstractContextManager[Any]:
-    """Return the context in which a language model computes in bfloat16, if it should."""
+    """Return a context in which a language model computes in bfloat16, if it should."""
     if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16)
@@ -82,13 +82,13 @@ def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision:
         folder = Path(local_model(str(name)))
     folder = folder / subfolder if subfolder else folder
     if not folder.is_dir():
-        reason = f"{folder} is no folder. Give one, or hf:organization/name for a model on the hub"
+        reason = f"{folder} is not a folder. Give one, or hf:organization/name for a model on the hub"
         raise ModelNotFoundError(str(name), reason)
     return folder
 
 
 def check_texts(frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-    """Refuse a frame without the texts of its topics, of its documents or of both, for ``stage``."""
+    """Raise an error for a frame without texts of its topics, documents or both, on behalf of ``stage``."""
     with pt.validate.any(frame, context=stage) as validation:
         if side == "documents":
             for name in DOCUMENT_COLUMNS:
@@ -103,7 +103,7 @@ def check_texts(frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
 
 
 def read_texts(query: QueryRow, docno: str | None, label: str) -> Asked:
-    """Read what an explanation of the texts of a query and a document is asked of."""
+    """Read the query and document, with their texts, that an explanation is about."""
     asked = read_asked(query, docno, label)
     if all(asked.row.get(name) is None for name in TEXT_COLUMNS):
         raise AskedError(label, "the row has no text of the document", "Give it `html` or `text`.")
@@ -138,7 +138,7 @@ class TokenModel(SavedModel):
         Args:
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             batch_size: how many documents an indexing pipeline encodes together.
-            precision: ``auto`` is bfloat16 where the processor multiplies in it.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
             verbose: show progress.
         """
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose, precision=precision)
@@ -164,7 +164,7 @@ class TokenPosts(PostRows):
         self.options: dict[str, Any] = {"device": device, "precision": precision, "verbose": verbose}
 
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-        """Refuse a frame without texts."""
+        """Raise an error for a frame without texts."""
         check_texts(frame, side, stage)
 
     def query_posts(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
@@ -173,7 +173,7 @@ class TokenPosts(PostRows):
 
     def document_posts(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[Any], dict[Any, MathPost]]:
         """Read each distinct document, by docno, and list the docno of each row."""
-        if of_ranking:  # without what is the query's
+        if of_ranking:  # without the columns of the query
             frame = frame[[name for name in ("docno", *TEXT_COLUMNS) if name in frame.columns]]
         names: list[Any] = frame["docno"].tolist() if "docno" in frame.columns else list(range(len(frame)))
         posts: dict[Any, MathPost] = {}
@@ -183,7 +183,7 @@ class TokenPosts(PostRows):
         return names, posts
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
-        """Say what makes up the score of a document."""
+        """Explain the score of a document."""
         label = f"{self.label} scorer"
         asked = read_texts(query, docno, label)
         frame = pd.DataFrame([{**asked.row, "qid": "explained"}])

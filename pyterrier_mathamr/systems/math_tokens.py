@@ -7,8 +7,8 @@ r"""Formulas as words of a language model (MaRF, appendix A; ColBERT on math tex
                               $3$ $10e2$ $5$ $10e0$    numbers="10e"
     \frac12              ──▶  $frac$ $bgroup$ $1$ $egroup$ $bgroup$ $2$ $egroup$    braces=True
 
-`lex_latex` reads the LaTeX, as for BM25: of several spellings of a symbol one remains, and what only lays out is gone.
-Arguments are completed where LaTeX lets their braces be left out: ``\frac12`` has the two of ``\frac{1}{2}``.
+`lex_latex` reads the LaTeX, as for BM25: it unifies spellings of a symbol and drops commands that only lay out.
+Omitted braces of arguments are completed: ``\frac12`` has the two arguments of ``\frac{1}{2}``.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ OPEN, CLOSE = "{", "}"
 """Tokens of the two ends of an argument."""
 
 Numbers = Literal["characters", "10e"]
-"""How numbers are written: each digit alone, or each digit that is not zero with its power of ten."""
+"""How numbers are written: as digits, or as each non-zero digit with its power of ten."""
 
 Tokenize = Callable[[str], Sequence[str]]
 """LaTeX to its math tokens: `math_tokens` with any of its options."""
 
 _BRACES = {OPEN: "bgroup", CLOSE: "egroup"}  # the commands of TeX that are these braces
-_WORDS = "\ue010"  # stands for words of \text while the formula is read
+_WORDS = "\ue010"  # replaces words of \text while the formula is read
 _INVISIBLE = re.compile(r"\\(?:left|right|middle)\s*\.")
 
 
@@ -50,19 +50,19 @@ def math_tokens(
 ) -> list[str]:
     r"""Name each symbol of a formula for a language model: ``\frac{X}{2}`` is ``$frac$ $X$ $2$``.
 
-    A name is that of BM25's table of symbols, else the command without its backslash, else the character itself. Words
+    A name is from BM25's table of symbols, else the command without its backslash, else the character itself. Words
     of ``\text`` stay words, in their place: the language model knows them (the papers are silent).
 
     Args:
         latex: LaTeX without dollars; it need not be well-formed.
         numbers: ``characters`` writes a token a digit and ``$point$`` (Zhong et al. 2022, §4.3); ``10e`` writes each
-            digit that is not zero with its power of ten, as MaRF's example writes 30 as ``3 10e 1``. Zero by itself is
+            non-zero digit with its power of ten, as MaRF's example writes 30 as ``3 10e 1``. The number zero is
             ``$0$`` (the paper is silent on zeros).
         braces: write where the arguments of commands begin and end, omitted braces completed and unpaired ones
-            repaired (MaRF, appendix A.1). The paper prints no names for them: ``$bgroup$`` and ``$egroup$``, as in TeX.
+            repaired (MaRF, appendix A.1). The paper gives no names for them: ``$bgroup$`` and ``$egroup$``, as in TeX.
         case: keep capitals; ``False`` for checkpoints whose tokenizer lower-cased variables.
-        names: names that differ, by LaTeX token in the spelling that `lex_latex` gives: ``{"<": "lt"}``. Checkpoints
-            of others need the names that their tokenizer has.
+        names: names that differ, by LaTeX token as spelled by `lex_latex`: ``{"<": "lt"}``. Checkpoints
+            of others need the names in their tokenizer.
 
     Returns:
         ``$name$`` for each symbol, in order, without white space inside.
@@ -91,7 +91,7 @@ def math_tokens(
 
 
 def post_text(post: MathPost, tokens: Tokenize = math_tokens) -> str:
-    """Write a post as a language model reads it: each formula as its tokens, text outside as it is."""
+    """Write a post for a language model: each formula as its tokens, other text unchanged."""
     latex = [formula.latex for formula in post.formulas]
     return PLACEHOLDER.sub(lambda mark: " ".join(tokens(latex[int(mark[0].rpartition("_")[2])])), post.text)
 
@@ -132,7 +132,7 @@ class _Level:
     """A part of a formula that is being read."""
 
     kind: str  # argument in braces, bare without them, group in braces that bound no argument, option
-    missing: int = 0  # arguments that the last command in it still takes
+    missing: int = 0  # arguments that its last command still needs
 
 
 def with_arguments(tokens: Sequence[str]) -> Iterator[str]:
@@ -163,7 +163,7 @@ def with_arguments(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def _symbol(token: str, levels: list[_Level], rest: deque[str]) -> Iterator[str]:
-    """Write a token that is no brace, as an argument if the last command lacks one."""
+    """Write a token that is not a brace, as an argument if the last command lacks one."""
     if levels[-1].missing:
         levels[-1].missing -= 1
         levels.append(_Level("bare"))
@@ -260,10 +260,10 @@ class MathVocabulary:
 
         Args:
             tokenizer: of transformers; changed.
-            model: of transformers; its embeddings grow. ``None`` for only the tokenizer.
+            model: of transformers; its embeddings grow. ``None`` changes only the tokenizer.
             init: ``pieces`` makes a new row the mean of the rows of the pieces of the token's English name, so that
-                ``$int$`` begins as *integral* (the papers are silent); ``random`` leaves it as resizing makes it.
-            case: the tokens keep their capitals even where the tokenizer lower-cases text.
+                ``$int$`` begins as *integral* (the papers are silent); ``random`` keeps the rows made by resizing.
+            case: the tokens keep their capitals even if the tokenizer lower-cases text.
 
         Returns:
             How many were added.

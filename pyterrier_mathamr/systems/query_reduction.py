@@ -6,9 +6,9 @@ r"""Query reduction: the words and formulas of a question that are worth searchi
 
     "How can I show that $x=1$ and $\sum_n 1/n$ diverge?"  ──▶  "show diverge $\sum_n 1/n$"
 
-A question repeats itself, tells a story and explains its notation; people who prepare queries for a search engine leave
-most of it out. Key terms are scored as in learned query reduction (Kumaran and Carvalho, SIGIR 2009; Bendersky and
-Croft, SIGIR 2008), words and formulas by weights of their own.
+A question repeats itself, gives background and explains its notation; people who prepare queries for a search engine
+leave out most of it. Key terms are scored as in learned query reduction (Kumaran and Carvalho, SIGIR 2009; Bendersky
+and Croft, SIGIR 2008), with separate weights for words and formulas.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ class QueryReduction(Leaf, Transformer):
     count      ln of its occurrences
     =========  =========================================================================================================
 
-    Formulas of one symbol are left out. The form is that of :func:`~pyterrier_mathamr.arqmath.read_manual_topics`.
+    Formulas of one symbol are left out. The form is as in :func:`~pyterrier_mathamr.arqmath.read_manual_topics`.
     Words are in the order of the question and repeated as there, since rankings weigh a word by its occurrences.
-    ``title`` and ``body``, which later stages would read in place of ``query``, are dropped; the whole question is in
+    ``title`` and ``body``, which later stages would read instead of ``query``, are dropped; the whole question is in
     ``query_0``, and ``pt.rewrite.reset()`` restores it for a stage that reads everything, such as a neural re-ranker.
 
     Args:
-        bm25_index: counts the documents of a word; its options say which words are the same, and which are stop words.
+        bm25_index: counts the documents of a word; its options define which words are the same, and the stop words.
         words: how many distinct words are kept; ``None`` for all.
         formulas: how many distinct formulas are kept; ``None`` for all.
-        weights: ``word`` and ``formula`` to the weight of each feature; other features do not count; ``None`` for
-            those learned on known items of arqmath-mini.
+        weights: ``word`` and ``formula`` to the weight of each feature, 0 if missing; ``None`` for
+            the weights learned on known items of arqmath-mini.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -133,14 +133,14 @@ class QueryReduction(Leaf, Transformer):
         )
 
     def terms(self, query: Mapping[str, Any] | pd.Series[Any]) -> pd.DataFrame:
-        """Say how each word and formula of a query is scored, and whether it is kept.
+        """Show how each word and formula of a query is scored, and whether it is kept.
 
         Args:
             query: a row with ``query``, or ``title`` and ``body``.
 
         Returns:
             A row for each distinct word and formula, words first, each kind by descending score: ``kind``, ``text`` (a
-            word as it is first written, or LaTeX), ``kept``, ``score``, and the features, ``NaN`` where its kind has
+            word as first written, or LaTeX), ``kept``, ``score``, and the features, ``NaN`` if its kind has
             none. The score is the sum over the features of weight times value.
         """
         snapshot = self.bm25_index.snapshot()

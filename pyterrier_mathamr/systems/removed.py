@@ -1,4 +1,4 @@
-"""Indexes of systems that were taken out: opening one is refused."""
+"""Indexes of removed systems: opening one raises an error that names the replacement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyterrier_mathamr.store import FormatError
 
 
 def GraphTermsIndex(path: Path | str) -> NoReturn:  # noqa: N802 - the name of the entry point
-    """Refuse an index of graph terms."""
+    """Raise an error for an index of graph terms."""
     raise FormatError(
         Path(path),
         "it is an index of graph terms, which were removed since they add nothing to any combination "

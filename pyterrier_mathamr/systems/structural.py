@@ -38,19 +38,19 @@ class StructuralSearch(Leaf, SparseRetriever):
     """Ranks documents by the words of a question and by its formulas, as Approach Zero in Task 1.
 
     Zhong, Xie and Lin, "Applying structural and dense semantic matching for the ARQMath Lab 2022", CLEF 2022, section
-    3.1. The score is BM25+ of the words and, for each formula of the question with three nodes and more, ``beta`` times
-    the best score of a formula of the document. There the queries were words and formulas chosen by hand; here they
-    are all of the question.
+    3.1. The score is BM25+ of the words and, for each formula of the question with at least three nodes, ``beta`` times
+    the best score of a formula of the document. In the paper the queries were words and formulas chosen by hand; here
+    they are the whole question.
 
     Args:
         approach_zero_index: the formulas of the documents, and of their questions.
         bm25_index: the documents; ``TokenOptions(formulas=False)`` leaves formulas to the other index.
-        num_results: the number of documents for each query; those with a score of 0 are left out.
-        questions: the docno of an answer to that of its question, whose formulas are the answer's, too.
+        num_results: the number of documents for each query; documents with a score of 0 are left out.
+        questions: maps the docno of an answer to its question, whose formulas also count for the answer.
         beta: the weight of formulas, at least 0.
-        reward: the share of ``beta`` that the formula with the greatest bound has, .98 in the engine, while each other
-            formula has the rest; ``None`` for ``beta`` each.
-        hits: the formulas that are found for each formula of a question; others have no score.
+        reward: the share of ``beta`` for the formula with the greatest bound, .98 in the engine, while each other
+            formula gets the rest; ``None`` for ``beta`` each.
+        hits: the number of formulas found for each formula of a question; others have no score.
         k1: of BM25+, at least 0.
         b: of BM25+, 0 to 1.
         delta: of BM25+, at least 0.
@@ -118,32 +118,32 @@ class StructuralSearch(Leaf, SparseRetriever):
         return ranking_frame(queries, found, docno=snapshot.docnos)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each word and each formula of a question contributes to the score of a document.
+        """Explain the contribution of each word and each formula of a question to the score of a document.
 
         Args:
             query: a row with ``query``, or ``title`` and ``body``, or a frame of one query.
-            docno: any document of ``bm25_index``; by default that of the row.
+            docno: any document of ``bm25_index``; by default the one in the row.
 
         Raises:
             AskedError: the row has no query, or no document is named.
             UnknownIdError: the index does not hold the document.
         """
         asked = read_asked(query, docno, self.label)
-        told = self._words().explain(query, docno)
+        words = self._words().explain(query, docno)
         post = self.bm25_index.snapshot().read_query(asked.row)
         parts = [
             Part(self.label, "formula", formula.latex, "formula", "", nan, nan, gained[asked.docno], number)
             for number, (formula, gained) in enumerate(self._gained(post))
             if asked.docno in gained
         ]
-        return told.plus(*parts)
+        return words.plus(*parts)
 
     def _words(self) -> BM25Retriever:
-        """Return what ranks by words."""
+        """Return the retriever for words."""
         return self.bm25_index.retriever(k1=self.k1, b=self.b, delta=self.delta, query_weights="linear")
 
     def _gained(self, post: MathPost) -> list[tuple[PostFormula, dict[DocNo, float]]]:
-        """Say what each formula of a question adds to the scores of documents."""
+        """Compute the contribution of each formula of a question to the scores of documents."""
         asked = list({formula.latex: formula for formula in post.formulas}.values()) if self.beta else []
         pairs = formula_trees(asked, self.store)
         snapshot, retriever = self.approach_zero_index.snapshot(), self.approach_zero_index.retriever(self.hits)

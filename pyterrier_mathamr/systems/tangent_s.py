@@ -4,7 +4,7 @@
 
     trees ── counts ──▶ nodes that any two nodes would align ── alignment ──▶ scores ──▶ regression
 
-The nodes that an alignment from (q, c) pairs are those that the alignments of their children pair, and q with c itself.
+The nodes that an alignment from (q, c) pairs are the ones that the alignments of their children pair, plus q with c.
 So the counts of a query's node, for all nodes of all candidates, are sums of its children's counts at the places of the
 candidates' children: one pass over the query's nodes from the leaves up, each a few operations on arrays.
 """
@@ -37,7 +37,7 @@ from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreePairs
 Numbers = npt.NDArray[np.int32]
 Pair = tuple[int, int]
 NONE, EXACT, VARIABLE, CONSTANT = range(4)
-"""What a pair of nodes is: not unifiable, of the same label, two variables, two constants."""
+"""The kind of a pair of nodes: not unifiable, of the same label, two variables, two constants."""
 
 _SIZE = re.compile(r"(\d+)x(\d+)$")
 _NEXT = {label: number for number, label in enumerate("naboucdwe")}
@@ -45,7 +45,7 @@ WITHIN, ELEMENT = _NEXT["w"], _NEXT["e"]
 
 
 class TreeLabels:
-    """What the rules of unification ask of each label of some trees."""
+    """The data of each label of some trees that the rules of unification need."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.numbers = {name: number for number, name in enumerate(names)}
@@ -57,7 +57,7 @@ class TreeLabels:
         self.sizes = np.array(sizes, dtype=np.int32).reshape(-1, 2)
 
     def pairs_with(self, label: str) -> npt.NDArray[np.uint8]:
-        """Tell what each label is beside one of the query's: uint8 ``[labels]``, :data:`NONE` to :data:`CONSTANT`."""
+        """Return how each label pairs with one of the query's: uint8 ``[labels]``, :data:`NONE` to :data:`CONSTANT`."""
         found = np.zeros(len(self.kinds), dtype=np.uint8)
         kind = label[:2] if label[1:2] == "!" else ""
         if kind == "V!":
@@ -97,14 +97,14 @@ class Counts:
     Each array is ``[n, g + 1]``; the last column is that of no node, and 0.
     """
 
-    own: npt.NDArray[np.uint8]  # what the pair itself is
+    own: npt.NDArray[np.uint8]  # the kind of the pair itself
     total: npt.NDArray[np.int16]  # nodes
-    exact: npt.NDArray[np.int16]  # nodes of the same label that are no variables
+    exact: npt.NDArray[np.int16]  # nodes of the same label that are not variables
     same: npt.NDArray[np.int16]  # nodes of the same label
     edges: npt.NDArray[np.int16]  # edges of the query between such nodes
     children: Numbers  # [edges, g + 1], the candidates' children by edge or position; g for none
     special: dict[int, dict[int, list[Pair]]] = field(default_factory=dict)
-    """By nodes of the query and of the candidates: pairs of children that do not follow from the edges alone."""
+    """By nodes of the query and of the candidates: pairs of children that do not follow only from the edges."""
 
     def add(self, q: int, child: int | Numbers, places: Numbers, nodes: slice | Numbers = slice(None)) -> None:
         """Add the child's counts at ``places`` to the parent's at ``nodes``."""
@@ -234,7 +234,7 @@ def _column(counts: Counts, number: int, nodes: Numbers) -> Numbers:
 
 
 def _add(counts: Counts, q: int, found: _Special) -> None:
-    """Add what special pairs of children count, and remember the pairs."""
+    """Add the counts of special pairs of children, and remember the pairs."""
     for ours, theirs in zip(found.ours.T, found.theirs.T, strict=True):
         counts.add(q, ours, theirs, found.nodes)
     pairs = np.stack([found.ours, found.theirs], axis=2).tolist()
@@ -285,7 +285,7 @@ _CELLS = 1 << 23  # pairs of nodes that are counted together
 
 
 class AlignmentScores(NamedTuple):
-    """What Tangent-S takes from an alignment; 0 where no two nodes can be unified.
+    """Scores of Tangent-S from an alignment; 0 if no two nodes can be unified.
 
     Attributes:
         mss: maximum subtree similarity, 2re / (r + e), of the matched nodes' recall r and their edges' recall e.
@@ -298,7 +298,7 @@ class AlignmentScores(NamedTuple):
     exact_recall: float
 
 
-_Score = tuple[float, int, int]  # MSS, matched nodes, those of the same label
+_Score = tuple[float, int, int]  # MSS, matched nodes, matched nodes of the same label
 _NOTHING: _Score = (0.0, 0, 0)
 
 
@@ -374,7 +374,7 @@ class _Trials:
             counts.children[: self._edges, here].T.tolist(),
             [self._candidates.names[number] for number in self._candidates.labels[here].tolist()],
         )
-        first = int(limits.argmax())  # likely the best: it tells which of those before it need not be tried
+        first = int(limits.argmax())  # likely the best: its score rules out some of the candidates before it
         known = self._trial(divmod(int(places[first]), size), tree)
         for least in (known[0][0], 0.0):
             best, matched, some = _NOTHING, set[Pair](), np.flatnonzero(limits >= least)
@@ -412,7 +412,7 @@ class _Trials:
         return label[:2] == "M!" == candidate[:2] and label[:3] != candidate[:3]
 
     def _trial(self, start: Pair, tree: _Candidate) -> tuple[_Score, list[Pair]]:
-        """Align from two nodes, unify the variables, and score what is matched."""
+        """Align from two nodes, unify the variables, and score the matched nodes."""
         nodes, names, parents = self._query.nodes, tree.names, self._query.parents
         matched, variables, exact = [], [], 0
         for pair in self._pairs(start, tree):
@@ -437,7 +437,7 @@ class _Candidate(NamedTuple):
     """A candidate's tree, its nodes counted from 0."""
 
     start: int  # its first node in all of them
-    own: list[list[int]]  # what each pair with a node of the query is
+    own: list[list[int]]  # the kind of each pair with a node of the query
     children: list[list[int]]  # the children of its nodes in all of them
     names: list[str]
 
@@ -487,7 +487,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         candidates: expressions of each of the two lists.
         weights: seven numbers; see :data:`TANGENT_S_WEIGHTS`. :meth:`fit` finds others.
         complete: align both kinds of trees of every candidate, also of one that is in one list only.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
 
     Raises:
@@ -539,15 +539,15 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         return scores
 
     def terms(self, snapshot: TangentSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
-        """Compute what each number of the alignment of both trees contributes to the score of a candidate.
+        """Compute the contribution of each number of the alignment of both trees to the score of a candidate.
 
         Raises:
-            AskedError: the formula is no candidate of the query.
+            AskedError: the formula is not a candidate of the query.
         """
         numbers, features = self.features(snapshot, pair)
         place = np.flatnonzero(numbers == snapshot.expressions_of([docno])[0])
         if not len(place):
-            why = f"{docno} is not among the candidates, which alone have a score"
+            why = f"{docno} is not among the candidates, and only candidates have a score"
             raise AskedError(self.label, why, "Ask for a formula that the query finds, or give more candidates=.")
         for name, value, weight in zip(_PARTS, (1.0, *features[place[0]].tolist()), self.weights, strict=True):
             yield ScoreTerm(name, weight * value, value, weight)
@@ -618,7 +618,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         return np.sort(best)
 
     def _labels(self, trees: ExpressionSnapshot[TreePairs], kind: Packed) -> TreeLabels:
-        """Read what the alignment asks of labels, once for all queries."""
+        """Read the data of labels for the alignment, once for all queries."""
         name = f"Tangent-S: {kind} labels"
         if name not in trees.caches:
             trees.caches[name] = TreeLabels(getattr(trees.expressions.payload, kind).names)

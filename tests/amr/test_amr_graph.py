@@ -1,4 +1,4 @@
-"""What is no graph is refused, with the first edge that is none."""
+"""Data that is not a graph is refused, with the first faulty edge."""
 
 import pytest
 

@@ -11,7 +11,7 @@ from pyterrier_mathamr.posts import MathPost, post_from_text
 
 
 class Told(PartParser):
-    """Answers what it was told."""
+    """Answers with given texts."""
 
     name = "told"
 
@@ -58,9 +58,9 @@ def test_passages_have_at_most_500_tokens_and_end_with_sentences():
 
 def test_parsers_are_known_by_name_or_by_what_they_can():
     assert isinstance(get_parser("dependency"), DependencyAmrParser)
-    told = Told()
-    assert get_parser(told) is told
-    assert isinstance(told, AmrParser)
+    parser = Told()
+    assert get_parser(parser) is parser
+    assert isinstance(parser, AmrParser)
     for wrong in ("other", 3, object()):
         with pytest.raises(ConfigError, match="parser="):
             get_parser(wrong)

@@ -17,7 +17,7 @@ Grades = dict[str, dict[str, int]]
 Scores = dict[str, dict[str, float]]
 
 
-def test_the_measures_are_those_of_the_lab() -> None:
+def test_the_measures_match_the_lab_s() -> None:
     assert [str(measure) for measure in TASK1_MEASURES] == [
         "nDCG(judged_only=True)@1000",
         "AP(rel=2,judged_only=True)@1000",
@@ -115,7 +115,7 @@ def test_a_grade_of_1_is_judged_but_not_relevant() -> None:
 
 
 def judged_at(scores: dict[str, float], grades: dict[str, int], cutoff: int, *, first: bool) -> float:
-    """Of equal scores the judged stand first, or last: ir_measures orders them for Judged in its own way."""
+    """Order judged documents first, or last, among equal scores: ir_measures orders them differently for Judged."""
     order = sorted(scores, key=lambda doc: (scores[doc], (doc in grades) == first), reverse=True)
     return sum(doc in grades for doc in order[:cutoff]) / min(cutoff, len(order)) if order else 0.0
 
@@ -146,7 +146,7 @@ def test_topics_without_results_relevant_or_judged_documents_count_0_and_without
         assert means[measure] == pytest.approx(sum(rows) / len(qrels), abs=1e-9)
 
 
-def test_the_judged_part_of_the_first_ten_is_no_measure_that_is_tested() -> None:
+def test_the_judged_part_of_the_first_ten_is_not_tested() -> None:
     assert str(JUDGED) == "Judged@10"
     assert JUDGED not in TASK1_MEASURES
     assert TASK2_MEASURES == TASK1_MEASURES

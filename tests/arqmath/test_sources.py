@@ -43,7 +43,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, bad: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "message"),
     [
         (
             '{"question": "Is $x$?", "answer": "Yes."}',
@@ -52,10 +52,10 @@ def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, bad: str) -> N
         ('{"query": "Is $x$?", "positive": "Yes."}', "it is neither a pair nor a post. A pair has the texts qid"),
     ],
 )
-def test_what_is_no_pair_is_told_what_a_pair_is(tmp_path: Path, record: str, said: str) -> None:
+def test_a_record_that_is_not_a_pair_is_refused_with_an_example(tmp_path: Path, record: str, message: str) -> None:
     file = tmp_path / "pairs.jsonl"
     file.write_text(record + "\n", encoding="utf-8")
-    with pytest.raises(DocumentError, match=said):
+    with pytest.raises(DocumentError, match=message):
         graphs_from_sources([file], tmp_path / "graphs")
     file.write_text(LINE, encoding="utf-8")
     assert len(graphs_from_sources([file], tmp_path / "graphs")) == 2
@@ -86,7 +86,7 @@ def test_the_documents_of_each_kind_of_source_are_counted_without_a_warning(tmp_
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "it holds no posts"),
         ("\n\n", "it holds no posts"),
@@ -94,11 +94,11 @@ def test_the_documents_of_each_kind_of_source_are_counted_without_a_warning(tmp_
         ("\x00\xff{{{\n", "line 1: this is not JSON"),
     ],
 )
-def test_a_file_of_which_nothing_can_be_read_is_an_error(tmp_path: Path, content: str, said: str) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path, content: str, message: str) -> None:
     file, empty = tmp_path / "posts.jsonl", tmp_path / "empty"
     empty.mkdir()
     file.write_text(content, encoding="latin-1")
-    with pytest.raises(DocumentError, match=said):
+    with pytest.raises(DocumentError, match=message):
         list(read_documents(file))
     with pytest.raises(DocumentError, match="no files of"):
         list(read_documents(empty))
@@ -140,4 +140,4 @@ def test_trees_of_other_tables_are_never_reused(tmp_path: Path) -> None:
     ids, before = store.ids(), store.get_many(store.ids())
     after = graphs_from_sources([other], tmp_path / "out").get_many(ids)
     assert after != before
-    assert after == graphs_from_sources([other], tmp_path / "anew").get_many(ids)
+    assert after == graphs_from_sources([other], tmp_path / "rebuilt").get_many(ids)

@@ -27,7 +27,7 @@ RUN = st.dictionaries(TOPIC, st.dictionaries(DOC, st.integers(0, 3).map(float), 
 
 
 def first_grade(scores: dict[str, float], grades: dict[str, int]) -> int | None:
-    """The grade of the first judged answer; of equal scores the larger id stands first, as in trec_eval."""
+    """The grade of the first judged answer; of equal scores the larger id is first, as in trec_eval."""
     judged = [(score, docno) for docno, score in scores.items() if docno in grades]
     return grades[max(judged)[1]] if judged else None
 

@@ -37,7 +37,7 @@ def kept(frame: pd.DataFrame) -> list[tuple[str, str, str, int]]:
     return [*zip(frame.qid, frame.docno, frame.formula_id, frame["rank"], strict=True)]
 
 
-def test_the_first_formula_of_each_appearance_stands_for_all() -> None:
+def test_the_first_formula_of_each_appearance_represents_all() -> None:
     assert kept(VisualIdDeduplication(VISUAL)(RANKING)) == [
         ("B.2", "v2", "q4", 0),
         ("B.2", "v1", "q7", 1),
@@ -120,7 +120,7 @@ def deduplicated(scores: dict[str, float], visual: dict[str, str]) -> dict[str, 
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 @given(RUNS, GRADES, st.dictionaries(FORMULA, st.integers(0, 9).map("v{}".format)))
-def test_ranking_and_measures_are_those_of_the_plain_procedure(
+def test_ranking_and_measures_match_the_plain_procedure(
     run: dict[str, dict[str, float]], qrels: dict[str, dict[str, int]], visual: dict[str, str]
 ) -> None:
     rows = [(qid, docno, score) for qid, scores in run.items() for docno, score in scores.items()]
@@ -143,7 +143,7 @@ def test_the_grade_of_an_appearance_is_the_best_of_its_instances() -> None:
 
 
 @pytest.mark.parametrize(("year", "same", "all_"), [(2020, 0.95, 0.99), (2022, 0.98, 1.0)])
-def test_judgments_by_visual_id_are_near_those_that_are_published(
+def test_judgments_by_visual_id_are_near_the_published_ones(
     shared_data: Path, year: int, same: float, all_: float
 ) -> None:
     # The published ones know instances that are not in this part of the collection, and later visual ids.

@@ -13,9 +13,9 @@ BROKEN = "benchmarks/maxsim.py --device cuda"
 
 
 def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the script with a stand-in for Python that notes its arguments, and fails for one of them while asked to."""
+    """Run the script with a stand-in for Python that records its arguments, and fails for one of them on request."""
     python = folder / "python"
-    fail = f'case "$*" in "{BROKEN}"*) [ -e {folder}/mended ] || exit 3;; esac'
+    fail = f'case "$*" in "{BROKEN}"*) [ -e {folder}/repaired ] || exit 3;; esac'
     python.write_text(f'#!/bin/bash\necho "$*" >> {folder}/calls\necho "measured 1%|bar"; echo measured\n{fail}\n')
     python.chmod(0o755)
     environment = {"PATH": os.environ["PATH"], "PYTHON": str(python), **variables}
@@ -27,7 +27,7 @@ def calls(folder: Path) -> list[str]:
     return (folder / "calls").read_text().splitlines()
 
 
-def test_all_steps_exist_and_a_second_call_repeats_what_failed_alone(tmp_path: Path) -> None:
+def test_all_steps_exist_and_a_second_call_repeats_only_the_failed_ones(tmp_path: Path) -> None:
     (tmp_path / "arqmath").mkdir()
     (tmp_path / "more pairs.jsonl").touch()
     first = run(tmp_path, "arqmath", "work", "more pairs.jsonl")
@@ -45,7 +45,7 @@ def test_all_steps_exist_and_a_second_call_repeats_what_failed_alone(tmp_path: P
     assert report.count("## ") == len(made)
     assert "%|" not in report
 
-    (tmp_path / "mended").touch()
+    (tmp_path / "repaired").touch()
     second = run(tmp_path, "arqmath", "work")
     assert second.returncode == 0
     assert [call.startswith(BROKEN) for call in calls(tmp_path)[len(made) :]] == [True]
@@ -61,7 +61,7 @@ def test_a_rehearsal_trains_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["arqmath"], ["nowhere", "work"]])
-def test_without_a_folder_it_says_how_it_is_called(tmp_path: Path, arguments: list[str]) -> None:
+def test_without_a_folder_it_prints_its_usage(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "arqmath").mkdir()
     asked = run(tmp_path, *arguments)
     assert asked.returncode == 2

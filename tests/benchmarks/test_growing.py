@@ -69,7 +69,7 @@ def test_the_first_copy_is_the_collection_itself(small: Path, tmp_path: Path) ->
         assert tables(made)[kind][:3] == rows
 
 
-def test_every_copy_has_formulas_of_its_own_that_posts_and_tables_agree_on(small: Path, tmp_path: Path) -> None:
+def test_every_copy_has_distinct_formulas_on_which_posts_and_tables_agree(small: Path, tmp_path: Path) -> None:
     made = release.multiply(small, tmp_path / "made", 40)
     posts, rows = list(ARQMathCollection(made).posts()), tables(made)
     assert [int(post.id) for post in posts] == sorted({int(post.id) for post in posts})
@@ -103,7 +103,7 @@ def test_the_trees_of_a_formula_have_the_same_new_symbols(small: Path, tmp_path:
             assert f"<cn>{power}</cn><ci>{templates.italic(base)}</ci>" in opt.formula
             powers.add((base, power))
         elif "<" in latex.formula:
-            assert latex.formula.endswith(r"<\mathrm{b}%")  # an upright name is no variable
+            assert latex.formula.endswith(r"<\mathrm{b}%")  # an upright name is not a variable
     assert len({base for base, _ in powers}) > 1
     assert len({power for _, power in powers}) > 3
 
@@ -146,7 +146,7 @@ def test_a_run_that_was_killed_goes_on(
     assert len(list((whole / "slt_representation_v3").iterdir())) > 2
 
 
-def test_exponents_are_those_of_the_power_that_was_measured() -> None:
+def test_exponents_equal_the_measured_power() -> None:
     rows = [{"posts": n, "part": "bm25", "cpu": 3 * n**1.5, "files": 7} for n in (10, 100, 1000)]
     found = {of.quantity: of for of in report.growth(rows)}
     assert found["cpu"].exponent == pytest.approx(1.5)

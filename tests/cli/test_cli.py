@@ -50,7 +50,7 @@ COMMANDS = dict(commands(main))
 
 
 @pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
-def test_each_command_says_what_it_does_and_what_each_option_means(names: tuple[str, ...]) -> None:
+def test_each_command_documents_itself_and_its_options(names: tuple[str, ...]) -> None:
     command = COMMANDS[names]
     assert run(*names, "--help").exit_code == 0
     assert command.help
@@ -69,7 +69,7 @@ def test_the_program_names_its_first_command_and_is_the_package_as_a_module() ->
 def test_an_error_of_the_package_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     result = run("experiment", tmp_path, "--workdir", tmp_path / "work", "--quiet")
     assert result.exit_code == 1
-    # urllib3 tries a socket when it is first imported, of which pytest-socket warns before our line
+    # when first imported, urllib3 tries a socket, and pytest-socket warns before our line
     shown = result.output.splitlines()
     assert shown[-1].startswith("Error: ")
     assert str(tmp_path) in shown[-1]
@@ -120,7 +120,7 @@ def test_a_store_without_graphs_is_not_indexed(tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists()
 
 
-def test_training_takes_mined_negatives_and_first_sources(pair_file: Path, tmp_path: Path) -> None:
+def test_training_accepts_mined_negatives_and_first_sources(pair_file: Path, tmp_path: Path) -> None:
     graphs, model = tmp_path / "graphs.mathamr", tmp_path / "model"
     run("graphs", pair_file, "-o", graphs, "-q")
     small = [
@@ -172,15 +172,17 @@ def test_graphs_that_others_made_are_imported_with_a_report(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [("", "it has no record"), ("\nnothing\n", "none of its 1 records is a graph (line 2: skipped")],
 )
-def test_a_file_without_graphs_is_an_error_that_leaves_what_was_there(tmp_path: Path, content: str, said: str) -> None:
+def test_a_file_without_graphs_is_an_error_that_leaves_what_was_there(
+    tmp_path: Path, content: str, message: str
+) -> None:
     file, good, graphs = tmp_path / "bad.amr", tmp_path / "good.amr", tmp_path / "graphs.mathamr"
     file.write_text(content, encoding="utf-8")
     result = run("import-graphs", file, "-o", graphs, "-q")
     assert result.exit_code == 1
-    assert said in result.output
+    assert message in result.output
     assert sorted(tmp_path.iterdir()) == [file]
     good.write_text("# ::id 1\n(a / b)", encoding="utf-8")
     assert run("import-graphs", good, "-o", graphs, "-q").exit_code == 0

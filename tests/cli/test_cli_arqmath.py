@@ -37,7 +37,7 @@ def test_verify_ends_with_0_for_a_sound_copy_and_with_1_for_a_bad_one(tmp_path: 
     assert run("verify", tmp_path, "-q").exit_code == 1
 
 
-def test_convert_unpacks_and_says_so(tmp_path: Path) -> None:
+def test_convert_unpacks_and_reports_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "Posts.V1.3.zip", "w") as archive:
         archive.write(SAMPLE / "Posts.V1.3.xml", "Posts.V1.3.xml")
     assert "mathamr arqmath convert" in run("status", tmp_path).output
@@ -45,16 +45,14 @@ def test_convert_unpacks_and_says_so(tmp_path: Path) -> None:
     assert "Nothing to unpack" in run("convert", tmp_path, "-q").output
 
 
-def test_stats_stand_beside_those_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stats_are_shown_with_the_paper_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARQMATH_HOME", str(SAMPLE))
     output = run("stats", "-q").output
     assert [line.split()[-2:] for line in output.splitlines() if line.startswith("Task 1 topics")] == [["–", "78"]]
     assert "2,466,080" in output
 
 
-def test_without_a_folder_the_error_says_where_one_is_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_folder_the_error_names_the_searched_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ARQMATH_HOME", raising=False)
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
     result = run("status")

@@ -72,7 +72,7 @@ def test_posts_that_cannot_be_read_at_all_are_an_error(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("command", [["serve"], ["search", "x"]])
-def test_a_folder_that_is_no_engine_is_an_error_that_says_how_one_is_built(tmp_path, command) -> None:
+def test_a_folder_without_an_engine_is_an_error_that_explains_how_to_build_one(tmp_path, command) -> None:
     name, *query = command
     result = run(name, tmp_path, *query)
     assert result.exit_code == 1

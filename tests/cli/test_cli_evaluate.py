@@ -68,7 +68,7 @@ def test_p_values_are_corrected_for_the_number_of_runs_and_equal_runs_do_not_dif
     assert "poor lacks 1 topic, counted as 0: C" in shown
 
 
-def test_the_default_measures_are_those_of_arqmath_and_what_is_judged_is_not_tested(files) -> None:
+def test_the_default_measures_are_arqmath_s_and_the_judged_share_is_not_tested(files) -> None:
     result = run(files["good"], files["qrels"], "--baseline", files["poor"])
     header, _, poor, good = result.stdout.splitlines()[:4]
     assert header.replace("|", " ").split() == ["run", "nDCG'", "MAP'", "P'@10", "Bpref", "Judged@10"]
@@ -90,7 +90,7 @@ def test_values_by_topic_are_a_table_that_draw_reads(files, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("good", GOOD + "A Q0 d9 4\n", "good.txt:7: 'A Q0 d9 4\\n': the line does not have the columns of its run"),
         ("good", "A Q0 d1 1 high r\n", "good.txt:1: topic A, id d1, score 'high': the score is not a number"),
@@ -103,16 +103,16 @@ def test_values_by_topic_are_a_table_that_draw_reads(files, tmp_path) -> None:
         ("qrels", "\n\n", "qrels.txt: it holds no judgment"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_an_error_with_its_place(files, name: str, text: str, said: str) -> None:
+def test_a_line_that_cannot_be_read_is_an_error_with_its_place(files, name: str, text: str, message: str) -> None:
     files[name].write_text(text, encoding="latin-1")
     result = run(files["good"], files["qrels"])
     assert result.exit_code == 1
-    assert said in result.output
+    assert message in result.output
     assert "Traceback" not in result.output
 
 
 @pytest.mark.filterwarnings("always::pyterrier_mathamr._common.errors.MathAMRWarning")
-def test_codes_that_are_no_grades_and_judgments_without_grades_are_warned_of(files) -> None:
+def test_codes_that_are_not_grades_and_judgments_without_grades_cause_warnings(files) -> None:
     files["qrels"].write_text("A 0 d1 1\nA 0 d2 5\n")
     result = run(files["good"], files["qrels"])
     assert result.exit_code == 0
@@ -120,7 +120,7 @@ def test_codes_that_are_no_grades_and_judgments_without_grades_are_warned_of(fil
     assert "MAP', P'@10, Bpref can only be 0: the best grade of these judgments is 1" in " ".join(result.output.split())
 
 
-def test_runs_in_the_wrong_order_or_of_one_name_are_told_apart(files, tmp_path) -> None:
+def test_runs_in_the_wrong_order_or_of_one_name_are_distinguished(files, tmp_path) -> None:
     assert run(files["qrels"], files["good"]).exit_code == 1
     other = tmp_path / "other" / "good.txt"
     other.parent.mkdir()
@@ -144,7 +144,7 @@ def test_measures_have_the_names_of_papers_and_of_ir_measures() -> None:
 
 
 @pytest.mark.filterwarnings("always::pyterrier_mathamr._common.errors.MathAMRWarning")
-def test_a_run_of_another_collection_is_told(files: dict[str, Path]) -> None:
+def test_a_run_of_another_collection_is_reported(files: dict[str, Path]) -> None:
     files["poor"].write_text("A Q0 elsewhere 1 9 r\n")
     result = run(files["poor"], files["qrels"])
     assert result.exit_code == 0

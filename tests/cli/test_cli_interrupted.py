@@ -65,18 +65,20 @@ def test_another_job_is_refused_by_what_differs_and_changes_nothing(folder: Path
     (folder / "elsewhere").mkdir()
     same_name = pairs(folder / "elsewhere" / "A.jsonl", 3, "even")
     before = folder_bytes(folder / ".out.job")
-    for source, option, said in (
+    for source, option, message in (
         (other, ("--formulas", "both"), "source 1, A.jsonl"),
         (same_name, ("--formulas", "both"), "source 1, A.jsonl: ["),
         (folder / "A.jsonl", ("--formulas", "opt"), "formulas: both, not opt"),
     ):
         result = run("graphs", source, "-o", folder / "out", *option, "-q")
-        assert (result.exit_code, said in result.output, "--fresh" in result.output) == (1, True, True), result.output
+        assert (result.exit_code, message in result.output, "--fresh" in result.output) == (1, True, True), (
+            result.output
+        )
     assert folder_bytes(folder / ".out.job") == before
     assert not (folder / "out").exists()
 
 
-def test_fresh_begins_anew(folder: Path) -> None:
+def test_fresh_starts_over(folder: Path) -> None:
     other = pairs(folder / "B.jsonl", 3, "even")
     result = run("graphs", other, "-o", folder / "out", "--fresh", "-q")
     assert result.exit_code == 0, result.output

@@ -25,7 +25,7 @@ PATIENCE = 60  # seconds after which a test gives up, not what is promised
 
 
 def start(*arguments, program="pyterrier_mathamr"):
-    """Start a command in a process group of its own."""
+    """Start a command in a separate process group."""
     command = [sys.executable, "-m", program, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -54,14 +54,14 @@ def others_of(group):
 def ended(process, number, *, whole_group=False):
     """Send the signal, and give the one line; what else a command must not do is checked here."""
     (os.killpg if whole_group else os.kill)(process.pid, number)
-    _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 128 + number, said
+    _, output = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + number, output
     give_up = time.monotonic() + PATIENCE
     while others_of(process.pid):
         assert time.monotonic() < give_up
         time.sleep(0.02)
-    line, *more = said.splitlines()
-    assert not more, said
+    line, *more = output.splitlines()
+    assert not more, output
     command = shlex.join([str(part) for part in process.args[3:]])
     assert line.startswith("Interrupted")
     program = "mathamr" if process.args[2] == "pyterrier_mathamr" else f"python -m {process.args[2]}"
@@ -94,7 +94,7 @@ def test_graphs_end_with_their_workers(posts, tmp_path, number, whole_group):
     ended(process, number, whole_group=whole_group)
 
 
-def test_training_says_which_epoch_it_keeps_and_goes_on_from_it(graphs, tmp_path):
+def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(graphs, tmp_path):
     command = ["train", graphs, SAMPLE, "-o", tmp_path / "model", "-q", *SMALL, *LONG]
     process, history = start(*command), tmp_path / "model.training" / "history.csv"
 
@@ -140,7 +140,7 @@ def test_a_command_that_does_not_listen_ends_all_the_same(number):
     assert done.stderr == "Interrupted. To resume, run the same command again: mathamr stuck\n"
 
 
-def test_notes_of_all_jobs_are_told_in_one_line(monkeypatch):
+def test_notes_of_all_jobs_are_one_line(monkeypatch):
     def interrupted(**options):
         error = Interrupted(signal.SIGTERM)
         error.add_note("1,000 graphs are kept\n in .out.job")
@@ -156,7 +156,7 @@ def test_notes_of_all_jobs_are_told_in_one_line(monkeypatch):
     )
 
 
-def test_what_is_begun_is_finished_before_a_signal_is_heard():
+def test_a_step_is_finished_before_a_signal_is_handled():
     done = []
 
     def begin():

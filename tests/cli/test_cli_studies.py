@@ -40,7 +40,7 @@ def test_the_studies_are_listed_with_their_conditions() -> None:
         (("table", SAMPLE), "table"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[object, ...], named: str, tmp_path: Path) -> None:
+def test_an_impossible_request_is_one_line(arguments: tuple[object, ...], named: str, tmp_path: Path) -> None:
     result = run(*arguments, "--workdir", tmp_path, "-q")
     assert result.exit_code in (1, 2)
     assert named in result.output

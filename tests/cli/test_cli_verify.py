@@ -31,11 +31,11 @@ def sound(tmp_path: Path) -> dict[str, Path]:
     }
 
 
-def test_what_is_sound_is_said_to_be_ok_with_its_counts(sound: dict[str, Path]) -> None:
+def test_a_sound_artifact_is_reported_ok_with_its_counts(sound: dict[str, Path]) -> None:
     result = verify(*sound.values())
     assert result.exit_code == 0, result.output
-    for line, (said, path) in zip(result.output.splitlines(), sound.items(), strict=True):
-        assert line.startswith(f"ok   {path}: {said}")
+    for line, (contents, path) in zip(result.output.splitlines(), sound.items(), strict=True):
+        assert line.startswith(f"ok   {path}: {contents}")
 
 
 def test_each_fault_is_a_line_and_the_exit_code_is_1(sound: dict[str, Path], tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_each_fault_is_a_line_and_the_exit_code_is_1(sound: dict[str, Path], tmp
     assert "3 of 4 are damaged. Build" in result.output
 
 
-def test_what_is_not_of_this_package_is_a_fault(tmp_path: Path) -> None:
+def test_a_foreign_artifact_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign/pt_meta.json").write_text('{"type": "dense_index", "format": "flex"}')

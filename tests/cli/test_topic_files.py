@@ -50,7 +50,7 @@ def test_topics_are_recognised_by_their_content(tmp_path: Path, name: str, text:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", ":1: it has no topic; give topics of ARQMath or TREC"),
         ("\n \n", ":1: it has no topic"),
@@ -73,12 +73,12 @@ def test_topics_are_recognised_by_their_content(tmp_path: Path, name: str, text:
         ("\x00\x01\x02", r":1: '\x00\x01\x02' has no tab"),
     ],
 )
-def test_what_cannot_be_read_is_an_error_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_an_unreadable_file_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "topics"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(MathAMRError) as caught:
         read_topic_file(file)
-    assert str(caught.value).startswith(f"{file}{said}")
+    assert str(caught.value).startswith(f"{file}{message}")
 
 
 def test_a_file_that_only_claims_to_be_compressed_is_an_error(tmp_path: Path) -> None:

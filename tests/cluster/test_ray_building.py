@@ -56,7 +56,7 @@ def stopping(documents):
     raise KeyboardInterrupt
 
 
-def test_what_a_cluster_began_processes_complete_and_the_other_way_round(cluster, tmp_path):
+def test_a_job_begun_on_a_cluster_is_completed_by_processes_and_vice_versa(cluster, tmp_path):
     one, _ = built(tmp_path / "one.mathamr", Processes(1))
     executors = [RayCluster(cluster.address), Processes(1)]
     for first, second in (executors, executors[::-1]):
@@ -85,7 +85,7 @@ def test_a_cluster_writes_the_formula_store_of_one_process(cluster, tables, tmp_
     assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "one")
 
 
-def test_a_cluster_takes_the_symbol_pairs_of_one_process(cluster, tables, tmp_path, monkeypatch):
+def test_a_cluster_uses_the_symbol_pairs_of_one_process(cluster, tables, tmp_path, monkeypatch):
     monkeypatch.setattr(sparse, "BATCH", 20)
     store = FormulaStore.build(tmp_path / "trees", *tables)
     posts = [

@@ -25,7 +25,7 @@ def command(*arguments):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output"),
     [
         (["graphs", "POSTS", "-o", "OUT", "--ray-workers", "2"], "--ray-workers works only with --ray"),
         (["graphs", "POSTS", "-o", "OUT", "--ray", "auto", "--workers", "2"], "--workers does not work with --ray"),
@@ -36,13 +36,13 @@ def command(*arguments):
         ),
     ],
 )
-def test_options_that_exclude_each_other_are_refused_by_name(tmp_path, options, said):
+def test_options_that_exclude_each_other_are_refused_by_name(tmp_path, options, output):
     (tmp_path / "POSTS").write_text("{}")
     (tmp_path / "FOLDER").mkdir()
     given = [str(tmp_path / option) if option in ("POSTS", "FOLDER", "OUT") else option for option in options]
     result = CliRunner().invoke(cli.main, given)
     assert result.exit_code != 0
-    assert said in result.output
+    assert output in result.output
     assert not (tmp_path / "OUT").exists()
 
 
@@ -55,15 +55,15 @@ def posts(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.enable_socket
-def test_graphs_and_index_of_a_cluster_are_those_of_this_machine_also_after_an_interrupt(cluster, posts, tmp_path):
+def test_graphs_and_index_of_a_cluster_equal_this_machine_s_also_after_an_interrupt(cluster, posts, tmp_path):
     ray = ["--ray", cluster.address, "-q"]
     script = [sys.executable, "-m", "pyterrier_mathamr", "graphs", posts, "-o", tmp_path / "ray.mathamr", *ray]
     stopped = subprocess.Popen([*map(str, script)], stderr=subprocess.PIPE, text=True)
     assert until((job_folder(tmp_path / "ray.mathamr") / "job.json").exists)
     stopped.send_signal(signal.SIGINT)
-    said = stopped.communicate()[1]
-    assert stopped.returncode == 130, said
-    assert "To resume, run the same command again" in said
+    output = stopped.communicate()[1]
+    assert stopped.returncode == 130, output
+    assert "To resume, run the same command again" in output
     for name, options in (("one", ["-q"]), ("ray", ray)):
         command("graphs", posts, "-o", tmp_path / f"{name}.mathamr", *options)
         command("index", tmp_path / f"{name}.mathamr", "mathamr-plus-mini", "-o", tmp_path / f"{name}.index", *options)
@@ -73,13 +73,13 @@ def test_graphs_and_index_of_a_cluster_are_those_of_this_machine_also_after_an_i
 
 @pytest.mark.slow
 @pytest.mark.enable_socket
-def test_a_run_that_fails_on_a_node_is_told_with_its_reason(cluster, tmp_path):
+def test_a_run_that_fails_on_a_node_is_reported_with_its_reason(cluster, tmp_path):
     jobs = [
         Job(tmp_path / "none", tmp_path / "work", MathAMRConfig(layers=layers), Recipe(), (), ("2022",), (), Depth())
         for layers in (1, 2)
     ]
-    said = []
-    failed = run_jobs({("", n): job for n, job in enumerate(jobs)}, 1, RayCluster(cluster.address), said.append)
+    output = []
+    failed = run_jobs({("", n): job for n, job in enumerate(jobs)}, 1, RayCluster(cluster.address), output.append)
     assert set(failed) == {("", 0), ("", 1)}
     assert all("none" in reason for reason in failed.values())
-    assert len(said) == 3
+    assert len(output) == 3

@@ -109,7 +109,7 @@ def test_resources_that_no_node_has_and_other_clusters_are_refused(cluster):
         list(RayCluster("192.0.2.1:6379").map(square, [1]))
 
 
-def test_a_head_that_is_not_there_is_told_at_once():
+def test_a_missing_head_is_reported_at_once():
     pytest.importorskip("ray", reason="the extra ray is not installed")
     import ray
 

@@ -1,4 +1,4 @@
-"""Neural parsers on two nodes, of which fakes behave like theirs: each worker has one, on the GPU that it was given."""
+"""Neural parsers on two nodes, imitated by fakes: each worker has one, on its assigned GPU."""
 
 import sys
 from pathlib import Path

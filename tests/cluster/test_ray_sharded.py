@@ -27,7 +27,7 @@ def rows(rng: np.random.Generator, count: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def documents() -> list[dict[str, Any]]:
-    """A document in three has the rows of another under a docno of its own."""
+    """A document in three has the rows of another under a new docno."""
     rng = np.random.default_rng(0)
     drawn = [{"docno": f"m{i:03d}", "doc_embs": rows(rng, 1 + i % 5)} for i in range(200)]
     return drawn + [{**drawn[2 * i], "docno": f"{'az'[i % 2]}{i:03d}"} for i in range(100)]
@@ -114,7 +114,7 @@ def test_an_actor_that_dies_or_hangs_while_it_searches(
         patch.setattr(sharded._places, "seconds", 3.0)
         with pytest.raises(MathAMRIndexError, match="part-000000"):
             search()
-    os.kill(hanging, signal.SIGCONT)  # Ray has told it to end
+    os.kill(hanging, signal.SIGCONT)  # Ray has asked it to end
     pd.testing.assert_frame_equal(search(), expected, check_exact=True)
 
 

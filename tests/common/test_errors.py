@@ -25,7 +25,7 @@ class LostError(MathAMRError, KeyError):
 
 
 class ForgottenError(LostError):
-    """Without fields of its own."""
+    """Without fields."""
 
     advice = ""
 
@@ -62,8 +62,8 @@ def test_a_package_that_is_there_is_given_and_one_that_is_absent_is_named_with_i
     package("optional_whole", "answer = 42")
     assert require("optional_whole", "text").answer == 42
     for module in ("optional_absent", "optional_absent.part"):
-        said = r"optional_absent is not installed; run: pip install 'pyterrier-mathamr\[text\]'"
-        with pytest.raises(MissingExtraError, match=said) as raised:
+        remedy = r"optional_absent is not installed; run: pip install 'pyterrier-mathamr\[text\]'"
+        with pytest.raises(MissingExtraError, match=remedy) as raised:
             require(module, "text")
         assert isinstance(raised.value, ImportError)
 

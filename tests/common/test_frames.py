@@ -118,12 +118,12 @@ def test_each_query_has_one_row_of_its_first_values() -> None:
     found = distinct_queries(frame, ["docno", "score", "rank"])
     assert found.to_dict("list") == {"qid": ["2", "1"], "query": ["y", "x"], "lang": ["de", "en"]}
     assert found["query"].dtype == object  # filled
-    alone = distinct_queries(frame.iloc[1:])
-    assert alone.to_dict("list") == frame.iloc[1:].to_dict("list")
-    assert list(alone.index) == [0, 1]
+    rest = distinct_queries(frame.iloc[1:])
+    assert rest.to_dict("list") == frame.iloc[1:].to_dict("list")
+    assert list(rest.index) == [0, 1]
 
 
-def test_the_documents_of_a_ranking_are_no_part_of_its_queries() -> None:
+def test_the_documents_of_a_ranking_are_not_part_of_its_queries() -> None:
     texts = {"text": "", "graph": None, "doc_embs": None, "title": "of topic", "body": "or document"}
     topics = pd.DataFrame({"qid": ["1"], **texts})
     assert list(distinct_queries(topics)) == list(topics)

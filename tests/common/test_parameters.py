@@ -110,7 +110,7 @@ def test_an_option_is_refused_when_given_and_when_set(option: str, value: object
     assert refused.value.option == option
 
 
-def test_a_rule_says_what_it_allows() -> None:
+def test_a_rule_lists_the_allowed_values() -> None:
     with pytest.raises(ConfigError, match="candidates=0 is not accepted; give an integer, 1 or more, or None"):
         Checked(candidates=0)
     with pytest.raises(ConfigError, match="give 'exact' or 'approximate'"):
@@ -156,7 +156,7 @@ def test_the_same_place_is_equal_by_a_relative_or_an_absolute_path(kind, tmp_pat
     assert [other for other in KINDS if kind("a") == other("a")] == [kind]
 
 
-def test_a_method_that_constructs_has_the_parameters_of_the_class_and_says_what_it_returns() -> None:
+def test_a_constructing_method_has_the_parameters_of_the_class_and_documents_its_result() -> None:
     shown = inspect.signature(mathamr.BM25Index("x.bm25").retriever)
     assert list(shown.parameters) == ["num_results", "k1", "b", "query_weights", "delta", "weighting", "verbose"]
     assert shown.parameters["num_results"].default == 1000

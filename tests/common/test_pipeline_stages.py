@@ -1,4 +1,4 @@
-"""Our stages in PyTerrier's pipelines: frames are indexed, no rows are no rows, drawings ask no network."""
+"""Our stages in PyTerrier's pipelines: frames are indexed, empty frames stay empty, drawings need no network."""
 
 import pickle
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_a_pipeline_is_flat_and_equal_to_that_of_pyterrier() -> None:
     assert isinstance(copied, Pipeline)
 
 
-def test_a_pipeline_is_compiled_and_takes_operators_as_any() -> None:
+def test_a_pipeline_is_compiled_and_supports_operators_like_any() -> None:
     assert (Loud() >> Loud("?")).compile() == Loud("!?")
     assert isinstance((Loud() >> Loud("?") >> Collecting()).compile(), Pipeline)
     ranking = DOCUMENTS.assign(qid="1", score=[3.0, 2.0, 1.0], rank=[0, 1, 2])
@@ -77,7 +77,7 @@ def test_a_pipeline_is_compiled_and_takes_operators_as_any() -> None:
     assert (Loud() * 2.0)(ranking)["score"].tolist() == [6.0, 4.0, 2.0]
 
 
-def test_no_rows_are_no_rows_again() -> None:
+def test_an_empty_frame_gives_an_empty_frame() -> None:
     assert Loud()([]) == []
     assert list(Loud().transform_iter(iter([]))) == []
     assert (Loud() >> Loud())([]) == []

@@ -26,7 +26,7 @@ def test_items_pass_through_in_order_and_only_several_have_a_bar(
 def test_a_bar_has_total_unit_time_left_and_a_text_at_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     list(progress(range(1985), "building", "graphs", verbose=True))
     assert re.fullmatch(r"building: 100%\|.*\| 1985/1985 graphs \[00:0\d<00:00, +[\d.]+ graphs/s\]", shown(capsys)[-1])
-    list(progress(range(3), "building", "graphs", verbose=True, beside=lambda: "a 2, b 1"))
+    list(progress(range(3), "building", "graphs", verbose=True, note=lambda: "a 2, b 1"))
     assert shown(capsys)[-1].endswith("graphs/s, a 2, b 1]")
     list(progress(iter(range(7)), "reading", "posts", verbose=True))  # without a total
     assert shown(capsys)[-1].startswith("reading: 7 posts [00:0")

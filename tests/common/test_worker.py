@@ -16,7 +16,7 @@ from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Wor
 
 
 def work(what, value=None):
-    """What a child is asked to do."""
+    """The task of a child."""
     if what == "spin":
         while True:
             pass
@@ -50,16 +50,16 @@ def guarded():
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [("spin", "more than 0.3 s"), ("native", "more than 0.3 s"), ("sleep", "more than 0.3 s"), ("crash", "crashes")],
 )
-def test_a_call_that_does_not_end_is_ended_and_the_next_one_is_answered(guarded, what, said) -> None:
-    with pytest.raises(OverLimitError, match=said):
+def test_a_call_that_does_not_end_is_ended_and_the_next_one_is_answered(guarded, what, message) -> None:
+    with pytest.raises(OverLimitError, match=message):
         guarded(what)
     assert guarded("fine", "x")[1] == "x"
 
 
-def test_a_call_that_takes_too_much_memory_is_an_error(guarded) -> None:
+def test_a_call_that_needs_too_much_memory_is_an_error(guarded) -> None:
     with pytest.raises((OverLimitError, MemoryError)):
         guarded("memory")
     assert guarded("fine", "x")[1] == "x"
@@ -93,7 +93,7 @@ def test_an_interrupted_call_leaves_no_answer_for_the_next_one(guarded) -> None:
     assert guarded("fine", "x")[1] == "x"
 
 
-def test_a_worker_without_limits_says_how_it_ended_and_is_replaced(tmp_path) -> None:
+def test_a_worker_without_limits_reports_how_it_ended_and_is_replaced(tmp_path) -> None:
     worker = Worker(work, one_thread=True, log=tmp_path / "log")
     assert worker.pid is None
     first = worker("fine")[0]

@@ -155,9 +155,7 @@ def test_bad_bytes_and_a_bare_less_than_cost_no_document_and_no_query(checkout: 
     assert [qrel["doc_id"] for qrel in found["arqmath/2022/task2/visual", "qrels"]] == ["7"]
 
 
-def test_a_missing_file_is_an_error_that_says_where_to_get_it_and_where_to_put_it(
-    checkout: Path, tmp_path: Path
-) -> None:
+def test_a_missing_file_is_an_error_that_names_its_source_and_place(checkout: Path, tmp_path: Path) -> None:
     done = run(checkout, tmp_path, "import ir_datasets; next(iter(ir_datasets.load('arqmath').docs_iter()))")
     assert done.returncode != 0
     assert "drive.google.com" in done.stderr
@@ -183,7 +181,7 @@ def test_each_dataset_is_documented_and_counted_and_nothing_else_of_the_checkout
     assert set(names) < set(ir_datasets.registry)  # ours has the same names
 
 
-def test_apply_refuses_a_folder_that_is_no_checkout(tmp_path: Path) -> None:
+def test_apply_refuses_a_folder_that_is_not_a_checkout(tmp_path: Path) -> None:
     command = [sys.executable, str(CONTRIB / "apply.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1

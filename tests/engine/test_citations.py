@@ -1,4 +1,4 @@
-"""Quotations: the exact span of the source, found by its symbols, and what is said when there is none."""
+"""Quotations: the exact span of the source, found by its symbols, and the answer if there is none."""
 
 import os
 import time
@@ -52,7 +52,7 @@ def test_a_quotation_is_found_whatever_its_white_space_and_spelling(engine, docn
 
 
 @pytest.mark.parametrize("quotation", ["x > X", "the number √3", "no solution has", "irrational √2", r"x_1^3"])
-def test_what_a_post_does_not_say_is_an_error_with_the_closest_sentence(engine, quotation) -> None:
+def test_a_quotation_that_is_not_in_the_post_is_an_error_with_the_closest_sentence(engine, quotation) -> None:
     for docno in ("root.md", "half.tex"):
         with pytest.raises(DocumentError, match=rf"{docno}: it does not say that; the closest is “."):
             cited(engine.snapshot(), docno, quotation)
@@ -71,26 +71,26 @@ def test_a_post_without_its_file_is_cited_as_it_was_indexed(tmp_path) -> None:
     for name, text in FILES.items():
         (folder / name).write_bytes(text.encode())
     at = built(tmp_path / "e", folder).snapshot()
-    said = r"number $\sqrt{2}$ is irrational"
+    quotation = r"number $\sqrt{2}$ is irrational"
     assert cited(at, "page.html", "One < two").note.startswith("page.html does not say it in these words, or no longer")
     (folder / "root.md").write_text("# Root\n\nSomething else.\n")
     changed = cited(at, "root.md", "number √2 is irrational")
-    assert changed[:4] == ("root.md", 0, 0, said)
+    assert changed[:4] == ("root.md", 0, 0, quotation)
     assert changed.note.startswith("root.md does not say it in these words, or no longer")
     (folder / "root.md").write_text("\n\n\n" + FILES["root.md"])
-    assert cited(at, "root.md", said)[:3] == ("root.md", 6, 6)  # where it is now
+    assert cited(at, "root.md", quotation)[:3] == ("root.md", 6, 6)  # where it is now
     (folder / "root.md").unlink()
-    assert cited(at, "root.md", said).note.startswith("root.md cannot be read any longer")
+    assert cited(at, "root.md", quotation).note.startswith("root.md cannot be read any longer")
     (tmp_path / "secret.md").write_text("The number √2 is irrational.")
     os.symlink(tmp_path / "secret.md", folder / "root.md")
-    assert cited(at, "root.md", said).note.startswith("root.md cannot be read any longer")
+    assert cited(at, "root.md", quotation).note.startswith("root.md cannot be read any longer")
     records = built(tmp_path / "r", [{"id": "record", "text": "Records have no $x^2$ file."}]).snapshot()
     assert cited(records, "record", "no x^2 file") == (
         "record", 0, 0, "no $x^2$ file", "the post came from no file of its own; this is the post as it was indexed",
     )  # fmt: skip
 
 
-def test_a_long_quotation_in_a_long_file_takes_time_in_proportion(tmp_path) -> None:
+def test_a_long_quotation_in_a_long_file_needs_linear_time(tmp_path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "long.txt").write_text("a b " * 250_000 + "the end")

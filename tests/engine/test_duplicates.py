@@ -1,4 +1,4 @@
-"""Pairs of posts that say the same, with the probability that they do not."""
+"""Pairs of duplicate posts, with the probability that they are not."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def test_variables_are_numbered_as_they_come_and_nothing_else_is() -> None:
     assert numbered(r"\text{if}") == []
 
 
-def test_a_copy_with_other_letters_is_found_and_what_a_post_answers_is_no_copy(posts) -> None:
+def test_a_copy_with_other_letters_is_found_and_a_question_is_not_a_copy_of_its_answer(posts) -> None:
     found = posts.duplicates()
     assert list(found.columns) == ["docno_a", "docno_b", "error", "title_a", "title_b"]
     assert {frozenset(pair) for pair in zip(found["docno_a"], found["docno_b"], strict=True)} == {

@@ -61,9 +61,9 @@ def test_a_part_that_is_missing_damaged_or_of_another_engine_is_named(path, othe
     for read in (lambda engine: engine.search(QUERY), SearchEngine.verify):
         with pytest.raises(MathAMRError, match=f"generation-1/{name}"):
             read(SearchEngine(path))
-    told = CliRunner().invoke(main, ["verify", str(path)])
-    assert told.exit_code == 1
-    assert f"generation-1/{name}" in told.output
+    verified = CliRunner().invoke(main, ["verify", str(path)])
+    assert verified.exit_code == 1
+    assert f"generation-1/{name}" in verified.output
 
 
 def test_a_part_of_an_earlier_state_is_named(path) -> None:
@@ -197,7 +197,7 @@ while not stop.exists():
 _THREADS, _ANSWERS, _ADDITIONS = 8, 25, 3
 
 
-def test_answers_beside_another_process_that_adds_and_deletes_are_each_of_one_state(path) -> None:
+def test_answers_during_additions_and_deletions_are_each_of_one_state(path) -> None:
     engine, stop = SearchEngine(path), path.with_name("stop")
     with_new = built(path.with_name("with"))
     with_new.add([{"id": "new", "text": "On ∑ 1/n² again"}])
@@ -218,6 +218,6 @@ def test_answers_beside_another_process_that_adds_and_deletes_are_each_of_one_st
 
 
 def _answer(engine: SearchEngine | EngineSnapshot) -> tuple[object, ...]:
-    """What a search finds, as a value that can be compared exactly but for the last bits of scores."""
+    """The results of a search, as a value that can be compared exactly except for the last bits of scores."""
     found = engine.search(QUERY, k=9)
     return (*found["docno"], *found["score"].round(3), *found["snippet"])

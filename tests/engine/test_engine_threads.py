@@ -1,4 +1,4 @@
-"""Posts that answer others: the title of the question is read before the answer, and is none of its own text."""
+"""Posts that answer others: the title of the question is read before the answer, and is not part of its text."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_an_answer_begins_with_the_title_of_its_question_wherever_that_comes(eng
     assert engine.graph("c").text == "Groups."
 
 
-def test_what_is_shown_of_an_answer_is_its_own(engine) -> None:
+def test_only_an_answer_s_own_text_is_shown(engine) -> None:
     found = engine.search("Is $z!$ prime?", k=4).set_index("docno")
     assert found.loc["b", ["title", "snippet"]].tolist() == ["", "No."]
     assert engine.post("b").text == "No."

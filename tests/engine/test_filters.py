@@ -76,7 +76,7 @@ def test_posts_pass_by_folder_type_and_date(chosen, expected) -> None:
         (Filter(until="2026-13"), "until='2026-13'"),
     ],
 )
-def test_what_no_post_has_is_an_error_that_lists_what_there_is(chosen, message) -> None:
+def test_an_unknown_value_is_an_error_that_lists_the_known_ones(chosen, message) -> None:
     with pytest.raises(ConfigError, match=message):
         chosen.chosen(ORIGINS)
 

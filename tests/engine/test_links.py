@@ -71,7 +71,7 @@ Words about limits.
 """
 
 
-def test_the_frames_and_the_page_say_where_a_result_was_read(tmp_path: Path) -> None:
+def test_the_frames_and_the_page_show_where_a_result_was_read(tmp_path: Path) -> None:
     testclient = pytest.importorskip("starlette.testclient")
     from pyterrier_mathamr.engine.page import Answers, make_app
 

@@ -37,7 +37,7 @@ def many(tmp_path_factory) -> SearchEngine:
     return built(tmp_path_factory.mktemp("matches") / "e", MANY)
 
 
-def test_nonsense_and_other_subjects_find_nothing_and_a_blank_file_is_no_post(tmp_path) -> None:
+def test_nonsense_and_other_subjects_find_nothing_and_a_blank_file_is_not_a_post(tmp_path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "blank.md").write_text("")
@@ -53,7 +53,7 @@ def test_nonsense_and_other_subjects_find_nothing_and_a_blank_file_is_no_post(tm
     assert engine.search("field")["docno"].tolist() == ["ring.md"]
 
 
-def test_good_matches_are_those_of_nine_tenths_and_weak_ones_are_shown_when_asked_for(engine) -> None:
+def test_good_matches_beat_nine_tenths_and_weak_ones_are_shown_on_request(engine) -> None:
     everything = engine.search(QUERY, weak=True)
     assert len(everything) == len(POSTS)
     good = everything[everything["match"] >= GOOD]
@@ -138,7 +138,7 @@ def test_scores_in_a_manifest_that_are_none_are_a_named_error(tmp_path, many, wr
     assert [type(fault) for fault in SearchEngine(path).faults()] == [DamagedError]
 
 
-def test_the_command_says_that_nothing_matches_and_what_is_closest(engine) -> None:
+def test_the_command_reports_that_nothing_matches_and_the_closest_posts(engine) -> None:
     def run(*arguments: str) -> str:
         result = CliRunner().invoke(main, ["search", str(engine.path), *arguments])
         assert result.exit_code == 0, result.output
@@ -153,7 +153,7 @@ def test_the_command_says_that_nothing_matches_and_what_is_closest(engine) -> No
     assert run("zzz qqq", "--system", "bm25") == "Nothing was found.\n"
 
 
-def test_the_page_gives_good_matches_and_says_how_many_weak_ones_there_are(client) -> None:
+def test_the_page_gives_good_matches_and_counts_weak_ones(client) -> None:
     for system in get(client, "/api/search", q=QUERY)["systems"]:
         assert {result["docno"] for result in system["results"]} == {"basel", "harmonic"}
         assert all(result["match"] >= GOOD for result in system["results"])

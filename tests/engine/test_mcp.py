@@ -74,7 +74,7 @@ def test_an_assistant_finds_reads_and_explains_over_pipes(engine) -> None:
     assert r"$\pi^2/6$" in text[0]
 
 
-def test_what_is_wrong_with_a_call_is_an_answer_that_says_so(engine) -> None:
+def test_a_wrong_call_is_answered_with_the_fault(engine) -> None:
     answers = asked(
         engine,
         call("explain", query="x", docno="no such post"),
@@ -140,7 +140,7 @@ def test_any_text_is_answered(engine, query) -> None:
         assert text
 
 
-def test_an_answer_has_a_limit_and_says_how_to_get_the_rest(tmp_path) -> None:
+def test_an_answer_has_a_limit_and_explains_how_to_get_the_rest(tmp_path) -> None:
     posts = [{"id": f"p{i}", "title": f"Limit {i}", "text": f"The limit of $x_{i}$. " * 60} for i in range(8)]
     engine = built(tmp_path / "e", posts)
     first, rest, text, page = (
@@ -270,12 +270,12 @@ def test_a_quotation_is_cited_with_its_lines_over_pipes(tmp_path) -> None:
     assert "root.md" in found[0].splitlines()[0]
 
 
-def test_the_end_of_the_results_is_told(engine) -> None:
+def test_the_end_of_the_results_is_reported(engine) -> None:
     ((text, is_error),) = asked(engine, call("search", query=QUERY, k=5, skip=400))
     assert (text, is_error) == ("No further posts were found.", False)
 
 
-def test_an_engine_that_changes_is_searched_as_it_is_now(tmp_path) -> None:
+def test_a_changed_engine_is_searched_in_its_current_state(tmp_path) -> None:
     engine = built(tmp_path / "e", POSTS[:2])
 
     async def run():
@@ -294,7 +294,7 @@ def test_an_engine_that_changes_is_searched_as_it_is_now(tmp_path) -> None:
     assert not replaced[1]
 
 
-def test_nothing_but_the_protocol_is_written_and_a_bad_line_ends_nothing(engine) -> None:
+def test_only_the_protocol_is_written_and_a_bad_line_does_not_end_it(engine) -> None:
     start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     search = {"name": "search", "arguments": {"query": "   "}}
     lines = [
@@ -320,7 +320,7 @@ def test_nothing_but_the_protocol_is_written_and_a_bad_line_ends_nothing(engine)
     assert answers[-1]["result"]["content"][0]["text"].startswith("No posts were found.")
 
 
-def test_a_lone_surrogate_and_a_line_that_is_no_json_are_answered_with_an_error(engine) -> None:
+def test_a_lone_surrogate_and_a_line_that_is_not_a_json_are_answered_with_an_error(engine) -> None:
     def asking(number: object, name: str, **arguments: object) -> str:
         call = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
         return json.dumps({**call, "params": {"name": name, "arguments": arguments}})

@@ -71,7 +71,7 @@ def test_the_score_of_each_system_is_explained(client, engine, system) -> None:
         assert sum(part["contribution"] for part in answer["parts"]) == pytest.approx(answer["score"], abs=1e-6)
 
 
-def test_the_parts_of_a_long_question_add_up_with_those_that_are_left_out(client, monkeypatch) -> None:
+def test_the_parts_of_a_long_question_add_up_including_omitted_ones(client, monkeypatch) -> None:
     monkeypatch.setattr(answers, "_ROWS", 2)
     answer = get(client, "/api/explain", q=QUERY, docno="basel")
     assert len(answer["parts"]) == 2
@@ -103,11 +103,11 @@ def test_formulas_previews_posts_and_graphs_are_answered(client) -> None:
 
 
 def test_a_formula_is_searched_whole_with_or_without_delimiters(client) -> None:
-    alone = get(client, "/api/search", q=r"\frac{1}{n^2}", mode="formulas")
+    formulas_only = get(client, "/api/search", q=r"\frac{1}{n^2}", mode="formulas")
     for q in (r"$\frac{1}{n^2}$", r"\(\frac{1}{n^2}\)", r"$$\frac{1}{n^2}$$"):
         answer = get(client, "/api/search", q=q, mode="formulas")
-        assert answer["query_html"] == alone["query_html"]
-        assert answer["systems"][0]["results"] == alone["systems"][0]["results"]
+        assert answer["query_html"] == formulas_only["query_html"]
+        assert answer["systems"][0]["results"] == formulas_only["systems"][0]["results"]
     assert get(client, "/api/search", q=" ", mode="formulas")["systems"] == []
 
 
@@ -129,7 +129,7 @@ def test_an_engine_that_changes_is_followed(tmp_path) -> None:
     assert get(client, "/api/explain", q="words", docno="c")["score"] > 0
 
 
-def test_what_a_person_wrote_is_never_html(tmp_path) -> None:
+def test_user_text_is_never_html(tmp_path) -> None:
     posts = [
         {"docno": HOSTILE, "title": HOSTILE, "text": HOSTILE + " words"},
         {"docno": "b", "html": f"<p>{HOSTILE}</p>"},

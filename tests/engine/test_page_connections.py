@@ -1,4 +1,4 @@
-"""Connections that are slow, silent, broken or too many end themselves alone."""
+"""Connections that are slow, silent, broken or too many end without disturbing others."""
 
 import contextlib
 import http.client
@@ -130,7 +130,7 @@ def test_more_silent_connections_than_are_allowed_shut_nobody_out(port) -> None:
         ASKED + b"X: " + b"x" * 200_000,
     ],
 )
-def test_what_is_no_request_ends_its_connection(port, sent) -> None:
+def test_bytes_that_are_not_a_request_end_their_connection(port, sent) -> None:
     with opened(port) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(sent)
@@ -138,7 +138,7 @@ def test_what_is_no_request_ends_its_connection(port, sent) -> None:
     assert answers(port)
 
 
-def test_a_burst_of_idle_connections_within_the_limit_of_files_leaves_good_requests_alone(engine) -> None:
+def test_a_burst_of_idle_connections_within_the_limit_of_files_does_not_disturb_good_requests(engine) -> None:
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed[1] != resource.RLIM_INFINITY and allowed[1] < 2_000:
         pytest.skip("this process may not have 2,000 files")

@@ -45,8 +45,8 @@ def test_a_hostile_question_is_answered_or_ended_and_leaves_the_server_as_it_was
     assert get(client, "/api/search", q=QUERY)["systems"][0]["results"][0]["docno"] == "basel"
 
 
-def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_answered(engine, monkeypatch) -> None:
-    monkeypatch.setattr(workers, "SECONDS", 0.05)  # less than opening the engine takes
+def test_a_slow_request_is_ended_and_the_next_one_is_answered(engine, monkeypatch) -> None:
+    monkeypatch.setattr(workers, "SECONDS", 0.05)  # less than the time to open the engine
     hasty = SeparateAnswers(engine.path)
     with TestClient(make_app(hasty), base_url="http://localhost") as client:
         answer = client.get("/api/search", params={"q": QUERY})
@@ -60,7 +60,7 @@ def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_answered(eng
     hasty.close()
 
 
-def test_what_the_processes_answer_and_refuse_is_what_the_engine_does(client, engine) -> None:
+def test_processes_answer_and_refuse_like_the_engine(client, engine) -> None:
     found = get(client, "/api/search", q=QUERY)["systems"][0]["results"]
     assert [each["docno"] for each in found] == engine.search(QUERY)["docno"].tolist()
     assert client.get("/api/post", params={"docno": "nobody"}).status_code == 404

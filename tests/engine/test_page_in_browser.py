@@ -48,7 +48,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """A server of its own process, and its address."""
+    """A server in a separate process, and its address."""
     path = tmp_path_factory.mktemp("browser") / "my.engine"
     with pytest.warns(PostWarning, match="nosuch"):
         built(path, [*POSTS, *MORE])
@@ -128,7 +128,7 @@ def test_results_show_formulas_as_formulas(page) -> None:
     assert heights[0] > 1.5 * heights[1]
 
 
-def test_two_systems_stand_side_by_side_with_what_moved(page) -> None:
+def test_two_systems_are_shown_side_by_side_with_moved_results(page) -> None:
     ask(page, QUERY)
     left, right = page.locator("main section").all()
     assert left.bounding_box()["y"] == right.bounding_box()["y"]
@@ -136,7 +136,7 @@ def test_two_systems_stand_side_by_side_with_what_moved(page) -> None:
     assert right.locator(".moved").count() == right.locator("article").count()
 
 
-def test_search_and_explanation_by_keyboard_alone(page) -> None:
+def test_search_and_explanation_with_only_the_keyboard(page) -> None:
     page.keyboard.press("/")
     page.keyboard.type(QUERY)
     page.keyboard.press("Enter")
@@ -171,7 +171,7 @@ def test_a_formula_is_searched_and_symbols_are_reached_by_keyboard(page) -> None
     assert shown_tab(page) == "Formulas"
 
 
-def test_one_color_tells_a_part_of_the_question_everywhere(page) -> None:
+def test_a_part_of_the_question_has_one_color_everywhere(page) -> None:
     ask(page, "diverges $\\sum 1/n$")
     opened(page, "Why?", ".explanation")
     color = "(place) => getComputedStyle(document.querySelector(place)).backgroundColor"
@@ -200,7 +200,7 @@ def test_a_formula_of_a_result_searches_for_it_and_the_state_is_in_the_address(p
     assert page.input_value("#query") == QUERY
 
 
-def test_what_a_person_wrote_is_shown_as_text(page) -> None:
+def test_user_text_is_shown_as_text(page) -> None:
     ask(page, "words <script>document.title='broken'</script>")
     page.wait_for_selector("article[data-docno=hostile]")
     assert page.title() != "broken"
@@ -208,7 +208,7 @@ def test_what_a_person_wrote_is_shown_as_text(page) -> None:
     assert page.locator("article img").count() == 0
 
 
-def test_a_search_that_finds_nothing_says_so(page) -> None:
+def test_a_search_that_finds_nothing_shows_a_message(page) -> None:
     page.fill("#query", "xylophone")
     page.keyboard.press("Enter")
     page.wait_for_selector(".nothing")

@@ -79,7 +79,7 @@ def described(path: str, answer) -> None:
         ("/api/graph/{docno}.svg", {"docno": "basel", "theme": "other"}, 400),
     ],
 )
-def test_answers_and_errors_are_as_the_description_says(client, path, parameters, status) -> None:
+def test_answers_and_errors_match_the_description(client, path, parameters, status) -> None:
     place = path.replace("{docno}", parameters.get("docno", ""))
     query = {name: value for name, value in parameters.items() if f"{{{name}}}" not in path}
     answer = client.get(place, params=query)
@@ -99,7 +99,7 @@ def test_the_description_is_valid_and_names_every_request(client) -> None:
 
 
 @pytest.mark.parametrize("path", REQUESTS)
-def test_a_parameter_that_is_unknown_is_refused_with_the_names_of_those_that_exist(client, path) -> None:
+def test_an_unknown_parameter_is_refused_with_the_names_of_the_known_ones(client, path) -> None:
     place = path.replace("{docno}", "basel")
     names = REQUESTS[path].parameters.split()
     needed = {name: value for name, value in (("docno", "basel"), ("q", QUERY)) if name in names}
@@ -111,7 +111,7 @@ def test_a_parameter_that_is_unknown_is_refused_with_the_names_of_those_that_exi
 
 
 @pytest.mark.parametrize("asked", [{"q": QUERY, "weak": 1}, {"q": "n", "mode": "formulas"}])
-def test_pages_of_results_are_one_ranking_and_say_whether_more_follow(client, asked) -> None:
+def test_pages_of_results_are_one_ranking_and_show_whether_more_follow(client, asked) -> None:
     def systems(**of_page) -> list[dict]:
         return get(client, "/api/search", **asked, **of_page)["systems"]
 
@@ -276,7 +276,7 @@ def test_only_names_of_this_machine_are_answered(client, host, status) -> None:
     assert client.get("/api/settings", headers={"host": host}).status_code == status
 
 
-def test_a_fault_is_one_line_and_a_busy_server_says_so(engine, monkeypatch) -> None:
+def test_a_fault_is_one_line_and_a_busy_server_reports_it(engine, monkeypatch) -> None:
     answers = Answers(engine)
     client = TestClient(make_app(answers), base_url="http://localhost", raise_server_exceptions=False)
     monkeypatch.setattr(answers, "search", lambda *_: 1 / 0)
@@ -302,9 +302,9 @@ def test_random_requests_never_fail(client) -> None:
         json.loads(answer.text)
 
 
-def test_requests_at_the_same_time_have_the_answers_of_requests_alone(client) -> None:
+def test_simultaneous_requests_have_the_answers_of_single_requests(client) -> None:
     queries = [QUERY, "groups and rings", "$A$", "√π"] * 4
-    alone = {query: get(client, "/api/search", q=query)["systems"][1]["results"] for query in set(queries)}
+    separate = {query: get(client, "/api/search", q=query)["systems"][1]["results"] for query in set(queries)}
     found: list[tuple[str, list]] = []
 
     def ask(query: str) -> None:
@@ -317,4 +317,4 @@ def test_requests_at_the_same_time_have_the_answers_of_requests_alone(client) ->
         thread.join()
     assert len(found) == len(queries)
     for query, results in found:
-        assert [each["docno"] for each in results] == [each["docno"] for each in alone[query]]
+        assert [each["docno"] for each in results] == [each["docno"] for each in separate[query]]

@@ -22,12 +22,12 @@ from tests.engine.conftest import QUERY
 pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")]
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
-PATIENCE = 20  # seconds; two are what it takes
+PATIENCE = 20  # seconds; two usually suffice
 
 
 @contextlib.contextmanager
 def served(path: Path) -> Iterator[subprocess.Popen]:
-    """A server in a process of its own."""
+    """A server in a separate process."""
     command = [sys.executable, "-m", "pyterrier_mathamr", "serve", str(path), "--port", "0"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:

@@ -83,7 +83,7 @@ def test_an_explanation_names_words_symbols_and_vectors_and_shows_itself_without
     assert "<script" not in html
 
 
-def test_the_weights_are_those_of_the_model(engine) -> None:
+def test_the_weights_come_from_the_model(engine) -> None:
     assert engine.retriever().weights == fitted_weights("mathamr-plus-mini") == (0.5, 0.5)
     assert fitted_weights("mathamr-plus-text") == (0.26, 0.74)
     assert fitted_weights("/my/model") == (0.5, 0.5)
@@ -228,7 +228,7 @@ def test_an_addition_that_is_stopped_shows_the_old_state_and_the_same_call_compl
     assert engine.search_formula("∑ 1/n²", k=1)["docno"].tolist() == ["new#0"]
 
 
-def test_another_change_than_the_one_that_was_stopped_begins_anew(tmp_path, monkeypatch) -> None:
+def test_a_change_other_than_the_stopped_one_starts_over(tmp_path, monkeypatch) -> None:
     engine = built(tmp_path / "e")
     with monkeypatch.context() as patch:
         patch.setattr(building, "_encode", _stop)
@@ -332,7 +332,7 @@ def test_a_stopped_build_is_discarded_on_request(tmp_path, monkeypatch) -> None:
     assert len(built(tmp_path / "e", POSTS[:2], fresh=True)) == 2
 
 
-def test_what_is_something_else_is_left_alone(tmp_path) -> None:
+def test_a_foreign_folder_is_not_touched(tmp_path) -> None:
     thesis = tmp_path / "thesis"
     thesis.mkdir()
     (thesis / "chapter.md").write_text("$x$")

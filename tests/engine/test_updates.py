@@ -74,7 +74,7 @@ def test_an_updated_engine_is_the_one_that_a_new_build_makes(notes: Path, tmp_pa
     assert engine.update(notes) == Update(0, 0, 0, 3)
 
 
-def test_unchanged_posts_are_not_read_again_and_no_change_is_no_new_state(
+def test_unchanged_posts_are_not_read_again_and_make_no_new_state(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = built(tmp_path / "e", notes)
@@ -126,7 +126,7 @@ def test_a_folder_that_was_moved_is_recognized_by_its_name(
     assert engine.sources() == [str(tmp_path / "new" / "notes")]
 
 
-def test_several_sources_have_prefixes_and_only_those_that_are_given_are_compared(notes: Path, tmp_path: Path) -> None:
+def test_several_sources_have_prefixes_and_only_given_ones_are_compared(notes: Path, tmp_path: Path) -> None:
     papers = tmp_path / "papers"
     papers.mkdir()
     (papers / "rings.md").write_text("Another text on rings $S$")

@@ -1,4 +1,4 @@
-"""Whatever is chosen is chosen without the topics that are measured; on small rankings worked by hand."""
+"""Settings are tuned without the topics that are measured; on small rankings worked by hand."""
 
 from collections.abc import Callable, Mapping
 
@@ -74,7 +74,7 @@ def test_each_topic_is_measured_in_one_of_ten_folds_and_chooses_in_the_others(to
     assert pooled_folds(qids[::-1]) == folds
 
 
-def test_what_is_best_on_the_training_year_is_measured_on_the_other() -> None:
+def test_the_best_setting_of_the_training_year_is_measured_on_the_other() -> None:
     nested = Nested([choice("choice", (OLD, NEW))], QUESTIONS, QRELS)
     assert chosen_in(nested) == {"2022 → 2020": "best 2022", "2020 → 2022": "best 2020"}
     rankings, _ = nested.run(crossed_years(QIDS))
@@ -96,7 +96,7 @@ def test_of_equal_settings_the_first_is_chosen() -> None:
     assert set(chosen_in(Nested([choice("choice", same)], QUESTIONS, QRELS)).values()) == {"number 0"}
 
 
-def test_a_system_is_fitted_with_the_judgments_of_the_training_topics_alone() -> None:
+def test_a_system_is_fitted_only_with_the_judgments_of_the_training_topics() -> None:
     seen = []
 
     def learn(training: Training) -> Fitted:
@@ -120,7 +120,7 @@ def test_the_weights_of_a_fusion_are_chosen_for_the_parts_of_the_same_fold() -> 
     pd.testing.assert_frame_equal(found.drop(columns="score"), half.drop(columns="score"))
 
 
-def test_a_fusion_takes_the_side_that_is_right_on_the_training_topics() -> None:
+def test_a_fusion_prefers_the_side_that_is_right_on_the_training_topics() -> None:
     nested = Nested([choice("old", (OLD,)), choice("new", (NEW,)), fused(("old", "new"))], QUESTIONS, QRELS)
     weights = nested.fit(frozenset(QIDS[:5]))["old + new"].chosen
     assert weights["weight of old"] >= weights["weight of new"]  # type: ignore[operator]
@@ -140,7 +140,7 @@ def test_parts_come_before_what_is_made_of_them() -> None:
         Nested([fused(("old", "new")), choice("old", (OLD,)), choice("new", (NEW,))], QUESTIONS, QRELS)
 
 
-def test_what_lacks_an_extra_is_left_out_with_what_is_made_of_it() -> None:
+def test_a_system_with_a_missing_extra_is_left_out_with_its_fusions() -> None:
     def absent(questions: Questions) -> pd.DataFrame:
         raise MissingExtraError("nothing", "answers")
 

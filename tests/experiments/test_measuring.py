@@ -1,4 +1,4 @@
-"""Measures, random orders beside the systems of a table, and the time of a query."""
+"""Measures, random orders in the tables of systems, and the time of a query."""
 
 import math
 import time
@@ -100,7 +100,7 @@ def test_each_system_searches_once_and_large_columns_are_dropped() -> None:
 def test_each_weight_of_a_fusion_is_measured() -> None:
     qrels = QRELS[QRELS.label > 0]
     table = fusion_weights(BAD, GOOD, qrels)
-    assert table["RR@10"].iloc[0] == 0.75  # of the second topic the weightless side alone knows x, at a tie
+    assert table["RR@10"].iloc[0] == 0.75  # for the second topic only the weightless side knows x, at a tie
     assert table["RR@10"].iloc[-1] == 1.0
     assert table["weight"].tolist() == pytest.approx([step / 20 for step in range(21)])
 
@@ -162,10 +162,10 @@ def test_the_table_ends_with_the_random_order_and_names_what_is_near_it() -> Non
     assert remark.endswith("Train on more pairs.")
 
 
-def test_topics_that_do_not_tell_the_baseline_from_a_random_order_are_too_few() -> None:
+def test_topics_that_do_not_separate_the_baseline_from_a_random_order_are_too_few() -> None:
     rankings = {"baseline": ranking("any"), "good": ranking("relevant")}
     (remark,) = compare(rankings, pd.DataFrame({"qid": QIDS}), MANY, random_floor(MANY)).remark("Train on more pairs.")
-    assert "too few to tell systems apart" in remark
+    assert "too few to distinguish systems" in remark
     assert "Train" not in remark
 
 
@@ -186,7 +186,7 @@ def test_a_gain_on_few_topics_is_not_yet_above_the_random_order() -> None:
 
 
 class Counting(pt.Transformer):
-    """Counts its calls, and takes a moment."""
+    """Counts its calls, and sleeps for a moment."""
 
     def __init__(self, column: str, milliseconds: float = 0) -> None:
         self.column, self.milliseconds, self.calls = column, milliseconds, 0
@@ -197,7 +197,7 @@ class Counting(pt.Transformer):
         return topics.assign(**{self.column: 1})
 
 
-def test_a_query_takes_its_encoding_and_its_search() -> None:
+def test_the_time_of_a_query_includes_encoding_and_search() -> None:
     encode, search = Counting("query_embs", 20), Counting("score")
     table = time_queries({"plain": TimedPipeline(search), "dense": TimedPipeline(search, encode)}, TOPICS).set_index(
         "name"

@@ -104,7 +104,7 @@ def test_reranking_returns_what_was_asked_for_and_what_is_not_found_last() -> No
     assert found["b"]["blank"] > found["b"]["limit"]  # neither is found: they stay in their order
 
 
-def test_any_pipeline_can_be_measured_and_a_second_corpus_takes_the_place_of_the_first() -> None:
+def test_any_pipeline_can_be_measured_and_a_second_corpus_replaces_the_first() -> None:
     seen: list[list[Mapping[str, str]]] = []
 
     def build(documents: Any, folder: Path) -> Any:

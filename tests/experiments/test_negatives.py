@@ -1,4 +1,4 @@
-"""Mining: no forbidden document, only training answers, the same result each time; what links say about answers."""
+"""Mining: no forbidden document, only training answers, the same result each time; answers known from links."""
 
 import gzip
 import json

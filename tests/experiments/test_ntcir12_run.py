@@ -53,7 +53,7 @@ def test_wildcards_match_sub_expressions_in_one_system(report: Report, workdir: 
     assert found.loc[found["qid"] == "NTCIR12-MathWiki-21", "tier"].iloc[0] == "instance"
 
 
-def test_the_figures_are_those_of_the_rankings(report: Report, workdir: Path) -> None:
+def test_the_figures_match_the_rankings(report: Report, workdir: Path) -> None:
     folder = NTCIR12Folder(EXAMPLE)
     topics, qrels = folder.topics(), folder.qrels()
     ranking = TangentIndex(workdir / "formulas.tangent").retriever(1000)(topics)
@@ -78,7 +78,7 @@ def test_instances_are_ranked_also_where_they_look_the_same(report: Report, work
     assert found["visual_id"].tolist() == found["docno"].tolist()
 
 
-def test_the_command_repeats_no_stage_and_takes_no_years(report: Report, workdir: Path) -> None:
+def test_the_command_repeats_no_stage_and_accepts_no_years(report: Report, workdir: Path) -> None:
     options = ["--task", "ntcir12", "--workdir", str(workdir), "--systems", "tangent", "--quiet"]
     done = CliRunner().invoke(main, ["experiment", str(EXAMPLE), *options, "--model", "mathamr-plus-mini"])
     assert done.exit_code == 0, done.output

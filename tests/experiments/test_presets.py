@@ -67,9 +67,7 @@ def test_a_model_comes_from_one_place(options: dict[str, Any], task: Literal[1, 
 
 
 @pytest.mark.filterwarnings("ignore:(config|preset)= is now model=:DeprecationWarning")
-def test_the_configuration_or_preset_was_an_argument_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_configuration_or_preset_was_a_separate_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(task1, "run_task2", lambda *_, **options: given.append(options["model"]))
     for options in ({"config": TINY}, {"preset": "mini"}, {"model": "mini"}, {}):

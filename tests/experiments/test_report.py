@@ -32,14 +32,14 @@ def test_a_table_of_a_significance_test_is_one_column_a_measure_with_stars() -> 
     )
 
 
-def test_numbers_have_four_places_and_what_is_no_number_is_empty() -> None:
+def test_numbers_have_four_places_and_other_values_are_empty() -> None:
     table = pd.DataFrame({"a": [1, 2], "b": [math.nan, 1 / 3]})
     assert markdown_table(table).splitlines()[2:] == ["| 1 |        |", "| 2 | 0.3333 |"]
     small = markdown_table(pd.DataFrame({"p": [0.0, 1e-9, 0.00006]}))
     assert small.splitlines()[2:] == ["| 0.0000   |", "| < 0.0001 |", "| 0.0001   |"]
 
 
-def test_large_numbers_have_fewer_places_and_a_spread_those_of_its_mean() -> None:
+def test_large_numbers_have_fewer_places_and_a_spread_as_many_as_its_mean() -> None:
     table = pd.DataFrame(
         {
             "vectors": [71875, 2022],
@@ -76,7 +76,7 @@ def test_the_page_has_tables_notes_costs_and_settings(report: Report) -> None:
         assert part in page
 
 
-def test_what_a_table_is_of_stands_above_it_and_remarks_below(report: Report) -> None:
+def test_a_table_has_its_description_above_and_remarks_below(report: Report) -> None:
     caption = "Task 1, 2022"
     page = dataclasses.replace(report, about={caption: "62 topics."}, remarks={caption: ["Near chance."]}).to_markdown()
     places = [page.index(part) for part in (f"## {caption}", "62 topics.", "| BM25", "Near chance.", "## Notes")]

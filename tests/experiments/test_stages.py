@@ -35,7 +35,7 @@ def test_a_stage_whose_artifact_is_gone_is_done_again(tmp_path: Path) -> None:
     assert log == ["g", "g"]
 
 
-def test_other_settings_are_an_error_that_says_what_changed(tmp_path: Path) -> None:
+def test_other_settings_are_an_error_that_lists_the_changes(tmp_path: Path) -> None:
     log: list[str] = []
     Stages(tmp_path).run("train", tmp_path / "m", {"layers": 4, "seed": 1}, make(tmp_path / "m", log))
     with pytest.raises(ExperimentError) as caught:
@@ -47,7 +47,7 @@ def test_other_settings_are_an_error_that_says_what_changed(tmp_path: Path) -> N
     assert log == ["m"]
 
 
-def test_of_many_files_those_that_changed_are_named_up_to_three_and_counted(tmp_path: Path) -> None:
+def test_changed_files_are_named_up_to_three_and_counted(tmp_path: Path) -> None:
     before, now = [f"old{i}" for i in range(50)], ["old0", *(f"new{i}" for i in range(101)), "old1"]
 
     def refused(before: list[str], now: list[str]) -> str:
@@ -57,9 +57,9 @@ def test_of_many_files_those_that_changed_are_named_up_to_three_and_counted(tmp_
         (tmp_path / "stages" / "formulas.json").unlink()
         return str(caught.value)
 
-    said = refused(before, now)
-    assert "tables: removed 'old2', 'old3', 'old4' and 45 more, added 'new0', 'new1', 'new2' and 98 more." in said
-    assert len(said) < 400 + len(str(tmp_path)) * 2
+    message = refused(before, now)
+    assert "tables: removed 'old2', 'old3', 'old4' and 45 more, added 'new0', 'new1', 'new2' and 98 more." in message
+    assert len(message) < 400 + len(str(tmp_path)) * 2
     assert "tables: the same in another order." in refused(before[:2], ["old1", "old0"])
 
 

@@ -55,7 +55,7 @@ def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdi
     pd.testing.assert_frame_equal(again.tables["Task 2"], report.tables["Task 2"])
 
 
-def test_systems_are_chosen_by_name_beside_the_baseline(report: Report, workdir: Path) -> None:
+def test_systems_are_chosen_by_name_in_addition_to_the_baseline(report: Report, workdir: Path) -> None:
     options = {"model": "mathamr-plus-mini", "verbose": False}
     found = run_arqmath(SAMPLE, "sample", workdir, task=2, systems=task2_systems(["tangent-s", DISTANCE]), **options)
     table = found.tables["Task 2"].set_index("name")
@@ -69,7 +69,7 @@ def test_systems_are_chosen_by_name_beside_the_baseline(report: Report, workdir:
         run_arqmath(SAMPLE, "sample", workdir, task=2, systems=["Tangent-S"], **options)
 
 
-def test_a_system_of_ones_own_is_measured_beside_the_baseline(report: Report, workdir: Path) -> None:
+def test_a_user_s_system_is_measured_with_the_baseline(report: Report, workdir: Path) -> None:
     def backwards(parts: FormulaParts) -> TimedPipeline:
         turned = pt.apply.doc_score(lambda row: -row["score"])
         return TimedPipeline(distinct(parts.shared.tangent.retriever(50, store=parts.trees)) >> turned)
@@ -81,7 +81,7 @@ def test_a_system_of_ones_own_is_measured_beside_the_baseline(report: Report, wo
     assert table[NDCG][1] < table[NDCG][0]
 
 
-def test_known_items_are_a_table_of_their_own(report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_items_are_a_separate_table(report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_items, "_DRAWN", 1)
     options = {"model": "mathamr-plus-mini", "systems": ["tangent"], "verbose": False}
     found = compare_formulas(SAMPLE, "sample", workdir, known_items=True, **options)
@@ -118,7 +118,7 @@ def test_both_kinds_of_judgments_are_read_by_visual_id(tmp_path: Path) -> None:
     assert judged["visual ids"].to_numpy().tolist() == [["B.1", "1", 2]]
 
 
-def test_one_kind_of_judgments_is_enough_and_none_is_an_error(tmp_path: Path) -> None:
+def test_one_kind_of_judgments_suffices_and_none_is_an_error(tmp_path: Path) -> None:
     only = collection(tmp_path, visual="B.1 0 1 2\n")
     assert list(visual_judgments(only, 2022, VisualIds(), {"1"})) == ["visual ids"]
     with pytest.raises(ExperimentError):

@@ -16,7 +16,7 @@ RANKING = pd.DataFrame(
 )
 
 
-def test_a_frame_has_the_columns_of_its_query_and_of_the_document_alone() -> None:
+def test_a_frame_has_only_the_columns_of_its_query_and_of_the_document() -> None:
     assert read_asked(RANKING, "a", "it").row == {"qid": "1", "query": "x", "docno": "a", "score": 3.0, "text": "of a"}
     assert read_asked(RANKING, None, "it").row["text"] == "of a"
     assert read_asked(RANKING, "b", "it").texts() == {}  # not that of another document
@@ -24,14 +24,14 @@ def test_a_frame_has_the_columns_of_its_query_and_of_the_document_alone() -> Non
     assert read_asked(RANKING, "d", "it").row == {"qid": "1", "query": "x", "docno": "d"}
 
 
-def test_the_row_of_another_document_says_nothing_about_the_document() -> None:
+def test_the_row_of_another_document_does_not_describe_the_document() -> None:
     row = RANKING.iloc[2]
     assert read_asked(row, None, "it").texts() == {"text": "of c"}
     assert read_asked(row, "a", "it").texts() == {}
     assert read_asked(row.to_dict(), "a", "it").docno == "a"
 
 
-def test_the_query_alone_is_a_frame_that_a_pipeline_takes() -> None:
+def test_the_query_by_itself_is_a_frame_for_a_pipeline() -> None:
     assert list(read_asked(RANKING, "c", "it").query_frame().columns) == ["qid", "query"]
 
 
@@ -41,11 +41,11 @@ def test_the_query_alone_is_a_frame_that_a_pipeline_takes() -> None:
         ({"qid": "1"}, "a", ["query_embs"], "it cannot explain a score: the row has no query_embs. Give a row"),
         ({"qid": "1", "query_embs": None}, "a", ["query_embs"], "no query_embs"),
         ({"qid": "1"}, None, [], "no document is named"),
-        ("x", "a", [], "str is no row"),
+        ("x", "a", [], "str is not a row"),
         (RANKING.assign(qid=["1", "1", "2"]), "a", [], "not of one query"),
         (RANKING.drop(columns="qid"), "a", [], "no column qid"),
     ],
 )
-def test_what_is_not_one_query_and_one_document_is_refused(query, docno, needs, message) -> None:
+def test_anything_but_one_query_and_one_document_is_refused(query, docno, needs, message) -> None:
     with pytest.raises(AskedError, match=message):
         read_asked(query, docno, "it", needs)

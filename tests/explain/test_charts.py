@@ -33,7 +33,7 @@ TABLE = pd.DataFrame(
 )
 
 
-def test_topics_are_ordered_by_difference_and_those_of_one_system_left_out() -> None:
+def test_topics_are_ordered_by_difference_and_topics_of_one_system_left_out() -> None:
     found = topic_differences(TABLE, "AP", "A", "B")
     assert found.index.tolist() == ["1", "10", "2"]
     assert found.tolist() == pytest.approx([0.3, 0.0, -0.25])
@@ -72,7 +72,7 @@ def test_the_numbers_of_the_time_axis_do_not_overlap(times: list[float]) -> None
 
 
 @pytest.mark.parametrize(("measure", "system", "named"), [("MAP", "B", "AP, P@10"), ("AP", "C", "A, B")])
-def test_what_a_table_lacks_is_named_with_what_it_has(measure: str, system: str, named: str) -> None:
+def test_a_missing_column_is_named_with_the_existing_ones(measure: str, system: str, named: str) -> None:
     with pytest.raises(ExplainError, match=named) as caught:
         topic_differences(TABLE, measure, "A", system)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

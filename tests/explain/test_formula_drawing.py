@@ -7,7 +7,7 @@ from pyterrier_mathamr.formula import FormulaError
 
 
 @pytest.mark.parametrize("latex", [r"\sqrt", "", "  "])
-def test_what_has_no_trees_is_an_error_and_no_empty_picture(latex: str) -> None:
+def test_a_formula_without_trees_is_an_error_and_not_an_empty_picture(latex: str) -> None:
     with pytest.raises(FormulaError):
         draw_formula(latex)
     assert "operator tree" in draw_formula("x^2").svg

@@ -29,7 +29,7 @@ WEIGHTS = {"query_weights": [0.5, 2.0, 1.0], "query_document_weight": 0.25}
 
 
 def texts(picture: Picture, kind: str) -> list[str]:
-    """What stands in the chips of a kind, in the order of painting."""
+    """The texts in the chips of a kind, in the order of painting."""
     found = ET.fromstring(picture.svg).findall("s:g", NS)
     return [str(g.find("s:text", NS).text) for g in found if kind in g.get("class", "").split()]  # type: ignore[union-attr]
 

@@ -1,4 +1,4 @@
-"""What the functions of the room return is shown by a notebook, without magic and without pyplot."""
+"""A notebook shows the results of the room's functions, without magic and without pyplot."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Labels beside points: none covers another, a point or a line."""
+"""Labels of points: none covers another, a point or a line."""
 
 from itertools import combinations
 

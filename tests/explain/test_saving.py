@@ -1,4 +1,4 @@
-"""A picture is written in the form that its name says, or not at all."""
+"""A picture is written in the form of its name's suffix, or not at all."""
 
 from pathlib import Path
 

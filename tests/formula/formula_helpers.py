@@ -1,4 +1,4 @@
-"""What the formula tests share: trees as bracket strings, and the rows of the reference converter."""
+"""Helpers of the formula tests: trees as bracket strings, and the rows of the reference converter."""
 
 import gzip
 import json

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.feedback import gathered
-from pyterrier_mathamr.formula import definitions, tell_unknown_commands, trees_from_latex
+from pyterrier_mathamr.formula import definitions, report_unknown_commands, trees_from_latex
 from pyterrier_mathamr.formula.tex import source
 
 
@@ -33,10 +33,10 @@ def test_a_command_of_another_dialect_gives_the_trees_of_the_known_one(typed: st
 
 
 def test_unknown_commands_are_named_with_post_and_formula() -> None:
-    with gathered() as told:
+    with gathered() as problems:
         for latex in (r"\foo x+\foo{y}", r"\text{\foo}", r"\alpha\setminus\beta", r"\frac{a"):
-            tell_unknown_commands("d", latex, trees_from_latex(latex))
-    assert [tuple(problem) for problem in told] == [("d", r"the command \foo is unknown", r"\foo x+\foo{y}")]
+            report_unknown_commands("d", latex, trees_from_latex(latex))
+    assert [tuple(problem) for problem in problems] == [("d", r"the command \foo is unknown", r"\foo x+\foo{y}")]
 
 
 def test_commands_that_a_post_defines_are_known_in_its_formulas() -> None:

@@ -30,7 +30,7 @@ def test_a_function_letter_before_parentheses_is_applied_on_request(latex, expec
 
 
 @pytest.mark.parametrize("latex", ["a(x)", "fx", "f[x]", r"f\times(x)", "h(2x+h)", "(f+g)(x)", "log(x)", "f(x"])
-def test_what_is_no_letter_before_parentheses_stays_as_it_is(latex):
+def test_only_letters_before_parentheses_become_functions(latex):
     assert opt_from_latex(latex, applications="function") == opt_from_latex(latex)
 
 
@@ -59,7 +59,7 @@ FROM_CONTENT = [
 
 
 @pytest.mark.parametrize(("content", "expected"), FROM_CONTENT, ids=[case[1] for case in FROM_CONTENT])
-def test_an_application_is_told_from_content_mathml_where_its_parentheses_can_be(content, expected):
+def test_an_application_is_recognised_in_content_mathml_if_its_parentheses_can_be(content, expected):
     source = f"<math>{content}</math>"
     assert opt_brackets(opt_from_mathml(source, applications="function")) == expected
     assert opt_from_mathml(source).nodes.count("U!times") == content.count("<times/>")
@@ -159,7 +159,7 @@ def test_only_the_first_cell_of_a_derivation_is_read_by_default(latex):
     assert trees_from_latex(latex) == (slt_from_latex("a"), opt_from_latex("a"))
 
 
-def test_a_table_that_is_no_derivation_is_the_same_either_way():
+def test_a_table_that_is_not_a_derivation_is_the_same_either_way():
     for latex in (r"\begin{pmatrix}a&b\\c&d\end{pmatrix}", r"y=\begin{cases}1&x>0\\0\end{cases}", "x+1"):
         assert trees_from_latex(latex, lines="all") == trees_from_latex(latex)
 

@@ -1,4 +1,4 @@
-"""LaTeX as people type it; the expected trees are those of the convention tables, or worked by hand."""
+"""LaTeX as people type it; the expected trees are from the convention tables, or worked by hand."""
 
 import pickle
 
@@ -105,12 +105,12 @@ def test_spellings_of_one_formula_have_one_tree(typed, meant):
 
 
 @pytest.mark.parametrize(
-    ("broken", "mended"), [(r"{x", "x"), (r"x}", "x"), (r"x^", "x"), (r"x_{y^{2", "x_{y^{2}}"), (r"a & b", "a b")]
+    ("broken", "repaired"), [(r"{x", "x"), (r"x}", "x"), (r"x^", "x"), (r"x_{y^{2", "x_{y^{2}}"), (r"a & b", "a b")]
 )
-def test_broken_latex_is_mended_and_says_so(broken, mended):
+def test_broken_latex_is_repaired_and_the_tree_is_partial(broken, repaired):
     tree = slt_from_latex(broken)
     assert tree.partial
-    assert (tree.nodes, tree.edges) == (slt_from_latex(mended).nodes, slt_from_latex(mended).edges)
+    assert (tree.nodes, tree.edges) == (slt_from_latex(repaired).nodes, slt_from_latex(repaired).edges)
 
 
 def test_an_unknown_command_is_marked_and_the_rest_is_read():
@@ -200,7 +200,7 @@ def test_a_query_variable_is_that_of_mathml_and_no_unknown_command() -> None:
 @pytest.mark.parametrize(
     "latex", [r"\qvarx", r"\qvar", r"\qvar{x", "\\text{\ue005x}", r"\qvar{\qvar{\qvar{x}}}", r"\qvar\ "]
 )
-def test_what_is_no_query_variable_is_read_or_refused(latex: str) -> None:
+def test_text_that_is_not_a_query_variable_is_read_or_refused(latex: str) -> None:
     trees = trees_from_latex(latex)
     assert trees.slt is None or trees.slt.nodes
 

@@ -36,7 +36,7 @@ def formula(latex: str) -> Terms:
 
 
 def matched(pattern: str, latex: str) -> dict[str, str] | None:
-    """What a pattern substitutes to become a whole formula."""
+    """Substitutes that turn a pattern into a whole formula."""
     asked, of = terms(pattern), terms(latex)
     found = unify(asked, of, of.root).substitution
     if found is None:
@@ -85,7 +85,7 @@ def test_forms_that_mean_something_else_have_another_key(one: str, other: str) -
         ("a+a", "x+y", None),
         ("x^2", "y^3", None),
         (r"\pi r^2", r"\pi s^2", {"V!𝑟": "s"}),
-        (r"\pi r^2", "as^2", None),  # a constant is no letter
+        (r"\pi r^2", "as^2", None),  # a constant is not a letter
         ("e^x", "a^x", None),
         (r"x\in\mathbb{R}", r"y\in\mathbb{C}", None),
         ("?a^2+?b^2=?c^2", "x^2+(y+1)^2=3^2", {"?a": "x", "?b": "y+1", "?c": "3"}),
@@ -130,7 +130,7 @@ def test_lines_relations_and_sides_have_their_places() -> None:
     assert {latex for latex, place in found.items() if place == "SIDE"} == {square, product, long, "c", "d"}
 
 
-def test_a_line_that_is_no_statement_leaves_the_others_readable() -> None:
+def test_a_line_that_is_not_a_statement_leaves_the_others_readable() -> None:
     found = places(r"\begin{align}x&=(y\\z^2&=w\end{align}")
     assert found["z^{2}=w"] == "STATEMENT"
 
@@ -186,7 +186,7 @@ def substituted(pattern: Terms, of: Terms, found: Substitution) -> Terms:
     copied = [made.add(of.labels[0])] if len(of) else []
     for term in range(1, len(of)):
         copied.append(made.add(of.labels[term], [copied[arg] for arg in of.args[term]]))
-    numbers = list[list[int]]()  # what each term of the pattern becomes: several operands for a run
+    numbers = list[list[int]]()  # the values of the pattern's terms: several operands for a run
     for term, label in enumerate(pattern.labels):
         if label in found.wildcards:
             value = found.wildcards[label]
@@ -227,7 +227,7 @@ def test_formulas_are_equal_up_to_renaming_if_some_renaming_makes_their_keys_equ
 
 
 @given(trees(leaves=(*LETTERS[:2], "?p", "?q", "N!1"), depth=2), trees(depth=3))
-def test_what_is_substituted_makes_the_pattern_the_term(pattern: FormulaTree, tree: FormulaTree) -> None:
+def test_a_substitution_makes_the_pattern_the_term(pattern: FormulaTree, tree: FormulaTree) -> None:
     asked, of = read_terms(pattern), read_terms(tree)
     for term in parts(of):
         found = unify(asked, of, term).substitution
@@ -252,12 +252,12 @@ def test_a_formula_is_an_instance_of_itself_with_a_wildcard_for_a_sub_tree(
     nodes = tuple("?w" if old == gone else tree.nodes[old] for old in kept)
     edges = tuple((number[parent], number[child], label) for parent, child, label in tree.edges if child in number)
     asked, of = read_terms(FormulaTree(nodes, edges, kind="opt")), read_terms(tree)
-    # of a sum within a sum, or a negative one, the normal form has no term of its own
+    # for a sum within a sum, or a negative one, the normal form has no separate term
     found = [unify(asked, of, term, 10**6).substitution for term in parts(of)]
     assert any(found)
 
 
-def test_depth_and_width_are_no_limit() -> None:
+def test_depth_and_width_are_unlimited() -> None:
     depth = 20_000
     nodes = tuple(["O!SUP"] * depth + ["V!𝑥"] + ["N!2"] * depth)
     edges = [(i, i + 1, "0") for i in range(depth)] + [(depth - 1 - i, depth + 1 + i, "1") for i in range(depth)]
@@ -302,7 +302,7 @@ def test_letters_are_single_and_latin_or_greek(label: str, expected: bool) -> No
     ["x^{2}+y", r"\frac{a+b}{c}", r"\sqrt{x+1}", r"\sin \left(x+y\right)", "-a+b", r"2\cdot 3", r"\left(a+b\right)c",
      r"\int _{0}^{1}x^{2}\,dx", r"\left|x\right|", "n!", r"a\leq b", r"x\in A", "x_{i}^{2}"],
 )  # fmt: skip
-def test_what_is_written_reads_as_the_term(latex: str) -> None:
+def test_written_latex_reads_as_the_term(latex: str) -> None:
     of = terms(latex)
     written = write_term(of, of.root)
     again = terms(written)

@@ -108,7 +108,7 @@ def test_an_existing_store_is_kept_unless_overwrite_is_asked(store, tables, tmp_
 
 
 @pytest.mark.parametrize("foreign", ["file", "folder", "artifact"])
-def test_what_is_no_formula_store_is_never_replaced(tmp_path, tables, foreign):
+def test_a_folder_without_a_formula_store_is_never_replaced(tmp_path, tables, foreign):
     path = tmp_path / "it"
     if foreign == "file":
         path.write_text("thesis")
@@ -133,7 +133,7 @@ def test_a_store_of_the_same_tables_is_reused_and_any_other_replaced(store, tabl
     assert "8" in FormulaStore.build(store.path, tables[:1], tables[1:], reuse=True)
 
 
-def test_a_part_that_a_killed_build_of_other_tables_had_put_in_place_is_no_obstacle(store, tables, tmp_path):
+def test_a_part_left_by_a_killed_build_of_other_tables_is_replaced(store, tables, tmp_path):
     (store.path / "part-000001").mkdir()
     (store.path / "part-000001" / "formulas.sqlite").write_bytes(b"of the other build")
     other = table(tmp_path / "other.tsv", ("50", "", Y_SLT))
@@ -257,7 +257,7 @@ def test_a_store_of_this_format_opens():
     store.verify()
 
 
-def test_every_byte_that_is_changed_is_found_and_none_does_harm(store):
+def test_every_changed_byte_is_found_and_none_does_harm(store):
     """Each byte in turn: verifying finds it, and reading gives something or an error with a name."""
     file = file_of(store.path)
     sound = file.read_bytes()

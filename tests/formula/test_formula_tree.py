@@ -102,7 +102,7 @@ def test_repr_rebuilds_and_source_is_not_compared():
 
 
 @pytest.mark.parametrize(("tree", "is_slt"), [(SLT, True), (OPT, False)])
-def test_edge_labels_tell_the_kind_when_it_is_not_given(tree, is_slt):
+def test_the_kind_is_inferred_from_edge_labels_if_not_given(tree, is_slt):
     assert FormulaTree(tree.nodes, tree.edges).is_slt is is_slt
 
 

@@ -43,7 +43,7 @@ def test_two_processes_write_the_bytes_and_warnings_of_one(tmp_path, tables):
 
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
-def test_what_several_processes_began_one_completes(tmp_path, tables, monkeypatch):
+def test_a_job_begun_by_several_processes_is_completed_by_one(tmp_path, tables, monkeypatch):
     whole = FormulaStore.build(tmp_path / "whole", *tables)
     add_step, steps = store_build._add_step, []
 

@@ -50,7 +50,7 @@ def content(store):
 
 
 def computed():
-    """What a store holds, computed without one."""
+    """The contents of a store, computed without one."""
     pairs = {
         int(fid): [encode(convert(text)) if text else None for convert, text in zip(CONVERTERS, pair, strict=True)]
         for fid, pair in FORMULAS.items()
@@ -210,6 +210,6 @@ def test_staged_trees_that_were_changed_are_named(tmp_path, monkeypatch, tables,
     assert len(FormulaStore.build(tmp_path / "s", *tables)) == ROWS
 
 
-def test_the_bar_of_the_last_phase_tells_how_much_is_sorted(tmp_path, capfd, tables):
+def test_the_bar_of_the_last_phase_shows_how_much_is_sorted(tmp_path, capfd, tables):
     FormulaStore.build(tmp_path / "s", *tables, verbose=True)
     assert "sorting trees: 100%" in capfd.readouterr().err

@@ -36,7 +36,7 @@ def test_a_formula_without_room_is_set_smaller_and_not_below_what_is_legible() -
     ["\\", r"\unknown{x}", "a&b&&", "x" * 5_000, r"\left(" * 40 + "x" + r"\right)" * 40,
      r"\begin{pmatrix}" * 9 + "x" + r"\end{pmatrix}" * 9, r"\binom{1}{" * 30 + "x" + "}" * 30],
 )  # fmt: skip
-def test_what_cannot_be_typeset_soon_is_left_to_its_latex(latex: str) -> None:
+def test_a_formula_that_is_slow_to_typeset_stays_latex(latex: str) -> None:
     assert typeset(latex, 14, 1e9) is None
 
 
@@ -65,7 +65,7 @@ def test_lines_are_no_wider_than_their_room_and_nothing_in_them_overlaps() -> No
         assert line.ascent >= max([9.0, *(piece.drawn.ascent for _, piece in line.pieces if piece.drawn)])
 
 
-def test_punctuation_stays_beside_the_formula_that_it_follows() -> None:
+def test_punctuation_stays_next_to_the_formula_that_it_follows() -> None:
     room = drawn("x+y+z").width + 2
     written = paragraph("FORMULA_0, FORMULA_0.", ["x+y+z"], room)
     assert [[piece.text for _, piece in line.pieces] for line in written.lines] == [["x+y+z", ","], ["x+y+z", "."]]
@@ -78,7 +78,7 @@ def test_a_long_text_ends_in_an_ellipsis() -> None:
     assert written.width <= 200.0
 
 
-def test_a_part_of_a_formula_is_marked_in_each_cell_and_what_is_no_part_is_not() -> None:
+def test_a_part_of_a_formula_is_marked_in_each_cell_and_nothing_else_is() -> None:
     assert '<mfrac><mrow class="matched"><mi>a</mi>' in formula_html(r"\frac{a+b}{2}", parts=[(6, 9)])
     latex = r"\begin{align}x&>y\\z&<w\end{align}"
     start = latex.index("z")

@@ -1,4 +1,4 @@
-"""The learned sum of a first stage's score and those of scorers, and the fitted weight of a fusion."""
+"""The learned sum of a first stage's score and scorers' scores, and the fitted weight of a fusion."""
 
 import json
 import pickle
@@ -31,7 +31,7 @@ TOP = (3 / 2) ** 0.5  # the standardised score of the first of three equally spa
 
 
 class Table(pt.Transformer):  # type: ignore[misc]
-    """Gives documents the score of a table, in an order of its own; documents not in it are left out."""
+    """Gives documents the score of a table, in a different order; documents not in it are left out."""
 
     schematic = {"label": "table", "help_url": "https://pyterrier.readthedocs.io"}  # noqa: RUF012
 
@@ -156,7 +156,7 @@ def test_the_numbers_are_stored_and_read_again_and_copies_are_equal(tmp_path) ->
     assert pickle.loads(pickle.dumps(blend)) == eval(repr(blend)) == blend != LinearBlend((Table({"a": 1.0}),))
 
 
-def test_the_fitted_weight_of_a_fusion_is_the_ratio_of_what_both_sides_tell_and_0_for_one_that_misleads() -> None:
+def test_the_fitted_weight_of_a_fusion_is_the_ratio_of_both_sides_evidence_and_0_for_a_misleading_side() -> None:
     ranking, qrels, table = questions(400)
     weight = fit_fusion_weight(ranking, table(ranking), qrels)
     assert weight == pytest.approx(0.75, abs=0.07)
@@ -214,7 +214,7 @@ def slow_standard_scores(rankings: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_standard_scores_are_those_of_one_document_at_a_time(seed: int) -> None:
+def test_standard_scores_equal_scores_of_one_document_at_a_time(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rankings = []
     for _ in range(3):
@@ -227,6 +227,6 @@ def test_standard_scores_are_those_of_one_document_at_a_time(seed: int) -> None:
     pd.testing.assert_frame_equal(standard_scores(rankings), slow_standard_scores(rankings))
 
 
-def test_scores_that_are_all_the_same_stand_at_0_whatever_their_mean_rounds_to() -> None:
+def test_equal_scores_become_0_whatever_their_mean_rounds_to() -> None:
     same = pd.DataFrame({"qid": "1", "docno": list("abcdefg"), "score": 0.1 + 0.2})
     assert (standard_scores([same])["0"] == 0).all()

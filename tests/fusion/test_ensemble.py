@@ -49,7 +49,7 @@ class Scores(pt.Transformer):
         return inp.drop(columns=["score", "rank"], errors="ignore").merge(self.known, on=["qid", "docno"])
 
 
-def test_what_ranks_by_the_grades_is_learned_and_what_ranks_against_them_is_left_out() -> None:
+def test_a_system_that_ranks_by_the_grades_gets_weight_and_one_against_them_none() -> None:
     ensemble = Ensemble(GOOD, BAD, names=["good", "bad"])
     with pytest.raises(WeightsError):
         ensemble(TOPICS)
@@ -61,7 +61,7 @@ def test_what_ranks_by_the_grades_is_learned_and_what_ranks_against_them_is_left
     assert (found.groupby("qid")["label"].first() == 2).all()
 
 
-def test_weights_and_coverage_are_those_of_the_judged_documents_alone() -> None:
+def test_weights_and_coverage_depend_only_on_judged_documents() -> None:
     ensemble = Ensemble(GOOD, FEW, names=["good", "few"], ridge=0.5)
     assert ensemble.coverage == {}
     ensemble.fit(TOPICS, QRELS)

@@ -29,12 +29,12 @@ def test_scores_are_standardised_and_an_absent_document_gets_the_lowest() -> Non
 
 
 @pytest.mark.parametrize(("weight", "first"), [(0.0, "a"), (1.0, "b")])
-def test_the_weight_says_what_the_right_side_counts(weight: float, first: str) -> None:
+def test_the_weight_is_the_right_side_s(weight: float, first: str) -> None:
     fused = fuse_rankings(LEFT, RIGHT, weight, 1)
     assert fused[["docno", "rank"]].to_numpy().tolist() == [[first, 0]]
 
 
-def test_one_result_is_no_nan_and_a_query_found_by_one_side_keeps_that_sides_order() -> None:
+def test_one_result_is_not_nan_and_a_query_found_by_one_side_keeps_that_sides_order() -> None:
     one = pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [5.0]})
     assert fuse_rankings(one, one, 0.5).score.tolist() == [0.0]
     nothing = RIGHT.iloc[:0]
@@ -42,7 +42,7 @@ def test_one_result_is_no_nan_and_a_query_found_by_one_side_keeps_that_sides_ord
     assert fuse_rankings(nothing, LEFT, 0.5).docno.tolist() == ["a", "b", "c"]
 
 
-def test_docnos_that_were_read_as_numbers_are_those_of_the_other_ranking() -> None:
+def test_docnos_read_as_numbers_equal_the_other_ranking_s() -> None:
     left = LEFT.assign(docno=["1", "2", "10"], title=["one", "two", "ten"])
     right = RIGHT.assign(docno=["2", "3"], title=["two", "three"])
     numbers = [ranking.assign(docno=ranking["docno"].astype(int)) for ranking in (left, right)]

@@ -118,7 +118,7 @@ def test_a_system_whose_scores_are_equal_counts_nothing_or_the_constant() -> Non
 
 def test_any_number_of_systems_is_added_by_weight() -> None:
     third = Named("third", {"z": 1.0, "x": 0.5, "v": 0.0})
-    # z: .2 · 1 of the third alone; y: .5 · 1 + .3 · .5
+    # z: .2 · 1, only from the third; y: .5 · 1 + .3 · .5
     assert scores(ConvexFusion(DENSE, [OTHER, third], [0.5, 0.3, 0.2])) == approximately(
         ("y", 0.65), ("x", 0.4), ("w", 0.25), ("z", 0.2), ("v", 0.0)
     )
@@ -131,8 +131,8 @@ def test_any_number_of_systems_is_added_by_weight() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_the_whole_weight_reproduces_the_order_of_one_system(alpha: float) -> None:
-    alone = (DENSE if alpha else OTHER)(TOPICS)["docno"].tolist()
-    assert [docno for docno, score in scores(ConvexFusion(DENSE, OTHER, alpha)) if docno in alone] == alone
+    single = (DENSE if alpha else OTHER)(TOPICS)["docno"].tolist()
+    assert [docno for docno, score in scores(ConvexFusion(DENSE, OTHER, alpha)) if docno in single] == single
 
 
 def test_columns_of_queries_and_of_all_rankings_are_kept() -> None:

@@ -20,7 +20,7 @@ SYSTEM = pt.Transformer.from_df(pd.DataFrame({"qid": ["1"], "docno": ["a"], "sco
 
 
 class Saved(NamedTuple):
-    """What is saved, how it is loaded, and what an earlier release wrote of the same."""
+    """An object to save, how to load it, and the file of an earlier release."""
 
     thing: Any
     load: Callable[[Path], Any]
@@ -74,7 +74,7 @@ def damaged(data: bytes) -> Iterator[bytes]:
     yield from (data[:end] for end in range(0, len(data), 7))
 
 
-def test_what_is_saved_is_read_again_and_verified(saved: Saved, tmp_path: Path) -> None:
+def test_saved_weights_are_read_again_and_verified(saved: Saved, tmp_path: Path) -> None:
     file = tmp_path / "it.json"
     file.write_text("an older file")
     saved.thing.save(file)

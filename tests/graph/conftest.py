@@ -1,4 +1,4 @@
-"""What tests of the graph store begin with."""
+"""Fixtures of the graph store's tests."""
 
 import pytest
 

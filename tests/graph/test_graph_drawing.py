@@ -36,7 +36,7 @@ GRAPH = MathAMRGraph(
 
 
 def nodes(picture: Picture, kind: str) -> list[str]:
-    """What stands in the nodes of a kind, in writing order."""
+    """The texts in the nodes of a kind, in writing order."""
     found = ET.fromstring(picture.svg).findall(".//s:g", NS)
     return [" ".join(str(t.text) for t in g.findall("s:text", NS)) for g in found if kind in g.get("class", "").split()]
 
@@ -106,7 +106,7 @@ def test_a_picture_needs_nothing_from_outside() -> None:
     assert used == set(re.findall('<path id="([^"]*)"', picture.svg)), "each outline that is used, and no other"
 
 
-def test_a_long_label_is_cut_and_told_whole_on_demand() -> None:
+def test_a_long_label_is_cut_and_shown_whole_on_demand() -> None:
     long = "antidisestablishmentarianism-" * 4
     graph = MathAMRGraph(decode_penman(f"(a / {long})"), (), "d")
     picture = draw_graph(graph, label_length=20)
@@ -145,7 +145,7 @@ def test_a_chain_of_ten_thousand_symbols_is_drawn() -> None:
     assert spread(chain).height == ROW
 
 
-def test_the_first_child_stands_beside_its_parent_and_the_next_below_all_that_is_under_the_first() -> None:
+def test_the_first_child_is_next_to_its_parent_and_the_next_is_below_the_first_s_subtree() -> None:
     placed = spread(
         [
             TreeNode("a", -1, ""),
@@ -178,8 +178,10 @@ def test_virtual_nodes_are_drawn_with_all_their_edges() -> None:
     assert nodes(picture, "virtual") == ["document", "formula 1", "sentence 1", "formula 0", "sentence 2"]
     lines = root.findall("s:path[@class='virtual']", NS)
     assert len(lines) == sum(role == ":virtual_document" for _, role, _ in edges), "one to each of its neighbors"
-    told = [str(g.find("s:title", NS).text) for g in root.findall("s:g", NS) if "virtual" in g.get("class", "")]  # type: ignore[union-attr]
-    counted = [int(found[1]) for text in told if (found := re.search(r":virtual_(?:sentence|formula) to (\d+)", text))]
+    titles = [str(g.find("s:title", NS).text) for g in root.findall("s:g", NS) if "virtual" in g.get("class", "")]  # type: ignore[union-attr]
+    counted = [
+        int(found[1]) for text in titles if (found := re.search(r":virtual_(?:sentence|formula) to (\d+)", text))
+    ]
     assert sum(counted) == sum(role != ":virtual_document" for _, role, _ in edges)
 
 
@@ -232,7 +234,7 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.parametrize("colours", [palette("light"), palette("dark")], ids=["light", "dark"])
-def test_text_stands_out_from_its_ground(colours: Palette) -> None:
+def test_text_contrasts_with_its_background(colours: Palette) -> None:
     kinds = (colours.concept, colours.placeholder, colours.opt, colours.slt, colours.virtual)
     pairs = [(paint.fill, paint.text) for paint in kinds]
     pairs += [(ground, text) for ground in (colours.ground, colours.panel) for text in (colours.text, colours.quiet)]
@@ -241,7 +243,7 @@ def test_text_stands_out_from_its_ground(colours: Palette) -> None:
         assert (higher + 0.05) / (lower + 0.05) >= 4.5
 
 
-def test_a_theme_changes_colours_alone(tmp_path: Path) -> None:
+def test_a_theme_changes_only_colours(tmp_path: Path) -> None:
     light, dark = draw_graph(GRAPH), draw_graph(GRAPH, theme="dark")
     assert re.sub(r"#\w{6}", "", light.svg) == re.sub(r"#\w{6}", "", dark.svg)
     assert light.svg != dark.svg

@@ -54,7 +54,7 @@ def test_the_first_of_several_mentions_carries_the_trees():
     assert amr.labels == ("and", "FORMULA_0", *OPT.nodes, "FORMULA_0")
 
 
-def test_new_variables_avoid_those_that_are_taken():
+def test_new_variables_avoid_existing_ones():
     amr = attach_formulas(decode_penman("(t0 / thing :quant t1 :ARG0 (f0 / FORMULA_0))"), (BOTH, BOTH), "opt")
     assert len(set(filter(None, amr.variables))) == len(list(filter(None, amr.variables)))
     assert decode_penman(encode_penman(amr, None)) == amr

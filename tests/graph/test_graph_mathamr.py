@@ -57,7 +57,7 @@ def test_without_a_map_the_placeholders_from_zero_on_are_formulas_without_ids():
     [
         ("{", "JSON"),
         ("[1]", "not an object"),
-        ('{"x": "1"}', "no placeholder"),
+        ('{"x": "1"}', "not a placeholder"),
         ('{"FORMULA_99999999": "1"}', "1 nodes"),
     ],
 )
@@ -66,12 +66,12 @@ def test_a_damaged_map_is_refused_with_its_reason(formula_map, reason):
         MathAMRGraph.from_penman(f"# ::formula_map {formula_map}\n(f / FORMULA_0)")
 
 
-def test_a_text_that_is_no_graph_is_refused_with_its_place():
+def test_a_text_that_is_not_a_graph_is_refused_with_its_place():
     with pytest.raises(PenmanError, match="line"):
         MathAMRGraph.from_penman("# ::id 1\n(a / b :c (d / e)")
 
 
-def test_the_parts_of_a_graph_are_those_of_its_text():
+def test_the_parts_of_a_graph_match_its_text():
     amr = whole().amr
     layout = layout_of(amr, 3)
     names = [[amr.labels[node] for node in nodes] for nodes in layout.sentences]
@@ -114,7 +114,7 @@ def test_a_node_mentioned_twice_is_a_member_once():
 
 
 @pytest.mark.parametrize("label", ["FORMULA_01", "FORMULA_", "FORMULA_x", "FORMULA_²", "FORMULA_7", "formula_0"])
-def test_what_only_looks_like_a_placeholder_is_a_concept(label):
+def test_a_label_that_only_looks_like_a_placeholder_is_a_concept(label):
     amr = AmrGraph(("and", "FORMULA_0", label), ("a", "f", "g"), ((0, ":op1", 1), (0, ":op2", 2)))
     assert layout_of(amr, 1).placeholders == [1]
 

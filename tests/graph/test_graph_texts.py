@@ -1,4 +1,4 @@
-"""The texts behind a graph's vectors: kept with it, and never those of another sentence."""
+"""The texts behind a graph's vectors: kept with it, and never another sentence's."""
 
 import pickle
 
@@ -23,7 +23,7 @@ DOCUMENT, SENTENCE, FORMULA = 2, 1, 0
 
 
 class Scripted(PartParser):
-    """Answers with the Penman texts it was given, in order; an empty one is no graph."""
+    """Answers with the given Penman texts, in order; an empty one is no graph."""
 
     name = "scripted"
 
@@ -38,7 +38,7 @@ def build(text, *answers, unit="sentence"):
     return GraphBuilder(parser=Scripted(*answers, unit=unit)).build({"1": post_from_text(text)})[0]
 
 
-def test_the_texts_are_those_of_title_and_body_with_formulas_as_latex():
+def test_the_texts_are_title_and_body_with_formulas_as_latex():
     post = post_from_text("Solve $x^2 = 2$. I tried $x = 1$.", title="An equation")
     graph = GraphBuilder().build({"1": post})[0]
     assert graph.latex == ("x^2 = 2", "x = 1")
@@ -85,12 +85,12 @@ def test_a_passage_gives_its_sentences_in_order_or_where_the_numbers_differ_all_
     assert list(build("One. Two.", answer, unit="passage").sentence_texts) == expected
 
 
-def test_a_sentence_whose_root_stands_in_another_sentence_leaves_the_others_their_texts():
+def test_a_sentence_rooted_in_another_sentence_does_not_change_the_others_texts():
     graph = build("A $x$. $x$. C.", "(a / a :ARG1 (f / FORMULA_0) :ARG2 (g / FORMULA_1))", "(g / FORMULA_1)", "(c / c)")
     assert list(graph.sentence_texts) == ["A FORMULA_0.", "C."]
 
 
-def test_a_parser_that_says_nothing_gives_each_sentence_the_whole_text():
+def test_without_texts_from_the_parser_each_sentence_gets_the_whole_text():
     amr = decode_penman("(m / multi-sentence :snt1 (a / one) :snt2 (b / two))")
     assert sentence_texts(amr, (), "One. Two.") == ("One. Two.", "One. Two.")
 

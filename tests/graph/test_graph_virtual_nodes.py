@@ -87,7 +87,7 @@ def test_no_edge_leads_to_a_node_that_a_mode_left_out():
             assert tensors.virtual.max() < len(tensors.nodes)
 
 
-def test_without_virtual_nodes_placeholders_and_sentence_roots_stand_for_the_post():
+def test_without_virtual_nodes_placeholders_and_sentence_roots_represent_the_post():
     tensors, layout = graph_tensors(whole(), VOCABULARY, virtual_nodes="none"), layout_of(whole().amr, 3)
     assert tensors.virtual.tolist() == [*layout.placeholders, *layout.roots]
     assert tensors.kinds.tolist() == [0, 0, 0, 1, 1, 1]
@@ -137,7 +137,7 @@ def test_auxiliary_edges_join_neighbours_ends_or_all(auxiliary, order, pairs):
 
 
 @pytest.mark.parametrize(("auxiliary", "count"), [("none", 0), ("sequential", 5), ("circular", 6), ("full", 15)])
-def test_auxiliary_edges_are_added_beside_the_hierarchy_and_never_touch_the_document(auxiliary, count):
+def test_auxiliary_edges_are_added_to_the_hierarchy_and_never_touch_the_document(auxiliary, count):
     plain = named(graph_tensors(whole(), VOCABULARY))
     tensors = graph_tensors(whole(), VOCABULARY, auxiliary=auxiliary)
     extra = [edge for edge in named(tensors) if edge[1] == ":auxiliary_vn"]
@@ -155,7 +155,7 @@ def test_auxiliary_edges_are_added_beside_the_hierarchy_and_never_touch_the_docu
         ({"auxiliary": "full", "virtual_nodes": "global"}, "virtual_nodes='global'"),
     ],
 )
-def test_what_is_no_condition_of_the_paper_is_refused(options, message):
+def test_unknown_conditions_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         graph_tensors(whole(), VOCABULARY, **options)
 
@@ -189,4 +189,4 @@ def test_the_layout_of_a_long_post_is_found_in_time_linear_in_its_sentences() ->
         return time.process_time() - start
 
     few, many = (min(seconds(sentences) for _ in range(3)) for sentences in (3_000, 24_000))
-    assert many < 40 * max(few, 0.005)  # 8 times as long; quadratic work takes 70 times as long
+    assert many < 40 * max(few, 0.005)  # 8 times as long; quadratic work would need 70 times as long

@@ -13,7 +13,7 @@ PACKAGE = "pyterrier_mathamr"
 
 
 class CountedPattern:
-    """An expression that answers as it is, and whose steps are counted by a machine that must agree with it."""
+    """An unchanged expression whose steps are counted by a machine that must agree with it."""
 
     def __init__(self, pattern: re.Pattern[Any], budget: Budget) -> None:
         self.real, self.budget = pattern, budget
@@ -22,7 +22,7 @@ class CountedPattern:
         return getattr(self.real, name)
 
     def _counted(self, how: str, text: Any, at: int = 0, end: int | None = None) -> Iterator[re.Match[Any]]:
-        """Give each match as it is asked for, counting up to there."""
+        """Yield each match on demand, counting up to there."""
         shown = text[:end].decode("latin-1") if isinstance(text, bytes) else text[:end]
         real = {
             "search": self.real.finditer,
@@ -89,7 +89,7 @@ class Work:
         finally:
             sys.settrace(trace)
             sys.setrecursionlimit(depth)
-            self.budget.most = float("inf")  # what others do is not limited
+            self.budget.most = float("inf")  # work of others is not limited
         return self.budget.steps
 
 

@@ -1,6 +1,6 @@
 """A regular expression as a machine whose steps can be counted.
 
-`re` gives no count, and a time is no property of an input. So the tests run each expression of the package a second
+`re` gives no count, and a time is not a property of an input. So the tests run each expression of the package a second
 time, by backtracking over the tree that `re` itself parsed it to, and count one step for each character, assertion and
 branch tried, from each place where a search begins. That is what `re` does, in Python. That the machine is honest is
 checked at each use: it must find the spans that `re` finds.

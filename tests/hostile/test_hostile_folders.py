@@ -11,7 +11,7 @@ import pytest
 from pyterrier_mathamr.engine import SearchEngine
 
 PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
-"""A terminal that writes ASCII alone."""
+"""A terminal that writes only ASCII."""
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -38,7 +38,8 @@ def test_a_folder_of_odd_names_links_and_fifos_is_built_and_searched_where_only_
     built = run("build", notes, "-o", tmp_path / "engine", "--model", "mathamr-plus-mini", "-q")
     assert "9 posts" in built.stdout
     assert "3 of 12 posts were left out" in built.stderr
-    for part in (r"caf\xe8.md: it is no UTF-8", "out.md: it links to /etc/passwd", "pipe.md: it is no regular file"):
+    odd = (r"caf\xe8.md: it is not UTF-8", "out.md: it links to /etc/passwd", "pipe.md: it is not a regular file")
+    for part in odd:
         assert part in built.stderr
     assert r"caf\xe9" in run("search", tmp_path / "engine", "so $x^2=1$").stdout
     assert r"caf\xe9.md" in SearchEngine(tmp_path / "engine").docnos()

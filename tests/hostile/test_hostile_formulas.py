@@ -1,4 +1,4 @@
-"""Whatever the text of a formula is, a tree or a `FormulaError` comes out."""
+"""Any text of a formula gives a tree or a `FormulaError`."""
 
 import time
 
@@ -92,7 +92,7 @@ def test_entities_that_a_text_declares_are_not_expanded(place):
 
 
 BOMB = r"\def\a{\b\b}\def\b{\c\c}\def\c{\d\d}\def\d{\e\e}\def\e{((}\a\a\a\a"
-NEVER = [  # what math-core would take ages for
+NEVER = [  # inputs for which math-core would need ages
     "(" * 40, "⟨" * 40, "⦅" * 40, r"\lAngle " * 40, r"\sin(" * 40, "((]" * 40, r"\mathopen{(}" * 40, r"\bigl(" * 40,
     r"\pmod\sqrt " * 40, r"\def\a{(}" + r"\a" * 40, r"\newcommand\a[1]{[#1}" + r"\a x" * 40, BOMB, r"\bra_a" * 40,
     r"\prescript\wedge&a\braket" * 33,
@@ -101,7 +101,7 @@ NEVER = [  # what math-core would take ages for
 
 
 @pytest.mark.parametrize("latex", NEVER, ids=range(len(NEVER)))
-def test_no_formula_takes_longer_than_its_limit(latex):
+def test_no_formula_exceeds_its_time_limit(latex):
     start = time.monotonic()
     shown = formula_html(latex)
     trees_from_latex(latex)
@@ -135,12 +135,12 @@ def test_a_formula_over_the_limit_is_refused_by_name_and_one_at_the_limit_is_rea
 
 def test_a_conversion_that_is_ended_is_a_named_error(monkeypatch):
     def over(latex):
-        raise converter.OverLimitError("it takes more than 1 s")
+        raise converter.OverLimitError("it needs more than 1 s")
 
     monkeypatch.setattr(converter, "_elsewhere", over)
     assert formula_html("x(" * 20) == f'<code class="tex">{"x(" * 20}</code>'
     assert trees_from_latex("x(" * 20).slt is None
-    with pytest.raises(FormulaError, match="cannot be converted: it takes more than 1 s"):
+    with pytest.raises(FormulaError, match="cannot be converted: it needs more than 1 s"):
         slt_from_latex("x(" * 20)
 
 
@@ -170,7 +170,7 @@ def test_after_a_few_formulas_of_a_text_that_took_too_long_no_other_of_it_is_tri
 
     def over(latex):
         tried.append(latex)
-        raise converter.OverLimitError("it takes more than 1 s")
+        raise converter.OverLimitError("it needs more than 1 s")
 
     monkeypatch.setattr(converter, "_elsewhere", over)
     hostile = [rf"\def\q#1{{#1#1}}\q{{(_{{{i}}}}}" for i in range(10)]
@@ -179,7 +179,7 @@ def test_after_a_few_formulas_of_a_text_that_took_too_long_no_other_of_it_is_tri
         assert tried == hostile[:3]
         assert formula_html("x+y").startswith("<math")
     assert formula_html(hostile[9]).startswith("<code")
-    assert tried == [*hostile[:3], hostile[9]]  # what was not tried was not remembered
+    assert tried == [*hostile[:3], hostile[9]]  # untried formulas were not remembered
     tried.clear()
     text = " ".join(f"${latex}$" for latex in hostile)
     graph = next(iter(GraphBuilder().transform_iter([{"docno": "d", "text": f"{text} and $x+y$"}])))["graph"]

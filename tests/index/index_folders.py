@@ -1,4 +1,4 @@
-"""What tests look at in an index."""
+"""Views into an index for tests."""
 
 from pathlib import Path
 from typing import Any

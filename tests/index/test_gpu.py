@@ -23,14 +23,14 @@ def model() -> mathamr.MathAMR:
     return mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
 
 
-def test_vectors_are_those_of_the_cpu(model: mathamr.MathAMR) -> None:
+def test_vectors_equal_the_cpu_s(model: mathamr.MathAMR) -> None:
     graphs = GraphBuilder()(POSTS)
     found = [model.doc_encoder(device=device)(graphs)["doc_embs"] for device in ("cpu", "cuda")]
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
-def test_rankings_are_those_of_the_cpu(model: mathamr.MathAMR, tmp_path) -> None:
+def test_rankings_equal_the_cpu_s(model: mathamr.MathAMR, tmp_path) -> None:
     index = mathamr.MathAMRIndex(tmp_path / "index")
     (GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(POSTS)
     asked = pd.DataFrame({"qid": ["1", "2"], "query": ["roots of $x^3 + 3x = 1$", "How many?"]})

@@ -31,7 +31,7 @@ def formula_index(model, tmp_path_factory) -> MathAMRFormulaIndex:
 def test_a_typed_formula_is_found_by_the_bundled_model_that_the_index_names(formula_index):
     found = formula_index.search(GAUSS)
     assert list(found.columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
-    # formula 3 is a post of its own, as the typed one is: the very same graph
+    # formula 3 is a separate post, like the typed one: the very same graph
     assert found.docno.tolist() == ["3", "1", "2"]
     assert found.score[0] == pytest.approx(1.0, abs=1e-6)
     assert found.score[1] < 1.0
@@ -57,16 +57,16 @@ def test_a_bundled_model_of_the_same_name_that_did_not_make_the_index_is_refused
         index.search(GAUSS)
 
 
-@pytest.mark.parametrize(("made_by", "said"), [(None, "does not name"), ("mine@0123456789abcdef", "'mine@0123")])
-def test_an_index_of_a_model_that_is_not_at_hand_asks_for_it(tmp_path, made_by, said):
+@pytest.mark.parametrize(("made_by", "message"), [(None, "does not name"), ("mine@0123456789abcdef", "'mine@0123")])
+def test_an_index_of_a_model_that_is_not_at_hand_asks_for_it(tmp_path, made_by, message):
     index = MathAMRFormulaIndex(tmp_path / "f")
     index.indexer(model=made_by).index([{"docno": "p", "doc_embs": [[1.0, 0.0]], "formula_ids": ["1"]}])
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         index.search("x")
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "$$", "$ $", None, r"\frac{a", "what is a group"])
-def test_what_is_no_formula_finds_nothing_and_warns_once(formula_index, typed):
+def test_a_query_without_a_formula_finds_nothing_and_warns_once(formula_index, typed):
     with pytest.warns(MathAMRWarning, match=r"B\.7") as warned:
         found = formula_index.search(typed, "B.7")
     assert len(warned) == 1

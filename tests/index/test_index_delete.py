@@ -21,7 +21,7 @@ GONE = ["d2", "d4", "d11", "d2"]
 
 @pytest.fixture(params=[2, 1000])
 def pruned(request, part_rows, tmp_path, documents) -> tuple[MathAMRIndex, MathAMRIndex]:
-    """An index of which some documents were deleted, and one that was built without them."""
+    """An index after deletions, and one that was built without the deleted documents."""
     part_rows(request.param)
     docs = documents([2, 1, 5, 3, 1, 1, 4, 2, 2, 3, 1, 6])
     for i, doc in enumerate(docs):
@@ -52,7 +52,7 @@ def test_a_device_that_keeps_the_codes_leaves_the_deleted_out(pruned, topics):
     assert found[0].scores.tobytes() == found[1].scores.tobytes()
 
 
-def test_what_is_deleted_is_not_there_for_anything_that_takes_docnos(pruned, topics):
+def test_deleted_documents_are_unknown_to_everything_that_accepts_docnos(pruned, topics):
     index, plain = pruned
     assert len(index) == len(plain) == 9
     assert [doc["docno"] for doc in index.get_corpus_iter()] == [doc["docno"] for doc in plain.get_corpus_iter()]
@@ -112,7 +112,7 @@ def test_an_index_that_was_compacted_is_that_which_is_built_without_the_deleted(
     assert arrays[0] == arrays[1]
 
 
-def test_an_index_of_which_all_was_deleted_finds_nothing_and_takes_new_documents(tmp_path, documents, topics):
+def test_an_index_emptied_by_deletion_finds_nothing_and_accepts_new_documents(tmp_path, documents, topics):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
     index.delete(["d0", "d1"])
     assert len(index) == 0

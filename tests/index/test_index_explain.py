@@ -10,7 +10,7 @@ from pyterrier_mathamr.index import MathAMRIndex, MathAMRIndexError
 from pyterrier_mathamr.store import UnknownIdError
 
 
-def test_an_explanation_names_the_nodes_that_met_and_sums_to_the_score(tmp_path):
+def test_an_explanation_names_the_matched_nodes_and_sums_to_the_score(tmp_path):
     index = MathAMRIndex(tmp_path / "x")
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])  # a formula, a sentence, the document
     index.index([{"docno": "p1", "doc_embs": rows, "formula_ids": ["f1"]}, {"docno": "p2", "doc_embs": rows[:2]}])
@@ -36,14 +36,14 @@ def test_an_explanation_of_what_does_not_fit_is_refused(tmp_path, documents):
         ({"query_embs": np.ones((1, 3))}, "d0", MathAMRIndexError, "3 dimensions"),
         ({"query_embs": np.ones((1, 8)), "query_weights": [1.0, 2.0]}, "d0", MathAMRIndexError, "query_weights"),
         ({"query": "x"}, "d0", AskedError, r"the row has no query_embs. .*encode\(topics\)"),
-        (np.ones((1, 8)), "d0", AskedError, "ndarray is no row"),
+        (np.ones((1, 8)), "d0", AskedError, "ndarray is not a row"),
     ):
         with pytest.raises(error, match=message):
             index.explain(query, docno)
 
 
-def test_an_explanation_takes_the_names_of_nodes_from_their_graphs(tmp_path):
-    """``x^2 = 2`` and two sentences: the graph says that the first row is the formula, and what each row reads."""
+def test_an_explanation_gets_the_names_of_nodes_from_their_graphs(tmp_path):
+    """``x^2 = 2`` and two sentences: the graph knows that the first row is the formula, and the text of each row."""
     graph = GraphBuilder()(pd.DataFrame({"qid": ["1"], "query": ["Solve $x^2 = 2$. I am lost."]}))
     graph = graph["query_graph"][0]
     rows = np.eye(4)

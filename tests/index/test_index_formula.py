@@ -76,7 +76,7 @@ def test_of_a_formula_in_two_posts_the_first_place_counts_and_the_other_is_named
     np.testing.assert_array_equal(found["f1"]["formula_vec"], ROWS[0])
 
 
-def test_a_formula_that_stands_already_keeps_its_place_when_others_are_added(formulas):
+def test_an_existing_formula_keeps_its_place_when_others_are_added(formulas):
     with pytest.warns(MathAMRWarning, match="f2"):
         formulas.indexer("append").index([{**POSTS[0], "docno": "p9", "formula_ids": ["f9", "f2"]}])
     found = {row["docno"]: row["post_id"] for row in formulas.get_corpus_iter()}
@@ -118,7 +118,7 @@ def test_formula_indexes_are_merged(tmp_path, formulas):
     assert [row["visual_id"] for row in merged.get_corpus_iter()] == ["v1", "", "v3", "", ""]
 
 
-def test_an_index_without_formulas_says_so(tmp_path, formulas):
+def test_an_index_without_formulas_is_an_error(tmp_path, formulas):
     post = {"docno": "p", "doc_embs": ROWS, "formula_ids": []}
     with pytest.warns(MathAMRWarning, match="the index is empty: none of 1 posts has formula_ids"):
         index = MathAMRFormulaIndex(tmp_path / "b").index([post])

@@ -52,7 +52,7 @@ def test_inspection_opens_no_index(tmp_path, factory):
     assert drawn["help_url"].startswith("https://")
 
 
-def test_an_indexer_says_what_it_needs_and_is_drawn_without_network(tmp_path):
+def test_an_indexer_lists_its_inputs_and_is_drawn_without_network(tmp_path):
     indexer = MathAMRIndex(tmp_path / "x").indexer()
     assert pt.inspect.indexer_inputs(indexer) == [["docno", "doc_embs"]]
     assert pt.schematic.draw(pt.schematic.transformer_schematic(indexer))
@@ -134,7 +134,7 @@ def test_a_ranking_is_ordered_counts_from_zero_and_keeps_the_query_s_columns(ind
 
 
 @pytest.mark.parametrize("factory", ["single_vector", "colbert", "scorer", "vec_loader", "text_loader"])
-def test_no_rows_are_no_rows_again(index, topics, factory):
+def test_an_empty_frame_gives_an_empty_frame(index, topics, factory):
     stage, frame = getattr(index, factory)(), topics([2])
     assert list(stage.transform_iter([])) == []
     given = make_ranking(frame, ["d1"]) if factory in ("scorer", "vec_loader", "text_loader") else frame

@@ -167,7 +167,7 @@ def test_options_that_contradict_each_other_are_refused() -> None:
         *((MathAMRConfig.from_yaml, text) for text in ("", "- 1", "a: [", "layers")),
     ],
 )
-def test_text_that_is_no_configuration_is_refused(read, text) -> None:
+def test_text_that_is_not_a_configuration_is_refused(read, text) -> None:
     with pytest.raises(ConfigError):
         read(text)
 

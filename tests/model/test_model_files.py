@@ -167,9 +167,9 @@ def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
         MathAMR.from_pretrained(tmp_path / "empty")
 
 
-def test_a_model_that_is_no_longer_bundled_says_what_to_take_and_build_again(folder) -> None:
+def test_a_model_that_is_no_longer_bundled_names_its_successor_and_what_to_rebuild(folder) -> None:
     with pytest.raises(
-        ModelNotFoundError, match=r"mathamr-plus-small.*Take mathamr-plus-text, or mathamr-plus-mini,.*`mathamr build`"
+        ModelNotFoundError, match=r"mathamr-plus-small.*Use mathamr-plus-text or mathamr-plus-mini,.*`mathamr build`"
     ):
         MathAMR.from_pretrained("mathamr-plus-small")
     (folder / "config.json").write_text('{"format": 2, "parts": [], "score": {}}')
@@ -261,5 +261,5 @@ def test_files_of_another_model_are_refused(model, folder, small, vocabulary, gr
         _ = MathAMR.from_pretrained(folder).vocabulary
     vocabulary.save(folder / "vocabulary.json.gz")
     (folder / "weights.safetensors").write_bytes(b"not safetensors")
-    with pytest.raises(ModelFileError, match=r"weights.safetensors: the weights are not those"):
+    with pytest.raises(ModelFileError, match=r"weights.safetensors: the weights differ"):
         MathAMR.from_pretrained(folder).weights()

@@ -1,4 +1,4 @@
-"""The transformers: PyTerrier's rules, and vectors that depend on their post alone."""
+"""The transformers: PyTerrier's rules, and vectors that depend only on their post."""
 
 import pickle
 
@@ -198,7 +198,7 @@ def test_a_model_without_formulas_gives_no_formula_ids(vocabulary, graphs) -> No
     assert len(result["doc_embs"][0]) == graphs["a0"].n_sentences + 1
 
 
-def test_vectors_say_who_made_them(model, graphs, tmp_path) -> None:
+def test_vectors_name_their_model(model, graphs, tmp_path) -> None:
     model.save(tmp_path / "small")
     saved = MathAMR.from_pretrained(tmp_path / "small")
     name, digits = model.vectors_by.split("@")

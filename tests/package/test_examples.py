@@ -19,12 +19,12 @@ def test_each_example_is_known_here() -> None:
 
 @pytest.mark.filterwarnings("ignore:There are shared pipeline components")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs_and_says_what_it_found(
+def test_an_example_runs_and_prints_its_results(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")
-    said = capsys.readouterr().out
-    assert all(words in said for words in SAYS[path.stem])
+    output = capsys.readouterr().out
+    assert all(words in output for words in SAYS[path.stem])

@@ -1,4 +1,4 @@
-"""What every system says of its score sums to the score: on all topics of the sample, on documents of every kind."""
+"""Every system's explanation sums to the score: on all topics of the sample, on documents of every kind."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ Lab = SimpleNamespace
 EVERYTHING = {"num_results": 10_000}
 WORDS = "A post of words alone"
 
-# Each system: how it is made with options, and which of the frames below it takes.
+# Each system: how to make it with options, and which of the frames below it accepts.
 RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
     "single vector": (lambda lab, **options: lab.index.single_vector(**options), "encoded"),
     "doc-VN": (lambda lab, **options: lab.index.doc_vn(candidates=10_000, **options), "weighted"),
@@ -270,7 +270,7 @@ def test_a_document_that_shares_nothing_has_no_parts_and_no_score(lab: Lab) -> N
     assert lab.index.explain(blank, lab.store.ids()[0]).score == 0.0
 
 
-def test_texts_come_from_the_graphs_in_the_row_and_only_from_those_of_the_document(lab: Lab) -> None:
+def test_texts_come_from_the_row_s_graphs_and_only_from_the_document_s(lab: Lab) -> None:
     topic = lab.frames["encoded"].iloc[0]
     found = (lab.encode >> lab.index.colbert(num_results=2) >> lab.store.loader())(
         pd.DataFrame([topic[["qid", "query"]]])
@@ -281,7 +281,7 @@ def test_texts_come_from_the_graphs_in_the_row_and_only_from_those_of_the_docume
     assert first.document.post.text == graph.text
     assert set(first.parts[first.parts["document_part"] == "formula"]["document"]) <= set(graph.latex)
     assert first.parts["document"].ne("").all()
-    other = lab.index.explain(found.iloc[0], second.docno)  # the graph of another document says nothing about this one
+    other = lab.index.explain(found.iloc[0], second.docno)  # the graph of another document does not describe this one
     assert other.document is None
     assert other.score == pytest.approx(second.score)
     whole = lab.index.explain(found, second.docno)  # a frame has the row of each document
@@ -295,13 +295,13 @@ def test_texts_come_from_the_graphs_in_the_row_and_only_from_those_of_the_docume
         *("scorer", "text scorer"),
     ],
 )
-def test_what_cannot_be_explained_is_refused_with_a_way_out(lab: Lab, name: str) -> None:
+def test_an_impossible_explanation_is_refused_with_a_remedy(lab: Lab, name: str) -> None:
     factory, frame = (RETRIEVERS | SCORERS)[name]
     system, query = made(lab, factory, name), lab.frames[frame].iloc[0]
     docno = str(lab.formulas.snapshot().texts("docno", np.array([0]))[0]) if "ormula" in name + frame else "154"
     for asked, message in (
         ({"qid": "1"}, "has no"),
-        (np.ones((2, 3)), "ndarray is no row. Give a dictionary"),
+        (np.ones((2, 3)), "ndarray is not a row. Give a dictionary"),
         (lab.frames[frame], "not of one query"),
     ):
         with pytest.raises(AskedError, match=message):
@@ -319,13 +319,13 @@ def test_a_combination_explains_what_it_ranks_only(lab: Lab) -> None:
     last = lab.index.single_vector(**EVERYTHING)(lab.encode(pd.DataFrame([topic])))["docno"].iloc[-1]
     with pytest.raises(AskedError, match="no system finds"):
         fusion.explain(topic, last)
-    with pytest.raises(AskedError, match="not in a ranking"):
+    with pytest.raises(AskedError, match="not in the ranking"):
         blend.explain(lab.frames["encoded"].iloc[0], last)
     with pytest.raises(AskedError, match="does not find"):
         explain_score(pt.apply.generic(lambda frame: frame.assign(docno="x", score=1.0, rank=0)), topic, "y")
 
 
-def test_a_blend_in_a_pipeline_says_what_the_terms_of_the_first_stage_contribute(lab: Lab) -> None:
+def test_a_blend_in_a_pipeline_explains_the_contributions_of_the_first_stage(lab: Lab) -> None:
     topic = lab.frames["topics"].iloc[0]
     pipeline = COMBINATIONS["blend"](lab)
     found = explain_score(pipeline, topic, pipeline(pd.DataFrame([topic]))["docno"].iloc[0])

@@ -87,7 +87,7 @@ def test_an_index_loads_by_the_code_of_its_card(hub, engine) -> None:
         mathamr.SearchEngine.from_hf("someone/index")
 
 
-def test_what_the_hub_does_not_have_is_a_named_error(hub) -> None:
+def test_a_missing_repository_is_a_named_error(hub) -> None:
     with pytest.raises(MathAMRError, match=r"hf:some/one cannot be fetched: .*\. Check the name"):
         mathamr.SearchEngine.from_hf("some/one")
     with pytest.raises(ModelNotFoundError, match=r"hf:some/one': it cannot be fetched"):

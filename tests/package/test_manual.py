@@ -1,4 +1,4 @@
-"""The README and the manual: short pages, each of whose blocks of Python and shell runs as it is printed.
+"""The README and the manual: short pages whose blocks of Python and shell all run as printed.
 
 The blocks of a page run in order, in a folder of their own. Before a block, ``<!-- not run: reason -->`` (in
 reStructuredText ``.. not run: reason``) exempts it.
@@ -90,7 +90,7 @@ def programs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_blocks_of_a_page_run_as_they_are_printed(
+def test_the_blocks_of_a_page_run_as_printed(
     page: Path, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for package, extra in (

@@ -1,4 +1,4 @@
-"""What the rooms export: documented, typed, and used by somebody else."""
+"""The exports of the rooms: documented, typed, and used by somebody else."""
 
 import inspect
 import re
@@ -35,7 +35,7 @@ def functions_of(value: object) -> list[tuple[str, object]]:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_what_a_room_exports_is_documented_and_typed(room: str) -> None:
+def test_exports_of_a_room_are_documented_and_typed(room: str) -> None:
     wanting = []
     for name in public_names(room):
         value = getattr(import_module(f"pyterrier_mathamr.{room}"), name)
@@ -67,7 +67,7 @@ def test_a_room_exports_nothing_that_nobody_else_uses(room: str) -> None:
     if not (ROOT / "docs").is_dir():
         pytest.skip("not a checkout: the pages are not there")
     used = set(re.findall(r"\w+", readers_of(room)))
-    for_users = ("Error", "Warning")  # what a user may catch
+    for_users = ("Error", "Warning")  # for users to catch
     assert [name for name in public_names(room) if name not in used and not name.endswith(for_users)] == []
 
 

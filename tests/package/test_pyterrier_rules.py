@@ -51,7 +51,7 @@ FORMULA = r"$\sum_{n=1}^{\infty} \frac{1}{n}$"
 
 PLAIN = {"device": "cpu", "precision": "float32"}
 
-# Each public transformer: how it is made, and which of the frames below it takes.
+# Each public transformer: how to make it, and which of the frames below it accepts.
 RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "single vector": (lambda lab: lab.index.single_vector(), "encoded"),
     "doc-VN": (lambda lab: lab.index.doc_vn(candidates=50), "encoded"),
@@ -344,7 +344,7 @@ def test_07_a_fused_rank_cutoff_gives_what_an_unfused_one_gives(lab: Lab, name: 
     assert retriever.fuse_rank_cutoff(10_000) is retriever
 
 
-def test_08_an_experiment_says_the_same_in_a_tree_in_batches_and_validated(lab: Lab) -> None:
+def test_08_an_experiment_gives_the_same_in_a_tree_in_batches_and_validated(lab: Lab) -> None:
     first = lab.bm25.retriever() % 20
     systems = [
         first,
@@ -376,7 +376,7 @@ def test_09_rows_that_stream_in_become_the_rows_of_the_frame(lab: Lab, name: str
 # --- What PyTerrier's operators, experiments and users rely on ---------------------------------------------------
 
 
-def test_10_a_fusion_takes_every_input_that_all_of_its_parts_take(lab: Lab) -> None:
+def test_10_a_fusion_accepts_every_input_that_all_of_its_parts_accept(lab: Lab) -> None:
     fusion = ZScoreFusion(lab.bm25.retriever(), lab.encode >> lab.index.colbert())
     formula_topics = lab.frames["formula topics"]
     for columns in (["qid", "query"], ["qid", "title", "body"]):
@@ -483,7 +483,7 @@ def test_18_a_blank_query_finds_nothing_and_warns_once(lab: Lab, name: str, quer
 
 @pytest.mark.parametrize("query", [r"\frac{a", "what is a ring?"], ids=["broken", "words"])
 @pytest.mark.parametrize("name", FORMULA_SEARCHES)
-def test_19_a_formula_query_that_is_no_formula_finds_nothing_and_warns_once(lab: Lab, name: str, query: str) -> None:
+def test_19_a_formula_query_without_a_formula_finds_nothing_and_warns_once(lab: Lab, name: str, query: str) -> None:
     assert_nothing_found(lab, name, query, FORMULA)
 
 
@@ -498,7 +498,7 @@ def assert_nothing_found(lab: Lab, name: str, query: Any, good: str) -> None:
     topics = pd.DataFrame({"qid": ["bad", "good"], "query": [query, good]}, dtype=object)
     with pytest.warns(UserWarning, match="bad") as warned:
         found = retriever(topics)
-    assert len(warned) == 1 or name == "fusion"  # of which each part warns
+    assert len(warned) == 1 or name == "fusion"  # each part of a fusion warns
     assert set(found["qid"]) == {"good"}
     with pytest.warns(UserWarning, match="bad"):
         assert retriever(topics.iloc[:1]).empty
@@ -538,7 +538,7 @@ def test_20_options_are_checked_when_they_are_given_and_when_they_are_set(lab: L
         assert transformer == factory(lab, {option: 7})
 
 
-def test_21_a_grid_scan_sets_options_and_is_told_of_bad_ones(lab: Lab) -> None:
+def test_21_a_grid_scan_sets_options_and_reports_bad_ones(lab: Lab) -> None:
     def scan(values: list[Any]) -> pd.DataFrame:
         colbert = lab.index.colbert()
         params = {colbert: {"num_results": values}}
@@ -609,7 +609,7 @@ def test_25_what_is_missing_is_named_and_columns_have_one_order(lab: Lab, monkey
 
 
 @pytest.mark.parametrize("name", RERANKERS)
-def test_26_the_texts_of_a_ranking_s_documents_are_no_query(lab: Lab, name: str) -> None:
+def test_26_the_texts_of_a_ranking_s_documents_are_not_a_query(lab: Lab, name: str) -> None:
     transformer, frame = make(lab, name)
     if "query" in frame.columns:
         loaded = frame.assign(title="Other", body=[f"<p>The text of {docno}</p>" for docno in frame["docno"]])

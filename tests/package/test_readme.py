@@ -14,7 +14,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def python_blocks(page: Path) -> list[str]:
-    """The Python of a page, but for blocks that say ``notest``."""
+    """The Python of a page, except blocks marked ``notest``."""
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 

@@ -75,7 +75,7 @@ def test_the_api_page_shows_the_parameters_of_each_callable(site: Path) -> None:
 
 
 def mentioned(pattern: re.Pattern[str]) -> dict[str, str]:
-    """What matches a pattern in the pages and in the package's own text, each with the file that mentions it."""
+    """Matches of a pattern in the pages and in the package's own text, each with the file that mentions it."""
     files = [*PAGES, *sorted((ROOT / "pyterrier_mathamr").rglob("*.py"))]
     return {match.group(): str(file) for file in files for match in pattern.finditer(file.read_text(encoding="utf-8"))}
 

@@ -1,4 +1,4 @@
-"""The troubleshooting page has the words of the errors that people see, and these say the same today."""
+"""The troubleshooting page has the words of the errors that people see, and the errors still have them."""
 
 import re
 import shutil

@@ -29,7 +29,7 @@ def kinds(cell: Any) -> list[object]:
     return found
 
 
-def test_the_notebooks_run_and_their_stored_outputs_are_those_of_today(tmp_path: Path) -> None:
+def test_the_notebooks_run_and_their_stored_outputs_are_current(tmp_path: Path) -> None:
     pytest.importorskip("nbclient", reason="the extra test is not installed")
     pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     command = [sys.executable, ROOT / "tools/run_tutorial.py", tmp_path]
@@ -41,7 +41,7 @@ def test_the_notebooks_run_and_their_stored_outputs_are_those_of_today(tmp_path:
             assert kinds(stored) == kinds(fresh), stored.source
 
 
-def test_most_cells_have_a_stored_output_and_none_an_error() -> None:
+def test_most_cells_have_a_stored_output_without_errors() -> None:
     outputs = [cell.outputs for name in NOTEBOOKS for cell in code_cells(TUTORIAL / f"{name}.ipynb")]
     assert sum(map(bool, outputs)) >= 16
     assert not [output for found in outputs for output in found if output.output_type == "error"]

@@ -1,4 +1,4 @@
-"""What is shipped: source distribution and wheel hold the data that the package promises, and stay small."""
+"""The contents of source distribution and wheel: they hold the data that the package promises, and stay small."""
 
 import email
 import os

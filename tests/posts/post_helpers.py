@@ -1,4 +1,4 @@
-"""What the tests of posts share: posts of a source, a document in one form as a post, the LaTeX of its formulas."""
+"""Helpers of the tests of posts: posts of a source, a document in one form as a post, the LaTeX of its formulas."""
 
 from pyterrier_mathamr.posts import MathPost, ReadingOptions, post_from_html, read_posts
 

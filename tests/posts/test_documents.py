@@ -43,7 +43,7 @@ def test_a_post_names_the_post_that_it_answers_or_its_title() -> None:
     titled, answer, own = posts_of(source)
     assert (titled.parent, post_from_html(titled.parent_title).formulas[0].latex) == ("", "x^{2}=1")
     assert (answer.parent, answer.parent_title) == ("1", "")
-    assert own.record() == {"docno": "3", "title": "", "html": "<p>c</p>"}  # it is no answer to itself
+    assert own.record() == {"docno": "3", "title": "", "html": "<p>c</p>"}  # it is not an answer to itself
     assert answer.record() == {"docno": "2", "title": "", "html": "<p>b</p>", "parent": "1"}
 
 
@@ -70,7 +70,7 @@ def test_a_whole_page_is_read_without_its_tags_and_with_its_title(tmp_path) -> N
     assert " ".join(words) == "Home A root For FORMULA_0 we have a<b and 2 Vote End"
 
 
-def test_what_is_no_dictionary_is_an_error_with_its_place() -> None:
+def test_a_record_that_is_not_a_dictionary_is_an_error_with_its_place() -> None:
     found = [error for _, error in read_posts(["text", {"id": 1, "text": "x"}])]
     assert str(found[0]) == "post 1: no dictionary with an id and a text, but 'text'."
     assert found[1].docno == "1"
@@ -132,7 +132,7 @@ def test_a_post_that_cannot_be_read_is_an_error_with_its_place(record, reason) -
     assert reason in str(error)
 
 
-def test_a_bad_line_names_its_number_and_a_wrong_path_says_what_is_read(tmp_path) -> None:
+def test_a_bad_line_names_its_number_and_a_wrong_path_lists_the_readable_forms(tmp_path) -> None:
     file = tmp_path / "posts.jsonl"
     file.write_text('{"id": "a", "text": "x"}\n{"id"\n[1]\n')
     _, second, third = posts_of(file)
@@ -201,13 +201,13 @@ def test_a_placeholder_that_tags_divide_or_a_file_is_named_after_is_text(tmp_pat
     assert (post.docno, post.title) == ("FORMULA_3.txt", "<p>FORMULA-3</p>")
 
 
-def test_a_judgment_whose_grade_is_no_number_is_named(tmp_path) -> None:
+def test_a_judgment_whose_grade_is_not_a_number_is_named(tmp_path) -> None:
     for name in ("corpus", "queries"):
         (tmp_path / f"{name}.jsonl").write_text('{"_id": "a", "text": "x"}\n')
     (tmp_path / "qrels").mkdir()
     for grade in ("nan", "inf", "1e999", "x"):
         (tmp_path / "qrels" / "test.tsv").write_bytes(f"q\td\tscore\nq\td\xff\t{grade}\n".encode("latin-1"))
-        with pytest.raises(DocumentError, match=r"test\.tsv, line 2: it is no query-id"):
+        with pytest.raises(DocumentError, match=r"test\.tsv, line 2: it is not query-id"):
             list(BeirFolder(tmp_path).judgments())
     (tmp_path / "qrels" / "test.tsv").write_text("q\td\t2\n")
     assert [judgment.relevance for judgment in BeirFolder(tmp_path).judgments()] == [2]

@@ -1,4 +1,4 @@
-"""Presentation MathML as LaTeX: what each element becomes, what is refused, and that trees are those of the MathML."""
+"""Presentation MathML as LaTeX: each element, refused input, and trees that equal the MathML's."""
 
 import os
 import re
@@ -83,19 +83,19 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("mathml", REFUSED)
-def test_what_is_not_certain_makes_the_whole_formula_text_and_is_told(mathml):
+def test_an_uncertain_part_makes_the_whole_formula_text_and_is_reported(mathml):
     source = f"<p>If <math><mi>x</mi>{mathml}<mi>y2</mi></math>, stop.</p>"
     assert latex_of_mathml(f"<math><mi>x</mi>{mathml}<mi>y2</mi></math>") == ""
-    with gathered() as told:
+    with gathered() as problems:
         post = document_post({"docno": "d", "html": source}, bare_formulas=True)
     assert not post.formulas
     assert "x" in post.text
     assert "y2" in post.text
     what = "the MathML of a formula cannot be read, and is text"
-    assert [(problem.post, problem.what) for problem in told] == [("d", what)]
-    with gathered() as told:
+    assert [(problem.post, problem.what) for problem in problems] == [("d", what)]
+    with gathered() as problems:
         assert document_post({"docno": "d", "html": "<math><mi>x</mi></math>"}).formulas[0].latex == "x"
-    assert not told
+    assert not problems
 
 
 def test_the_copy_that_mathjax_shows_is_left_out():
@@ -108,7 +108,7 @@ def test_the_copy_that_mathjax_shows_is_left_out():
     assert post_from_html(page) == post_from_html('Let <span class="math-container">x^{2}</span> be.')
 
 
-def test_latex_beside_the_mathml_goes_first():
+def test_latex_next_to_the_mathml_is_preferred():
     annotated = (
         '<math><semantics><mi>x</mi><annotation encoding="application/x-tex">\\xi</annotation></semantics></math>'
     )
@@ -167,7 +167,7 @@ def test_any_text_is_latex_that_is_read_or_nothing(source):
         assert tree.nodes
 
 
-def test_trees_of_the_latex_are_those_of_the_mathml():
+def test_trees_of_the_latex_equal_trees_of_the_mathml():
     table = SHARED / "arqmath-mini/slt_representation_v3/1.tsv.gz"
     if not table.is_file():
         pytest.skip("no collection")

@@ -1,4 +1,4 @@
-r"""Markdown and LaTeX documents as posts: what they say is read, whatever they contain, and their macros are known."""
+r"""Markdown and LaTeX documents as posts: their text is read, whatever they contain, and their macros are known."""
 
 import pytest
 from hypothesis import given
@@ -151,7 +151,7 @@ def test_latex_without_balance_is_read_with_its_words(source, text) -> None:
         (r"\def\inner#1#2{<#1,#2>}", r"\inner{a}{b} \inner ab", "{<a,b>} {<a,b>}"),
         (r"\DeclarePairedDelimiter\abs{\lvert}{\rvert}", r"\abs*{x}", r"{\lvert x \rvert}"),
         (r"\newcommand{\R}{\mathbb R}\newcommand{\Rn}[1]{\R^{#1}}", r"\Rn\alpha", r"{{\mathbb R}^{\alpha}}"),
-        (r"\newcommand{\n}[1]{|#1|}", r"\n", r"\n"),  # without its argument: as it is
+        (r"\newcommand{\n}[1]{|#1|}", r"\n", r"\n"),  # without its argument: unchanged
         (
             r"\let\old\vec \renewcommand{\vec}[1]{\mathbf{\old{#1}}}",  # its old meaning is written out once
             r"\vec{a} + \vec{\vec{b}}",
@@ -169,7 +169,7 @@ def test_macros_are_written_out(defined: str, used: str, written: str) -> None:
 
 
 @FORMS
-def test_definitions_are_no_prose_and_hold_in_text_and_title(form) -> None:
+def test_definitions_are_removed_and_apply_in_text_and_title(form) -> None:
     source = r"""\usepackage{amsmath} \newtheorem{thm}{Theorem}[section] \newtheorem*{rem}{Remark}
 \newcommand{\R}{\mathbb{R}} \DeclareMathOperator*{\argmax}{arg\,max} \def\N#1{N_{#1}} \let\phi\varphi
 \NewDocumentCommand{\half}{m m}{\frac{#1}{#2}} \newenvironment{ex}{begin}{end}
@@ -200,14 +200,14 @@ def test_a_row_whose_macros_write_too_much_is_named() -> None:
     assert latex_of(document_post({"docno": "d7", "markdown": r"\def\a{b} $\a$"})) == ["{b}"]
 
 
-def test_markdown_that_takes_too_long_is_the_error_of_its_post(monkeypatch) -> None:
+def test_slow_markdown_is_the_error_of_its_post(monkeypatch) -> None:
     monkeypatch.setattr(markdown, "_guarded", Worker(markdown.rendered, seconds=0.2))
     good, slow, other = posts_of([{"id": i, "markdown": text} for i, text in enumerate(("a", "![" * 60_000, "b"))])
-    assert str(slow) == "post 2: it takes more than 0.2 s."
+    assert str(slow) == "post 2: it needs more than 0.2 s."
     assert (good.docno, other.docno) == ("0", "2")
 
 
-def test_marks_that_a_text_writes_as_entities_are_no_formulas() -> None:
+def test_marks_written_as_entities_are_not_formulas() -> None:
     post = read("markdown", "$x$ &#xe005;0&#xe005; &#xe005;99&#xe005; &#xe007;0&#xe007; y")
     assert (post.text, latex_of(post)) == ("FORMULA_0 y", ["x"])
 
@@ -217,7 +217,7 @@ def test_an_address_that_many_links_refer_to_is_not_written_for_each() -> None:
 
 
 @FORMS
-def test_unknown_commands_and_files_that_a_text_includes_are_told(form) -> None:
+def test_unknown_commands_and_files_that_a_text_includes_are_reported(form) -> None:
     source = r"a \frobnicate{b} and \input{chapter} $x$ \emph{c} \alpha {"
     expected = [r"the command \frobnicate is unknown", r"\input is not followed, index that file too"]
     assert problems_of(form, source)[:2] == expected
@@ -225,12 +225,12 @@ def test_unknown_commands_and_files_that_a_text_includes_are_told(form) -> None:
     assert problems_of("markdown", r"C:\Users\me \verb|\x| `\y`") == []
 
 
-def test_a_brace_that_is_never_closed_is_told() -> None:
+def test_a_brace_that_is_never_closed_is_reported() -> None:
     assert problems_of("latex", r"a {\bf b") == ["{ is never closed"]
     assert problems_of("latex", r"a {\bf b}") == []
 
 
-def test_blocks_that_are_too_deep_are_told_and_others_are_read() -> None:
+def test_blocks_that_are_too_deep_are_reported_and_others_are_read() -> None:
     assert problems_of("markdown", ">" * 60 + " deep\n\nnext") == ["blocks more than 40 deep are left out"]
     assert read("markdown", ">" * 60 + " deep\n\nnext").text == "next"
     assert read("markdown", ">" * 30 + " deep\n\nnext").text == "deep\nnext"
@@ -255,5 +255,5 @@ def test_any_text_is_read(form: str, text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["`" * 50_000, "` " * 20_000, "$ " * 20_000, "```\n" * 5_000, r"\begin{align}" * 5_000]
 )
-def test_hostile_markdown_takes_no_quadratic_time(text: str) -> None:
+def test_hostile_markdown_needs_no_quadratic_time(text: str) -> None:
     assert document_post({"markdown": text}).formulas == ()

@@ -64,7 +64,7 @@ def test_a_link_out_of_the_folder_is_not_followed_and_reported(notes: Path) -> N
 
 
 @LINKS
-def test_what_links_in_the_folder_lead_to_is_read_once_and_loops_end(notes: Path) -> None:
+def test_targets_of_links_in_the_folder_are_read_once_and_loops_end(notes: Path) -> None:
     (notes / "again.md").symlink_to("good.md")
     (notes / "a" / "b").mkdir(parents=True)
     (notes / "a" / "b" / "deep.tex").write_text("$y$")
@@ -84,7 +84,7 @@ def test_what_links_in_the_folder_lead_to_is_read_once_and_loops_end(notes: Path
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
-def test_what_is_no_regular_file_is_reported_and_not_waited_for(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_special_files_are_reported_and_not_waited_for(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(notes / "pipe.md")
     (notes / "later.md").write_text("it becomes a FIFO before it is read")
     found: list[tuple[list[str], list[str]]] = []
@@ -105,19 +105,19 @@ def test_what_is_no_regular_file_is_reported_and_not_waited_for(notes: Path, mon
     assert docnos == ["good.md"]
     assert errors == [
         f"{notes / 'later.md'}: it cannot be read (no regular file).",
-        f"{notes / 'pipe.md'}: it is no regular file.",
+        f"{notes / 'pipe.md'}: it is not a regular file.",
     ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such names")
-def test_names_that_are_no_utf_8_are_written_with_their_bytes(notes: Path) -> None:
+def test_names_that_are_not_utf_8_are_written_with_their_bytes(notes: Path) -> None:
     for name in (b"caf\xe9.md", b"caf\xe8.md", b"new\nline.md", "weiß.md".encode()):
         (Path(os.fsdecode(os.fsencode(notes) + b"/" + name))).write_text("so $x$")
     bad = Path(os.fsdecode(os.fsencode(notes) + b"/caf\xe7.md"))
     bad.write_bytes(b"\xff")
     docnos, errors = read(notes)
     assert docnos == [r"caf\xe8.md", r"caf\xe9.md", "good.md", "new\nline.md", "weiß.md"]
-    assert errors == [rf"{notes}/caf\xe7.md: it is no UTF-8 from byte 0 on, and no Latin-1; save it as UTF-8."]
+    assert errors == [rf"{notes}/caf\xe7.md: it is not UTF-8 from byte 0 on, nor Latin-1; save it as UTF-8."]
     for text in (*docnos, *errors):
         text.encode()
     assert read(bad)[1] == errors
@@ -162,12 +162,12 @@ def test_a_file_that_is_too_large_or_in_another_encoding_is_refused_by_name(
     assert docnos == ["JUST.TXT", "good.md", "old.txt"]
     assert errors[0] == f"{notes / 'more.txt'}: it has more than 100 bytes; split it."
     assert errors[1:] == read(notes / "other.txt")[1]
-    assert errors[1:] == [f"{notes / 'other.txt'}: it is no UTF-8 from byte 0 on, and no Latin-1; save it as UTF-8."]
+    assert errors[1:] == [f"{notes / 'other.txt'}: it is not UTF-8 from byte 0 on, nor Latin-1; save it as UTF-8."]
 
 
-def test_a_folder_of_nothing_but_what_is_left_out_is_an_error_that_says_why(notes: Path) -> None:
+def test_a_folder_in_which_everything_is_left_out_is_an_error_with_the_reason(notes: Path) -> None:
     (notes / "good.md").write_bytes(b"\xff")
-    with pytest.raises(DocumentError, match="it is no UTF-8"):
+    with pytest.raises(DocumentError, match="it is not UTF-8"):
         list(accepted_posts(notes))
     (notes / "good.md").unlink()
     with pytest.raises(DocumentError, match="the folder has no files of"):
@@ -211,8 +211,8 @@ print(grown >> (20 if sys.platform == "darwin" else 10), "MB more")
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows does not say how much memory was taken")
-def test_a_line_that_expands_to_a_gigabyte_takes_the_memory_of_the_limit(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not report how much memory was used")
+def test_a_line_that_expands_to_a_gigabyte_needs_only_the_memory_of_the_limit(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "bomb.jsonl.gz", "wb", compresslevel=1) as file:
         file.write(b'{"docno": "a", "text": "so"}\n{"docno": "bomb", "text": "')
         for _ in range(1024):

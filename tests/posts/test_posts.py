@@ -98,7 +98,7 @@ def test_a_text_is_read_as_html_only_where_it_looks_like_it():
     assert post_from_any(f"<p>{span('x', '3')}</p>").formulas == (PostFormula("x", "3"),)
 
 
-def test_what_is_no_text_is_refused():
+def test_values_that_are_not_text_are_refused():
     with pytest.raises(DocumentError, match="not NoneType"):
         post_from_html(None)
 
@@ -187,14 +187,14 @@ def test_real_posts_and_topics_keep_each_formula_with_its_id(shared_data):
         r"\text{odd words}",
     ],
 )
-def test_what_a_user_types_as_a_formula_is_one(latex: str) -> None:
+def test_a_typed_formula_is_recognised(latex: str) -> None:
     assert is_formula(latex)
 
 
 @pytest.mark.parametrize(
     "latex", ["", " ", "$$", r"\frac{a", "a}", "}{", "word", "plain words", "Is it prime?", "sum of all"]
 )
-def test_blank_text_unpaired_braces_and_prose_are_no_formula(latex: str) -> None:
+def test_blank_text_unpaired_braces_and_prose_are_not_formulas(latex: str) -> None:
     assert not is_formula(latex)
 
 

@@ -1,4 +1,4 @@
-"""Pages whose formulas are rendered: the LaTeX beside them is read, once."""
+"""Pages whose formulas are rendered: the LaTeX next to them is read, once."""
 
 import pytest
 from hypothesis import given
@@ -58,7 +58,7 @@ def test_letters_that_are_longer_in_lower_case_move_no_place() -> None:
     assert post == post_from_html(f"<p>{before} {span} and {span}.</p>")
 
 
-def test_elements_that_never_end_are_left_alone() -> None:
+def test_elements_that_never_end_are_not_changed() -> None:
     source = "<math><script type='math/tex'>" + "<math " * 1000
     assert with_latex(source) == source
 

@@ -1,11 +1,11 @@
-"""Rows as posts: which column is read, which ids formulas have, and what is told about delimiters."""
+"""Rows as posts: which column is read, which ids formulas have, and warnings about delimiters."""
 
 import pickle
 import warnings
 
 import pytest
 
-from pyterrier_mathamr._common.feedback import PostWarning, gathered, tell, told_once
+from pyterrier_mathamr._common.feedback import PostWarning, gathered, report_problem, reported_once
 from pyterrier_mathamr.posts import (
     MathPost,
     PostFormula,
@@ -34,7 +34,7 @@ def test_formulas_of_a_document_keep_their_id_or_get_one_by_their_number() -> No
     assert query_post({"qid": "d", "query": "$b$"}).formulas == (PostFormula("b"),)
 
 
-def test_the_title_of_a_question_keeps_its_ids_and_an_endless_one_is_told_and_left_out() -> None:
+def test_the_title_of_a_question_keeps_its_ids_and_an_endless_one_is_reported_and_left_out() -> None:
     title = 'Is <span class="math-container" id="77">a</span> or $b$ odd?'
     assert parent_title({"docno": "d", "parent_title": title}).formulas == (PostFormula("a", "77"), PostFormula("b"))
     with gathered() as problems:
@@ -44,7 +44,7 @@ def test_the_title_of_a_question_keeps_its_ids_and_an_endless_one_is_told_and_le
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("so $x^2 is open", ["$ is never closed: $x^2 is open"]),
         (r"so \(x and", [r"\( is never closed: \(x and"]),
@@ -56,24 +56,24 @@ def test_the_title_of_a_question_keeps_its_ids_and_an_endless_one_is_told_and_le
         (r"after a break \\[2pt] text", []),
     ],
 )
-def test_delimiters_that_nothing_closes_are_told_with_their_place(text: str, told: list[str]) -> None:
+def test_delimiters_that_nothing_closes_are_reported_with_their_place(text: str, expected: list[str]) -> None:
     with gathered() as problems:
         document_post({"docno": "d", "text": text})
-    assert [f"{of.what}: {of.where}" for of in problems] == told
+    assert [f"{of.what}: {of.where}" for of in problems] == expected
     assert all(of.post == "d" for of in problems)
 
 
 def build_of(posts: int, error: Exception | None = None) -> None:
-    with told_once():
+    with reported_once():
         for number in range(posts):
-            with told_once():
-                tell(str(number), "wrong", "x" * 100)
-                tell(str(number), "wrong", "x" * 100)
+            with reported_once():
+                report_problem(str(number), "wrong", "x" * 100)
+                report_problem(str(number), "wrong", "x" * 100)
         if error:
             raise error
 
 
-def test_a_build_tells_of_each_problem_once_and_of_the_first_by_name() -> None:
+def test_a_build_reports_each_problem_once_and_the_first_by_name() -> None:
     with pytest.warns(PostWarning) as caught:
         build_of(7)
     [warning] = [one.message for one in caught]
@@ -83,19 +83,19 @@ def test_a_build_tells_of_each_problem_once_and_of_the_first_by_name() -> None:
     assert str(pickle.loads(pickle.dumps(warning))) == str(warning)
 
 
-def test_an_error_does_not_swallow_what_was_told_and_nothing_is_no_warning() -> None:
+def test_an_error_does_not_swallow_problems_and_no_problem_is_no_warning() -> None:
     with pytest.warns(PostWarning, match="1 problem in 1 post: '0': wrong"), pytest.raises(KeyError):
         build_of(1, KeyError())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build_of(0)
-        tell("a", "wrong", "x")  # without a build nobody is told
+        report_problem("a", "wrong", "x")  # ignored without a build
     with gathered() as problems:
         pass
     assert problems == {}
 
 
-def test_amounts_are_no_formulas() -> None:
+def test_amounts_are_not_formulas() -> None:
     for text in (r"a \\[2pt] b", "$5 and $10", "from $5 to $10, $20", r"\$x\$", "$10, $"):
         assert post_from_text(text).formulas == (), text
     assert post_from_text(r"\\(x\\) and \\[y\\]").formulas == (PostFormula("x"), PostFormula("y"))

@@ -145,7 +145,7 @@ def test_kinds_of_statements_and_counters_are_read(tmp_path, preamble, body, tit
     assert [text_of(post.title) for post in found.values() if post.origin.kind != "section"] == titles
 
 
-def test_what_is_included_is_read_once_and_never_from_outside_the_folder(tmp_path) -> None:
+def test_included_files_are_read_once_and_never_from_outside_the_folder(tmp_path) -> None:
     (tmp_path / "secret.tex").write_text("the password")
     notes = write(
         tmp_path / "notes",
@@ -161,7 +161,7 @@ def test_what_is_included_is_read_once_and_never_from_outside_the_folder(tmp_pat
             "loop2.tex": r"Two \input{loop1}",
         },
     )
-    with gathered() as told:
+    with gathered() as problems:
         found = read(notes)
     assert {name: text_of(post.html) for name, post in found.items()} == {
         "loop1.tex": "One",
@@ -170,23 +170,23 @@ def test_what_is_included_is_read_once_and_never_from_outside_the_folder(tmp_pat
         "other.tex": r"Other ${\alpha}$",
         "part.tex": r"Part ${\alpha}$.",
     }
-    assert [(problem.post, problem.what) for problem in told] == [
-        ("main.tex", "gone.tex is no file of the folder"),
+    assert [(problem.post, problem.what) for problem in problems] == [
+        ("main.tex", "gone.tex is not a file of the folder"),
         ("main.tex", "../secret.tex leaves the folder, and is not followed"),
         ("main.tex", "/etc/passwd.tex leaves the folder, and is not followed"),
         ("loop2.tex", "loop1.tex includes itself, which is not followed"),
     ]
-    alone = [post.docno for _, post in read_posts(notes / "main.tex")]
-    assert alone == ["main.tex", "part.tex"]
+    from_file = [post.docno for _, post in read_posts(notes / "main.tex")]
+    assert from_file == ["main.tex", "part.tex"]
 
 
 def test_a_statement_that_nothing_ends_goes_on_to_the_next_one(tmp_path) -> None:
     lemma = r"\begin{theorem} one $a$ \begin{lemma} two $b$ \end{lemma} "
     source = rf"\section{{A}}{FILLER}{lemma}\section{{B}} {FILLER} $c$"
-    with gathered() as told:
+    with gathered() as problems:
         found = read(write(tmp_path, {"a.tex": source}))
     assert [text_of(post.html) for post in found.values()][1:3] == ["one $a$", "two $b$"]
-    assert [problem.what for problem in told] == [r"\begin{theorem} is never closed"]
+    assert [problem.what for problem in problems] == [r"\begin{theorem} is never closed"]
 
 
 # ---- Markdown
@@ -535,7 +535,7 @@ def test_macros_of_the_folder_of_a_file_and_of_the_text_apply(tmp_path) -> None:
         read(folder, macros=str(tmp_path / "none.tex"))
 
 
-def test_what_is_not_read_is_listed_once_with_the_reason(tmp_path) -> None:
+def test_skipped_files_are_listed_once_with_the_reason(tmp_path) -> None:
     write(
         tmp_path,
         {
@@ -559,7 +559,7 @@ def test_what_is_not_read_is_listed_once_with_the_reason(tmp_path) -> None:
     (message,) = (str(warning.message) for warning in caught)
     place = str(tmp_path)
     assert message == (
-        f"3 of 7 posts were left out: {place}/binary.txt: it is no UTF-8 from byte 128 on, and no Latin-1; save it as "
+        f"3 of 7 posts were left out: {place}/binary.txt: it is not UTF-8 from byte 128 on, nor Latin-1; save it as "
         f"UTF-8. {place}/empty.md: the file is empty. {place}/only.tex: the file has neither a word nor a "
         "formula. Not read: 12 PDF files (0.pdf, 1.pdf, 10.pdf, …): "
         "PDF is not read, use the LaTeX source. 1 image (a.png): text in images is "

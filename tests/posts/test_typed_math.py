@@ -34,7 +34,7 @@ def found(text: str) -> list[str]:
         (r"so \frac{1}{2} \le x", [r"\frac{1}{2}", r"\le x"]),
     ],
 )
-def test_what_is_seen_only_in_mathematics_is_a_formula(text: str, formulas: list[str]) -> None:
+def test_text_that_occurs_only_in_mathematics_is_a_formula(text: str, formulas: list[str]) -> None:
     assert found(text) == formulas
     assert found(f"It holds, $y$: {text}") == ["y", *formulas]
     assert post_from_text(text).formulas == ()
@@ -83,7 +83,7 @@ def test_unicode_has_the_trees_of_its_latex(typed: str, latex: str) -> None:
     assert (str(made.slt), str(made.opt)) == (str(expected.slt), str(expected.opt))
 
 
-def test_text_and_plain_latex_stay_as_they_are() -> None:
+def test_text_and_plain_latex_are_unchanged() -> None:
     assert latex_of_unicode(r"\text{cm²} \alpha_1") == r"\text{cm²} \alpha_1"
     assert latex_of_unicode("√√(2+x)") == r"\sqrt{\sqrt{2+x}}"
     for hostile in ("√(" * 5_000, "√" * 5_000, "²" * 5_000):
@@ -91,6 +91,6 @@ def test_text_and_plain_latex_stay_as_they_are() -> None:
 
 
 @given(st.text(alphabet="x1²₁√(){}·½∛\\ ", max_size=40))
-def test_what_was_rewritten_needs_no_rewriting(text: str) -> None:
+def test_rewriting_is_idempotent(text: str) -> None:
     once = latex_of_unicode(text)
     assert latex_of_unicode(once) == once

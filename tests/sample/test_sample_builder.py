@@ -97,7 +97,7 @@ def test_judgments_of_what_does_not_exist_are_refused_by_name(tmp_path: Path) ->
         topic_files.formula_judgments(topics, {})
 
 
-def test_a_line_that_is_no_judgment_is_refused() -> None:
+def test_a_line_that_is_not_a_judgment_is_refused() -> None:
     assert list(source.graded("0: a\n\n3: b c")) == [(0, "a"), (3, "b c")]
     with pytest.raises(ValueError, match="not a judgment: '4: a'"):
         list(source.graded("4: a"))

@@ -1,4 +1,4 @@
-"""What the bundled sample promises its users, checked on the shipped files without the package's own readers."""
+"""The promises of the bundled sample, checked on the shipped files without the package's own readers."""
 
 import csv
 import html

@@ -73,7 +73,7 @@ def test_a_query_in_several_rows_is_searched_once_with_its_first_values(index: B
 
 
 @pytest.mark.parametrize(("k1", "b"), [(2.0, 1.0), (0.9, 0.4), (0.0, 0.0)])
-def test_scores_are_those_of_bm25s_own_index(index: BM25Index, k1: float, b: float) -> None:
+def test_scores_equal_bm25s_own_index(index: BM25Index, k1: float, b: float) -> None:
     tokens = [post_tokens(post_from_any(document["text"])) for document in DOCUMENTS]
     judge = bm25s.BM25(method="lucene", k1=k1, b=b)
     judge.index(tokens, show_progress=False)
@@ -99,7 +99,7 @@ def test_title_and_body_are_the_query_where_they_are_present(index: BM25Index) -
     assert {"title", "body", "query"} <= set(results.columns)
 
 
-def test_the_texts_of_a_ranking_s_documents_are_no_query(index: BM25Index) -> None:
+def test_the_texts_of_a_ranking_s_documents_are_not_a_query(index: BM25Index) -> None:
     ranking = queries("harmonic", "geometric").merge(pd.DataFrame({"docno": ["d1", "d2", "d10"]}), how="cross")
     texts = {document["docno"]: document["text"] for document in DOCUMENTS}
     loaded = ranking.assign(body=ranking["docno"].map(texts), title="Bounded")
@@ -227,12 +227,12 @@ def test_tf_idf_gives_the_values_worked_by_hand(tmp_path: Path) -> None:
 
 def test_one_index_serves_several_weightings_in_any_order(tmp_path: Path) -> None:
     index = BM25Index(tmp_path / "i").index(DOCUMENTS)
-    alone = BM25Index(tmp_path / "i").retriever()(queries("series"))
+    separate = BM25Index(tmp_path / "i").retriever()(queries("series"))
     tf_idf = index.retriever(weighting="tf-idf")(queries("series"))
-    assert index.retriever()(queries("series")).equals(alone)
+    assert index.retriever()(queries("series")).equals(separate)
     assert index.retriever(k1=1.2, b=0.75)(queries("series"))["score"].tolist() != tf_idf["score"].tolist()
     assert index.retriever(weighting="tf-idf")(queries("series")).equals(tf_idf)
-    assert index.retriever(k1=2.0, b=1.0, query_weights="log")(queries("series")).equals(alone)
+    assert index.retriever(k1=2.0, b=1.0, query_weights="log")(queries("series")).equals(separate)
 
 
 @pytest.mark.parametrize("make", ["retriever", "scorer"])

@@ -138,7 +138,7 @@ def test_scratch_arrays_leave_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_scratch_array_tells_of_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scratch_array_reports_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/full", "r+b", buffering=0) as full:
         monkeypatch.setattr("tempfile.TemporaryFile", lambda dir: full)
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
@@ -198,5 +198,5 @@ def test_an_index_is_not_there_before_its_parts_are_one(
     monkeypatch.setattr(job, "merged", merged)
     index.indexer(mode, resume=True).index(stream)
     assert len(index.snapshot().parts) == 1
-    assert sorted(index.snapshot()) == sorted(kind(tmp_path / "anew").index(stream).snapshot())
+    assert sorted(index.snapshot()) == sorted(kind(tmp_path / "rebuilt").index(stream).snapshot())
     assert not list(tmp_path.glob(".index.job/parts/*"))

@@ -108,8 +108,8 @@ def test_the_score_is_the_tier_and_a_fraction_that_the_explanation_adds_up(
             for row in ranking.to_dict("records"):
                 explained = retriever.explain(row)
                 assert explained.score == pytest.approx(row["score"])
-                said = {part.query: part.document for part in explained.rows if part.part in ("wildcard", "letter")}
-                assert said == row["substitution"]
+                bindings = {part.query: part.document for part in explained.rows if part.part in ("wildcard", "letter")}
+                assert bindings == row["substitution"]
 
 
 def test_another_search_finds_what_is_similar_and_orders_a_tier(index: PatternIndex, tangent: TangentIndex) -> None:
@@ -139,7 +139,7 @@ def test_formulas_that_only_the_other_search_has_are_kept(index: PatternIndex) -
     assert found["rank"].tolist() == list(range(len(found)))
 
 
-def test_what_is_no_formula_and_a_single_wildcard_find_nothing(index: PatternIndex, tangent: TangentIndex) -> None:
+def test_prose_and_a_single_wildcard_find_nothing(index: PatternIndex, tangent: TangentIndex) -> None:
     queries = pd.DataFrame({"qid": ["1", "2", "3", "4"], "query": ["?a", "", r"\frac{a", "Bx"]})
     for retriever in (index.retriever(), index.retriever(similar=tangent.retriever())):
         with pytest.warns(MathAMRWarning, match=r"'1'.*'2'.*'3'"):

@@ -1,4 +1,4 @@
-"""What BM25, Tangent and patterns share: whatever was done to an index, it ranks as one that is built at once."""
+"""Common to BM25, Tangent and patterns: after any changes, an index ranks like one that is built at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DATA = Path(__file__).parents[1] / "data"
 LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "y", "a+b", r"\sqrt{x}"]
 WORDS = ["bounded", "series", "matrix", "élan", "series series", "x"]
 KINDS = (BM25Index, TangentIndex)
-ALL_KINDS = (*KINDS, PatternIndex)  # with one that has no options of its own
+ALL_KINDS = (*KINDS, PatternIndex)  # including one without options
 
 
 def document(name: str, content: int) -> dict[str, str]:
@@ -52,9 +52,9 @@ def search(index: BM25Index | TangentIndex) -> pd.DataFrame:
     return pd.concat([index.retriever(count)(queries) for count in (2, 1000)], ignore_index=True)
 
 
-def assert_alike(index: Any, anew: Any) -> None:
-    pd.testing.assert_frame_equal(search(index), search(anew), check_exact=True)
-    assert len(index) == len(anew)
+def assert_alike(index: Any, rebuilt: Any) -> None:
+    pd.testing.assert_frame_equal(search(index), search(rebuilt), check_exact=True)
+    assert len(index) == len(rebuilt)
 
 
 def arrays(index: Any) -> list[bytes]:
@@ -76,7 +76,7 @@ steps = st.lists(
 @pytest.mark.parametrize("kind", ALL_KINDS)
 @settings(max_examples=12)
 @given(steps=steps)
-def test_after_any_changes_it_ranks_as_one_built_anew(kind: Any, steps: list[tuple[str, Any]]) -> None:
+def test_after_any_changes_it_ranks_like_a_rebuilt_index(kind: Any, steps: list[tuple[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         index, there = kind(Path(folder) / "index").index([]), dict[str, dict[str, str]]()
         for step, given_rows in steps:
@@ -91,12 +91,12 @@ def test_after_any_changes_it_ranks_as_one_built_anew(kind: Any, steps: list[tup
                 there = {name: row for name, row in there.items() if name not in gone}
             else:
                 index.compact()
-        anew = kind(Path(folder) / "anew").index(there.values())
-        assert_alike(index, anew)
+        rebuilt = kind(Path(folder) / "rebuilt").index(there.values())
+        assert_alike(index, rebuilt)
         assert sorted(row["docno"] for row in index.get_corpus_iter()) == sorted(there)
         index.compact()
-        assert arrays(index) == arrays(anew)
-        assert_alike(index, anew)
+        assert arrays(index) == arrays(rebuilt)
+        assert_alike(index, rebuilt)
         index.verify()
 
 
@@ -108,12 +108,12 @@ def test_merged_indexes_rank_as_one_built_of_all_documents(kind: Any, tmp_path: 
     indexes[2].delete(["f"])
     indexes[2].indexer("append").index(documents("d", seed=5))
     merged = kind.merge(tmp_path / "merged", *indexes)
-    anew = kind(tmp_path / "anew").index(
+    rebuilt = kind(tmp_path / "rebuilt").index(
         documents("a", "b", "c", "é") + documents("x", seed=3) + documents("d", seed=5)
     )
-    assert_alike(merged, anew)
-    assert arrays(merged) == arrays(anew)
-    assert arrays(kind.merge(tmp_path / "copy", anew)) == arrays(anew)
+    assert_alike(merged, rebuilt)
+    assert arrays(merged) == arrays(rebuilt)
+    assert arrays(kind.merge(tmp_path / "copy", rebuilt)) == arrays(rebuilt)
     with pytest.raises(WriteError, match="already"):
         kind.merge(tmp_path / "merged", *indexes)
 
@@ -138,10 +138,10 @@ def test_only_indexes_of_the_same_kind_and_options_are_merged_or_added_to(kind: 
     option = {BM25Index: {"tokens": PLAIN_TOKENS}, TangentIndex: {"pairs": PairOptions(window=1)}}[kind]
     usual, other = kind(tmp_path / "usual").index(documents("a")), kind(tmp_path / "other")
     other.indexer(**option).index(documents("b"))
-    said = {BM25Index: "'stem': True.*'stem': False", TangentIndex: "'window': 2.*'window': 1"}[kind]
-    with pytest.raises(ConfigError, match=said):
+    message = {BM25Index: "'stem': True.*'stem': False", TangentIndex: "'window': 2.*'window': 1"}[kind]
+    with pytest.raises(ConfigError, match=message):
         other.indexer("append").index(documents("c"))
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         kind.merge(tmp_path / "merged", usual, other)
     with pytest.raises(ConfigError, match="at least one"):
         kind.merge(tmp_path / "merged", usual, next(type_ for type_ in KINDS if type_ is not kind)(tmp_path / "x"))
@@ -198,7 +198,7 @@ def test_formula_ids_post_ids_and_visual_ids_come_back_as_they_went_in(tmp_path:
 
 
 class StoppedError(Exception):
-    """What interrupts a stream."""
+    """The error that interrupts a stream."""
 
 
 def until(stop: int, stream: list[dict[str, str]]) -> Iterator[dict[str, str]]:
@@ -260,7 +260,7 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupted_build_takes_no_other_documents_or_options(kind: Any, tmp_path: Path) -> None:
+def test_an_interrupted_build_refuses_other_documents_or_options(kind: Any, tmp_path: Path) -> None:
     index = kind(tmp_path / "index")
     with pytest.raises(StoppedError):
         index.indexer(resume=True).index(until(6, STREAM))
@@ -272,19 +272,19 @@ def test_an_interrupted_build_takes_no_other_documents_or_options(kind: Any, tmp
     with pytest.raises(UnfinishedJobError, match=next(iter(option))):
         index.indexer(resume=True, **option).index(STREAM)
     assert index.unfinished() == 6
-    index.indexer(resume=False, **option).index(changed)  # which begins anew
-    assert_alike(index, kind(tmp_path / "anew").indexer(**option).index(changed))
+    index.indexer(resume=False, **option).index(changed)  # starts over
+    assert_alike(index, kind(tmp_path / "rebuilt").indexer(**option).index(changed))
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_posts_that_bring_no_new_formula_are_no_obstacle_to_going_on(tmp_path: Path) -> None:
+def test_posts_without_a_new_formula_do_not_prevent_resuming(tmp_path: Path) -> None:
     stream = [*STREAM[:2], {"docno": "none", "html": "text"}, {**STREAM[0], "docno": "again"}, *STREAM[2:], STREAM[1]]
     index = TangentIndex(tmp_path / "index")
     with pytest.raises(StoppedError):
         index.indexer(resume=True).index(until(8, stream))
     assert index.unfinished() == 6
     index.indexer(resume=True).index(stream)
-    assert arrays(index) == arrays(TangentIndex(tmp_path / "anew").index(stream))
+    assert arrays(index) == arrays(TangentIndex(tmp_path / "rebuilt").index(stream))
 
 
 @pytest.mark.parametrize(("kind", "name"), [(BM25Index, "bm25"), (TangentIndex, "tangent")])
@@ -317,7 +317,7 @@ def test_options_that_are_none_are_damage(kind: Any, value: Any, tmp_path: Path)
     with index.job("create", {}) as job:
         job.commit({} if value is None else {name: value})
     if kind is BM25Index and value == {}:
-        assert index.snapshot().tokens.stem  # what is not said is as by default
+        assert index.snapshot().tokens.stem  # missing options have their defaults
     else:
         with pytest.raises(DamagedError, match=name):
             search(index)

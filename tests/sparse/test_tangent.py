@@ -42,11 +42,11 @@ def queries(*latex: str, column: str = "latex") -> pd.DataFrame:
 
 def test_a_term_is_two_symbols_and_the_path_between_them_wherever_they_stand() -> None:
     tree = FormulaTree(("V!x", "N!2", "+", "N!1"), ((0, 1, "a"), (0, 2, "n"), (2, 3, "n")), kind="slt")
-    alone = ["V!x\ta\tN!2", "V!x\tn\t+", "+\tn\tN!1"]
-    assert sorted(pair_terms(tree, PairOptions(1, ends=False))) == sorted(alone)
+    pairs_only = ["V!x\ta\tN!2", "V!x\tn\t+", "+\tn\tN!1"]
+    assert sorted(pair_terms(tree, PairOptions(1, ends=False))) == sorted(pairs_only)
     ends = ["N!2\tn\t0!", "N!1\tn\t0!"]
-    assert sorted(pair_terms(tree, PairOptions(1))) == sorted(alone + ends)
-    assert sorted(pair_terms(tree, PairOptions(2))) == sorted([*alone, *ends, "V!x\tnn\tN!1"])
+    assert sorted(pair_terms(tree, PairOptions(1))) == sorted(pairs_only + ends)
+    assert sorted(pair_terms(tree, PairOptions(2))) == sorted([*pairs_only, *ends, "V!x\tnn\tN!1"])
     assert pair_terms(None, PairOptions()) == []
 
 
@@ -64,7 +64,7 @@ def trees(draw: st.DrawFn) -> FormulaTree:
 
 
 @given(trees(), st.integers(0, 7), st.sampled_from([True, False, "small"]))
-def test_terms_are_those_of_the_pairs_of_all_subtrees(tree: FormulaTree, window: int, ends: bool | str) -> None:
+def test_terms_match_the_pairs_of_all_subtrees(tree: FormulaTree, window: int, ends: bool | str) -> None:
     small = all(parent == 0 for parent, _, _ in tree.edges)
     pairs = tree.tuples(window, small if ends == "small" else bool(ends))
     expected = Counter(f"{above}\t{path}\t{below}".replace("\n", " ") for above, below, path, _ in pairs)
@@ -80,7 +80,7 @@ def test_the_score_is_the_harmonic_mean_of_recall_and_precision(tmp_path: Path) 
     assert found["1"] == found["3"] == pytest.approx(2 * recall * precision / (recall + precision))
 
 
-def test_scores_are_those_of_a_plain_loop_over_all_formulas(index: TangentIndex) -> None:
+def test_scores_equal_a_plain_loop_over_all_formulas(index: TangentIndex) -> None:
     wanted = {}
     for query in ("x^2+2", r"\int_0^1 e^{-x}\,dx", "y"):
         for number, latex in LATEX.items():
@@ -138,7 +138,7 @@ def test_formulas_without_trees_are_counted_and_left_out(tmp_path: Path) -> None
         TangentIndex(tmp_path / "g").index(posts)
 
 
-def test_an_index_without_formulas_says_which_were_left_out_and_why(tmp_path: Path) -> None:
+def test_an_index_without_formulas_names_the_left_out_ones_with_the_reason(tmp_path: Path) -> None:
     with pytest.warns(MathAMRWarning, match="a: the index is empty: none of 2 posts has a formula between delim"):
         TangentIndex(tmp_path / "a").index([{"docno": "p", "text": "x^2=1"}, {"docno": "q", "text": "words"}])
     with pytest.warns(MathAMRWarning, match=r"is empty: 2 of 2 formulas have no trees.*: 1 “”, 2 “”"):
@@ -195,7 +195,7 @@ def test_options_out_of_range_are_refused(index: TangentIndex, name: str, value:
 
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")
-def test_the_best_are_those_of_sorting_all_formulas(shared_data: Path, tmp_path: Path) -> None:
+def test_the_best_match_sorting_all_formulas(shared_data: Path, tmp_path: Path) -> None:
     posts = islice(ARQMathCollection(shared_data / "arqmath-mini").posts(), 200)
     index = TangentIndex(tmp_path / "f").index({"docno": post.id, "html": post.body} for post in posts)
     content = index.snapshot().expressions

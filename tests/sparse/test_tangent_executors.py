@@ -44,10 +44,10 @@ def built(
 
 @pytest.mark.usefixtures("small")
 def test_two_processes_take_the_pairs_of_one(tmp_path: Path) -> None:
-    one, told = built(tmp_path / "one")
-    assert any("problems in" in text for text in told)
-    assert built(tmp_path / "one again", executor=Processes(1)) == (one, told)
-    assert built(tmp_path / "two", executor=Processes(2)) == (one, told)
+    one, warned = built(tmp_path / "one")
+    assert any("problems in" in text for text in warned)
+    assert built(tmp_path / "one again", executor=Processes(1)) == (one, warned)
+    assert built(tmp_path / "two", executor=Processes(2)) == (one, warned)
     for name, executor in (("added", None), ("added by two", Processes(2))):
         built(tmp_path / name, POSTS[:60], executor=executor)
     assert built(tmp_path / "added", POSTS[40:], mode="append") == built(
@@ -63,7 +63,7 @@ def test_every_index_of_formulas_is_built_by_processes_as_by_one(kind: Any, tmp_
 
 
 @pytest.mark.usefixtures("small")
-def test_what_several_processes_began_one_completes_and_the_other_way_round(tmp_path: Path) -> None:
+def test_a_job_begun_by_several_processes_is_completed_by_one_and_vice_versa(tmp_path: Path) -> None:
     one, _ = built(tmp_path / "one")
 
     def stopping() -> Any:

@@ -86,7 +86,7 @@ def test_options_go_through_json_and_refuse_an_unknown_name() -> None:
         TokenOptions.from_dict({"trigrams": True})
 
 
-def test_words_alone_and_the_first_stemmer_of_porter() -> None:
+def test_only_words_and_the_first_stemmer_of_porter() -> None:
     post = post_from_text(r"Generously sums $x^2$")
     assert post_tokens(post, TokenOptions(bigrams=False, formulas=False)) == ["generous", "sum"]
     assert post_tokens(post, TokenOptions(stem="porter", bigrams=False, formulas=False)) == ["gener", "sum"]

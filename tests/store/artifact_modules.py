@@ -1,7 +1,7 @@
 """The modules in ``artifacts``: how one artifact each is built, opened and read.
 
 ``build(path, range, mode, seed)`` writes rows d0, d1, … in parts of two and resumes what died, ``open(path)`` is the
-artifact, and ``read(path)`` returns all that can be read of it. A module says which ``MODES`` it has, whether it
+artifact, and ``read(path)`` returns everything that can be read of it. A module names its ``MODES``, whether it
 ``DELETES`` and ``COMPACTS``, and which actions it ``REPEATS`` without an error.
 """
 

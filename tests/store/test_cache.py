@@ -1,4 +1,4 @@
-"""The cache: several processes at once, kills, changed bytes, and what is no cache."""
+"""The cache: several processes at once, kills, changed bytes, and files that are not a cache."""
 
 import hashlib
 import shutil
@@ -88,7 +88,7 @@ def test_any_byte_that_is_changed_gives_right_values_or_fewer_or_an_error_with_a
 
 
 @pytest.mark.parametrize("content", [b"thesis " * 999, b"x", "database", "folder", "earlier"])
-def test_what_is_no_cache_is_refused_and_left_alone(tmp_path: Path, content: bytes | str) -> None:
+def test_a_file_that_is_not_a_cache_is_refused_and_not_touched(tmp_path: Path, content: bytes | str) -> None:
     path = tmp_path / "cache"
     if isinstance(content, bytes):
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Printed, an artifact says what it holds; its `repr` stays the call that rebuilds it."""
+"""Printed, an artifact lists its contents; its `repr` stays the call that rebuilds it."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_an_artifact_prints_what_it_holds(build, counts: str, tmp_path: Path) ->
     assert str(artifact).endswith(size_of(size))
 
 
-def test_what_is_not_built_says_so_instead_of_failing(tmp_path: Path) -> None:
+def test_an_unbuilt_artifact_prints_that_it_is_not_built(tmp_path: Path) -> None:
     for kind in (BM25Index, TangentIndex, MathAMRIndex, MathAMRFormulaIndex, GraphStore):
         assert str(kind(tmp_path / "x")).startswith(f"{kind(tmp_path / 'x')!r}: {tmp_path / 'x'}: ")
 

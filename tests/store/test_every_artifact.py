@@ -1,4 +1,4 @@
-"""What is at a path is recognised by its manifest: no artifact reads or replaces anything else."""
+"""An artifact is recognised by its manifest: no artifact reads or replaces anything else."""
 
 import copy
 import gc
@@ -26,7 +26,7 @@ def artifact(request) -> ModuleType:
     return load(request.param)
 
 
-def test_a_file_a_folder_of_other_things_and_another_artifact_are_left_alone(artifact, toy, path) -> None:
+def test_a_file_a_folder_of_other_things_and_another_artifact_are_not_touched(artifact, toy, path) -> None:
     path.mkdir()
     (path / "thesis.tex").write_text("chapter 1")
     for mode in ("create", "overwrite"):
@@ -55,7 +55,7 @@ def test_a_file_above_the_path_is_a_named_error(artifact, path) -> None:
 
 def test_a_manifest_that_cannot_be_read_is_a_named_error(artifact, path) -> None:
     artifact.build(path, range(2))
-    gc.collect()  # what earlier tests left must not be finalized where the reader of JSON has used up the stack
+    gc.collect()  # garbage of earlier tests must not be finalized where the reader of JSON has used up the stack
     for text in ("", "{}", "[]", "null", "[" * 100_000, '{"type": "toy", "format": "mathamr"}', "\0"):
         (path / META).write_text(text)
         with pytest.raises(StoreError):
@@ -85,11 +85,11 @@ def changed(content: dict[str, Any], at: tuple[str | int, ...], *value: object) 
     return found
 
 
-def test_a_signed_manifest_with_a_field_missing_or_mistyped_is_read_as_it_says_or_a_named_error(artifact, path) -> None:
+def test_a_signed_manifest_with_a_missing_or_mistyped_field_is_read_or_a_named_error(artifact, path) -> None:
     artifact.build(path, range(2))
     with suppress(MathAMRError):  # of a kind whose rows are not deleted
         artifact.open(path).delete(["d1"])
-    data, beside = (path / META).read_bytes(), sorted(path.parent.iterdir())
+    data, siblings = (path / META).read_bytes(), sorted(path.parent.iterdir())
     content = {name: value for name, value in json.loads(data).items() if name != "checksum"}
     assert signed(content) == data
     values = cycle(ODD_VALUES)
@@ -102,7 +102,7 @@ def test_a_signed_manifest_with_a_field_missing_or_mistyped_is_read_as_it_says_o
                 artifact.read(path)
             with suppress(MathAMRError):
                 artifact.open(path).verify()
-    assert sorted(path.parent.iterdir()) == beside
+    assert sorted(path.parent.iterdir()) == siblings
     (path / META).write_bytes(data)
     artifact.read(path)
 

@@ -64,12 +64,12 @@ def test_an_array_that_does_not_lie_inside_its_file_is_damage(tmp_path, entry) -
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{" * 100_000, '{"a": NaN}', "1" * 5000, '{"a": ', "\xff", "[]", ""])
-def test_json_that_is_no_object_is_damage(tmp_path, text) -> None:
+def test_json_that_is_not_an_object_is_damage(tmp_path, text) -> None:
     with pytest.raises(DamagedError):
         parse_json(text.encode("latin-1"), tmp_path)
 
 
-def test_what_the_system_says_of_a_write_names_the_artifact(tmp_path) -> None:
+def test_a_failed_write_names_the_artifact(tmp_path) -> None:
     with pytest.raises(WriteError, match=r"it: .*No space left") as caught, writing(tmp_path / "it"):
         raise OSError(28, "No space left on device")
     assert isinstance(caught.value.__cause__, OSError)

@@ -1,4 +1,4 @@
-"""What identifies the sources of a job."""
+"""The identity of the sources of a job."""
 
 import os
 

@@ -122,6 +122,6 @@ def test_a_file_of_another_form_or_whose_blocks_go_round_is_damaged_and_not_read
     data = bytearray((tmp_path / "ids").read_bytes())
     data[4:12] = bytes(8)  # the next block is the first
     (tmp_path / "ids").write_bytes(data)
-    for name, said in (("other", "intsequence"), ("ids", "go round")):
-        with pytest.raises(DamagedError, match=said):
+    for name, message in (("other", "intsequence"), ("ids", "go round")):
+        with pytest.raises(DamagedError, match=message):
             ids_module.IdFile(tmp_path / name)

@@ -56,7 +56,7 @@ def test_ids_come_once(toy, path) -> None:
     assert folder_bytes(path) == before
 
 
-def test_a_job_that_was_stopped_says_what_is_kept_and_goes_on_to_the_same_bytes(toy, path, tmp_path) -> None:
+def test_a_stopped_job_reports_the_finished_work_and_resumes_to_the_same_bytes(toy, path, tmp_path) -> None:
     ids = [f"d{i}" for i in range(40)]
     error = stop_after(toy, path, ids[:20], {"options": "none"})
     assert error.__notes__ == [f"20 finished rows are kept in {path.parent / '.it.job'}"]
@@ -72,7 +72,7 @@ def test_a_job_that_was_stopped_says_what_is_kept_and_goes_on_to_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("fingerprint", "rows", "seed", "says"),
+    ("fingerprint", "rows", "seed", "message"),
     [
         ({"options": "other"}, range(12), 0, "options: other, not none"),
         ({"options": "none", "sources": ["A"]}, range(12), 0, "sources: "),
@@ -80,10 +80,10 @@ def test_a_job_that_was_stopped_says_what_is_kept_and_goes_on_to_the_same_bytes(
         ({"options": "none"}, range(6, 12), 0, "rows: .*'d0'"),
     ],
 )
-def test_another_jobs_leftovers_are_refused_and_kept(toy, path, fingerprint, rows, seed, says) -> None:
+def test_another_jobs_leftovers_are_refused_and_kept(toy, path, fingerprint, rows, seed, message) -> None:
     stop_after(toy, path, [f"d{i}" for i in range(6)], fingerprint)
     kept = folder_bytes(path.parent / ".it.job")
-    with pytest.raises(UnfinishedJobError, match=says) as caught:
+    with pytest.raises(UnfinishedJobError, match=message) as caught:
         toy.build(path, rows, "create", seed)
     assert "--fresh" in str(caught.value)
     assert {name for name in folder_bytes(path.parent / ".it.job") if "part-" in name} >= {
@@ -197,7 +197,7 @@ def test_a_job_that_keeps_nothing_leaves_nothing(toy, path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_second_writer_is_told_who_holds_the_artifact_and_readers_go_on(toy, path) -> None:
+def test_a_second_writer_learns_who_holds_the_artifact_and_readers_continue(toy, path) -> None:
     toy.build(path, range(3))
     opened = toy.Toy(path).snapshot()
     with toy.Toy(path).job("overwrite", {}) as job:

@@ -1,4 +1,4 @@
-"""What an artifact says of itself: nothing in it is believed, and no change of it goes unseen."""
+"""The manifest of an artifact: nothing in it is trusted, and every change of it is noticed."""
 
 import json
 import pickle
@@ -80,7 +80,7 @@ def test_another_format_is_refused_with_the_call_that_rebuilds(toy, path) -> Non
     assert toy.read(path)[1] == ["d0", "d1"]
 
 
-def test_where_nothing_is_nothing_is_built_and_an_artifact_of_others_is_left_alone(toy, path) -> None:
+def test_nothing_is_built_at_an_empty_path_and_a_foreign_artifact_is_not_touched(toy, path) -> None:
     with pytest.raises(NotBuiltError, match=r"no finished toy\.mathamr"):
         toy.read(path)
     path.mkdir()

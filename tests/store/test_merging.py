@@ -38,7 +38,7 @@ def test_parts_of_a_megabyte_are_rewritten_a_few_times() -> None:
     assert written <= 4 * (2000 << 20)
 
 
-def test_full_parts_are_left_alone() -> None:
+def test_full_parts_are_not_touched() -> None:
     assert grow([40 << 20] * 30) == ([40 << 20] * 30, 30 * (40 << 20))
 
 

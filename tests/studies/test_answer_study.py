@@ -1,4 +1,4 @@
-"""A study of answers ranks each row once for all studies, and says what its figures are worth."""
+"""A study of answers ranks each row once for all studies, and qualifies its figures."""
 
 import re
 import shutil
@@ -75,7 +75,7 @@ def report(workdir: Path, few_rows: None) -> Report:
     return run_study(STUDY, SAMPLE, workdir, years=["sample"], verbose=False)
 
 
-def test_all_rows_are_beside_random_orders_and_bm25(report: Report) -> None:
+def test_all_rows_are_in_a_table_with_random_orders_and_bm25(report: Report) -> None:
     judged = report.tables[f"{JUDGED_TOPICS} of sample"].set_index("system")
     assert list(judged.index) == [
         *(FLOOR, BM25, "worst", "trained", "not installed: needs the extra answers", "topics only")
@@ -105,7 +105,7 @@ def test_each_row_is_tested_against_bm25_and_its_baselines_and_corrected_for_all
     assert judged.loc["worst", f"{MAIN} reject"] == tests["significant"][0]
 
 
-def test_every_table_says_what_small_differences_are_worth(report: Report, workdir: Path) -> None:
+def test_every_table_has_a_note_on_small_differences(report: Report, workdir: Path) -> None:
     assert set(report.about) == set(report.tables)
     assert all(FEW_JUDGED in text for text in report.about.values())
     assert "Lengths" in report.tables
@@ -128,7 +128,7 @@ def test_nothing_is_ranked_or_trained_twice_not_even_for_another_study(report: R
         pd.testing.assert_series_equal(mine, theirs)
 
 
-def test_other_settings_are_ranked_beside_the_earlier_ones(report: Report, workdir: Path) -> None:
+def test_other_settings_are_ranked_in_addition_to_earlier_ones(report: Report, workdir: Path) -> None:
     del MADE[:]
     changed = Study("answers/test", "Changed", "answers", systems=(System("worst", reversed_order, settings={"k": 2}),))
     run_study(changed, SAMPLE, workdir, years=["sample"], verbose=False)
@@ -165,7 +165,7 @@ def test_a_study_names_each_row_once_and_baselines_that_it_has() -> None:
     assert all_systems(Study("answers/test", "", "answers", systems=(mine,)), COMMON_ROWS)[0] is mine
 
 
-def test_what_cannot_be_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_an_impossible_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     for given, named in (
         ({"study": "answers/all"}, "answers/marf"),
         ({"years": []}, "year"),

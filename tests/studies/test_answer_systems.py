@@ -1,4 +1,4 @@
-"""Task 1 with systems of answer studies beside those of MathAMR+."""
+"""Task 1 with systems of answer studies and the systems of MathAMR+."""
 
 from pathlib import Path
 
@@ -39,9 +39,7 @@ def test_a_system_of_the_studies_is_refused_by_the_command_that_has_it(tmp_path:
         run_arqmath(SAMPLE, "sample", tmp_path, model="mathamr-plus-mini", systems=["ColBERT"], verbose=False)
 
 
-def test_other_systems_are_rows_and_what_cannot_be_made_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_systems_are_rows_and_missing_ones_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = (
         *ANSWER_SYSTEMS.values(),
         System("absent", missing),

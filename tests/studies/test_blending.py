@@ -30,7 +30,7 @@ def scores_of(rows: list[tuple[str, str, float, float]], right: list[tuple[str, 
     return Scores(Parts(scores, queries, pd.DataFrame(right, columns=["qid", "docno"]).assign(label=1)))
 
 
-def test_each_form_normalises_by_what_its_name_says() -> None:
+def test_each_form_normalises_by_the_value_in_its_name() -> None:
     found = scores_of([("q", "a", 5.0, 1.0), ("q", "b", 2.5, 2.0)], [("q", "a")])
     half = math.sqrt(0.5)
     wanted = {
@@ -47,7 +47,7 @@ def test_each_form_normalises_by_what_its_name_says() -> None:
     assert tilted == {name: pytest.approx(0.5 * math.sqrt(value)) for name, value in by.items()}
 
 
-def test_the_first_right_answer_counts_and_none_after_the_tenth() -> None:
+def test_only_the_first_right_answer_within_ten_counts() -> None:
     rows = [("q", f"d{rank:02}", 0.0, -float(rank)) for rank in range(1, 13)]
     rows += [("r", "x", 0.0, 2.0), ("r", "y", 0.0, 1.0), ("s", "x", 0.0, 1.0)]
     found = scores_of(rows, [("q", "d11"), ("r", "y"), ("s", "missing")])

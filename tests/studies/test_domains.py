@@ -73,7 +73,7 @@ def test_a_file_is_left_out_of_the_training_of_the_model_that_it_measures(
     assert "trained on all other files" in report.about[FOUND]
 
 
-def test_a_question_looks_for_its_own_answers_among_those_of_all(
+def test_a_question_searches_for_its_own_answers_among_all_answers(
     files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(domains, "QUESTIONS", 3)

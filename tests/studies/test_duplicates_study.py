@@ -1,4 +1,4 @@
-"""Pairs that say the same: copies with other letters, and a fit that separates them."""
+"""Duplicate pairs: copies with other letters, and a fit that separates them."""
 
 import json
 import random

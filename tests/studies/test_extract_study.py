@@ -1,4 +1,4 @@
-"""The study of extracts: whose posts they are cut from, within the limit, in a file that the lab takes."""
+"""The study of extracts: their source posts, within the limit, in a file that the lab accepts."""
 
 from collections.abc import Sequence
 from pathlib import Path

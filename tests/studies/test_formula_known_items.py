@@ -35,7 +35,7 @@ def test_a_variable_is_renamed_throughout_and_in_commands_nothing() -> None:
         assert r"\sum" in made.latex
 
 
-def test_a_cut_takes_one_run_of_symbols() -> None:
+def test_a_cut_removes_one_run_of_symbols() -> None:
     cut = {made.latex.replace(" ", "") for made in alterations("x^{2n}+y+z") if made.how == "cut"}
     assert cut == {"x+y+z", "x^{2n}+z", "x^{2n}+y"}
     source = trees_from_latex(SUM).slt.nodes
@@ -48,11 +48,11 @@ def test_a_cut_takes_one_run_of_symbols() -> None:
 
 
 @pytest.mark.parametrize("latex", ["x+1", "", r"\frac{a", r"\unknown{a}+b+c+d"])
-def test_what_is_small_or_not_understood_is_not_altered(latex: str) -> None:
+def test_small_or_partial_formulas_are_not_altered(latex: str) -> None:
     assert list(alterations(latex)) == []
 
 
-def test_the_same_formulas_are_altered_alike_and_none_into_one_of_the_collection() -> None:
+def test_the_same_formulas_are_altered_alike_and_never_into_one_of_the_collection() -> None:
     formulas = [("1", "x^2+y^2=z"), ("2", "x"), ("3", "a_1+a_2+a_3"), ("4", SUM)]
     first = known_formulas(formulas, lambda trees: False)
     assert first["docno"].tolist() == ["1", "3", "4"]

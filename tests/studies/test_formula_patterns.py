@@ -1,4 +1,4 @@
-"""The study of patterns: what it alters, and what it says of the search."""
+"""The study of patterns: its alterations, and its figures for the search."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def test_lines_that_are_statements_are_queries() -> None:
     assert lines_of("a=b") == []
 
 
-def test_formulas_of_few_symbols_and_those_that_are_there_already_are_left_out() -> None:
+def test_formulas_of_few_symbols_and_existing_ones_are_left_out() -> None:
     formulas = [("1", "xx"), ("2", "x^2+y"), ("3", "a+b=c")]
     assert distinct_symbols("xx") == 1
     found = make_queries(formulas, "renamed", 5, lines=False, holds=lambda latex: "=" in latex)

@@ -28,7 +28,7 @@ STUDY = Study(
 )
 
 
-def test_the_six_conditions_and_four_depths_are_those_of_the_options() -> None:
+def test_the_six_conditions_and_four_depths_match_the_options() -> None:
     for study in STUDIES.values():
         if study.kind == "formulas":
             for one in study.conditions:

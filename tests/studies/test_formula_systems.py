@@ -62,7 +62,7 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tiny(backbone: Path) -> Iterator[None]:
-    """Tiny language models in place of the presets'."""
+    """Tiny language models instead of the presets'."""
     config, training = marf.PRESETS["mini"]
     options, how = colbert.PRESETS["mini"]
     with pytest.MonkeyPatch.context() as patch:
@@ -113,7 +113,7 @@ def test_the_pooled_test_is_against_the_baseline(report: Report) -> None:
     assert ((differences["p corrected"] >= differences["p"]) & (differences["p corrected"] <= 1)).all()
 
 
-def test_means_over_seeds_are_those_of_runs_with_each(two_years: Path, workdir: Path, tiny: None) -> None:
+def test_means_over_seeds_equal_the_means_of_single_runs(two_years: Path, workdir: Path, tiny: None) -> None:
     names = ["ColBERT", "MaRF", "MaRF, text encoder alone", TANGENT_S]
 
     def found(*seeds: int) -> Report:
@@ -134,7 +134,7 @@ def test_means_over_seeds_are_those_of_runs_with_each(two_years: Path, workdir: 
         found()
 
 
-def test_weights_are_fitted_on_the_other_years_alone(report: Report, two_years: Path, workdir: Path) -> None:
+def test_weights_are_fitted_only_on_the_other_years(report: Report, two_years: Path, workdir: Path) -> None:
     def found() -> list[list[float]]:
         table = compare_formulas(two_years, "odd,even", workdir, systems=[FUSED], **OPTIONS).tables["Fitted weights"]
         return [table[table["year"] == year]["weight"].tolist() for year in ("odd", "even")]
@@ -148,7 +148,7 @@ def test_weights_are_fitted_on_the_other_years_alone(report: Report, two_years: 
     finally:
         file.write_text(text)
     assert after[1] == before[1]  # its own judgments change nothing
-    assert after[0] != before[0]  # those of the other year do
+    assert after[0] != before[0]  # the other year's rankings do
 
 
 def test_a_single_year_has_the_weights_of_the_package(two_years: Path, workdir: Path, report: Report) -> None:
@@ -158,7 +158,7 @@ def test_a_single_year_has_the_weights_of_the_package(two_years: Path, workdir: 
     assert list(found.tables) == ["Task 2", "Fitted weights", "Time of a query"]  # nothing to pool
 
 
-def test_the_weights_of_the_package_are_those_of_its_systems() -> None:
+def test_the_weights_of_the_package_match_its_systems() -> None:
     fitted = [name for name, system in {**ALL_SYSTEMS, **VARIANTS}.items() if system.fit]
     shipped = shipped_weights()
     fusions = {name: system.fuses for name, system in ALL_SYSTEMS.items() if system.fuses and name != EQUAL}
@@ -189,7 +189,7 @@ def test_a_run_over_years_writes_weights_as_the_package_has_them(report: Report,
     assert {name: list(of) for name, of in run_weights.items()} == {name: list(shipped[name]) for name in run_weights}
 
 
-def test_variants_are_rows_whose_weights_are_those_of_the_other_year(two_years: Path, workdir: Path) -> None:
+def test_variants_are_rows_with_the_weights_of_the_other_year(two_years: Path, workdir: Path) -> None:
     fitted = [name for name, system in VARIANTS.items() if system.fit]
     found = compare_formulas(two_years, "odd,even", workdir, systems=fitted, **OPTIONS)
     assert found.tables["Task 2"]["name"].drop_duplicates().tolist() == [TANGENT, *fitted, FLOOR]
@@ -199,7 +199,7 @@ def test_variants_are_rows_whose_weights_are_those_of_the_other_year(two_years: 
     }
 
 
-def test_a_missing_extra_is_a_row_that_says_so_and_the_rest_is_measured(
+def test_a_missing_extra_is_named_in_its_row_and_the_rest_is_measured(
     two_years: Path, workdir: Path, report: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def make(parts: FormulaParts) -> TimedPipeline:

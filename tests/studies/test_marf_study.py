@@ -73,7 +73,7 @@ def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
         run_study(marf.STUDY, SAMPLE, tmp_path, changes={"colour": 1}, years=["sample"], verbose=False)
 
 
-def test_formulas_are_those_of_other_posts_and_of_the_same_lengths(backbone: Path) -> None:
+def test_formulas_come_from_other_posts_with_the_same_lengths(backbone: Path) -> None:
     from pyterrier_mathamr.systems import MaRF, MaRFConfig
 
     texts = ["$x+1$ and $a$", "$y-2$", r"$\frac{a}{b}$", "$z$", "no formula", r"$\frac{p}{q}$"]

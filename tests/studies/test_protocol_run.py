@@ -106,15 +106,13 @@ def test_equal_years_choose_the_same_and_fusions_are_tested_against_their_parts(
 def test_known_items_leave_out_what_reads_questions_and_duplicates_do_not(report: Report) -> None:
     known = report.tables[KNOWN].set_index("name")
     assert known.loc[SHIPPED, "RR@10"] == pytest.approx(0.6806, abs=0.01)
-    assert (
-        0 < known.loc["Tangent", "RR@10"] < known.loc[SHIPPED, "RR@10"]
-    )  # formulas alone, by the questions' own trees
+    assert 0 < known.loc["Tangent", "RR@10"] < known.loc[SHIPPED, "RR@10"]  # only formulas, by the questions' own trees
     assert set(report.tables[LINKED]["name"]) - set(known.index) == {"BM25 with questions"}
     assert "1 test questions have a duplicate" in report.about[LINKED]
     assert report.tables[LINKED]["RR@10 of duplicates"].between(0, 1).all()
 
 
-def test_what_a_query_costs_stands_beside_its_figures(report: Report) -> None:
+def test_the_cost_of_a_query_is_shown_with_its_figures(report: Report) -> None:
     table, crossed = report.tables[OVERVIEW].set_index("name"), report.tables[CROSSED].set_index("name")
     assert not any("without" in name for name in table.index)
     assert table[MAIN].to_dict() == crossed.loc[table.index, MAIN].to_dict()
@@ -160,7 +158,7 @@ def test_systems_are_chosen_by_name_with_their_parts_before_them() -> None:
         protocol_systems(["BM25+nothing"])
 
 
-def test_what_is_fitted_on_the_other_years_is_no_part_of_a_fusion() -> None:
+def test_systems_fitted_on_the_other_years_are_not_part_of_a_fusion() -> None:
     assert "SVM-rank" in protocol_systems(["SVM-rank"])
     with pytest.raises(ConfigError, match="judgments of the other years"):
         protocol_systems(["BM25 + SVM-rank"])

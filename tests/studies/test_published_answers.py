@@ -20,7 +20,7 @@ PAPERS = {
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_all_rows_are_those_of_the_paper(paper: str, shared_data: Path) -> None:
+def test_all_rows_match_the_paper(paper: str, shared_data: Path) -> None:
     text = (shared_data / "papers" / PAPERS[paper]).read_text(encoding="utf-8")
     text = re.sub(r" *(?:\$\\dagger\$|<math>\\dagger</math>)|</?b>|\*", "", text)
     for table in published(paper).tables.values():
@@ -39,11 +39,11 @@ def test_each_study_has_the_published_tables_of_its_systems_with_their_source() 
     assert published_of(Study("answers/of my own", "", "answers")) == {}
 
 
-def test_the_page_has_the_figures_of_task_1_as_they_are_printed() -> None:
+def test_the_page_has_the_figures_of_task_1_as_printed() -> None:
     text = (Path(__file__).parents[2] / "docs" / "results" / "answers.md").read_text(encoding="utf-8")
     _, _, section = text.partition("## Published figures")
     found = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
-    tables = {  # by paper, those of each year
+    tables = {  # by paper, the tables of each year
         "Zhong": {"2020": "3", "2021": "3", "2022": "5"},
         "Mansouri": {"2021": "5.2", "2022": "5.5"},
         "Wang": {"2022": "1"},

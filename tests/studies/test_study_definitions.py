@@ -34,7 +34,7 @@ def tables_of(study: Study) -> list[str]:
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 @pytest.mark.parametrize("study", [*PAPER, *ABLATIONS], ids=[study.name for study in (*PAPER, *ABLATIONS)])
-def test_each_condition_is_a_possible_configuration_of_its_own(study: Study, preset) -> None:
+def test_each_condition_is_a_valid_distinct_configuration(study: Study, preset) -> None:
     configs = [(config(study, c, 7, preset), c.recipe) for c in study.conditions]
     assert len(set(configs)) == len(configs)
     assert {made.training.seed for made, _ in configs} == {7}
@@ -136,7 +136,7 @@ def test_printed_cells_are_read(text: str, figure: float | None) -> None:
     assert table.figure("a", "value") == figure
 
 
-def test_the_papers_settings_are_those_of_the_configuration() -> None:
+def test_the_papers_settings_match_the_configuration() -> None:
     for number, config in (("4.5", MathAMRConfig.paper_experiments()), ("4.18", MathAMRConfig.paper_benchmark())):
         table = published().tables[number]
         options = {
@@ -158,7 +158,7 @@ def test_the_papers_settings_are_those_of_the_configuration() -> None:
     assert published().tables["4.18"].figure("Auxiliary doc-level loss β", "Value") == 0.3
 
 
-def test_published_figures_are_those_of_the_paper(shared_data: Path) -> None:
+def test_published_figures_match_the_paper(shared_data: Path) -> None:
     text = (shared_data / "papers" / "000_ceb257e047fe4d6e.txt").read_text(encoding="utf-8")
     text = re.sub(r" *\\pm *", " ± ", text.replace("$", "")).replace("×10^{-", "e-").replace("}", "")
     for table in published().tables.values():

@@ -54,7 +54,7 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(workdir: Path) -> Report:
-    """Run with one seed, in a process of its own for each condition."""
+    """Run with one seed, in a separate process for each condition."""
     return run(workdir, [1], workers=2)
 
 
@@ -93,7 +93,7 @@ def test_rows_near_a_random_order_are_pointed_out(report: Report) -> None:
     assert "mathamr-plus-mini" in remark
 
 
-def test_costs_are_those_of_each_condition(report: Report) -> None:
+def test_costs_are_listed_for_each_condition(report: Report) -> None:
     costs = by_caption(report, "Training and index").set_index("condition")
     assert (costs["seconds per epoch"] > 0).all()
     assert (costs["peak MiB"] > 100).all()
@@ -118,7 +118,7 @@ def test_published_figures_are_kept_apart_from_measured_ones(report: Report, wor
     assert not [file.name for file in folder.glob("*.csv") if "0.392 ± 0.009" in file.read_text()]
 
 
-def test_the_report_says_how_it_was_made(report: Report) -> None:
+def test_the_report_describes_how_it_was_made(report: Report) -> None:
     assert report.settings["seeds"] == [1]
     assert report.settings["tests"] == 4
     assert report.settings["results for each query"] == 10  # scaled to the sample
@@ -178,7 +178,7 @@ def test_formulas_are_measured_on_runs_that_were_made_before(
     run(
         workdir,
         [1],
-        study=Study("tests/before", "Task 1 alone", conditions=(condition(name, **trees),)),
+        study=Study("tests/before", "Only Task 1", conditions=(condition(name, **trees),)),
     )
     monkeypatch.setattr(job_run, "train_on_pairs", None)  # nothing is trained again
     monkeypatch.setattr(job_run, "measure_job", None)

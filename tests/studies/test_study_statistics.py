@@ -95,7 +95,7 @@ def test_a_row_whose_run_is_missing_is_left_out(tables: StudyTables) -> None:
     values = tables.results.values
     fewer = Results(values[values.condition != "base"], tables.results.speed, tables.results.costs)
     assert of(tables.study, fewer).rows == ()
-    assert of(tables.study, fewer).count == 4  # what was planned is what is corrected for
+    assert of(tables.study, fewer).count == 4  # the correction is for planned tests
 
 
 def test_a_study_of_formulas_tests_each_condition_on_both_tasks(tables: StudyTables) -> None:
@@ -115,7 +115,7 @@ def test_a_study_of_formulas_tests_each_condition_on_both_tasks(tables: StudyTab
     assert tables.formula_rows == ()
 
 
-def test_every_system_is_tested_against_bm25_with_the_correction_of_that_table_alone(tables: StudyTables) -> None:
+def test_every_system_is_tested_against_bm25_with_the_correction_of_only_that_table(tables: StudyTables) -> None:
     values = tables.results.values
     bm25 = values[(values["condition"] == "base") & (values["seed"] == 1)]
     bm25 = bm25.assign(condition="–", system="BM25", seed=-1, value=bm25["qid"].map({"A.1": 0.2, "A.2": 0.3}))
@@ -127,4 +127,4 @@ def test_every_system_is_tested_against_bm25_with_the_correction_of_that_table_a
     better = table.loc["better"]  # 0.2, 0.3 and 0.3 above BM25
     assert better.difference == pytest.approx(0.8 / 3)
     assert better.t == pytest.approx(8.0)
-    assert better["p corrected"] == pytest.approx(12 * better.p)  # two conditions, six systems beside BM25
+    assert better["p corrected"] == pytest.approx(12 * better.p)  # two conditions, six systems against BM25

@@ -1,4 +1,4 @@
-"""What the study of the two-step search trains on, and how it measures the search for questions."""
+"""The training data of the study of the two-step search, and its measurement of the search for questions."""
 
 import dataclasses
 import itertools
@@ -23,7 +23,7 @@ SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> AnswerParts:
-    """The sample, in which each question is linked to the next, and to one that is known by its title alone."""
+    """The sample, in which each question is linked to the next, and to one with a known title only."""
     folder = tmp_path_factory.mktemp("two-step")
     shutil.copytree(SAMPLE, folder / "sample")
     names = [post.id for post in ARQMathCollection(SAMPLE).questions()]
@@ -48,7 +48,7 @@ def test_no_test_question_is_in_any_pair_that_is_trained_on(parts: AnswerParts) 
     assert {link.right.title for link in links if link.kind == "related"} == {"The sum $x^2$"}
 
 
-def test_judgments_are_those_of_other_years_with_their_targets(parts: AnswerParts) -> None:
+def test_judgments_come_from_other_years_with_their_targets(parts: AnswerParts) -> None:
     examples = judged_examples(parts)
     judged = two_step.judged(parts, "sample")
     assert len(examples) == len(judged) > 0
@@ -98,7 +98,7 @@ def test_depth_and_c_train_no_model_again(parts: AnswerParts, monkeypatch: pytes
     assert paths(epochs=3) != paths()
 
 
-def test_judged_answers_alone_or_the_first_of_all_are_ranked(
+def test_only_judged_answers_or_the_first_of_all_are_ranked(
     parts: AnswerParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = two_step.judged(parts.at(of="sample"), "sample")

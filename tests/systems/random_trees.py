@@ -9,7 +9,7 @@ from pyterrier_mathamr.formula import FormulaTree
 
 @st.composite
 def trees(draw: st.DrawFn, kind: Any, labels: tuple[str, ...], size: int = 14) -> FormulaTree:
-    """Draw a tree in preorder; the edges below a node of a layout tree differ, those of an operator tree count."""
+    """Draw a tree in preorder; the edges below a node of a layout tree differ, in an operator tree they count up."""
     spine, edges, used = [0], list[tuple[int, int, str]](), dict[int, str]()
     for node in range(1, draw(st.integers(1, size))):
         del spine[draw(st.integers(1, len(spine))) :]

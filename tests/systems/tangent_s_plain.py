@@ -12,7 +12,7 @@ Pair = tuple[int, int]
 
 
 class Lists(NamedTuple):
-    """What one alignment pairs: nodes of the query with nodes of the candidate."""
+    """The pairs of one alignment: nodes of the query with nodes of the candidate."""
 
     exact: list[Pair]
     variables: list[Pair]

@@ -47,8 +47,8 @@ def test_an_explanation_sums_to_the_score(index: ApproachZeroIndex) -> None:
     for row in retriever(queries("x^2+1", r"\frac{y}{b}")).to_dict("records"):
         for system in (retriever, index.scorer()):
             assert system.explain(row).score == pytest.approx(row["score"])
-    told = retriever.explain({"latex": "x^2+1"}, "p3#0")
-    assert set(told.parts["part"]) == {"path VAR/BASE/SUBSUP", "path NUM/SUPSCRIPT/SUBSUP"}
+    explained = retriever.explain({"latex": "x^2+1"}, "p3#0")
+    assert set(explained.parts["part"]) == {"path VAR/BASE/SUBSUP", "path NUM/SUPSCRIPT/SUBSUP"}
     assert retriever.explain({"latex": "7"}, "p0#0").score == 0
     assert retriever.explain({"latex": " "}, "p0#0").parts.empty
 
@@ -74,7 +74,7 @@ def test_formulas_without_operator_tree_are_kept_and_never_found(tmp_path: Path)
         assert index.retriever(store=store)(asked).empty  # type: ignore[arg-type]
 
 
-def test_damage_is_told(index: ApproachZeroIndex) -> None:
+def test_damage_is_reported(index: ApproachZeroIndex) -> None:
     part = index.snapshot().parts[0]
     whole = PathLists.of_part(part).arrays()
     for name, values in (("path_keys", whole["path_keys"][::-1]), ("firsts", whole["firsts"] + 64)):

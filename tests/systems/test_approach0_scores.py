@@ -1,4 +1,4 @@
-"""Scores are those worked by hand and those of a plain scorer; pruning changes no ranking."""
+"""Scores equal values worked by hand and a plain scorer's; pruning changes no ranking."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,14 +60,14 @@ def test_scores_are_those_worked_by_hand() -> None:
 @pytest.mark.parametrize(
     "constants", [Constants(), Constants(eta=0.0), Constants(eta=1.0, b1=0.8, b2=0.2), Constants(b1=0.0, b2=0.0)]
 )
-def test_scores_are_those_of_a_plain_scorer(constants: Constants) -> None:
+def test_scores_equal_a_plain_scorer_s(constants: Constants) -> None:
     index = index_of(VARIED)
     plain = PlainScorer([tree_of(latex) for latex in VARIED], constants.eta, constants.b1, constants.b2)
     for latex in (*VARIED, r"\frac{y}{y+1}", "t", r"q^2=q\cdot q", "+"):
         assert scores(index, latex, constants) == pytest.approx(plain.scores(tree_of(latex))), latex
 
 
-def test_a_formula_of_one_leaf_is_raised_and_one_without_leaves_is_no_error() -> None:
+def test_a_formula_of_one_leaf_is_raised_and_one_without_leaves_is_accepted() -> None:
     assert Constants().penalties(np.array([0, 1, 5], dtype=np.int32)) == pytest.approx(
         [1.13281, 1.13281, 0.867433], abs=5e-6
     )

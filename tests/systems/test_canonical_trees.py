@@ -1,4 +1,4 @@
-"""Canonical trees are those of the specification's rules, whatever the depth."""
+"""Canonical trees follow the specification's rules, whatever the depth."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_an_operand_that_a_chain_of_2020_repeats_is_one() -> None:
     assert shown(canonical_tree(tree)) == "REL(a, b, c)"
 
 
-def test_tokens_do_not_tell_numbers_or_relations_apart_but_symbols_do() -> None:
+def test_tokens_do_not_distinguish_numbers_or_relations_but_symbols_do() -> None:
     one, other = (canonical_tree(opt_from_latex(latex)) for latex in ("x<3", "x>7"))
     assert one.tokens == other.tokens
     assert one.symbols != other.symbols

@@ -107,7 +107,7 @@ def test_training_that_was_interrupted_goes_on_after_the_last_representation(
     assert index.snapshot().encoder().identity() == whole.snapshot().encoder().identity()
 
 
-def test_too_little_to_train_on_is_told(fasttext: Any, tmp_path: Path) -> None:
+def test_too_little_training_data_is_reported(fasttext: Any, tmp_path: Path) -> None:
     with pytest.raises(SystemsError, match="1 formulas occurs 5 times"):
         TangentCFT(tmp_path / "f").index([{"docno": "1", "text": "$xyz$"}])
     with pytest.warns(MathAMRWarning, match="none of 1 posts has a formula"):

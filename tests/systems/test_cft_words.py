@@ -42,7 +42,7 @@ def test_x_squared_plus_1_in_four_representations() -> None:
         ("!", "!", "!", "!"),
     ],
 )
-def test_what_a_label_becomes(label: str, slt: str, opt: str, of_type: str) -> None:
+def test_labels_become_words(label: str, slt: str, opt: str, of_type: str) -> None:
     pair = FormulaPair(FormulaTree((label,), (), kind="slt"), FormulaTree((label,), (), kind="opt"))
     assert sentences(pair) == {
         "slt": words(f"{slt} 0! _ -n"),
@@ -52,7 +52,7 @@ def test_what_a_label_becomes(label: str, slt: str, opt: str, of_type: str) -> N
     }
 
 
-def test_a_tree_that_is_missing_has_no_sentence_and_renaming_keeps_those_of_types() -> None:
+def test_a_missing_tree_has_no_sentence_and_renaming_keeps_the_sentences_of_types() -> None:
     x, y = (trees_from_latex(latex) for latex in ("x^2+1", "y^2+1"))
     assert list(sentences(FormulaPair(x.slt, None))) == ["slt", "slt_type"]
     assert sentences(FormulaPair(None, None)) == {}
@@ -65,7 +65,7 @@ def test_a_chain_of_600_symbols_is_written() -> None:
     assert len(sentences(pair)["slt"]) == 598 + 597 + 1  # neighbours, the next but one, the end
 
 
-def test_each_token_is_one_character_and_an_unknown_one_is_told() -> None:
+def test_each_token_is_one_character_and_an_unknown_one_is_reported() -> None:
     characters = Characters.of_words({("V!", "x"): 2, ("V!", "x", EDGE + "n"): 1})
     assert characters.tokens == [EDGE + "n", "V!", "x"]
     spelled = characters.spell(("V!", "x", EDGE + "n"))

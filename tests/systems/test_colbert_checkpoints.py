@@ -71,7 +71,7 @@ def test_capitals_of_math_tokens_are_kept_but_for_approach_zero(forms):
 
 
 @pytest.mark.parametrize("make", ["bert", "sentence-transformer", "empty", "no projection", "no json"])
-def test_what_is_no_checkpoint_is_refused_by_name(make, tmp_path):
+def test_a_folder_without_a_checkpoint_is_refused_by_name(make, tmp_path):
     folder = tmp_path / "model"
     if make == "bert":
         tiny_bert(folder)
@@ -99,7 +99,7 @@ def test_what_is_no_checkpoint_is_refused_by_name(make, tmp_path):
     assert "ColBERT.new(backbone)" in str(raised.value)
 
 
-def test_what_is_not_there_or_could_run_code_is_refused(forms, tmp_path):
+def test_missing_or_unsafe_checkpoints_are_refused(forms, tmp_path):
     with pytest.raises(ModelNotFoundError, match="nowhere"):
         ColBERT.from_pretrained(tmp_path / "nowhere")
     folder = stored_inline(tmp_path / "pickled", "ColBERT")
@@ -152,7 +152,7 @@ def test_mathamr_verify_knows_a_model_and_names_what_is_damaged(forms, tmp_path)
         ColBERT.from_pretrained(tmp_path / "copy")
 
 
-def test_a_checkpoint_of_others_that_lacks_math_tokens_is_told_once(forms):
+def test_a_foreign_checkpoint_without_math_tokens_warns_once(forms):
     documents = pd.DataFrame({"docno": ["1"], "text": [r"$\frac{x}{2}$ and $\int y$"]})
     model = ColBERT.from_pretrained(forms["Approach Zero"])
     with pytest.warns(MathAMRWarning, match=r"2 of 5 formula tokens are not in the vocabulary"):

@@ -68,7 +68,7 @@ def as_written(model: ColBERT, text: str) -> str:
     return model.texts.text(post_from_any(text))
 
 
-def test_the_rows_of_a_query_are_those_of_the_library_with_the_first_one_last(model):
+def test_the_rows_of_a_query_equal_the_library_s_with_the_first_one_last(model):
     asked = queries(8)
     found = model.query_encoder(precision="float32")(asked)
     expected = model.encoder.encode_query([as_written(model, text) for text in asked["query"]], convert_to_numpy=True)
@@ -191,9 +191,9 @@ def test_the_order_and_number_of_texts_do_not_matter(model):
     texts = [as_written(model, text) for text in posts(50)["text"]]
     together = encode_texts(model.encoder, texts, "document", precision="float32")
     for text, own in list(zip(texts, together, strict=True))[::7]:
-        alone = encode_texts(model.encoder, [text], "document", precision="float32")[0]
-        np.testing.assert_allclose(own.rows, alone.rows, atol=1e-6)
-        np.testing.assert_array_equal(own.ids, alone.ids)
+        separate = encode_texts(model.encoder, [text], "document", precision="float32")[0]
+        np.testing.assert_allclose(own.rows, separate.rows, atol=1e-6)
+        np.testing.assert_array_equal(own.ids, separate.ids)
     assert encode_texts(model.encoder, [], "query") == []
 
 
@@ -207,7 +207,7 @@ def test_bfloat16_is_near_float32(model):
     assert cosines.min() > 0.99
 
 
-def test_blank_and_missing_texts_are_no_errors(model):
+def test_blank_and_missing_texts_are_accepted(model):
     asked = pd.DataFrame({"qid": ["1", "2"], "query": ["", "sum"]})
     assert [rows.shape[0] for rows in model.query_encoder()(asked)["query_embs"]] == [0, 4]
     documents = pd.DataFrame({"docno": ["a", "b"], "html": ["", None]})

@@ -107,7 +107,7 @@ def test_the_loss_of_one_batch_goes_to_zero(backbone):
 
 
 @pytest.mark.parametrize("train", ["last", "all"])
-def test_last_trains_the_projection_and_the_last_layer_alone_and_all_the_embeddings_too(backbone, train):
+def test_last_trains_only_the_projection_and_the_last_layer_and_all_also_the_embeddings(backbone, train):
     start = ColBERT.new(backbone, options=OPTIONS)
     start.prepare(ColBERTData.read(PAIRS, negatives=NEGATIVES).posts.values())
     before = {name: tensor.clone() for name, tensor in start.encoder.state_dict().items()}
@@ -139,8 +139,8 @@ def test_states_are_shared_by_runs_of_several_seeds(backbone):
         training = ColBERTTraining(epochs=1, batch_size=6, seed=seed)
         model = ColBERT.new(backbone, options=OPTIONS, training=training).fit(PAIRS, states=states)
         assert len(states) == 12
-    alone = ColBERT.new(backbone, options=OPTIONS, training=training).fit(PAIRS)
-    assert alone.identity == model.identity
+    uninterrupted = ColBERT.new(backbone, options=OPTIONS, training=training).fit(PAIRS)
+    assert uninterrupted.identity == model.identity
 
 
 def test_queries_with_expansion_are_trained_with_it(backbone):

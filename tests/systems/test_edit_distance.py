@@ -1,4 +1,4 @@
-"""Distances are those of the specification's worked pairs, and of apted."""
+"""Distances equal the specification's worked pairs, and apted's."""
 
 import gzip
 import json
@@ -73,7 +73,7 @@ TREES = trees("opt", tuple("abc"), 20)
 
 @settings(max_examples=60, deadline=None)
 @given(query=TREES, candidates=st.lists(TREES, min_size=1, max_size=6), costs=st.sampled_from([SLT, OPT]))
-def test_any_trees_are_as_far_as_apted_says(
+def test_distances_of_any_trees_equal_apted_s(
     query: FormulaTree, candidates: list[FormulaTree], costs: EditCosts
 ) -> None:
     packed = PackedTrees.of_trees([*candidates, None], "opt")
@@ -84,7 +84,7 @@ def test_any_trees_are_as_far_as_apted_says(
 
 
 @pytest.mark.parametrize("kind", ["slt", "opt"])
-def test_real_formulas_are_as_far_as_apted_says(kind: Any, shared_data: Path) -> None:
+def test_distances_of_real_formulas_equal_apted_s(kind: Any, shared_data: Path) -> None:
     queries, candidates = dict[str, FormulaTree](), list[FormulaTree]()
     with gzip.open(shared_data / "tangent-s-scores" / f"{kind}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):

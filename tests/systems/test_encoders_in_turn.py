@@ -1,4 +1,4 @@
-"""Encoders in one pipeline: the second leaves nothing of what the first said of its rows."""
+"""Encoders in one pipeline: the second replaces everything that the first wrote about its rows."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ QUERIES = pd.DataFrame({"qid": ["1", "2"], "query": ["prove the sum of $x^2$", "
 
 @pytest.fixture(scope="module")
 def first() -> pt.Transformer:
-    """An encoder that says more of its rows than any other: their formulas, and their weights."""
+    """An encoder with more columns about its rows than any other: their formulas, and their weights."""
     return GraphBuilder() >> MathAMR.from_pretrained("mathamr-plus-mini").query_encoder()
 
 
@@ -41,12 +41,12 @@ def second(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return tiny_marf(Path(folder), **options).query_encoder()
 
 
-def test_the_second_of_two_encoders_adds_what_it_adds_alone(first: pt.Transformer, second: pt.Transformer) -> None:
-    encoded, alone = (first >> second)(QUERIES), second(QUERIES)
-    extra = set(encoded.columns) - set(alone.columns)
+def test_the_second_of_two_encoders_adds_the_same_as_by_itself(first: pt.Transformer, second: pt.Transformer) -> None:
+    encoded, separate = (first >> second)(QUERIES), second(QUERIES)
+    extra = set(encoded.columns) - set(separate.columns)
     assert extra <= {"query_graph"}
-    assert set(alone.columns) <= set(encoded.columns)
+    assert set(separate.columns) <= set(encoded.columns)
     for name in ("query_embs", "query_weights"):
-        for own, expected in zip(encoded.get(name, []), alone.get(name, []), strict=True):
+        for own, expected in zip(encoded.get(name, []), separate.get(name, []), strict=True):
             assert own.shape == expected.shape
             assert np.allclose(own, expected, atol=1e-5)

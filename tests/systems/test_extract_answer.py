@@ -66,7 +66,7 @@ def test_short_long_and_odd_snippets_are_refused() -> None:
     assert cut(f"{long}y") == []
 
 
-def test_a_formula_is_printed_whole_and_counts_as_it_is_printed() -> None:
+def test_a_formula_is_printed_whole_and_counts_as_printed() -> None:
     latex = r"\sum_{i=1}^{n} i^2. Then? \text{if } x<y"
     post = post_from_html(f'<p>So <span class="math-container" id="7">{latex.replace("<", "&lt;")}</span> holds.</p>')
     assert [snippet.text for snippet in snippets_of(post, "middle", (5, 10), shortest=1)] == [f"So ${latex}$ holds."]

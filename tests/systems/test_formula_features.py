@@ -46,7 +46,7 @@ class Cosines:
         return np.array([[IDS.index(name) + more for more in (0.0, 0.1, 0.2, 0.3)] for name in formulas])
 
 
-def test_values_are_those_of_the_parts_that_compare_trees(trees: FormulaTrees) -> None:
+def test_values_match_the_parts_that_compare_trees(trees: FormulaTrees) -> None:
     features = FormulaFeatures(trees, nodes="as-run", costs="as-run")
     query = trees_from_latex("x^2+1")
     found = pd.DataFrame(features.values(query, IDS), index=LATEX, columns=features.names)

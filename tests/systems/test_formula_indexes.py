@@ -1,4 +1,4 @@
-"""What all indexes of formulas share: whatever was done to one, it ranks as one that is built at once."""
+"""Common to all indexes of formulas: after any changes, an index ranks like one that is built at once."""
 
 from collections.abc import Callable
 from pathlib import Path

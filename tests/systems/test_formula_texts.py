@@ -57,11 +57,11 @@ def test_in_its_post_every_other_formula_is_a_mask_and_the_formula_is_kept() -> 
     assert document_post(only).text == "before before before FORMULA_0, after after after"
 
 
-def test_a_topic_is_its_formula_alone_or_in_its_question() -> None:
-    alone = FormulaQuery()(TOPICS)
-    assert "title" not in alone.columns
-    assert "body" not in alone.columns
-    assert [query_post(row).formulas[0].latex for row in alone.to_dict("records")] == [r"y+1 \ge 0", "x^2"]
+def test_a_topic_is_its_formula_with_or_without_its_question() -> None:
+    formula_only = FormulaQuery()(TOPICS)
+    assert "title" not in formula_only.columns
+    assert "body" not in formula_only.columns
+    assert [query_post(row).formulas[0].latex for row in formula_only.to_dict("records")] == [r"y+1 \ge 0", "x^2"]
     within, cut = (query_post(row) for row in FormulaQuery("post")(TOPICS).to_dict("records"))
     assert within.text.split() == ["A", "title", "with", "[MASK]", "Is", "[MASK]", "above", "FORMULA_0?"]
     assert within.formulas[0].latex == r"y+1 \ge 0"  # the column has the whole of what the question cuts off
@@ -79,7 +79,7 @@ def test_options_are_checked_before_anything_is_read(options: dict[str, object])
         formula_documents(POSTS, **options)  # type: ignore[arg-type]
 
 
-def test_a_bad_post_is_told_and_the_others_are_written() -> None:
+def test_a_bad_post_is_reported_and_the_others_are_written() -> None:
     with pytest.warns(UserWarning, match="cannot be read"):
         found = list(formula_documents([{"docno": "0", "text": b"\xff"}, *POSTS]))
     assert len(found) == 3
@@ -108,11 +108,11 @@ def test_colbert_ranks_formulas_in_pipelines(colbert: ColBERT, tmp_path: Path, c
     assert table["nDCG@10"].iloc[1] > 0
 
 
-def test_marf_ranks_formulas_and_its_formula_encoder_alone_does(tmp_path: Path) -> None:
+def test_marf_ranks_formulas_with_or_without_its_text_encoder(tmp_path: Path) -> None:
     marf = fusing(tiny_marf(tmp_path))
-    alone = marf.formulas_alone()
-    assert alone.name != marf.name
-    for model, width in ((marf, marf.dimensions), (alone, 8)):
+    formula_only = marf.formulas_alone()
+    assert formula_only.name != marf.name
+    for model, width in ((marf, marf.dimensions), (formula_only, 8)):
         index = MaRFIndex(tmp_path / f"index-{width}")
         (model.doc_encoder(**EXACT) >> index.indexer(dtype="float32")).index(formula_documents(POSTS))
         found = (FormulaQuery() >> model.query_encoder(**EXACT) >> index.retriever())(TOPICS)
@@ -120,9 +120,9 @@ def test_marf_ranks_formulas_and_its_formula_encoder_alone_does(tmp_path: Path) 
         assert found["query_embs"].iloc[0].shape[1] == width
 
 
-def test_the_formula_encoder_alone_reads_no_text(tmp_path: Path) -> None:
-    alone = tiny_marf(tmp_path).formulas_alone()
-    encode = alone.doc_encoder(**EXACT)
+def test_a_model_of_only_the_formula_encoder_reads_no_text(tmp_path: Path) -> None:
+    formula_only = tiny_marf(tmp_path).formulas_alone()
+    encode = formula_only.doc_encoder(**EXACT)
     frame = pd.DataFrame({"docno": ["a", "b", "c"], "text": [r"one $x^2+1$", r"quite another $x^2+1$", "none"]})
     first, second, none = encode(frame)["doc_views"]
     assert (first[0] == second[0]).all()
@@ -130,9 +130,9 @@ def test_the_formula_encoder_alone_reads_no_text(tmp_path: Path) -> None:
     index = MaRFIndex(tmp_path / "index")
     (encode >> index.indexer()).index(frame)
     assert len(index) == 3
-    blank = alone.query_encoder(**EXACT)(pd.DataFrame({"qid": ["1"], "query": ["words alone"]}))
+    blank = formula_only.query_encoder(**EXACT)(pd.DataFrame({"qid": ["1"], "query": ["words alone"]}))
     assert len(blank["query_embs"].iloc[0]) == 0
-    alone.save(tmp_path / "saved")
-    assert MaRF.from_pretrained(tmp_path / "saved").identity == alone.identity
+    formula_only.save(tmp_path / "saved")
+    assert MaRF.from_pretrained(tmp_path / "saved").identity == formula_only.identity
     with pytest.raises(ConfigError, match="store"):
-        alone.doc_encoder(store="parts")
+        formula_only.doc_encoder(store="parts")

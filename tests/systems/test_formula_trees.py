@@ -23,7 +23,7 @@ def test_trees_are_kept_once_for_each_expression(tmp_path: Path) -> None:
         trees.get("elsewhere")
 
 
-def test_damage_is_told_and_an_empty_collection_warns(tmp_path: Path) -> None:
+def test_damage_is_reported_and_an_empty_collection_warns(tmp_path: Path) -> None:
     part = FormulaTrees(tmp_path / "f").index(POSTS).snapshot().parts[0]
     whole = TreePairs.of_part(part)
     arrays = {**whole.arrays(), "slt_parents": np.zeros_like(whole.slt.parents)}

@@ -1,4 +1,4 @@
-"""Rankings are those of a plain loop over the vectors of all formulas, whatever was done to the folder."""
+"""Rankings equal a plain loop over the vectors of all formulas, after any changes to the folder."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ COMBINATIONS = {"max": max, "avg": lambda pair: sum(pair) / 2, "f1": lambda pair
 
 @pytest.mark.parametrize("scale", ["sum", "mean"])
 @pytest.mark.parametrize("combine", COMBINATIONS)
-def test_scores_are_those_of_a_plain_loop_over_all_formulas(index: InOutIndex, combine: str, scale: str) -> None:
+def test_scores_equal_a_plain_loop_over_all_formulas(index: InOutIndex, combine: str, scale: str) -> None:
     asked = ("x^2+2", r"\int_0^1 e^{-x}\,dx", "x+x")
     found = index.retriever(combine=combine, scale=scale)(queries(*asked))
     assert len(found) == len(asked) * len(LATEX)
@@ -68,12 +68,12 @@ def test_with_a_temperature_the_terms_are_exponential_and_explain_the_score(inde
         explained = retriever.explain({"latex": row.latex}, row.docno)
         assert explained.parts["contribution"].sum() == pytest.approx(row.score, abs=1e-9)
     same = index.retriever(temperature=0.1).search("x^2").set_index("docno")["score"]
-    assert same["p1#0"] == pytest.approx(3, abs=1e-3)  # every node of the operator tree is found as it is
+    assert same["p1#0"] == pytest.approx(3, abs=1e-3)  # every node of the operator tree is found unchanged
     with pytest.raises(ConfigError, match="temperature"):
         index.retriever(temperature=0)
 
 
-def test_reciprocal_ranks_are_those_of_both_graphs(index: InOutIndex) -> None:
+def test_reciprocal_ranks_come_from_both_graphs(index: InOutIndex) -> None:
     found = index.retriever(combine="rrf")(queries("x^2+2")).set_index("docno").score
     both = {latex: plain("x^2+2", latex) for latex in LATEX}
     distinct = list(both.values())
@@ -83,7 +83,7 @@ def test_reciprocal_ranks_are_those_of_both_graphs(index: InOutIndex) -> None:
 
 
 @pytest.mark.parametrize("kinds", [("slt",), ("opt",)])
-def test_a_model_of_one_graph_is_scored_by_that_alone(tmp_path: Path, kinds: tuple[str]) -> None:
+def test_a_model_of_one_graph_is_scored_only_by_that(tmp_path: Path, kinds: tuple[str]) -> None:
     index = InOutIndex(tmp_path / "f", HashedNodes(kinds=kinds)).index(POSTS)  # type: ignore[arg-type]
     found = index.retriever(combine="f1")(queries("x^2"))
     place = ("slt", "opt").index(kinds[0])
@@ -91,7 +91,7 @@ def test_a_model_of_one_graph_is_scored_by_that_alone(tmp_path: Path, kinds: tup
         assert row.score == pytest.approx(plain("x^2", LATEX[int(row.docno[1])])[place], abs=1e-3)
 
 
-def test_an_explanation_says_what_each_node_of_the_query_meets(index: InOutIndex) -> None:
+def test_an_explanation_names_the_match_of_each_node_of_the_query(index: InOutIndex) -> None:
     parts = index.retriever(combine="avg").explain({"latex": "x^2"}, "p0#0").parts
     layout = parts[parts["part"] == "layout graph"]
     assert sorted(layout["query"]) == ["N!2", "V!x"]

@@ -20,7 +20,7 @@ SIZES = [12, 1, 30, 7]
 
 
 def examples(seed: int = 0, features: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """Candidates of four queries, graded 0 to 3 by a sum that noise blurs; those of the second cannot be paired."""
+    """Candidates of four queries, graded 0 to 3 by a noisy sum; the second query's cannot be paired."""
     rng = np.random.default_rng(seed)
     found = rng.uniform(size=(sum(SIZES), features))
     sums = found @ np.arange(1.0, features + 1) + rng.normal(scale=1.5, size=len(found))
@@ -34,7 +34,7 @@ def groups() -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 @pytest.mark.parametrize("c", [0.01, 1.0, 30.0])
-def test_the_weights_are_those_of_a_linear_svm_on_the_differences_of_pairs(c: float) -> None:
+def test_the_weights_equal_a_linear_svm_s_on_the_differences_of_pairs(c: float) -> None:
     svm = pytest.importorskip("sklearn.svm")
     differences, shares = [], []
     for features, grades in groups():
@@ -50,7 +50,7 @@ def test_the_weights_are_those_of_a_linear_svm_on_the_differences_of_pairs(c: fl
 
 
 @pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
-def test_no_step_from_the_weights_lowers_the_loss_as_it_is_written(loss: Any) -> None:
+def test_no_step_from_the_weights_lowers_the_loss_as_written(loss: Any) -> None:
     def plain(weights: np.ndarray) -> float:
         total = weights @ weights / 2
         for features, grades in groups():
@@ -67,7 +67,7 @@ def test_no_step_from_the_weights_lowers_the_loss_as_it_is_written(loss: Any) ->
             assert plain(found + step * np.eye(4)[axis]) > best
 
 
-def test_two_candidates_are_told_apart_by_their_difference_as_worked_by_hand() -> None:
+def test_two_candidates_are_separated_by_their_difference_as_worked_by_hand() -> None:
     ranker = PairwiseRanker(1e9).fit([[1, 0], [0, 1]], [3, 0], group=[2])
     assert ranker.weights == pytest.approx([0.5, -0.5])  # the margin is 1
     mild = PairwiseRanker(0.5).fit([[1, 0], [0, 1]], [3, 0], group=[2])  # a² + .5 (1 - 2a)² is least there
@@ -98,7 +98,7 @@ def test_of_several_c_that_which_orders_held_out_queries_best_is_taken() -> None
     assert fitted[0] == fitted[1]
 
 
-def test_listwise_weights_are_those_of_the_softmax() -> None:
+def test_listwise_weights_match_the_softmax() -> None:
     ranker = ListwiseRanker(0.01).fit(*examples(), group=SIZES)
     wanted = fit_listwise([(features, grades > 0) for features, grades in groups()], ridge=0.01)
     assert ranker.weights == tuple(wanted.tolist())
@@ -165,7 +165,7 @@ def test_options_are_checked(options: dict[str, Any], named: str) -> None:
         PairwiseRanker(**options)
 
 
-def test_what_cannot_be_fitted_or_used_is_refused() -> None:
+def test_unusable_data_or_rankers_are_refused() -> None:
     with pytest.raises(ConfigError, match="2 features"):
         PairwiseRanker(names=("a", "b")).fit(*examples(), group=SIZES)
     with pytest.raises(ConfigError, match="group"):

@@ -58,7 +58,7 @@ def test_published_graphs_give_the_published_strings(topic: str) -> None:
     assert linearise(MathAMRGraph.from_penman(graph)) == words
 
 
-def test_a_node_met_twice_is_written_once_and_its_children_with_it() -> None:
+def test_a_node_reached_twice_is_written_once_and_its_children_with_it() -> None:
     graph = MathAMRGraph.from_penman("(a / and :op2 (b / big :mod x) :op1 (x / ex :mod (y / why)))")
     assert linearise(graph) == "and ex why big"
     assert linearise(graph, order="written") == "and big ex why"
@@ -69,14 +69,14 @@ def test_op10_comes_before_op2_and_case_does_not_matter() -> None:
     assert linearise(graph) == "and zero one ten two"
 
 
-def test_labels_lose_their_type_in_trees_alone_and_layout_trees_are_left_out() -> None:
+def test_labels_lose_their_type_only_in_trees_and_layout_trees_are_left_out() -> None:
     graph = MathAMRGraph.from_penman(
         "(p / FORMULA_0 :mod (w / U!word) :opt (f / O!factorial :op0 (m / V!!)) :slt (v / V!q))"
     )
     assert linearise(graph) == "math U!word factorial !"
 
 
-def test_a_placeholder_without_a_tree_is_the_word_alone() -> None:
+def test_a_placeholder_without_a_tree_is_only_the_word() -> None:
     graph = MathAMRGraph.from_penman('# ::formula_map {"FORMULA_0": "7"}\n(e / equal-01 :ARG1 (f / FORMULA_0))')
     assert linearise(graph) == "equal-01 math"
     assert linearise(graph, math_word=False) == "equal-01"

@@ -1,4 +1,4 @@
-"""What MaRF makes of posts: views, what has no effect on them, files, and backbones by name."""
+"""MaRF on posts: views, what has no effect on them, files, and backbones by name."""
 
 from pathlib import Path
 
@@ -49,9 +49,9 @@ def test_an_untrained_view_is_the_context(tmp_path: Path) -> None:
     marf = tiny_marf(tmp_path)
     marf.config = marf.config.__class__(**{**marf.config.to_dict(), "formulas": 6})
     with_formulas = of_docs(marf, "d1")[0]
-    alone = marf.encode([MaRFPost(marf.readings([POSTS["d1"]])[0].text, ())], ["d1"], **EXACT)[0]
+    separate = marf.encode([MaRFPost(marf.readings([POSTS["d1"]])[0].text, ())], ["d1"], **EXACT)[0]
     assert len(with_formulas) == 3
-    assert all(np.allclose(view, alone[0], rtol=0, atol=1e-6) for view in with_formulas)
+    assert all(np.allclose(view, separate[0], rtol=0, atol=1e-6) for view in with_formulas)
 
 
 def test_a_post_has_a_view_for_each_of_some_formulas_and_one_without(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_formulas_are_drawn_by_the_docno() -> None:
     assert len(reading.longest()[0]) == max(map(len, formulas))
 
 
-def test_cls_is_the_last_row_and_rows_are_those_of_the_model(tmp_path: Path) -> None:
+def test_cls_is_the_last_row_and_rows_equal_the_model_s(tmp_path: Path) -> None:
     marf = tiny_marf(tmp_path)
     tokenizer, network = (of.from_pretrained(tmp_path / "bert") for of in (AutoTokenizer, AutoModel))
     with torch.no_grad():
@@ -154,7 +154,7 @@ def test_all_formulas_of_a_query_are_a_mean_over_views(tmp_path: Path) -> None:
     assert np.allclose(both, (single[0] + single[1])[both.index] / 2, atol=1e-5)
 
 
-def test_formula_tokens_of_the_context_are_those_of_its_tokenizer(tmp_path: Path) -> None:
+def test_formula_tokens_of_the_context_come_from_its_tokenizer(tmp_path: Path) -> None:
     with pytest.warns(MathAMRWarning, match=r"formula tokens are not in the vocabulary of this model \(\d distinct"):
         marf = tiny_marf(tmp_path, formula_vocabulary="context", text="tokens")
     assert len(marf.tokens) == len(marf.context.tokenizer)
@@ -189,7 +189,7 @@ def test_changed_files_are_refused_by_name(tmp_path: Path, name: str) -> None:
         MaRF.from_pretrained(tmp_path / "saved")
 
 
-def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"marf\.json"):
         MaRF.from_pretrained(tmp_path)
     with pytest.raises(ModelNotFoundError, match="no-such-encoder"):

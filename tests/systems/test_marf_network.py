@@ -34,9 +34,9 @@ def identity_fusion() -> GatedFusion:
 def test_the_fusion_of_the_worked_example() -> None:
     context, formula = torch.eye(2)[None], torch.tensor([[[1.0, 0.0], [0.0, 2.0]]])
     fusion = identity_fusion()
-    met, shares = fusion.attention(context, formula, formula)
+    attended, shares = fusion.attention(context, formula, formula)
     assert shares[0].flatten().tolist() == pytest.approx([0.669762, 0.330238, 0.195570, 0.804430], abs=1e-6)
-    assert met[0].flatten().tolist() == pytest.approx([0.669762, 0.660477, 0.195570, 1.608859], abs=1e-6)
+    assert attended[0].flatten().tolist() == pytest.approx([0.669762, 0.660477, 0.195570, 1.608859], abs=1e-6)
     fused = fusion(context, formula)[0]
     assert fused.flatten().tolist() == pytest.approx([1.443014, 0.435497, 0.107317, 2.340587], abs=1e-6)
     rows = nn.functional.normalize(fused, dim=1)
@@ -46,7 +46,7 @@ def test_the_fusion_of_the_worked_example() -> None:
     assert maxsim(query, context[0], torch.tensor([0, 2])).item() == pytest.approx(1.8)
 
 
-def test_sizes_are_those_of_the_paper() -> None:
+def test_sizes_match_the_paper() -> None:
     with torch.device("meta"):
         encoder = FormulaTransformer(31_523, MaRFConfig())
         fusion = GatedFusion(768, 512, 8)
@@ -66,8 +66,8 @@ def test_the_ratio_is_defined_for_scores_of_0_and_below_and_leaves_right_answers
     loss.backward()
     assert math.isfinite(loss.item())
     assert bool(torch.isfinite(scores.grad).all())
-    alone = torch.zeros(2, 2, dtype=torch.bool)
-    assert ratio_loss(scores, alone).item() == pytest.approx(0.0)
+    single = torch.zeros(2, 2, dtype=torch.bool)
+    assert ratio_loss(scores, single).item() == pytest.approx(0.0)
 
 
 def test_an_untrained_fusion_returns_the_context_bit_for_bit() -> None:
@@ -80,13 +80,13 @@ def test_padding_of_formulas_changes_nothing() -> None:
     torch.manual_seed(0)
     encoder = FormulaTransformer(20, tiny_config(formula_layers=2)).eval()
     ids, missing = torch.randint(20, (1, 5)), torch.zeros(1, 5, dtype=torch.bool)
-    alone = encoder(ids, missing)
+    single = encoder(ids, missing)
     padded = encoder(nn.functional.pad(ids, (0, 3), value=7), nn.functional.pad(missing, (0, 3), value=True))
-    assert torch.allclose(alone, padded[:, :5], atol=1e-6)
+    assert torch.allclose(single, padded[:, :5], atol=1e-6)
     fusion, context = GatedFusion(16, 8, 2).eval(), torch.randn(1, 6, 16)
     nn.init.normal_(fusion.network[-1].weight)
     mask = torch.tensor([[False] * 5 + [True] * 3])
-    assert torch.allclose(fusion(context, alone), fusion(context, padded, mask), atol=1e-6)
+    assert torch.allclose(fusion(context, single), fusion(context, padded, mask), atol=1e-6)
 
 
 def test_formulas_are_read_in_order() -> None:

@@ -1,4 +1,4 @@
-"""What trees have in common, counted for all candidates at once, is what Tangent's symbol pairs give one by one."""
+"""Common parts of trees, counted for all candidates at once, equal Tangent's symbol pairs one by one."""
 
 from collections import Counter
 from typing import Any
@@ -16,7 +16,7 @@ from pyterrier_mathamr.systems.formula_ltr.features import Numbered, match_label
 
 
 @pytest.mark.parametrize("kind", ["slt", "opt"])
-def test_pairs_and_labels_are_matched_as_they_are_one_by_one(kind: Any) -> None:
+def test_pairs_and_labels_are_matched_as_in_single_calls(kind: Any) -> None:
     some = trees(kind, ("V!x", "V!y", "N!1", "+"), 12)
 
     @given(query=some, candidates=st.lists(some, min_size=1, max_size=4))
@@ -47,7 +47,7 @@ def test_six_symbol_pairs_against_the_same_six_are_two_thirds_as_run_and_1_as_di
     assert matches.dice().tolist() == [1.0]
 
 
-def test_the_place_of_a_pair_tells_it_apart_only_as_run() -> None:
+def test_the_place_of_a_pair_distinguishes_it_only_as_run() -> None:
     query, shifted = slt_from_latex("x^2"), slt_from_latex("yx^2")
     both = Numbered.both(query, PackedTrees.of_trees([shifted], "slt"))
     assert match_pairs(*both).shared().tolist() == [3]

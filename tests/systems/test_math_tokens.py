@@ -65,7 +65,7 @@ def test_numbers_are_written_by_powers_of_ten(number: str, tokens: str) -> None:
         ("x^", "x"),
     ],
 )
-def test_braces_stand_around_arguments_and_nothing_else(latex: str, same: str) -> None:
+def test_only_arguments_get_braces(latex: str, same: str) -> None:
     assert BRACED(latex) == BRACED(same)
 
 
@@ -84,7 +84,7 @@ def test_any_text_gives_paired_braces_and_tokens_without_white_space(latex: str)
     assert not any(character.isspace() for token in tokens for character in token)
 
 
-def test_capitals_stay_unless_told_otherwise() -> None:
+def test_capitals_are_kept_by_default() -> None:
     assert math_tokens(r"X\Gamma") == ["$X$", "$Gamma$"]
     assert math_tokens(r"X\Gamma", case=False) == ["$x$", "$gamma$"]
 

@@ -68,7 +68,7 @@ def test_words_are_in_the_order_of_the_question_and_formulas_by_score(index: BM2
     read = query_post(found)
     assert [formula.latex for formula in read.formulas] == found["formulas"]
     whole = QueryReduction(index, None, None)(TOPICS).iloc[0]
-    assert whole["words"].split()[:4] == ["Divergence", "harmonic", "series", "Please"]  # stop words are no terms
+    assert whole["words"].split()[:4] == ["Divergence", "harmonic", "series", "Please"]  # stop words are not terms
 
 
 def test_later_stages_read_the_key_terms_until_the_question_is_restored(index: BM25Index) -> None:
@@ -117,8 +117,8 @@ def test_any_system_follows(index: BM25Index, tmp_path: Path) -> None:
     table = pt.Experiment(systems, TOPICS, qrels, [RR], names=["BM25", "structural", "fused"], validate="error")
     assert table["RR"].tolist() == [1.0, 1.0, 1.0]
     ranking = (reduce >> structural)(TOPICS)
-    told = explain_score(reduce >> structural, TOPIC, "a")
-    assert told.parts["contribution"].sum() == pytest.approx(ranking.loc[ranking["docno"] == "a", "score"].iloc[0])
-    assert set(told.parts["query"]) == {"Divergence", "harmonic", r"\sum_n \frac{1}{n}"}
+    explained = explain_score(reduce >> structural, TOPIC, "a")
+    assert explained.parts["contribution"].sum() == pytest.approx(ranking.loc[ranking["docno"] == "a", "score"].iloc[0])
+    assert set(explained.parts["query"]) == {"Divergence", "harmonic", r"\sum_n \frac{1}{n}"}
     with pytest.warns(MathAMRWarning, match="blank"):
         (reduce >> bm25)(pd.DataFrame({"qid": ["1"], "query": ["of the"]}))

@@ -56,7 +56,7 @@ def test_the_loss_is_that_of_a_brute_force_minimiser(c: float) -> None:
     assert loss(np.array(coarse.weights)) == pytest.approx(least, rel=1e-2)
 
 
-def test_grades_of_several_queries_are_compared_within_each_alone() -> None:
+def test_grades_are_compared_only_within_each_query() -> None:
     svm = RankingSVM(C=1.0, tolerance=1e-8, standardize=False)
     svm.fit([(3.0, 0.0), (2.0, 0.0), (1.0, 0.0), (0.0, 1.0)], [3, 2, 1, 0], group=[2, 2])  # pairs (1, 0) and (1, -1)
     assert svm.weights == pytest.approx((0.75, -0.25), abs=1e-4)
@@ -152,8 +152,10 @@ def test_bad_options_and_features_are_refused() -> None:
         RankingSVM().fit([(np.nan, 0.0), OTHER], [1, 0], group=[2])
 
 
-def test_what_each_feature_contributes_sums_to_the_score() -> None:
+def test_contributions_of_features_sum_to_the_score() -> None:
     names = ["QQSim", "QASim", "comments", "votes", "accepted", "tags"]
-    told = RankingSVM(weights=PRINTED, names=names).explain({"qid": "1", "features": (0.04, 0.9, 0, 0, 0, 0.5)}, "d")
-    assert told.score == pytest.approx(2.2238)
-    assert told.parts["contribution"].sum() == pytest.approx(2.2238)
+    explained = RankingSVM(weights=PRINTED, names=names).explain(
+        {"qid": "1", "features": (0.04, 0.9, 0, 0, 0, 0.5)}, "d"
+    )
+    assert explained.score == pytest.approx(2.2238)
+    assert explained.parts["contribution"].sum() == pytest.approx(2.2238)

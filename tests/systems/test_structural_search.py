@@ -33,7 +33,7 @@ def parts(tmp_path: Path) -> SimpleNamespace:
     )
 
 
-def test_scores_are_those_of_words_and_of_the_best_formulas(parts: SimpleNamespace) -> None:
+def test_scores_sum_words_and_the_best_formulas(parts: SimpleNamespace) -> None:
     options = {"k1": 2.0, "b": 0.75, "delta": 1.0, "query_weights": "linear"}
     wanted = dict.fromkeys(QUESTIONS, 0.0)
     words = parts.words.retriever(**options)(TOPICS[:1])
@@ -55,9 +55,11 @@ def test_the_formula_with_the_greatest_bound_is_rewarded(parts: SimpleNamespace)
         StructuralSearch(parts.formulas, parts.words, questions=QUESTIONS, beta=beta, reward=reward)
         for beta, reward in ((1.0, None), (1.0, 0.9), (0.0, None))
     )
-    told = [system.explain(TOPICS[:1], "a3").parts.set_index("query")["contribution"] for system in (plain, rewarded)]
-    assert told[1][r"\int x^2\,dx"] == pytest.approx(0.9 * told[0][r"\int x^2\,dx"])
-    assert told[1]["x^2+1"] == pytest.approx(0.1 * told[0]["x^2+1"])
+    contributions = [
+        system.explain(TOPICS[:1], "a3").parts.set_index("query")["contribution"] for system in (plain, rewarded)
+    ]
+    assert contributions[1][r"\int x^2\,dx"] == pytest.approx(0.9 * contributions[0][r"\int x^2\,dx"])
+    assert contributions[1]["x^2+1"] == pytest.approx(0.1 * contributions[0]["x^2+1"])
     assert words.explain(TOPICS[:1], "a3").score == pytest.approx(
         parts.words.scorer(k1=2.0, b=0.75, delta=1.0).explain(TOPICS[:1], "a3").score
     )

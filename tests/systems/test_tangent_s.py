@@ -79,15 +79,15 @@ def test_weights_are_fitted_to_grades_by_formula_or_visual_id(parts: SimpleNames
 def test_an_explanation_sums_to_the_score(parts: SimpleNamespace) -> None:
     system = TangentS(parts.tangent, parts.trees)
     for row in system(QUERIES).to_dict("records"):
-        told = system.explain(row)
-        assert told.score == pytest.approx(row["score"])
-        assert told.parts["contribution"].sum() == pytest.approx(row["score"])
+        explained = system.explain(row)
+        assert explained.score == pytest.approx(row["score"])
+        assert explained.parts["contribution"].sum() == pytest.approx(row["score"])
     few = TangentS(parts.tangent, parts.trees, candidates=1)
     with pytest.raises(AskedError, match="p3#0 is not among the candidates"):
         few.explain(QUERIES.iloc[0].to_dict(), "p3#0")
 
 
-def test_what_is_no_formula_finds_nothing_and_missing_trees_are_named(parts: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_query_without_a_formula_finds_nothing_and_missing_trees_warn(parts: SimpleNamespace, tmp_path: Path) -> None:
     system = TangentS(parts.tangent, parts.trees)
     with pytest.warns(MathAMRWarning, match="no formula"):
         assert system(pd.DataFrame({"qid": ["1"], "latex": [" "]})).empty

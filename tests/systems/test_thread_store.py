@@ -1,4 +1,4 @@
-"""`ThreadStore`: what is known of a thread, rankings of questions and answers, and what the collection does not say."""
+"""`ThreadStore`: known data of a thread, rankings of questions and answers, and data that the collection lacks."""
 
 import pickle
 import warnings
@@ -79,7 +79,7 @@ def test_each_answer_is_given_its_question(threads: ThreadStore) -> None:
     assert found["question_docno"].tolist() == ["20", "", "10"]
 
 
-def test_metadata_are_those_of_the_answer_and_its_question(threads: ThreadStore) -> None:
+def test_metadata_come_from_the_answer_and_its_question(threads: ThreadStore) -> None:
     given = ranking(("A.1", "13", 2.0), ("A.1", "12", 1.0), ("A.1", "9", 0.5), ("A.1", "40", 0.1))
     found = threads.metadata()(given.assign(tags="sums limits <series>,integrals"))
     assert found[["votes", "comments", "accepted", "tag_overlap"]].to_numpy().tolist() == [
@@ -117,24 +117,24 @@ def test_unknown_posts_are_an_error_that_names_them(threads: ThreadStore) -> Non
             transformer(ranking(("A.1", "10", 1.0), ("A.1", "77", 0.5)))
 
 
-def test_what_no_post_says_is_zero_and_told_once(tmp_path: Path) -> None:
+def test_data_that_no_post_has_is_zero_with_one_warning(tmp_path: Path) -> None:
     bare = [question("1")._replace(score=None, comment_count=None), answer("2", "1", None), answer("3", "1", None)]
     threads = ThreadStore(tmp_path / "bare.mathamr").index(bare)
     assert threads.posts(["2"]) == [ThreadPost("2", "answer", "1", "", None, None, ())]
     given = ranking(("A.1", "3", 1.0))
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MathAMRWarning)
         found = threads.metadata()(given)
         threads.metadata()(given)
         assert threads.best_answer()(given)["docno"].tolist() == ["2"]
-    assert [str(warning.message).partition(": ")[2] for warning in told] == [
+    assert [str(warning.message).partition(": ")[2] for warning in caught] == [
         "no post has votes or comments or accepted answers, so these columns are 0: votes, comments, accepted"
     ]
     assert found[["votes", "comments", "accepted"]].to_numpy().tolist() == [[0, 0, 0]]
     assert threads.unknown() == ["votes", "comments", "accepted"]
 
 
-def test_known_values_are_not_told_of(threads: ThreadStore) -> None:
+def test_known_values_cause_no_warning(threads: ThreadStore) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         threads.metadata()(ranking(("A.1", "13", 1.0)))

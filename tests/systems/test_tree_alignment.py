@@ -66,7 +66,7 @@ def test_layout_trees_score_as_worked_by_hand(candidate: str, wanted: tuple[floa
 
 
 @pytest.mark.parametrize("kind", ["slt", "opt"])
-def test_every_published_score_of_the_2020_judgments_is_met(
+def test_every_published_score_of_the_2020_judgments_is_reproduced(
     kind: Any, shared_data: Path, record_property: Callable[[str, object], None]
 ) -> None:
     rows, far = 0, []

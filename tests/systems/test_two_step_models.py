@@ -140,7 +140,7 @@ def test_the_identity_follows_weights_however_they_are_written(titles: QQSim, qa
         assert model.identity() not in (before, after)
 
 
-def test_negatives_are_no_known_pairs_in_either_order() -> None:
+def test_negatives_are_never_known_pairs_in_either_order() -> None:
     pairs = [("a", "b"), ("c", "d"), ("e", "f")]
     known = {*pairs, ("d", "a"), ("c", "f")}
     for seed in range(20):
@@ -232,7 +232,7 @@ def test_answers_are_scored_once_for_each_pair_between_0_and_1(qasim: QASim) -> 
 
 
 @pytest.mark.parametrize("topic", [{"title": "the sum", "body": "of x"}, {"query": "the sum\nof x"}])
-def test_the_html_of_an_answer_is_no_question(
+def test_the_html_of_an_answer_is_not_a_question(
     qasim: QASim, monkeypatch: pytest.MonkeyPatch, topic: dict[str, str]
 ) -> None:
     ranking = pd.DataFrame({"qid": "1", **topic, "docno": ["a", "b"], "html": ["prove two", "limit"], "score": 1.0})
@@ -270,7 +270,7 @@ def test_permuted_targets_leave_the_held_out_loss_at_that_of_a_constant(bert: Pa
     assert chance > 0.6  # ln 2 is that of a constant
 
 
-def test_the_ranking_loss_is_an_option_and_half_targets_are_no_trouble(qasim: QASim, bert: Path) -> None:
+def test_the_ranking_loss_is_an_option_and_half_targets_are_accepted(qasim: QASim, bert: Path) -> None:
     examples = [*EXAMPLES, ("prove", "x", TARGETS[1])]
     assert len(qasim.fit(examples, STEP, loss="bce+mnrl")) == 1
     assert len(QASim.new(bert, "bi", max_length=24).fit(examples, STEP)) == 1
@@ -338,12 +338,12 @@ def test_a_model_is_verified_and_damage_of_any_file_is_named(titles: QQSim, tmp_
 
 @pytest.mark.parametrize("name", ["model", "view", "form", "max_length", "format", "type"])
 def test_a_description_with_another_value_is_a_named_error(tmp_path: Path, name: str) -> None:
-    told = {"format": 2, "type": "QQSim", "model": "QQSim", "view": "title", "form": "raw", "max_length": 9}
-    (tmp_path / "two_step.json").write_bytes(signed(told))
+    described = {"format": 2, "type": "QQSim", "model": "QQSim", "view": "title", "form": "raw", "max_length": 9}
+    (tmp_path / "two_step.json").write_bytes(signed(described))
     with pytest.raises(ModelFileError, match="no language model"):  # the description is right
         QQSim.from_pretrained(tmp_path)
-    odd = [{**told, name: value} for value in (None, -1, 10**400, [], {}, "", "../../outside", True)]
-    for changed in (*odd, {of: value for of, value in told.items() if of != name}):
+    odd = [{**described, name: value} for value in (None, -1, 10**400, [], {}, "", "../../outside", True)]
+    for changed in (*odd, {of: value for of, value in described.items() if of != name}):
         (tmp_path / "two_step.json").write_bytes(signed(changed))
         with pytest.raises(ModelFileError, match=r"two_step\.json.*no QQSim"):
             QQSim.from_pretrained(tmp_path)

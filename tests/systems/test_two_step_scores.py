@@ -50,8 +50,8 @@ def test_times_qq_gives_the_value_worked_by_hand(threads: ThreadStore) -> None:
     found = (threads.answers() >> QASIM >> TimesQQ())(questions(q1=0.03))
     assert by_docno(found)["a2"] == pytest.approx(0.024)
     assert found["docno"].tolist() == ["a2", "a3", "a1"]
-    told = TimesQQ().explain(pd.DataFrame({"qid": ["t"], "docno": ["a2"], "score": [0.8], "qq_score": [0.03]}))
-    assert told.score == pytest.approx(0.024)
+    explained = TimesQQ().explain(pd.DataFrame({"qid": ["t"], "docno": ["a2"], "score": [0.8], "qq_score": [0.03]}))
+    assert explained.score == pytest.approx(0.024)
 
 
 def test_a_topic_whose_questions_have_no_answer_yields_no_row(threads: ThreadStore) -> None:

@@ -27,7 +27,7 @@ def mathml(latex: str) -> str:
     """Return Presentation MathML of a formula in inline style, without its outer element.
 
     Spacing hints, needless rows and HTML entities are removed, as the release has none. As in LaTeXML's inline style,
-    the minus is ASCII, and limits are beside their operator.
+    the minus is ASCII, and limits are set as scripts of their operator.
     """
     match = MATH.fullmatch(TO_MATHML.convert_with_local_state(latex, displaystyle=False))
     if match is None:

@@ -17,7 +17,7 @@ FIRST_POST = 101
 
 
 def attributes(**values: str | int | None) -> str:
-    """Return the XML attributes of a row, except those that are None."""
+    """Return the XML attributes of a row, without values that are None."""
     known = ((name, html.escape(str(value), quote=False)) for name, value in values.items() if value is not None)
     return "".join(' {}="{}"'.format(name, text.replace('"', "&quot;").replace("\n", "&#xA;")) for name, text in known)
 

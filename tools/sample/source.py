@@ -128,7 +128,7 @@ def graded(text: str) -> Iterator[tuple[int, str]]:
     for line in text.splitlines():
         match = JUDGMENT.match(line)
         if line and not match:
-            raise ValueError(f"not a judgment: {line!r}; write a grade 0-3, a colon, a space and what is judged")
+            raise ValueError(f"not a judgment: {line!r}; write a grade 0-3, a colon, a space and the target")
         if match:
             yield int(match.group(1)), match.group(2).strip()
 

@@ -55,7 +55,7 @@ class Executor(ABC):
         """Map a function over items; the results come in their order."""
 
     def doing(self) -> str:
-        """Say which node has done how much, for a line of progress; nothing on one machine."""
+        """Describe how much each node has done, for a progress bar; empty on one machine."""
         return ""
 
     def sees(self, file: Path) -> bool:
@@ -76,7 +76,7 @@ def limit_cores(cores: int) -> None:
 
 
 def runs_within(sizes: Iterable[int], budget: int) -> list[range]:
-    """Cut neighbours into runs whose sizes add up to at most ``budget``; a larger one is a run of its own."""
+    """Cut neighbours into runs whose sizes add up to at most ``budget``; a larger one gets a separate run."""
     runs: list[range] = []
     room = 0
     for i, size in enumerate(sizes):
@@ -98,7 +98,7 @@ class Processes(Executor):
             work itself.
 
     Raises:
-        ConfigError: ``workers`` is no positive integer.
+        ConfigError: ``workers`` is not a positive integer.
     """
 
     workers: int | None = None
@@ -221,7 +221,7 @@ class StartedProcesses(Executor):
         self, pool: _Pool[tuple[bytes, Item], Result], packed: bytes, items: Iterable[Item]
     ) -> Generator[Result, None, None]:
         yield from pool.map((packed, item) for item in items)
-        pool.leave()  # ending takes them a moment, which nobody need wait for
+        pool.leave()  # the processes need a moment to end, and nobody has to wait for it
 
 
 class _Later:
@@ -274,4 +274,4 @@ def _do(item: Any) -> Any:
 
 
 def _nothing() -> None:
-    """Be a task with which a process starts."""
+    """A task that does nothing, to start a process."""

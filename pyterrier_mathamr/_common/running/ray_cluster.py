@@ -6,7 +6,7 @@
                              │ a node dies: Ray does its tasks again elsewhere
                              │ the caller stops: tasks that do not end soon are cancelled
 
-Results that wait for their turn lie in the shared memory of the nodes, at most as many as :data:`_AHEAD` says. The
+Finished results are held in the shared memory of the nodes until their turn, at most :data:`_AHEAD` of them. The
 package must be installed on all nodes, in the same release.
 """
 
@@ -40,7 +40,7 @@ _RETRIES = 8  # of an item whose worker or node died
 _QUEUED = 2  # items for each worker that are handed out, so that it has the next one when it has finished one
 _AHEAD = 4  # items for each worker that are handed out or finished and waiting for an earlier one
 _COUNTED = 5.0  # seconds after which the workers are counted again, since nodes come and go
-_STORE_BYTES = 512 << 20  # shared memory of a node that is started here; by default Ray takes 30 % of the machine's
+_STORE_BYTES = 512 << 20  # shared memory of a node that is started here; Ray's default is 30 % of the machine's
 _GRACE = 5.0  # seconds for tasks to end once their results are no longer wanted
 _PATIENCE = 10.0  # seconds for a head to answer
 _NOTHING = object()
@@ -68,10 +68,10 @@ class RayCluster(Executor):
     again elsewhere; while no node can do it, the work waits for one.
 
     Attributes:
-        address: of the cluster: ``auto`` for the one that this machine is a node of, ``HOST:PORT`` of its head, or
+        address: of the cluster: ``auto`` for the cluster of this machine, ``HOST:PORT`` of its head, or
             ``local`` to start Ray on this machine.
         workers: the most items worked on at a time; by default as many as the cluster has room for.
-        resources: the resources of each item, in Ray's names, such as ``{"CPU": 1, "GPU": 0.5}``; by default one core.
+        resources: the resources for each item, in Ray's names, such as ``{"CPU": 1, "GPU": 0.5}``; by default one core.
         done: how many items each node has done.
 
     On a cluster::
@@ -80,7 +80,7 @@ class RayCluster(Executor):
         mathamr.graph.build_store(dataset.get_corpus_iter(), mathamr.GraphBuilder(), store, executor=cluster)
 
     Raises:
-        ConfigError: ``address`` or ``workers`` is no such value.
+        ConfigError: ``address`` or ``workers`` is invalid.
     """
 
     address: str = "auto"
@@ -134,7 +134,7 @@ class RayCluster(Executor):
         """Whether all nodes read the same bytes at the path of a small file as this process: shared storage.
 
         Raises:
-            ClusterError: a node that was asked died.
+            ClusterError: a node died before it answered.
         """
         ray = self.connect()
         pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
@@ -154,8 +154,8 @@ class RayCluster(Executor):
         """
         ray = self.connect()
         if not self._room(ray):
-            asked = ", ".join(f"{name}: {amount:g}" for name, amount in self._needs().items())
-            raise ClusterError(self.address, f"none of its nodes has {asked}")
+            needed = ", ".join(f"{name}: {amount:g}" for name, amount in self._needs().items())
+            raise ClusterError(self.address, f"none of its nodes has {needed}")
         box, key = [ray.put(work)], uuid.uuid4().hex
         task = ray.remote(**self._options())(do)
         submitted = (task.remote(key, box, __version__, item) for item in items)
@@ -164,7 +164,7 @@ class RayCluster(Executor):
             yield result
 
     def _in_order(self, ray: Any, submitted: Iterator[Any]) -> Iterator[Any]:
-        """Yield what tasks return, in order; a task begins when it is taken from ``submitted``.
+        """Yield the results of tasks, in order; a task begins when it is read from ``submitted``.
 
         Where the caller stops, tasks that were handed out have some seconds to end by themselves: if one that is
         cancelled finishes at that moment, Ray ends the caller's process ("Tried to complete task that was not pending",
@@ -204,7 +204,7 @@ class RayCluster(Executor):
             raise ClusterError(self.address, reason) from error
 
     def doing(self) -> str:
-        """Say how many items each node has done."""
+        """Describe how many items each node has done."""
         return ", ".join(f"{node} {count}" for node, count in sorted(self.done.items()))
 
     def _needs(self) -> dict[str, float]:
@@ -266,7 +266,7 @@ def do(key: str, work: list[Any], release: str, item: Any) -> tuple[str, Any]:
     if _kept is None or _kept[0] != wanted:  # for another GPU it is fetched again
         if release != __version__:
             raise other_release(node, release)
-        limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))  # those that this worker was given
+        limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))  # the cores assigned to this worker
         _kept = None
         _kept = (wanted, ray.get(work[0]))
     return node, _kept[1](item)

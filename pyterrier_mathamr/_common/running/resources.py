@@ -1,11 +1,11 @@
 """The threads and the memory of this process.
 
-Work is kept on the calling thread where the threads of numpy or torch would cost more than they save. The limits hold
+Work stays on the calling thread where the threads of numpy or torch would cost more than they save. The limits hold
 for the whole process: set them for a piece of work, never across a ``yield``.
 
-Free memory goes back to the system before it has grown much: batches have all sizes, and glibc keeps what they free in
-pieces between those in use. A larger batch finds none that is large enough, so the process grows from batch to batch:
-in training, within minutes to several times what it uses.
+Free memory is returned to the system before it grows much. Batches have all sizes, and glibc keeps their freed memory
+in pieces between used ones, none large enough for a larger batch. So the process would grow from batch to batch: in
+training, within minutes to several times the memory that it uses.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def one_torch_thread() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _blas() -> ThreadpoolController:
-    """The loaded BLAS libraries; finding them takes as long as thousands of products."""
+    """The loaded BLAS libraries; finding them costs as much as thousands of products."""
     return ThreadpoolController().select(user_api="blas")
 
 

@@ -7,10 +7,10 @@
                        └──▶ OverLimitError or WorkerDiedError here; the next call starts another child
 
 The alarm belongs to the child and counts its CPU time: it needs nobody's attention, and also ends native code that
-never returns. A child has a session of its own, so Ctrl-C is for its parent, with which it ends.
+never returns. A child has a separate session, so Ctrl-C goes to its parent, and the child ends with the parent.
 
 :class:`Child` is the process and its socket, also for an interpreter that lacks this package: the number of the socket
-is the last argument of the command, and messages are those of ``multiprocessing.connection``.
+is the last argument of the command, and messages have the format of ``multiprocessing.connection``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MEMORY = 4 << 30
 """Bytes of address space for a child that reads untrusted input."""
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables of the environment that say how many threads numerical libraries start."""
+"""Environment variables that set how many threads numerical libraries start."""
 
 _WAITING = 10  # times the limit on CPU time; a child that computes nothing is ended then
 _TAIL = 2000  # bytes of a child's last output that are kept for messages
@@ -50,7 +50,7 @@ _PATIENCE = 5.0  # seconds for a child that has closed its socket to end
 
 
 class WorkerDiedError(MathAMRError):
-    """A worker process ended before it returned its result; the message says how."""
+    """A worker process ended before it returned its result; the message states how."""
 
 
 class OverLimitError(MathAMRError):
@@ -61,7 +61,7 @@ class OverLimitError(MathAMRError):
 
 
 class Child:
-    """A process in a session of its own, and our end of its socket."""
+    """A process in a separate session, and our end of its socket."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | int | None = None
@@ -186,7 +186,7 @@ class Worker(Generic[P, R]):
 
     def _started(self) -> Child:
         name = f"{self.function.__module__}:{self.function.__qualname__}"
-        code = f"from {__name__} import main; main()"  # not -m, by which the errors of this module had another name
+        code = f"from {__name__} import main; main()"  # not -m, which would rename this module and its errors
         command = [sys.executable, "-c", code, name, str(self.seconds or 0), str(self.memory or 0)]
         one_thread = dict.fromkeys(ONE_THREAD, "1") if self._one_thread else {}
         environment = {**one_thread, **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -197,8 +197,8 @@ class Worker(Generic[P, R]):
         if self.seconds is None and self.memory is None:
             return WorkerDiedError(ending(code))
         if self.seconds is not None and code in (-signal.SIGPROF, -signal.SIGALRM):
-            return OverLimitError(f"it takes more than {self.seconds:g} s")
-        return OverLimitError("it takes too much memory, or crashes the library that reads it")
+            return OverLimitError(f"it needs more than {self.seconds:g} s")
+        return OverLimitError("it needs too much memory, or crashes the library that reads it")
 
 
 def ending(code: int) -> str:
@@ -266,7 +266,7 @@ def _end(process: subprocess.Popen[bytes], connection: Connection, owner: int) -
 
 
 def main() -> None:
-    """Answer calls of one function until the parent ends; what runs in a child."""
+    """Answer calls of one function until the parent ends; the main loop of a child."""
     name, seconds, memory, number = sys.argv[1:]
     for alarm in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(alarm, signal.SIG_DFL)
@@ -287,7 +287,7 @@ def _serve(connection: Connection, function: Callable[..., Any], seconds: float)
             args, kwargs = connection.recv()
         except (EOFError, OSError):
             return
-        signal.setitimer(signal.ITIMER_PROF, seconds)  # 0 is no alarm
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # 0 turns the alarm off
         signal.setitimer(signal.ITIMER_REAL, _WAITING * seconds)
         try:
             answer = pickle.dumps((True, function(*args, **kwargs)))

@@ -1,7 +1,7 @@
 """The embedded parser: a small network analyses a sentence, and rules convert its dependency tree to AMR.
 
     sentence
-      │ syntax        tokens, and what the network finds: tags, heads, relations
+      │ syntax        tokens, with the network's tags, heads and relations
       │ conversion    the tree of a sentence, corrected, and the part of the graph under construction
       │ concepts      a node for each content word, then modals, comparisons, coordinations around it
       │ roles         an edge for each dependency

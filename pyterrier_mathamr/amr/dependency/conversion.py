@@ -39,7 +39,7 @@ class Conversion:
         self.part = ParsedPart()
         self.inner = [-1] * len(self.words)
         self.outer = [-1] * len(self.words)
-        self.predicate = [-1] * len(self.words)  # what the subject attaches to where that is not the inner node
+        self.predicate = [-1] * len(self.words)  # the node of a subject's edge, if it is not the inner node
         self.children: list[list[int]] = [[] for _ in self.words]
         for token, head in enumerate(self.heads):
             if head >= 0:
@@ -48,7 +48,7 @@ class Conversion:
         self.asks = bool(self.words) and "?" in self.words[-2:]
         self.in_names: frozenset[int] = frozenset()  # words of names of several words, see `repairs`
         self.bounds: dict[int, str] = {}  # "at-least" of a number, see `repairs`
-        self.frames: dict[int, int] = {}  # the frame of what a person is or does, by the person's node
+        self.frames: dict[int, int] = {}  # the frame of a person's role or action, by the person's node
         self._shared: dict[str, int] = {}
 
     # -- the tree ----------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class Conversion:
         return head if head >= 0 and self.relations[head] == "acl:relcl" else -1
 
     def joins_clauses(self, token: int) -> bool:
-        """Return whether a "where" or "when" is no question word."""
+        """Return whether a "where" or "when" is not a question word."""
         return token > 0 and self.lower[token] in ("where", "when") and not self.asks
 
     # -- the graph ---------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ UNACCUSATIVE = _set(
     "fail arise remain seem belong consist depend die commute coincide equal mean imply flow cost weigh come "
     "result lie intersect terminate oscillate"
 )
-"""Verbs whose subject is :ARG1 where they have no object (see `SUBJECT_IS_THING` for those with one)."""
+"""Verbs whose subject is :ARG1 if they have no object (see `SUBJECT_IS_THING` for verbs with one)."""
 
 SUBJECT_IS_THING = _set(
     "equal mean differ belong consist exist converge diverge tend cost weigh contain resemble coincide obligate"
@@ -171,7 +171,7 @@ COMMON_NOUNS = _set(
     "series sequence limit probability statistics mathematics math physics logic thanks step method property law "
     "rule lcm gcd pdf cdf iff rhs lhs wlog qed integer number prime vector polynomial graph"
 )
-"""Words that are no names even if capitalised."""
+"""Words that are not names even if capitalised."""
 
 PRONOUNS = _table(
     "i:i me:i my:i mine:i myself:i you:you your:you yours:you yourself:you he:he him:he his:he himself:he she:she "

@@ -22,8 +22,7 @@ _AUXILIARY_STARTS = frozenset({"M", "V"})
 class DependencyAmrParser(ByParameters, PartParser):
     """Parses English by a dependency tree and rules from the tree to AMR.
 
-    The weights are loaded when the first sentence is parsed. The graph of a sentence does not depend on what is parsed
-    with it.
+    The weights are loaded when the first sentence is parsed. Each sentence is parsed independently of the others.
 
     Args:
         net: a network to use instead of the bundled one.

@@ -6,8 +6,8 @@
                                                                      -> head: dependent . head + distance
                                                                      -> relation of the chosen arc
 
-A tenth of the tokens of Math Stack Exchange are not in the treebank, and the endings alone mislead the network, for
-verbs above all ("FORMULA_0 converges" as a plural noun). For these words the network reads a stand-in: a word of the
+A tenth of the tokens of Math Stack Exchange are not in the treebank, and word endings mislead the network, especially
+for verbs ("FORMULA_0 converges" as a plural noun). For these words the network reads a stand-in: a word of the
 treebank with the same syntax. The graph keeps the word.
 
 All activations are integers of at most 127 and weights have 8 bits, so that each float32 sum of products stays below

@@ -2,7 +2,7 @@
 
 autoregister   registers the datasets once ir_datasets is imported
 │
-definitions    the datasets, and what each consists of
+definitions    the datasets and their parts
 │
 handlers       documents, queries, judgments and pairs as records; docstore: documents by id
 │

@@ -1,6 +1,6 @@
 """Register the datasets once ir_datasets is imported, so that importing this package need not import it.
 
-Importing ir_datasets takes 0.4 s, and without it nobody can ask for ``arqmath/…``. So a finder waits for that import,
+Importing ir_datasets costs 0.4 s, and ``arqmath/…`` is only needed with it. So a finder waits for that import,
 removes itself, and imports the module that registers the datasets after ir_datasets.
 """
 

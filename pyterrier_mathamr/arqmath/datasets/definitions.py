@@ -161,7 +161,7 @@ class DocumentStore(Docstore):  # type: ignore[misc]
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=600)) as connection:
                 yield connection
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter if the message quotes damaged bytes
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # UnicodeDecodeError if the message quotes damaged bytes
             raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> ARQMathError:
@@ -222,7 +222,7 @@ _GRADES = {
 
 
 class ARQMathDocs(BaseDocs):  # type: ignore[misc]
-    """The posts of the local copy, those of one kind, or its formulas."""
+    """All posts of the local copy, its questions or answers, or its formulas."""
 
     def __init__(self, dataset: str, kind: DocumentKind) -> None:
         self._dataset, self._kind = dataset, kind
@@ -233,7 +233,7 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         return self._read()
 
     def docs_count(self) -> int:
-        """Count the documents; before the store is built this takes seconds for posts, minutes for formulas."""
+        """Count the documents; before the store is built this needs seconds for posts, minutes for formulas."""
         store = self.docs_store()
         return store.count() if store.built() else self._count()
 
@@ -310,7 +310,7 @@ class ARQMathQrels(BaseQrels):  # type: ignore[misc]
         self._dataset, self._year, self._task, self._judged = dataset, year, task, judged
 
     def qrels_iter(self) -> Iterator[ARQMathQrel]:
-        """Read the judgments without the codes 5 and 6, which are no grades."""
+        """Read the judgments without the codes 5 and 6, which are not grades."""
         collection = locate(self._dataset)
         try:
             qrels = collection.qrels(self._year, self._task, judged=self._judged)

@@ -45,7 +45,7 @@ class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
 
 
 class BeirDataset(pt.datasets.Dataset):  # type: ignore[misc]
-    """A collection in BEIR's layout; files are read when they are asked for.
+    """A collection in BEIR's layout; files are read when needed.
 
     Args:
         path: the folder, with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/*.tsv``.
@@ -70,7 +70,7 @@ class BeirDataset(pt.datasets.Dataset):  # type: ignore[misc]
         yield from pt.tqdm(documents, desc=f"{self.folder.path.name} documents") if verbose else documents
 
     def get_topics(self, variant: str | None = None) -> pd.DataFrame:
-        """Return the queries that are judged: ``qid`` and ``query``.
+        """Return the judged queries: ``qid`` and ``query``.
 
         Args:
             variant: a split; by default ``test``, or the only one.

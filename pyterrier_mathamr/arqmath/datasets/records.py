@@ -17,7 +17,7 @@ class ARQMathDoc(NamedTuple):
     body: str  # HTML with the formula ids
     text: str  # title and body as plain text, formulas as $latex$
     tags: str  # separated by spaces; "" for an answer
-    accepted_answer_id: str  # "" where the question has none
+    accepted_answer_id: str  # "" if the question has none
     score: int | None  # votes
     date: str | None
 
@@ -33,7 +33,7 @@ class ARQMathFormula(NamedTuple):
     post_id: str
     thread_id: str  # the question of that post
     type: str  # "title", "question", "answer" or "comment"
-    visual_id: str  # shared by visually identical formulas; "" where the table has none
+    visual_id: str  # shared by visually identical formulas; "" if the table has none
     latex: str
 
     def default_text(self) -> str:

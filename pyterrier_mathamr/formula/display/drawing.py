@@ -1,4 +1,4 @@
-"""Drawings of formulas: a formula with its two trees in a box, and the key of what shapes, colors and letters mean."""
+"""Drawings of formulas: a formula with its two trees in a box, and the key of shapes, colors and letters."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Box(NamedTuple):
         name: such as ``FORMULA_0``.
         shown: the formula.
         virtual: the label of its virtual node, at the right end of the head; may be empty.
-        edges: of the virtual node, for its tooltip.
-        trees: those to be shown.
-        note: in place of trees that are not shown.
-        beside: whether the trees are beside each other.
+        edges: the number of edges of the virtual node, for its tooltip.
+        trees: the trees to draw.
+        note: shown instead of omitted trees.
+        beside: whether the trees are side by side.
         width: in pixels.
-        height: the same.
+        height: in pixels.
     """
 
     name: str
@@ -107,9 +107,9 @@ def paint_box(canvas: Canvas, box: Box, x: float, y: float, colors: Palette) -> 
     paint_paragraph(canvas, box.shown, left, middle - box.shown.height / 2 + 2, colors.text)
     if box.virtual:
         wide = text_width(box.virtual) + 16
-        told = f"{box.virtual}: :virtual_formula to {box.edges} node{'' if box.edges == 1 else 's'}"
+        note = f"{box.virtual}: :virtual_formula to {box.edges} node{'' if box.edges == 1 else 's'}"
         canvas.chip(
-            x + box.width - wide - 6, middle, wide, box.virtual, colors.virtual, told, marks="virtual round strong"
+            x + box.width - wide - 6, middle, wide, box.virtual, colors.virtual, note, marks="virtual round strong"
         )
     left, top = x + PAD, y + box.head
     for tree in box.trees:
@@ -136,7 +136,7 @@ _ROW, _GAP = 18.0, 20.0
 
 
 class KeyEntry(NamedTuple):
-    """An entry: the kind of a node with its color, or a letter, and what it means."""
+    """An entry: the kind of a node with its color, or a letter, and the meaning."""
 
     kind: str
     letter: str
@@ -144,7 +144,7 @@ class KeyEntry(NamedTuple):
 
 
 def key_of(nodes: Iterable[TreeNode], *, virtual: bool = True) -> list[KeyEntry]:
-    """List what the nodes of a drawing need to be understood."""
+    """List the entries that explain the nodes of a drawing."""
     kinds, letters, edges, again = {"virtual"} if virtual else set(), set[str](), set[str](), False
     for node in nodes:
         kinds.add(node.kind)
@@ -194,8 +194,8 @@ def draw_formula(latex: str, *, theme: Theme = "light", trees: FormulaPair | Non
     Args:
         latex: LaTeX without delimiters.
         theme: ``light`` or ``dark`` background.
-        trees: such as the official ones of a collection; by default the trees of the LaTeX.
-        width: of a row of symbols before it is broken, in pixels.
+        trees: the trees to draw, such as a collection's official ones; by default the trees of the LaTeX.
+        width: pixels after which a row of symbols is broken.
 
     Raises:
         FormulaError: the LaTeX has no trees.
@@ -208,7 +208,7 @@ def draw_formula(latex: str, *, theme: Theme = "light", trees: FormulaPair | Non
     colors, canvas = palette(theme), Canvas()
     pair = trees_from_latex(latex) if trees is None else trees
     if trees is None and pair.opt is None and pair.slt is None:
-        opt_from_latex(latex)  # raises what is wrong, and where
+        opt_from_latex(latex)  # raises an error with the fault and its place
     opt, slt = _nodes(pair.opt, "opt"), _nodes(pair.slt, "slt")
     box = formula_box("formula", latex, opt, slt, float(width))
     inner = max(box.width, _NARROWEST)

@@ -28,7 +28,7 @@ TYPES = {
     "E": "not understood",
     "+": "compound operator",
 }
-"""The types of symbols, which labels begin with, and what they mean."""
+"""The types of symbols, with which labels begin, and their meaning."""
 
 _ESCAPES = {"&comma;": ",", "&quest;": "?", "&lsqb;": "[", "&rsqb;": "]"}
 _ESCAPE = re.compile("|".join(_ESCAPES))
@@ -50,7 +50,7 @@ class ReadableLabel(NamedTuple):
 
     Attributes:
         type: a key of :data:`TYPES`; empty for symbols without type, such as ``=`` in layout trees.
-        text: what the symbol is.
+        text: the symbol, spelled out.
     """
 
     type: str
@@ -76,7 +76,7 @@ def readable(label: str) -> ReadableLabel:
 
 
 def _collection(name: str) -> str:
-    """Name what has several parts: ``V-3`` is a vector 3, ``()1x3`` are round brackets around 1×3 parts."""
+    """Name symbols with several parts: ``V-3`` is a vector 3, ``()1x3`` are round brackets around 1×3 parts."""
     if (known := _COLLECTION.match(name)) is not None:
         return f"{_COLLECTIONS[known[1]]} {known[2].replace('x', '×')}"
     if name == "R!":

@@ -38,7 +38,7 @@ _LONGEST_SHOWN = 5_000
 
 
 _UNKNOWN = '<mrow class="tex"'  # a command that is shown as its source
-_MARK = "Mulberry"  # a color that stands for the class of a part, which the converter has no other way to pass on
+_MARK = "Mulberry"  # a color that encodes the class of a part, which the converter cannot pass on otherwise
 
 
 def formula_html(latex: str, *, display: bool = False, parts: Sequence[tuple[int, int]] = ()) -> str:
@@ -46,8 +46,8 @@ def formula_html(latex: str, *, display: bool = False, parts: Sequence[tuple[int
 
     Args:
         latex: the formula.
-        display: in a line of its own.
-        parts: ranges of the LaTeX that get the class ``matched``; without effect where they are no parts of it.
+        display: in a separate line.
+        parts: ranges of the LaTeX that get the class ``matched``; ranges that are not sub-expressions are ignored.
     """
     try:
         return _formula_html(latex, display, tuple(parts))
@@ -143,7 +143,7 @@ def inline_html(
 
 
 def needs_space(latex: str) -> bool:
-    """Return whether a formula has limits, fractions or lines, which a block of its own shows in full size."""
+    """Return whether a formula has limits, fractions or lines, which need a block for full size."""
     return bool(_DISPLAY.search(latex))
 
 
@@ -162,7 +162,7 @@ def text_of(post: MathPost) -> str:
 _LONGEST_SET = 400  # characters of LaTeX; more take long, and too much space
 _DEEPEST = 6  # stretched levels, a fifth of a second
 _FENCES = frozenset("()[]{}|‖⟨⟩⌈⌉⌊⌋")
-_SMALLEST = 0.7  # of the size, in which a wide formula is still legible
+_SMALLEST = 0.7  # the smallest scale at which a wide formula is still legible
 _COMPACT = re.compile(r"(?<=[A-Za-z]) | (?=[A-Za-z])|\s+$")
 _KEPT = ("x", "y", "width", "height", "d", "stroke-width")
 
@@ -249,7 +249,7 @@ def _painted(root: ET.Element) -> tuple[str, dict[str, str]]:
 
 
 def _use(element: ET.Element, outlines: dict[str, str], scales: dict[str, tuple[float, float]]) -> str:
-    """Place an outline; nothing for a blank, which has none."""
+    """Place an outline, or nothing for a blank."""
     name = _name(element.attrib["href"])
     if name not in outlines:
         return ""
@@ -263,7 +263,7 @@ def _shape(element: ET.Element) -> str:
     """Write a rule, such as the line of a fraction, or the frame of a box."""
     fill, stroke = element.get("fill", "black"), element.get("stroke", "none")
     if fill == "yellow":
-        raise ValueError("the mark of what is not understood")
+        raise ValueError("the converter put its error mark into the MathML")
     kept = "".join(f' {name}="{element.attrib[name]}"' for name in _KEPT if name in element.attrib)
     painted = (' fill="none"' if fill == "none" else "") + (' stroke="currentColor"' if stroke != "none" else "")
     return f"<{element.tag}{kept}{painted}/>"
@@ -278,7 +278,7 @@ _HANGING = frozenset({",", ".", ";", ":", "?", "!", ")", ").", "),"})
 _LEADING, _SLACK = 5.0, 2.0  # between lines; around a marked formula
 _BLANK = text_width(" ")
 _HANGS = 1.4 * _BLANK  # punctuation after a formula may leave the line, not the formula
-_FORMULA_SIZE = FONT_SIZE + 3  # STIX Two Math is small beside a monospaced font
+_FORMULA_SIZE = FONT_SIZE + 3  # STIX Two Math looks smaller than a monospaced font of the same size
 
 
 class Piece(NamedTuple):
@@ -433,7 +433,7 @@ def _fitting(text: str, width: float) -> str:
 
 
 def _end(row: list[tuple[float, Piece]], width: float) -> None:
-    """End the last line with an ellipsis, in place of its last pieces where it is full."""
+    """End the last line with an ellipsis; if the line is full, it replaces the last pieces."""
     while row and row[-1][0] + row[-1][1].width + 2 * _BLANK > width:
         row.pop()
     x = row[-1][0] + row[-1][1].width if row else 0.0

@@ -22,8 +22,8 @@ class Role:
     """The role of a symbol in a row; plain numbers, since they are compared very often."""
 
     ATOM = 0  # identifier, number, fraction, group: an operand
-    FUNCTION = 1  # sin, log, \\operatorname: takes the factors after it, or the fence
-    BIG = 2  # sum, integral, limit, quantifier, partial: takes the rest of its term
+    FUNCTION = 1  # sin, log, \\operatorname: applies to the factors after it, or to the fence
+    BIG = 2  # sum, integral, limit, quantifier, partial: applies to the rest of its term
     POSTFIX = 3  # factorial
     MUL = 4
     ADD = 5
@@ -187,7 +187,7 @@ class Atom:
         self.end = symbol.tail or symbol
         self.raw: list[Atom] = raw or _NONE
         self.items: list[Node] | None = None  # elements of a fence that may be arguments
-        self.scripts: tuple[Atom | None, Atom | None, bool] = _BARE  # of a closing fence: those of the whole fence
+        self.scripts: tuple[Atom | None, Atom | None, bool] = _BARE  # a closing fence: scripts of the whole
         self.applies = False  # whether the letter is a function before parentheses
         self.arguments: list[Node] | None = None  # of parentheses, with or without scripts: the arguments of a function
 
@@ -205,7 +205,7 @@ _SPELLED = {"‖": "∥", "⨆": "⊔", IFF: "⇔", AST: "∗", NOT_MID: "∣\u0
 
 
 class _Kind(NamedTuple):
-    """What a symbol is: its role, its two labels, and the text that the grammar knows it by."""
+    """The kind of a symbol: its role, its two labels, and its text in the grammar."""
 
     role: int
     layout: str
@@ -215,7 +215,7 @@ class _Kind(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _kind(text: str, upright: bool) -> _Kind:
-    """Look up what a symbol, a letter or a word is."""
+    """Look up the kind of a symbol, a letter or a word."""
     text = " ".join(text.translate(_WHITE).split())
     if text in NAMED:
         return _Kind(Role.ATOM, *NAMED[text], text)

@@ -6,10 +6,10 @@ LaTeX that it refuses is repaired, or given to ``latex2mathml`` where that is in
 
     short, shallow, without definitions ──────────▶ in this thread, some microseconds
     any other one up to LONGEST characters ───────▶ in a child that ends after a second
-    longer, or not done by then ──────────────────▶ FormulaError; after three of one text no other is tried there
+    longer, or not done by then ──────────────────▶ FormulaError; after three from one text its others are not tried
 
-``math-core`` is native code that nothing interrupts. It takes time 2ⁿ for n fences that nothing closes, so that many
-fences are written as ones of a fixed size, which it does not pair; a definition may expand to as many fences or a
+``math-core`` is native code that cannot be interrupted. It needs time 2ⁿ for n unclosed fences, so a formula with many
+fences gets fences of a fixed size, which are not paired; a definition may expand to as many fences or to a
 thousand times its length; and it recurses over depth (1 to 2 KB a level), where an overflow ends the process.
 """
 
@@ -39,7 +39,7 @@ _TABLE = re.compile(r"\\begin\b|\\cr\b|matrix")
 
 
 def repair(latex: str) -> str:
-    r"""Repair what keeps a formula from being read: unpaired braces and fences, scripts without content."""
+    r"""Repair faults that prevent a formula from being read: unpaired braces and fences, scripts without content."""
     text = _DANGLING.sub("", latex.strip())
     if not _TABLE.search(text):
         text = _AND.sub(" ", text)
@@ -164,7 +164,7 @@ def _convert(latex: str) -> str:
 
 
 def convert_deep(latex: str) -> tuple[str, str]:
-    """Convert on a thread with a large stack: the MathML, or what is wrong with the LaTeX."""
+    """Convert on a thread with a large stack: return the MathML, and the error in the LaTeX."""
     made: list[tuple[str, str]] = []
 
     def run() -> None:
@@ -196,7 +196,7 @@ _BIG = r"\Bigg"
 
 
 def sized(latex: str) -> str:
-    r"""Write a size before each opening fence, and ``\bmod`` for ``\pmod``; a fence with a size stays as it is."""
+    r"""Write a size before each opening fence, and ``\bmod`` for ``\pmod``; a fence with a size is kept."""
     size = r"\big" if _BIG in latex else _BIG
 
     def written(match: re.Match[str]) -> str:
@@ -215,7 +215,7 @@ def _plain_fence(match: re.Match[str]) -> str:
 
 
 def presentation(text: str, latex: str) -> tuple[str, bool]:
-    """Convert LaTeX to Presentation MathML; return whether it had to be repaired."""
+    """Convert LaTeX to Presentation MathML; return it and whether it was repaired."""
     if not text.strip():
         raise FormulaError("the formula is empty", latex)
     text = prepare(latex_of_unicode(mathml.NOT_XML.sub(" ", text)))
@@ -248,7 +248,7 @@ def other_mathml(text: str) -> str | None:
     converter = require("latex2mathml.converter", "latex")
     try:
         source: str = converter.convert(text)
-    except Exception:  # it has no base class of errors and leaks those of its parsing
+    except Exception:  # it has no base class of errors and leaks errors of its parser
         return None
     return source
 

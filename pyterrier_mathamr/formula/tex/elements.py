@@ -341,7 +341,7 @@ def after_brace(element: etree._Element) -> bool:
 def table(element: etree._Element, atoms: Atoms) -> Atom:
     """``mtable``: a table in the layout tree, a matrix in the operator tree."""
     rows = present(atoms)
-    if element.get("displaystyle") == "true":  # a derivation in lines, of which the reference has the first cell
+    if element.get("displaystyle") == "true":  # a derivation in lines; the reference reads only its first cell
         return next((atom for atom in rows[0].raw if atom.symbol.label != "W!"), BLANK) if rows else BLANK
     return table_of(element, rows)
 
@@ -350,7 +350,7 @@ def table_of(element: etree._Element, lines: list[Atom]) -> Atom:
     """Make a table of the rows of ``mtr``, without the blank ones at its end."""
     rows = [row.raw for row in lines]
     while len(rows) > 1 and all(atom.symbol.label == "W!" and not atom.symbol.kids for atom in rows[-1]):
-        rows.pop()  # what follows the last line break
+        rows.pop()  # the rest after the last line break
     is_array = bool(rows and rows[0]) and rows[0][0].text == ARRAY
     if after_brace(element):
         rows = [[*row, *(read_row([]) for _ in range(2 - len(row)))] for row in rows]  # always two cells
@@ -457,7 +457,7 @@ def _statements(element: etree._Element, atoms: Atoms) -> Atom:
 
 
 def _is_broken(rows: list[list[Atom]]) -> bool:
-    """Whether the lines are those of a ``multline``: one formula, broken anywhere."""
+    """Whether the lines form a ``multline``: one formula, broken anywhere."""
     return bool(rows and rows[0] and rows[0][0].raw) and rows[0][0].raw[0].text == ARRAY
 
 
@@ -467,7 +467,7 @@ def _broken(rows: list[list[Atom]]) -> list[Atom]:
 
 
 def _joined_lines(rows: list[list[Atom]]) -> list[list[Atom]]:
-    """Join the aligned cells of each line, and lines with those that they continue."""
+    """Join the aligned cells of each line, and lines with the lines that they continue."""
     lines: list[list[Atom]] = []
     places: dict[int, int] = {}  # of a column: the position of its last statement in ``lines``
     for row in rows:

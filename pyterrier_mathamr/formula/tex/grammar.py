@@ -9,7 +9,7 @@ fence, closes one, or separates two operands.
 from __future__ import annotations
 
 from pyterrier_mathamr.formula import slt
-from pyterrier_mathamr.formula.opt import Node, application, applied, fragments, takes
+from pyterrier_mathamr.formula.opt import Node, application, applied, fragments, is_application
 from pyterrier_mathamr.formula.slt import Symbol
 
 from .atoms import OPERATORS, WIDE, Atom, Role, scripted, with_scripts
@@ -25,7 +25,7 @@ class Unparsed(Exception):  # noqa: N818 - no error for users: the row is kept a
 
 
 def product(atoms: list[Atom]) -> Node:
-    """``factor (sign? factor)*``, left to right; a big operator takes all factors to its right."""
+    """``factor (sign? factor)*``, left to right; a big operator applies to all factors to its right."""
     if all(atom.role != Role.BIG for atom in atoms):
         return _factors(atoms)
     rest: list[Atom] = []  # to the right of the operator, reversed
@@ -44,7 +44,7 @@ def _differentials(atoms: list[Atom]) -> list[Atom]:
     found: list[Atom] = []
     for place, atom in enumerate(atoms):
         if atom.role == Role.FUNCTION and (place + 1 == len(atoms) or not atoms[place + 1].items):
-            return found + atoms[place:]  # what follows is the function's argument
+            return found + atoms[place:]  # the rest is the function's argument
         before = found[-1] if found else None
         is_variable = atom.role == Role.ATOM and _begins_with_letter(atom.node)
         if is_variable and before is not None and before.text == "d" and not before.symbol.kids:
@@ -109,7 +109,12 @@ def _with_functions(atoms: list[Atom]) -> list[Atom]:
     """Replace each function and its argument, and each operand and its factorial, by one atom."""
     done: list[Atom] = []
     for atom in atoms:
-        if done and done[-1].applies and atom.arguments and takes([made.node for made in done[-3:]], atom.arguments):
+        if (
+            done
+            and done[-1].applies
+            and atom.arguments
+            and is_application([made.node for made in done[-3:]], atom.arguments)
+        ):
             done[-1] = _applied_letter(done[-1], atom)
         elif atom.role == Role.POSTFIX and done and done[-1].role in (Role.ATOM, Role.FENCE):
             done[-1] = Atom(Role.ATOM, Symbol(""), applied([atom.node, done[-1].node]))
@@ -169,7 +174,7 @@ def _stops(atoms: list[Atom], place: int, end: int) -> bool:
 
 
 SENTENCE_ENDS = frozenset({".", WIDE})
-"""Texts of what separates sentences in a formula."""
+"""Texts that separate sentences in a formula."""
 
 
 def pieces(atoms: list[Atom], texts: frozenset[str] | None = None) -> list[list[Atom]]:
@@ -310,7 +315,7 @@ def conditional(atoms: list[Atom]) -> Node:
 
 
 def _after_bar(atoms: list[Atom]) -> Node:
-    """Read what follows a bar; a second bar in it is rejected."""
+    """Read the symbols after a bar; a second bar in them is rejected."""
     if any(atom.role == Role.BETWEEN for atom in atoms):
         raise Unparsed
     return modular(atoms)
@@ -539,7 +544,7 @@ _ARGUMENTS = frozenset("([{")
 
 
 def condition(inner: list[Atom]) -> int:
-    """Find the sign before the condition of a set; 0 where there is none."""
+    """Find the sign before the condition of a set; 0 if there is none."""
     for place, atom in enumerate(inner):
         if atom.role == Role.BETWEEN or (atom.role == Role.COLON and atom.text == ":"):
             return place

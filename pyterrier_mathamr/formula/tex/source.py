@@ -69,7 +69,7 @@ _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 
 
 def _has_foreign(latex: str) -> bool:
-    """Return whether a formula may have something to rewrite, which nine of ten have not."""
+    """Return whether a formula may need rewriting, which nine of ten do not."""
     has_signs = latex[-1] == "\\" or any(sign in latex for sign in _FOREIGN_SIGNS)
     return has_signs or not _FOREIGN.isdisjoint(_COMMAND.findall(latex))
 
@@ -148,7 +148,7 @@ def _array(match: re.Match[str]) -> str:
 
 
 def _math_in_text(match: re.Match[str]) -> str:
-    r"""Take the formulas out of text: ``\text{if $x$ is}`` becomes ``\text{if }x\text{ is}``."""
+    r"""Move formulas out of text: ``\text{if $x$ is}`` becomes ``\text{if }x\text{ is}``."""
     if "$" not in match[1]:
         return match[0]
     parts = match[1].split("$")
@@ -210,7 +210,7 @@ _NAME = re.compile(r"\\[a-zA-Z]+")
 
 
 def definitions_used(latex: str, macros: str) -> str:
-    """Return the definitions that a formula uses, so that it is not converted with all those of its post."""
+    """Return the definitions that a formula uses, so that it is not converted with all definitions of its post."""
     known = _by_command(macros)
     used, left = dict[str, str](), [latex]
     while left:
@@ -223,5 +223,5 @@ def definitions_used(latex: str, macros: str) -> str:
 
 @lru_cache(maxsize=16)
 def _by_command(macros: str) -> dict[str, str]:
-    """Tell definitions by the command that each defines."""
+    """Map each command to its definition."""
     return {_NAME.findall(match[0])[1]: match[0] for match in _DEFINITION.finditer(macros)}

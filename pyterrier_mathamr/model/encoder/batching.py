@@ -6,8 +6,8 @@
                              ├── sentences 901 … …   ├──▶     rows of formulas and sentences come from their piece,
                              └── …                   ┘        the document's is the normalised sum of all of them
 
-Without the root and the document's node a graph falls apart into what its sentences share nothing with; only there it
-is cut. A graph of several million nodes then takes the memory of one piece.
+Without the root and the document's node a graph falls into components, one or more sentences each, and is only cut
+between them. A graph of several million nodes then needs the memory of one piece.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Return whether a device multiplies matrices in bfloat16, faster than in float32: AVX-512 BF16, AMX, ARM, GPUs."""
+    """Return whether a device multiplies matrices faster in bfloat16 than in float32: AVX-512 BF16, AMX, ARM, GPUs."""
     import torch
 
     if device.type == "cuda":
@@ -84,7 +84,7 @@ def pieces_of(graph: GraphTensors, most: int) -> list[GraphPiece]:
     links = coo_array((np.ones(len(sources), dtype=np.int8), (sources, targets)), shape=(size, size))
     _, component = connected_components(links, directed=False)
     _, first, sizes = np.unique(component, return_index=True, return_counts=True)
-    order = np.argsort(first)  # as they are written
+    order = np.argsort(first)  # as written
     piece_of_component = np.empty(len(order), dtype=np.int64)
     runs = runs_within(sizes[order].tolist(), most)
     for number, run in enumerate(runs):
@@ -133,7 +133,7 @@ _MOST_NODES = 65_536  # of a graph; a larger one, of some 100,000 words, is cut 
 def encode_in_batches(
     network: nn.Module, graphs: Sequence[GraphTensors], place: torch.device, width: int, *, verbose: bool = False
 ) -> list[Embeddings]:
-    """Encode graphs, those of similar sizes together."""
+    """Encode graphs in batches of similar sizes."""
     import torch
 
     from pyterrier_mathamr.graph import collate
@@ -142,7 +142,7 @@ def encode_in_batches(
     pieces = [piece.graph for of_graph in cut for piece in of_graph]
     results: list[Embeddings] = [np.empty((0, width), np.float32)] * len(pieces)
     batches = batches_by_size([len(piece.nodes) for piece in pieces], _NODE_BUDGET)
-    # The products of a batch are small: a second thread of a CPU takes more time than it saves.
+    # The products of a batch are small: a second CPU thread costs more time than it saves.
     with torch.no_grad(), one_torch_thread() if place.type == "cpu" else nullcontext():
         for members in progress(batches, "encoding", "batches", verbose=verbose):
             batch = collate([pieces[i] for i in members]).to(place)

@@ -20,8 +20,8 @@ any        projection   W (value) + b
 any        typed proj.  W_k (value) + b_k
 =========  ===========  =============================================================
 
-The members of a formula's or sentence's node are the content nodes joined to it. Those of the document's node are all
-nodes joined to it, among them the virtual nodes of formulas and sentences with their first states.
+The members of a formula's or sentence's node are the content nodes joined to it. The members of the document's node are
+all nodes joined to it, including the virtual nodes of formulas and sentences with their first states.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class InitialState(nn.Module):
         return self._put(state, rows[~lower], kind[~lower], _means(state, batch.edge_index, rows[~lower]))
 
     def _put(self, state: Tensor, rows: Tensor, kind: Tensor, value: Tensor) -> Tensor:
-        """Write the states of some virtual nodes: their value and what is learned about it."""
+        """Write the states of some virtual nodes: their value and its learned part."""
         if self.learned == "embedding" or self.value == "random":
             value = value + self.kinds[kind]
         if self.learned == "projection":
@@ -151,7 +151,7 @@ class Encoder(nn.Module):
         config: the model's options.
         num_labels: size of the vocabulary of node labels.
         num_relations: R, inverse relations included.
-        convolution: another convolution in place of the R-GCN; it gets no edge attributes.
+        convolution: another convolution that replaces the R-GCN; it gets no edge attributes.
     """
 
     def __init__(

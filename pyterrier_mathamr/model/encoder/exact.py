@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _PRODUCTS = 1 << 16
-"""Products in float64 from which their greatest are found: half a megabyte, which stays in a cache."""
+"""Products in float64 computed at a time before taking their maxima: half a megabyte, which stays in a cache."""
 
 
 def exact_maxsim(
@@ -33,7 +33,7 @@ def exact_maxsim(
     """Score each document against one query: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc (MathAMR+, eq. 3.4).
 
     Computed in float64 on one thread and rounded once to float32 precision. A score depends on the query and the rows
-    of its document alone: not on the other documents in the call, nor on the processor.
+    of its document: not on the other documents in the call, nor on the processor.
 
     Args:
         query: float32 ``[q, d]``, the document's row last.
@@ -79,7 +79,7 @@ def exact_maxsim(
 def check_ragged(
     other: Tensor | npt.NDArray[Any], rows: Tensor | npt.NDArray[Any], offsets: Tensor | npt.NDArray[Any]
 ) -> None:
-    """Refuse ragged rows that do not fit together."""
+    """Raise an error for ragged rows that do not fit together."""
     for name, matrix in (("query", other), ("rows", rows)):
         if matrix.ndim != 2:
             raise ModelError(f"{name} has shape {tuple(matrix.shape)}; expected [rows, d].")

@@ -6,7 +6,7 @@
     maxsim_matrix        all queries, all documents   torch, gradient     what training maximises
     maxsim               one row of that matrix
 
-The rows of many posts lie end to end; ``offsets`` says where each post begins. Nothing is masked with zeros: a missing
+The rows of many posts are concatenated; post ``i`` starts at ``offsets[i]``. Nothing is masked with zeros: a missing
 row is minus infinity, so a pair with only negative similarities has a negative score.
 """
 
@@ -65,7 +65,7 @@ def best_matches(queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
 
 
 class _BestMatch(torch.autograd.Function):
-    """Compute max_s q · d_s for each query row and document; the gradient flows through the first maximal row alone."""
+    """Compute max_s q · d_s for each query row and document; the gradient flows only through the first maximal row."""
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ class Gather:
 
     @classmethod
     def build(cls, results: Tensor, members: Tensor, share: Tensor, size: int) -> Gather:
-        """Build from members and weights in the order of their results, of which there are ``size``."""
+        """Build from members and weights in the order of their ``size`` results."""
         return cls(members, starts(torch.bincount(results, minlength=size)), share)
 
 
@@ -160,7 +160,7 @@ class RelationPlan:
 class _Edges:
     """The edges of a batch in the order of their rows."""
 
-    relations: Tensor  # int64 [k], those that occur
+    relations: Tensor  # int64 [k], the occurring ones
     sizes: Tensor  # int64 [k], the number of rows of each
     tiles: Tensor | None  # see RelationPlan
     source: Tensor  # int64 [e], as target, relation and row; relations are numbered from 0 to k
@@ -214,7 +214,7 @@ def _into(targets: Tensor, edge_index: Tensor, edge_type: Tensor, num_nodes: int
 class RelationalGraphConv(nn.Module):
     r"""One R-GCN layer: h'_i = W_0 h_i + b + Σ_r mean_{j ∈ N_i^r} W_r h_j, with W_r = Σ_b a_rb V_b (equation 2.4).
 
-    Numbers, parameter names and shapes are those of ``torch_geometric.nn.RGCNConv``: ``weight`` ``[B, in, out]`` (or
+    Numbers, parameter names and shapes match ``torch_geometric.nn.RGCNConv``: ``weight`` ``[B, in, out]`` (or
     ``[R, in, out]`` without bases), ``comp`` ``[R, B]``, ``root`` ``[in, out]``, ``bias`` ``[out]``; vectors multiply
     from the left. Absent parameters are ``None``.
 
@@ -222,7 +222,7 @@ class RelationalGraphConv(nn.Module):
         in_channels: width of the input.
         out_channels: width of the output.
         num_relations: R.
-        num_bases: B, or ``None`` for a matrix of its own for each relation.
+        num_bases: B, or ``None`` for one matrix per relation.
         aggr: ``mean`` divides by the number of neighbours of the relation, ``add`` does not.
         root_weight: transform the node itself too.
         bias: add a learned vector.

@@ -1,14 +1,14 @@
 """Formula graphs as arrays: symbol layout graphs (SLG), operator graphs (OPG), and their sub-expressions.
 
-A graph is a tree with each edge in both directions, the reverse under a relation of its own. ``x^2+1`` as an SLG::
+A graph is a tree with each edge in both directions, the reverse under a separate relation. ``x^2+1`` as an SLG::
 
     V!x ──a──▶ N!2     V!x ──n──▶ + ──n──▶ N!1        a: relation 1, its reverse 10
         ◀─a⁻¹─             ◀─n⁻¹─   ◀─n⁻¹─            n: relation 0, its reverse 9
 
-Relations: an SLG has the nine edges of a layout tree, an OPG the operand's place, where all from 15 on are one.
+Relations: an SLG has the nine edges of a layout tree; an OPG has the operand's place, with one relation from 15 on.
 
-The six training conditions say which graphs of a formula are paired (Amador and Zanibbi, ICTIR 2025, section 3).
-In a pairing ``(first, second)`` each node of the first graph asks for the most similar node of the second::
+The six training conditions define which graphs of a formula are paired (Amador and Zanibbi, ICTIR 2025, section 3).
+In a pairing ``(first, second)`` each node of the first graph is matched with the most similar node of the second::
 
     slg   the layout tree with its edges both ways        slg-sub   a sub-expression of it, redrawn each epoch
     opg   the operator tree likewise                      opg-sub   likewise
@@ -131,7 +131,7 @@ _UNKNOWN = "[UNK]"
 
 
 class NodeLabels:
-    """The node labels that have a vector of their own; others share one for each type, such as ``V![UNK]``."""
+    """The node labels with a separate vector; others share one for each type, such as ``V![UNK]``."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
@@ -223,7 +223,7 @@ class Subexpressions:
     """Draws sub-expressions of graphs.
 
     Args:
-        graphs: those of all formulas.
+        graphs: the graphs of all formulas.
 
     Attributes:
         sizes: int64 ``[n]``, the number of nodes at and below each node.
@@ -246,7 +246,7 @@ class Subexpressions:
         """Remove a node of each graph and keep the largest part."""
         graphs, start, end = self._graphs, self._graphs.offsets[rows], self._graphs.offsets[rows + 1]
         below, heaviest = self.sizes[removed], self._heaviest[removed]
-        around = end - start - below  # the part above and beside the removed node
+        around = end - start - below  # the nodes that are not below the removed node
         inside = self.sizes[heaviest] > around
         starts = np.stack([np.where(inside, heaviest, start), removed + below], axis=1)
         lengths = np.stack(

@@ -65,9 +65,9 @@ class InOut(SavedModel):
     ICTIR 2025. Each symbol of a formula gets a vector of 100 numbers from its label and its surroundings.
 
     Args:
-        options: what the model is.
-        labels: those with a vector of their own, for each kind of tree that the condition has an encoder for.
-        weights: the parameters by name; random ones if not given.
+        options: the options of the model.
+        labels: the labels with a vector, for each kind of tree for which the condition has an encoder.
+        weights: the parameters by name; random if not given.
 
     Example::
 

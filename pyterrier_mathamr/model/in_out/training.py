@@ -1,11 +1,11 @@
 """Training In+Out: epochs over the formulas of a collection, without any labels (section 3).
 
-Of each formula the graphs that the condition pairs, their sub-expressions redrawn each epoch. Formulas take part
-whose graphs have at least two nodes each, so that something is left of them; equal graphs are never in one batch, and
-so are no negatives of each other.
+A formula contributes the graphs that the condition pairs, with sub-expressions redrawn each epoch. Formulas are used
+if their graphs have at least two nodes each, so that a part can be removed; equal graphs are never in one batch, so
+they are not negatives of each other.
 
 The contrast of nodes (equations 2 and 3): for a node i of formula f's first graph, z⁺ is the most similar node of f's
-second graph, and zₖ⁻ that of the second graph of each other formula k of the batch::
+second graph, and zₖ⁻ the most similar node of the second graph of each other formula k of the batch::
 
     ℓᵢ = -log( exp(zᵢ·z⁺/τ) / Σₖ exp(zᵢ·zₖ⁻/τ) )            the positive is not in the sum, as printed: ℓᵢ can be < 0
     L  = ½ ( mean ℓᵢ over the nodes of SLGs + mean ℓᵢ over the nodes of OPGs )
@@ -120,7 +120,7 @@ class FormulaTraining:
         generator, batches = np.random.default_rng([self._options.seed, 0]), self._batches(self._held_out)
         losses = [self._loss(rows, generator).item() for rows in batches]
         loss = float(np.average(losses, weights=list(map(len, batches))))
-        return Validation(loss, loss, loss, math.nan, self._options.temperature)  # a formula has no vector of its own
+        return Validation(loss, loss, loss, math.nan, self._options.temperature)  # a formula has no document vector
 
     def _loss(self, rows: Rows, generator: np.random.Generator) -> torch.Tensor:
         pairings = PAIRINGS[self._options.condition]

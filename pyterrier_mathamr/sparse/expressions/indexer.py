@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.feedback import Overheard, Problem, gathered, overheard, tell
+from pyterrier_mathamr._common.feedback import Overheard, Problem, gathered, overheard, report_problem
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.types import DocNo, FormulaId
 from pyterrier_mathamr.formula import (
@@ -32,7 +32,7 @@ from pyterrier_mathamr.formula import (
     FormulaStore,
     definitions,
     one_text,
-    tell_unknown_commands,
+    report_unknown_commands,
     trees_of_posts,
 )
 from pyterrier_mathamr.posts import PostFormula
@@ -185,7 +185,7 @@ class ReadPosts:
                 found.append(Expression(formula, post_id, source, None, None, ()))
                 continue
             with gathered() as problems:
-                tell_unknown_commands(post_id, formula.latex, pair)
+                report_unknown_commands(post_id, formula.latex, pair)
             key = digests(pair)
             if key not in taken:
                 taken[key] = None if key in known else self.take(pair)
@@ -372,7 +372,7 @@ class Growing:
                 self.first_without.append(f"{name} “{of.formula.latex[:_EXCERPT]}”")
         elif name not in self._rows:
             for problem in of.problems:
-                tell(*problem)
+                report_problem(*problem)
             if of.key not in self.numbers:
                 self._payload.add(of.taken)
             number = self.numbers.setdefault(of.key, len(self.numbers))

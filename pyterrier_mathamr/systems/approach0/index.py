@@ -35,7 +35,7 @@ _PAPER = "https://doi.org/10.1007/978-3-030-45439-5_47"
 
 
 def asked_paths(queries: pd.DataFrame, store: FormulaStore | None) -> list[FormulaPaths]:
-    """List the paths of the formula of each query; a query without operator tree has none."""
+    """List the paths of the formula of each query; without an operator tree the list is empty."""
     pairs = query_trees(queries, store)
     without = [qid for qid, pair in zip(queries["qid"], pairs, strict=True) if pair.slt is not None and not pair.opt]
     warn_of_queries(without, "they have no operator tree", "Search for them with TangentIndex.")
@@ -43,12 +43,12 @@ def asked_paths(queries: pd.DataFrame, store: FormulaStore | None) -> list[Formu
 
 
 def tree_paths(pair: FormulaPair) -> FormulaPaths:
-    """List the paths of a formula; one without operator tree has none."""
+    """List the paths of a formula; without an operator tree the list is empty."""
     return FormulaPaths(0, [], {}) if pair.opt is None else formula_paths(canonical_tree(pair.opt))
 
 
 class _Scoring(FormulaScoring):
-    """What the retriever and the scorer share: the constants of the score, and its explanation."""
+    """The common part of retriever and scorer: the constants of the score, and its explanation."""
 
     label, help_url = "Approach Zero", _PAPER
     approach_zero_index: ApproachZeroIndex
@@ -64,7 +64,7 @@ class _Scoring(FormulaScoring):
         return self.approach_zero_index.snapshot()
 
     def terms(self, snapshot: ApproachZeroSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
-        """Compute what each path that a formula has in common with the query contributes to its score."""
+        """Compute the contribution of each path that a formula shares with the query to its score."""
         rows, index = snapshot.expressions_of([docno]), snapshot.expressions.payload
         sought = path_query(tree_paths(pair), index)
         scored = score_expressions(sought, index.of, rows, self._constants)
@@ -79,22 +79,22 @@ class _Scoring(FormulaScoring):
 class ApproachZeroRetriever(_Scoring, FormulaRetriever):
     r"""Ranks formulas by the greatest common sub-structure of operator trees, as Approach Zero.
 
-    The score is w* · S_sym · P (equation 5 of the paper): the PathIDF of the paths that two sub-trees have in common,
-    summed for the best two (equation 2); how well their symbols agree (equation 3); a penalty of length (equation 4).
-    Formulas of the same score are in order of their ids. A query is ``latex``, or ``query`` that is one formula in
-    LaTeX, with or without dollars. What is no formula finds nothing, with a warning.
+    The score is w* · S_sym · P (equation 5 of the paper): the summed PathIDF of the paths that two sub-trees share,
+    for the best two (equation 2); how well their symbols agree (equation 3); a length penalty (equation 4).
+    Formulas with equal scores are in order of their ids. A query is ``latex``, or ``query`` that is one formula in
+    LaTeX, with or without dollars. Other queries find nothing, with a warning.
 
-    The search is exact: lists of paths are left out only where they cannot change the results. The paper is silent
-    where several pairs of sub-trees are equally good (the best symbol score counts), and on the order of symbols that
-    occur equally often (that of the formula).
+    The search is exact: lists of paths are skipped only if they cannot change the results. Two details are not in the
+    paper: if several pairs of sub-trees are equally good, the best symbol score counts; symbols that occur equally
+    often are in the order of the formula.
 
     Args:
         approach_zero_index: the index.
-        num_results: the number of formulas for each query; those without a common path are left out.
+        num_results: the number of formulas for each query; formulas without a common path are left out.
         eta: how much long formulas are penalized, 0 to 1.
         b1: points of two leaves with the same symbol below other operators, 0 to 1.
         b2: points of two leaves with different symbols, 0 to 1.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
 
     Raises:
@@ -140,12 +140,12 @@ class ApproachZeroRetriever(_Scoring, FormulaRetriever):
 
 
 class ApproachZeroScorer(_Scoring, FormulaReranker):
-    """Re-ranks formulas by the score of Approach Zero, whatever found them.
+    """Re-ranks the formulas of any ranking by the score of Approach Zero.
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A formula
     without a common path scores 0.
 
-    Its options are the same as for :class:`ApproachZeroRetriever`.
+    For the options see :class:`ApproachZeroRetriever`.
 
     Example::
 
@@ -223,5 +223,5 @@ class ApproachZeroIndex(ExpressionIndex[ApproachZeroSnapshot], SparseIndex):
     scorer = method(ApproachZeroScorer)
 
     def packing(self) -> Packing:
-        """Say what the index keeps of an expression: the paths of its operator tree."""
+        """Describe the stored data of an expression: the paths of its operator tree."""
         return Packing(partial(CollectingBuilder, PathLists.of_paths, nbytes), indexed_paths)

@@ -1,4 +1,4 @@
-"""The paths of expressions in a few arrays, where each path occurs, and the paths of a query in the same numbers.
+"""The paths of expressions in a few arrays, the occurrences of each path, and the paths of a query in the same numbers.
 
 :class:`Sectors`, expression by expression::
 
@@ -22,9 +22,9 @@ ends there::
     path_roots    int32  [p]      the root end of each, ascending for each path
     path_widths   uint8  [p]      how many leaves it has there
 
-:class:`PathQuery`, a formula that is searched for::
+:class:`PathQuery`, the formula of a query::
 
-    weights      float64 [t]      PathIDF of each path that query and index have
+    weights      float64 [t]      PathIDF of each path that is in both query and index
     paths        int64   [t]      its number in the index, ascending
     offsets      int64   [t + 1]  path ``i`` occurs at the sectors ``offsets[i]:offsets[i + 1]`` of the query
     roots        int64   [s]      the root end of each sector
@@ -36,7 +36,7 @@ ends there::
     counts       int64   [e]      its leaves
     leaves       int64   [m]      the leaves below each root end
 
-Root ends of a query that cannot be told apart, by paths, symbols and fingerprints, are one.
+Root ends of a query with the same paths, symbols and fingerprints are merged.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Sectors:
 
 
 def joined(pieces: Sequence[Sectors]) -> Sectors:
-    """Join the expressions of several collections; the tables are those of what occurs, ascending."""
+    """Join the expressions of several collections; the tables hold the names that occur, ascending."""
     keys, paths = renumbered([piece.path_keys.tolist() for piece in pieces], [piece.paths for piece in pieces])
     symbol_names, symbols = renumbered([piece.symbol_names for piece in pieces], [piece.symbols for piece in pieces])
     operator_names, operators = renumbered([piece.operator_names for piece in pieces], [of.operators for of in pieces])
@@ -155,7 +155,7 @@ def packed(formulas: Iterable[FormulaPaths]) -> Sectors:
 
 
 def _taken(ends: Rows, rows: Rows) -> tuple[Rows, Rows]:
-    """Return the ends of some rows, laid out one after another, and what they own."""
+    """Return the ends of some rows, laid out one after another, and their entries."""
     sizes = ends[rows + 1] - ends[rows]
     return ends_of(sizes), ranges(ends[rows], sizes)
 
@@ -206,7 +206,7 @@ class PathLists:
         if bool(np.any(found["path_keys"][1:] <= found["path_keys"][:-1])):
             raise DamagedError(part.path, "path_keys do not ascend")
         if found["firsts"].max(initial=0) >= MOST_LEAVES:
-            raise DamagedError(part.path, "firsts are no leaves")
+            raise DamagedError(part.path, "firsts are not leaves")
         sectors = Sectors(**(found | {name: read_names(part, name) for name in _NAMES}))
         return cls(sectors, part["path_offsets"], part["path_roots"], part["path_widths"])
 
@@ -239,7 +239,7 @@ class PathLists:
 
 
 def indexed_paths(pair: FormulaPair) -> FormulaPaths:
-    """List the paths of an expression that are indexed; one without operator tree has none."""
+    """List the indexed paths of an expression; without an operator tree the list is empty."""
     return FormulaPaths(0, [], {}) if pair.opt is None else formula_paths(canonical_tree(pair.opt), INDEXED_SHARE)
 
 
@@ -284,7 +284,7 @@ class PathQuery:
 
     @cached_property
     def most(self) -> Floats:
-        """What each sector contributes to the common structure at most: float64 ``[s]``."""
+        """The maximum contribution of each sector to the common structure: float64 ``[s]``."""
         found: Floats = self.widths * self.weights[self.terms]
         return found
 

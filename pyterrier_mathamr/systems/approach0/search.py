@@ -1,16 +1,16 @@
-"""The score of Approach Zero, and the search for the expressions that have the best.
+"""The score of Approach Zero, and the search for the expressions with the highest scores.
 
-The score of some expressions, exactly (equations 1 to 5 of the paper)::
+The exact score of some expressions (equations 1 to 5 of the paper)::
 
     expressions ─▶ their sectors that the query has, too ─▶ w of pairs of root ends ─▶ w*, and the pairs that have it
                                                                                           │
                          w* · symbol score · length penalty ◀── symbols matched greedily ◀┘
 
 The search bounds scores by the lists of paths, then scores exactly, best bound first. A root end of the query bounds
-what any expression gains by it: the sum of its paths' weights. Root ends are taken in descending order of that bound,
-until none can lead into the results any more (GBP-LEN). Of each, the lists of the paths that weigh most are read; those
-that could not lead into the results by themselves are not (MaxScore), and what they could add is added to the bounds.
-Nothing is lost by this: an expression whose bound reaches the results is scored exactly.
+its contribution to any expression by the sum of its paths' weights. Root ends are processed in descending order of that
+bound, until none can lead into the results any more (GBP-LEN). For each, the lists of the heaviest paths are read;
+lists that could not lead into the results by themselves are skipped (MaxScore), and their weights are added to the
+bounds. The search stays exact: every expression whose bound reaches the results is scored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Constants:
 class Scored(NamedTuple):
     """The scores of ``y`` expressions."""
 
-    structure: Floats  # w*, 0 where the query has no path of the expression
+    structure: Floats  # w*, 0 if the query has no path of the expression
     symbols: Floats  # the symbol score
     roots: Rows  # the root end of the query with the best pair, -1 for none
     ends: Rows  # that of the expression, as the index numbers root ends
@@ -62,7 +62,7 @@ def score_expressions(query: PathQuery, index: Sectors, rows: Rows, constants: C
 
 
 def common_paths(query: PathQuery, index: Sectors, root: int, end: int) -> dict[int, float]:
-    """Say what each path contributes to the common structure of one pair of root ends."""
+    """Compute the contribution of each path to the common structure of one pair of root ends."""
     common = _common(query, index, np.array([end]))
     kept = query.roots[common.asked] == root
     terms, gained = query.terms[common.asked[kept]], _gained(query, index, common)[kept]
@@ -72,7 +72,7 @@ def common_paths(query: PathQuery, index: Sectors, root: int, end: int) -> dict[
 class _Common(NamedTuple):
     """Sectors of expressions with the same path as a sector of the query."""
 
-    places: Rows  # the root end of the expression, as a place among those that are scored
+    places: Rows  # the root end of the expression, as a place among the scored ones
     sectors: Rows  # of the index
     asked: Rows  # of the query
 
@@ -115,7 +115,7 @@ def _common(query: PathQuery, index: Sectors, ends: Rows) -> _Common:
 
 
 def _gained(query: PathQuery, index: Sectors, common: _Common) -> Floats:
-    """Compute what each common sector adds to the structure score of its root ends (equation 2)."""
+    """Compute the contribution of each common sector to the structure score of its root ends (equation 2)."""
     shared = np.minimum(query.widths[common.asked], index.widths[common.sectors])
     found: Floats = shared * query.weights[query.terms[common.asked]]
     return found
@@ -161,7 +161,7 @@ def _cells(
 
 
 def _mark_and_cross(table: Floats) -> Floats:
-    """Pair symbols greedily: each of the query, in order, takes the symbol with the most points that is left."""
+    """Pair symbols greedily: each symbol of the query, in order, gets the remaining symbol with the most points."""
     total, every = np.zeros(len(table)), np.arange(len(table))
     for symbol in range(table.shape[1]):
         best = table[:, symbol].argmax(axis=1)  # the first of several: in the order of the expression
@@ -191,7 +191,7 @@ class PathSearch:
     ) -> None:
         self._query, self._index, self._sizes, self._penalties = query, index, sizes, penalties
         self._constants, self._count, self._prune = constants, count, prune
-        self._least = 0.0  # the score of the last of the results, as far as it is known
+        self._least = 0.0  # a lower bound of the score of the last result
         self._known = np.zeros(len(sizes), dtype=np.bool_)
         self._gained = np.zeros(len(index.of.sectors) - 1)  # by one root end of the query; zeros in between
         self.scores: Floats = np.zeros(len(sizes))
@@ -235,7 +235,7 @@ class PathSearch:
         return bounds * self._penalties * _ROUNDING
 
     def _read(self, sectors: Rows, best: Floats, greatest: float) -> None:
-        """Read the lists of one root end of the query, those that weigh most first."""
+        """Read the lists of one root end of the query, heaviest first."""
         query, index = self._query, self._index
         sectors = sectors[np.argsort(-query.most[sectors], kind="stable")]
         rest = query.most[sectors].sum() - np.cumsum(query.most[sectors])  # after each list

@@ -1,21 +1,21 @@
 """The canonical operator tree of Approach Zero, and its leaf-root paths.
 
-Symbols that should match have the same tokens on their way to the root. Tokens follow the search engine's own grammar:
+Formulas that should match have the same tokens on the paths to the root. Tokens follow the search engine's own grammar:
 variables with and without scripts share ``SUBSUP`` and ``BASE``, all relations share ``REL``, sums are flat and hold
-signs, and a function is a factor before its arguments. ``x^2-1`` as Tangent-S has it, and in canonical form::
+signs, and a function is a factor before its arguments. ``x^2-1`` in Tangent-S, and in canonical form::
 
     O!minus ──0── O!SUP ──0── V!𝑥          ADD ──── SUBSUP ──── BASE ──── VAR 𝑥
             │           └─1── N!2             │              └── SUPSCRIPT ──── NUM 2
             └─1── N!1                         └── ONE, sign -1
 
-Its three leaves begin the paths; those of ``x``, each with the node where it ends::
+The paths begin at its three leaves; here the paths of ``x``, each with the node where it ends::
 
     VAR/BASE             BASE
     VAR/BASE/SUBSUP      SUBSUP
     VAR/BASE/SUBSUP/ADD  ADD
 
-All leaves below a node whose paths to it have the same tokens are a sector; in ``x^2+x`` that of the last path has
-width 2 at the root. Where the order of operands has a meaning, their place is a token of the path, too.
+All leaves below a node whose paths to it have the same tokens are a sector; in ``x^2+x`` the sector of the last path
+has width 2 at the root. If the order of operands matters, their place is a token of the path, too.
 """
 
 from __future__ import annotations
@@ -86,19 +86,19 @@ def _big(label: str) -> str:
 
 
 def _scripted(base: OperatorNode) -> OperatorNode:
-    """Return what scripts are attached to."""
+    """Return the base of scripts."""
     return base if base.token == "SUBSUP" else OperatorNode("SUBSUP", kids=(OperatorNode("BASE", kids=(base,)),))
 
 
 def _script(label: str, kids: Nodes) -> OperatorNode:
-    """Attach scripts beside the others of the same base: ``x_i^2`` has one node with three operands."""
+    """Attach scripts to the node of their base: ``x_i^2`` has one node with three operands."""
     of = _scripted(kids[0])
     below = [OperatorNode(_SCRIPTS[label], kids=(kid,)) for kid in kids[1:]]
     return OperatorNode("SUBSUP", kids=(*of.kids, *below))
 
 
 def _merged(token: str, _: str, kids: Nodes) -> OperatorNode:
-    """Make an operator whose operands in any order include those of the same operator below it."""
+    """Make an operator whose operands in any order include the operands of the same operator below it."""
     flat: list[OperatorNode] = []
     for kid in kids:
         flat += [below.signed(kid.sign) for below in kid.kids] if kid.token == token else [kid]
@@ -110,7 +110,7 @@ def _named(token: str, _: str, kids: Nodes) -> OperatorNode:
 
 
 def _sum(label: str, kids: Nodes) -> OperatorNode:
-    """Sums and differences, of one operand, too: the sign of an operand is no node."""
+    """Sums and differences, of one operand, too: the sign of an operand is not a node."""
     first = -1 if label == "O!minus" and len(kids) == 1 else 1
     rest = -1 if label == "O!minus" else 1
     return _merged("ADD", label, [kids[0].signed(first), *(kid.signed(rest) for kid in kids[1:])])
@@ -156,7 +156,7 @@ def _unordered(label: str, kids: Nodes) -> OperatorNode:
 
 
 def _fragments(label: str, kids: Nodes) -> OperatorNode:
-    """What could not be read: its parts in any order."""
+    """An unreadable expression: its parts in any order."""
     return OperatorNode("ROW", label, tuple(kid for kid in kids if kid.symbol != "O!fragments") or tuple(kids))
 
 

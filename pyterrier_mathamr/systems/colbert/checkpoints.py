@@ -6,11 +6,11 @@ form                   recognised by                                            
 sentence-transformers  ``modules.json`` of a multi-vector model, or of PyLate      the library
 Stanford               architecture ``HF_ColBERT``, ``linear.weight``              the library
 Approach Zero          architecture ``ColBERT``, ``linear.weight``                 `load_checkpoint`
-bare encoder           anything else                                               refused: it has to be trained
+bare encoder           anything else                                               refused: it must be trained first
 =====================  ==========================================================  ==============================
 
-Given a checkpoint of Approach Zero as it is, the library makes its projection at random, and only a line in a log says
-so. Nothing in a folder is run: parts are classes of sentence-transformers, weights are safetensors.
+If the library loaded a checkpoint of Approach Zero, it would make its projection at random and only log it. Nothing in
+a folder is run: parts are classes of sentence-transformers, weights are safetensors.
 
 `ColBERT.save` adds to the files of sentence-transformers the options, and a checksum of each file::
 
@@ -37,7 +37,7 @@ from .network import ColBERTOptions, assemble, expand_queries
 Form = Literal["sentence-transformers", "Stanford", "Approach Zero"]
 
 LENGTH = 512
-"""Tokens of queries and documents where a checkpoint does not say."""
+"""Tokens of queries and documents if a checkpoint does not set them."""
 
 DESCRIPTION = "mathamr_colbert.json"
 FORMAT_VERSION = 1
@@ -46,7 +46,7 @@ _MODULES, _CONFIG, _ST_CONFIG = "modules.json", "config.json", "config_sentence_
 _WEIGHTS, _PROJECTION = "model.safetensors", "linear.weight"
 _METADATA = "artifact.metadata"
 _PYLATE = {"query_prefix", "document_prefix"}
-_PYLATE_PARTS = ("pylate.models.Dense.Dense",)  # the library takes its own class for it
+_PYLATE_PARTS = ("pylate.models.Dense.Dense",)  # replaced by the library's own class
 
 
 def form_of(folder: Path) -> Form:
@@ -66,12 +66,12 @@ def form_of(folder: Path) -> Form:
         raise _unknown(folder, f"a bare encoder of architecture {', '.join(architectures) or 'unknown'}")
     check_encoder_folder(folder)
     if not (folder / _WEIGHTS).is_file():
-        raise UnsafeModelError(folder / _WEIGHTS, "weights are read from safetensors alone; convert pickled ones")
+        raise UnsafeModelError(folder / _WEIGHTS, "weights are read only from safetensors; convert pickled ones")
     try:
         with safe_open(folder / _WEIGHTS, "pt") as file:
             names = set(file.keys())
     except SafetensorError as error:
-        raise _unknown(folder, f"{_WEIGHTS} is no safetensors file ({error})") from error
+        raise _unknown(folder, f"{_WEIGHTS} is not a safetensors file ({error})") from error
     if _PROJECTION not in names:
         raise _unknown(folder, f"{form}, but its weights lack the projection {_PROJECTION}")
     return form
@@ -102,7 +102,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise _unknown(path.parent, f"{path.name} is no JSON ({error})") from error
+        raise _unknown(path.parent, f"{path.name} is not JSON ({error})") from error
     return content if isinstance(content, dict) else {}
 
 
@@ -126,7 +126,7 @@ def read_options(folder: Path) -> ColBERTOptions | None:
 
 
 def colbert_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Compare the files of a model with their checksums, and yield what is wrong."""
+    """Compare the files of a model with their checksums, and yield the faults."""
     try:
         sums = _description(folder)["files"]
     except ModelFileError as error:

@@ -45,7 +45,7 @@ PRESETS: dict[Preset, tuple[ColBERTOptions, ColBERTTraining]] = {
     ),
     "mini": (ColBERTOptions(), ColBERTTraining()),
 }
-"""What Zhong, Xie and Lin (CLEF 2022) print, and our choice for a CPU.
+"""The settings of Zhong, Xie and Lin (CLEF 2022), and our choice for a CPU.
 
 Math tokens need a language model that was pretrained on them, as the published one was: without, LaTeX as text ranks
 better.
@@ -97,8 +97,8 @@ class ColBERT(TokenModel):
             backbone: folder of a language model, ``all-MiniLM-L6-v2`` if its package is installed, or
                 ``hf:organization/name``.
             preset: ``published``, the paper's figures, or ``mini``, for a CPU.
-            options: in place of the preset's.
-            training: in place of the preset's.
+            options: instead of the preset's.
+            training: instead of the preset's.
 
         Raises:
             ConfigError: no such preset. ModelNotFoundError: no such language model.
@@ -135,12 +135,12 @@ class ColBERT(TokenModel):
         Args:
             name_or_path: a folder that :meth:`save` wrote, a multi-vector model of sentence-transformers or PyLate, a
                 checkpoint of Stanford or of Approach Zero, or ``hf:organization/name`` (extra ``hub``).
-            subfolder: of it.
+            subfolder: of the folder or model.
             revision: of a model on the hub.
             query_length: tokens of a query; by default the checkpoint's.
 
         Raises:
-            ModelFileError: it is of no known form, such as a bare encoder.
+            ModelFileError: its form is unknown, such as a bare encoder.
             ModelNotFoundError: there is no such folder, or the hub cannot be reached.
             UnsafeModelError: loading it could run code of its author.
         """
@@ -196,7 +196,7 @@ class ColBERT(TokenModel):
         device: str | None = None,
         verbose: bool = False,
     ) -> ColBERT:
-        """Train the model in place, as configured by :attr:`training`.
+        """Train the model in place with the options of :attr:`training`.
 
         Args:
             pairs: questions and right answers, as (id, id) with ``posts``, or as dictionaries with ``qid``,
@@ -204,8 +204,8 @@ class ColBERT(TokenModel):
             posts: dictionaries with ``docno`` and the columns of a document, for all questions and answers.
             negatives: by question, wrong answers that look right, such as answers to questions with the same tags.
             never: by question, further documents that are never its negatives.
-            states: an empty dictionary for the first of several runs that differ only in ``training``: what
-                ``train="last"`` computes once is kept in it.
+            states: an empty dictionary for the first of several runs that differ only in ``training``: it keeps
+                the states that ``train="last"`` computes once.
             checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
             fresh: discard a run that was interrupted at ``checkpoint``.
             save_every: seconds after which the state is also saved within an epoch.

@@ -1,4 +1,4 @@
-"""The network of ColBERT: what it reads, what it is made of, and the rows that it gives.
+"""The network of ColBERT: its input, its modules, and its output rows.
 
 ::
 
@@ -7,7 +7,7 @@
              └ formulas as math tokens
 
 It is a ``MultiVectorEncoder`` of sentence-transformers, which saves, loads and trains it. MaxSim does not depend on the
-order of rows. An index takes the last row for the document's vector, so that with ``[CLS]`` there all of its strategies
+order of rows. An index treats the last row as the document's vector, so with ``[CLS]`` last all of its strategies
 work as for any other model::
 
     [CLS] [unused1] $frac$ $1$ $2$ . [SEP]   ──▶   [unused1] $frac$ $1$ $2$ [SEP] [CLS]
@@ -63,7 +63,7 @@ class ColBERTOptions(SavedOptions):
         query_expansion: fill queries up to ``query_length`` with ``[MASK]``, whose rows score, too. The paper names it
             as common practice and is silent on whether it was used.
         skip_punctuation: documents have no rows of punctuation.
-        math: write formulas as math tokens, learned from the training posts, in place of LaTeX as text.
+        math: write formulas as math tokens, learned from the training posts, instead of LaTeX as text.
         case: math tokens keep their capitals.
         min_count: how often a math token must occur in the training posts.
     """
@@ -222,7 +222,7 @@ def features_of(encoder: Any, texts: list[str], side: Side) -> dict[str, Any]:
 
 
 def finish(encoder: Any, features: dict[str, Any], side: Side) -> dict[str, Any]:
-    """Apply what follows the language model: projection, mask of the rows that score, unit length."""
+    """Apply the modules after the language model: projection, mask of the rows that score, unit length."""
     for module in list(encoder)[1:]:
         options = {"task": side} if "task" in getattr(module, "forward_kwargs", ()) else {}
         features = module(features, **options)

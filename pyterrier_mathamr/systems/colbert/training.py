@@ -1,4 +1,4 @@
-"""Training: of all layers, or of the projection and the last layer alone over states that are computed once.
+"""Training: of all layers, or only of the projection and the last layer over states that are computed once.
 
 ::
 
@@ -6,7 +6,7 @@
     texts ─▶ layers 1 … L-1 ─▶ states, float16, in memory          once, without gradient
     states of a batch ─▶ layer L ─▶ projection ─▶ rows ─▶ loss     each step
 
-Both take the same batches: those of the library's trainer could hold answers that are known to be right as negatives.
+Both use our own batches: the batches of the library's trainer could have known right answers as negatives.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ State = tuple[Tensor, Tensor, Tensor]
 
 States = dict[tuple[Side, str], State]
 
-_NEGATIVES = 10_000_018  # in place of a batch's number: the generator that draws an epoch's wrong answers
+_NEGATIVES = 10_000_018  # used as a batch number, for the generator that draws an epoch's wrong answers
 
 
 @dataclass(frozen=True, slots=True)
 class ColBERTTraining(SavedOptions):
-    """How a model is trained.
+    """Training options.
 
     Attributes:
         train: ``last`` trains only the projection and the last layer, over cached states of the layer below; ``all``
             trains everything, for a GPU.
-        loss: ``triple`` compares each right answer only with its wrong one, as published; ``in-batch`` also with all
+        loss: ``triple`` contrasts each right answer only with its wrong one, as published; ``in-batch`` also with all
             answers of the batch.
         epochs: over all pairs.
         batch_size: pairs in a step.
         learning_rate: of AdamW, at its greatest.
         weight_decay: of AdamW, not for biases and norms.
-        warmup: the share of steps in which the learning rate rises; it then falls to 0. Without one it is constant.
-        hard_negatives: wrong answers drawn for each pair in each epoch, where there are any.
-        seed: of shuffling and drawing, and of dropout in all layers; only the last layer is trained without it.
+        warmup: the share of steps in which the learning rate rises; it then falls to 0. With 0 it is constant.
+        hard_negatives: wrong answers drawn for each pair in each epoch, if there are any.
+        seed: of shuffling and drawing, and of dropout in all layers; ``last`` trains without dropout.
     """
 
     train: Literal["last", "all"] = "last"
@@ -141,7 +141,7 @@ class PostBatch:
 
 @dataclass(frozen=True, slots=True)
 class ColBERTData:
-    """The pairs of a run, the posts in them, and who may be a negative of whom."""
+    """The pairs of a run, the posts in them, and the allowed negatives."""
 
     pairs: tuple[Pair, ...]
     posts: dict[str, MathPost]  # all questions and answers, by name
@@ -156,7 +156,7 @@ class ColBERTData:
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
     ) -> ColBERTData:
-        """Read what ``ColBERT.fit`` is given."""
+        """Read the arguments of ``ColBERT.fit``."""
         given = documents(pairs)
         texts: dict[str, MathPost] = {}
         ids = []
@@ -269,7 +269,7 @@ def _last_layer(
     states: States | None,
     verbose: bool,
 ) -> tuple[nn.Module, Rows]:
-    """Compute the states before the last layer once; return what is trained, and how its rows are made."""
+    """Compute the states before the last layer once; return the trained part, and the function that makes its rows."""
     tail = Tail(encoder)
     known: States = {} if states is None else states
     drawn = dict.fromkeys(name for epoch in epochs for batch in epoch for name in batch.documents)
@@ -286,7 +286,7 @@ def _last_layer(
 
 
 def _all_layers(encoder: Any, data: ColBERTData, texts: ColBERTTexts, *_options: object) -> tuple[nn.Module, Rows]:
-    """Return what is trained, and how its rows are made."""
+    """Return the trained part, and the function that makes its rows."""
     written = {name: texts.text(post) for name, post in data.posts.items()}
 
     def rows(names: Sequence[str], side: Side) -> Ragged:
@@ -301,7 +301,7 @@ def _all_layers(encoder: Any, data: ColBERTData, texts: ColBERTTexts, *_options:
 
 
 class Tail:
-    """The last layer of a language model and what follows it."""
+    """The last layer of a language model and the modules after it."""
 
     def __init__(self, encoder: Any) -> None:
         self.encoder, model = encoder, encoder[0].model
@@ -344,7 +344,7 @@ class Tail:
 
 
 class _Given(nn.Module):
-    """In place of embeddings: what is given."""
+    """Replaces the embeddings by given states."""
 
     def forward(self, *, inputs_embeds: Tensor, **others: Any) -> Tensor:
         """Return the states."""

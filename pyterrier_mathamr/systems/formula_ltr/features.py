@@ -47,7 +47,7 @@ class Matches:
 
     table: Rows  # [y, k]
     times: Rows  # [k], how often the query has each
-    sizes: Rows  # [y], all things of each candidate, those that the query does not have included
+    sizes: Rows  # [y], all things of each candidate, also if the query lacks them
 
     @classmethod
     def of(cls, ours: Rows, theirs: Rows, owners: Rows, candidates: int) -> Matches:
@@ -61,7 +61,7 @@ class Matches:
         return cls(table, times, np.bincount(owners, minlength=candidates))
 
     def shared(self) -> Rows:
-        """Count the common things, each as often as both have it: int64 ``[y]``."""
+        """Count the common things with multiplicity: int64 ``[y]``."""
         common: Rows = np.minimum(self.table, self.times).sum(axis=1)
         return common
 
@@ -113,7 +113,7 @@ def match_pairs(query: Numbered, candidates: Numbered, *, places: bool = False) 
             (query.edges, candidates.edges),
         )
     )
-    end = np.array([labels, edges])  # one more label and one more edge: those of an end mark
+    end = np.array([labels, edges])  # one more label and one more edge, for an end mark
     ways = _places(query, candidates) if places else [np.zeros(len(side.labels), dtype=np.int64) for side in both]
     ours, theirs = (_pairs(side, way, end) for side, way in zip(both, ways, strict=True))
     owners = candidates.trees.owners[theirs[0]]
@@ -137,7 +137,7 @@ def _pairs(side: Numbered, places: Rows, end: Rows) -> tuple[Rows, Rows]:
 
 
 def _goes_on(side: Numbered) -> npt.NDArray[np.bool_]:
-    """Find the symbols that are not the last of their baseline; in operator trees, those that are no leaves."""
+    """Find the symbols that are not the last of their baseline; in operator trees, nodes that are not leaves."""
     above, going = side.trees.above, np.zeros(len(side.labels), dtype=np.bool_)
     follows = above >= 0 if side.trees.kind == "opt" else side.trees.edges == ord("n")
     going[above[follows]] = True
@@ -186,8 +186,8 @@ RANKING_COSTS: dict[Costs, dict[str, EditCosts]] = {
     },
     "as-run": {tree: EditCosts(0.4, 0.2, 0.4) if "SLT" in tree else EditCosts(0.3, 0.2, 0.2) for tree in TREES},
 }
-"""Costs of the weighted edit distance, by name and tree: as printed (there in the order deletion, renaming, insertion),
-and those of the authors' program, where insertion and renaming are the other way round."""
+"""Costs of the weighted edit distance, by name and tree: as printed (in the order deletion, renaming, insertion),
+and as in the authors' program, with insertion and renaming swapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,26 +283,26 @@ class FormulaFeatures(FormulaReranker):
     r"""Computes how similar formulas are to the query's formula, in up to 29 ways, as a column ``features``.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 4.3.3; Mansouri,
-    Zanibbi and Oard, "Learning to rank for mathematical formula retrieval", SIGIR 2021. Of layout trees, operator
-    trees, and both with types in place of symbols: common symbol pairs (4 features), common symbols (4), edit distance
-    as 1 - distance / nodes of both (4), the same with weighted costs (4), and cosines of Tangent-CFT vectors (4, where
-    there are vectors). Of layout and operator trees: MSS of Tangent-S' alignment (2). And seven more: the shares of
+    Zanibbi and Oard, "Learning to rank for mathematical formula retrieval", SIGIR 2021. For layout trees, operator
+    trees, and both with types instead of symbols: common symbol pairs (4 features), common symbols (4), edit distance
+    as 1 - distance / nodes of both (4), the same with weighted costs (4), and cosines of Tangent-CFT vectors (4, if
+    there are vectors). For layout and operator trees: MSS of Tangent-S' alignment (2). And seven more: the shares of
     common variables, numbers and operators, and the differences of sizes, of the operator trees' depths and of how far
     the layout trees go from their baseline.
 
-    Each feature is scaled to 0 … 1 among the candidates of a query, and 0 for all where it is the same for all. A
-    candidate without the tree that a feature is about has 0.
+    Each feature is scaled to 0 … 1 over the candidates of a query, and is 0 for all if it is the same for all. A
+    candidate that lacks the tree of a feature has 0.
 
     Args:
-        formula_trees: the trees of the formulas that are ranked.
+        formula_trees: the trees of the formulas to rank.
         cft: vectors of the same formulas, such as a Tangent-CFT index; without them there are 25 features.
-        tuples: ``"dice"``, the harmonic mean of recall and precision with repetitions, as Tangent has it; ``"as-run"``,
-            what the authors' program computes: 2PR / (P + R + 1), without repetitions, where a symbol pair is another
-            at another place in the formula.
-        nodes: ``"dice"``, the same of symbols; ``"as-run"``, exact recall and (of types) precision of the alignment.
+        tuples: ``"dice"``, the harmonic mean of recall and precision with repetitions, as in Tangent; ``"as-run"``,
+            as in the authors' program: 2PR / (P + R + 1), without repetitions, where equal symbol pairs at different
+            places in the formula differ.
+        nodes: ``"dice"``, the same for symbols; ``"as-run"``, exact recall and (for types) precision of the alignment.
         costs: of the weighted edit distance: ``"printed"``, or ``"as-run"`` in the authors' program.
-        max_nodes: trees of more nodes are compared only by their labels in edit distances.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        max_nodes: in edit distances, larger trees are compared only by their labels.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
 
     Raises:
@@ -349,7 +349,7 @@ class FormulaFeatures(FormulaReranker):
     def rerank(self, ranking: pd.DataFrame) -> pd.DataFrame:
         """Add ``features``, float64 ``[f]`` in the order of :attr:`names`."""
         docnos = ranking["docno"].astype(str).tolist()
-        self.formula_trees.snapshot().expressions_of(docnos)  # an unknown id is told before anything is computed
+        self.formula_trees.snapshot().expressions_of(docnos)  # report an unknown id before anything is computed
         features = np.zeros((len(ranking), len(self.names)))
         for rows, pair in self.by_query(ranking, query_trees):
             features[rows] = scaled(self.values(pair, [docnos[row] for row in rows.tolist()]))
@@ -375,7 +375,7 @@ class FormulaFeatures(FormulaReranker):
 
 
 def scaled(values: _Floats) -> _Floats:
-    """Scale each column to 0 … 1; a column of one value, and what is NaN, becomes 0."""
+    """Scale each column to 0 … 1; a constant column, and NaN, becomes 0."""
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN only where all are
     found: _Floats = np.nan_to_num((values - low) / np.where(high > low, high - low, np.inf))
     return found

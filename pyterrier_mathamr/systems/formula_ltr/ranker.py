@@ -1,7 +1,7 @@
 """Linear rankers of any features, learned by pairs or by lists.
 
 For each pair of a query's candidates where i has a higher grade than j, the margin is w · (x_i - x_j). Pairs are
-never listed: what they add is sums over a matrix of margins, some rows of it at a time.
+never listed: losses and gradients are sums over a matrix of margins, some rows at a time.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ _POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and v
 ONE_OR_SEVERAL = Rule(
     "a number above 0, or several", lambda c: _POSITIVE.holds(c) or bool(c and list_of(_POSITIVE).holds(c))
 )
-"""Of C: with several, :func:`choose_c` takes one."""
+"""Values of C; :func:`choose_c` chooses among several."""
 
 
 class LinearRanker(ByParameters):
@@ -175,7 +175,7 @@ class LinearRanker(ByParameters):
         return self
 
     def fit_judged(self, ranking: pd.DataFrame, qrels: pd.DataFrame) -> Self:
-        """Find the weights only from the judged rows of a ranking."""
+        """Fit the weights only to the judged rows of a ranking."""
         grades = qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
         found = []
         for column in (name for name in ("docno", "visual_id") if name in ranking.columns):
@@ -195,7 +195,7 @@ class LinearRanker(ByParameters):
         return scores
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each feature contributes to the score of a candidate."""
+        """Explain the contribution of each feature to the score of a candidate."""
         asked = read_asked(query, docno, self.label)
         features = asked.row.get("features")
         if features is None:
@@ -248,14 +248,14 @@ class PairwiseRanker(LinearRanker):
     ½ w · w + C · Σ over queries of the mean loss of their pairs; a pair is two candidates of a query with different
     grades, and its loss max(0, 1 - w · (x_i - x_j))². There is no intercept.
 
-    The program SVM-rank minimises C / queries times the sum of all pairs' losses, not squared: 0.01, with which formula
-    rankers were published, is another C there.
+    The program SVM-rank multiplies C / queries by the sum of all pairs' losses, not squared: 0.01, the published value
+    for formula rankers, is a different C there.
 
     Args:
-        c: C; of several, that which orders most pairs of held-out queries, in five folds, is taken by :meth:`fit`.
+        c: C; from several values, :meth:`fit` uses the one that orders most pairs of held-out queries, in five folds.
         loss: ``"squared-hinge"``, or ``"logistic"``, log(1 + exp(-m)) of a margin m.
-        names: of the features, for explanations; a ranker with names accepts only as many features.
-        weights: of the features; ``None`` until :meth:`fit` finds them.
+        names: of the features, for explanations; a ranker with names requires that many features.
+        weights: of the features; ``None`` until :meth:`fit` sets them.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -304,8 +304,8 @@ class ListwiseRanker(LinearRanker):
     Args:
         ridge: the factor of half the squared length of the weights.
         relevant: the lowest grade that is relevant.
-        names: of the features, for explanations; a ranker with names accepts only as many features.
-        weights: of the features; ``None`` until :meth:`fit` finds them.
+        names: of the features, for explanations; a ranker with names requires that many features.
+        weights: of the features; ``None`` until :meth:`fit` sets them.
 
     Raises:
         ConfigError: an option is out of its range.

@@ -65,22 +65,23 @@ class InOutRetriever(FormulaRetriever):
     """Ranks formulas by how well the nodes of the query's graphs are found among theirs.
 
     For each of the two graphs the score is S(Q, C) = Σᵢ maxⱼ cos(qᵢ, cⱼ), over the nodes i of the query and j of the
-    candidate (In+Out, equation 4), computed of all formulas; a candidate that lacks a graph has 0 there. A query that
-    has one tree only, or a model of one kind of graph, is scored by that. Formulas of the same score are in order of
-    their ids. A query is ``latex``, or ``query`` that is one formula in LaTeX, with or without dollars. What is no
-    formula (blank text, prose, braces that do not pair) finds nothing, with a warning.
+    candidate (In+Out, equation 4), computed for all formulas; a candidate that lacks a graph scores 0 for it. If the
+    query has only one tree, or the model one kind of graph, only that graph counts. Formulas with equal scores are in
+    order of their ids. A query is ``latex``, or ``query`` that is one formula in LaTeX, with or without dollars. Other
+    queries (blank text, prose, braces that do not pair) find nothing, with a warning.
 
     Args:
         in_out_index: the index, with the model that built it.
         num_results: the number of formulas for each query.
-        combine: of both scores the greater one, ``max``; the mean, ``avg``; the harmonic mean, ``f1``, 0 where one is
-            not above 0; or ``rrf``, the sum of 1 / (60 + rank), whose constant the paper does not print.
-        scale: ``sum`` as printed; ``mean`` divides each score by the nodes of the query's graph; operator
-            graphs usually have more of them.
-        temperature: τ; the term of a node is then exp((cos - 1) / τ), which is 1 where the node is found with all its
+        combine: ``max``, the greater of both scores; ``avg``, their mean; ``f1``, their harmonic mean, 0 if one is
+            not above 0; or ``rrf``, the sum of 1 / (60 + rank), whose constant is not in the paper.
+        scale: ``sum`` as printed; ``mean`` divides each score by the number of nodes of the query's graph, which is
+            usually larger for the operator graph.
+        temperature: τ; the term of a node is then exp((cos - 1) / τ), which is 1 if the node is found with all its
             surroundings and falls off quickly. Nearly the same structure then no longer outweighs the same symbols. The
             loss (equation 2) compares nodes by exp(cos / τ) with τ = 0.1. ``None`` is the cosine, as printed.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
 
     Raises:
@@ -127,7 +128,7 @@ class InOutRetriever(FormulaRetriever):
         return combined(self.combine, each) if len(each) > 1 else each[0]
 
     def terms(self, snapshot: InOutSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
-        """Compute what each node of the query's graphs contributes; of ``rrf``, what the ranks by both graphs do."""
+        """Compute the contribution of each node of the query's graphs; for ``rrf``, of the ranks by both graphs."""
         vectors, expression = snapshot.expressions.payload, int(snapshot.expressions_of([docno])[0])
         graphs = _graphs(self.in_out_index.encoder(), pair)
         each = self._each(graphs, vectors)
@@ -218,7 +219,7 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
         return [*super().more_counts(), counted(vectors, "vector"), f"by {self.snapshot().model[:12]}"]
 
     def encoder(self) -> NodeEncoder:
-        """Return the model; a ``SystemsError`` is raised if there is none."""
+        """Return the model; raise a ``SystemsError`` if there is none."""
         if self.model is None:
             text = "the index was opened without the model that encodes formulas. Give it: InOutIndex(path, model)."
             raise SystemsError(f"{self.path}: {text}")
@@ -231,7 +232,7 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
         return snapshot, model
 
     def packing(self) -> Packing:
-        """Say what the index keeps of an expression: the vectors of its nodes, by its model."""
+        """Describe the stored data of an expression: the vectors of its nodes, by its model."""
         model = self.encoder()
         details = {"model": model.identity, "kinds": list(model.kinds)}
         return Packing(partial(CollectingBuilder, partial(NodeVectors.encoded, model), nbytes), details=details)

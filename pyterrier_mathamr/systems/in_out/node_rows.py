@@ -1,12 +1,12 @@
-"""The vectors of the nodes of many formulas on a grid, on which the sum of greatest cosines is exact.
+"""The vectors of the nodes of many formulas on a grid, on which the sum of maximum cosines is exact.
 
 A vector of unit length becomes integers, its numbers times 4,000. A product of two such vectors, and every partial sum
 of it, is an integer of at most 2²⁴ (Cauchy and Schwarz), which float32 holds exactly. So a product in float32 does not
-depend on the order in which a library adds, nor on the formulas that are multiplied together with it: equal vectors
-have equal scores everywhere, and no second stage has to repair the first. What is rounded is the vector: its direction
-changes by about 0.0001, less than that of float16.
+depend on the order in which a library adds, nor on the other formulas in the product: equal vectors
+have equal scores everywhere, and no second stage has to correct the first. Only the vector is rounded: its direction
+changes by about 0.0001, less than in float16.
 
-An index keeps those of both graphs of each expression::
+An index keeps the vectors of both graphs of each expression::
 
     slt_offsets, slt_rows      arrays of :class:`NodeRows`, of symbol layout graphs
     opt_offsets, opt_rows      of operator graphs
@@ -140,7 +140,7 @@ class NodeEncoder(Protocol):
 
     @property
     def identity(self) -> str:
-        """A text that tells models apart."""
+        """A text that identifies the model."""
 
     @property
     def kinds(self) -> tuple[Packed, ...]:

@@ -1,9 +1,9 @@
-"""MaRF: the vectors of a text's tokens, into which those of its formulas are fused (Wang, Zheng and Kani).
+"""MaRF: the vectors of a text's tokens, fused with the vectors of its formulas (Wang, Zheng and Kani).
 
 ::
 
-    context       options, what is read of a post, the frozen language model      network   what is trained
-    training      pairs of formulas, then pairs of posts                          model     `MaRF`: all of this
+    context       options, how a post is read, the frozen language model            network   the trained part
+    training      pairs of formulas, then pairs of posts                            model     `MaRF`: all of this
     index         `MaRFIndex`: every view of every document; ranks by the mean over views
 """
 

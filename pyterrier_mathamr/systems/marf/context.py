@@ -1,6 +1,6 @@
-"""What MaRF is and reads: its options, a post's text and formulas, and the rows of the frozen language model.
+"""The options of MaRF, a post's text and formulas, and the rows of the frozen language model.
 
-``[CLS]`` is brought to the end, where an index expects the document's vector; MaxSim does not depend on the order.
+``[CLS]`` is moved to the end, where an index expects the document's vector; MaxSim does not depend on the order.
 A causal model's last token is there anyway. Rows are rounded to float16, so that cached ones are equal.
 """
 
@@ -40,7 +40,7 @@ UNKNOWN: Formula = ("",)
 """A formula of one token that no vocabulary has."""
 
 MIN_TOKENS = 3
-"""Shorter formulas, such as a variable alone, are in no training pair, and have no view in a post with longer ones."""
+"""Shorter formulas, such as a single variable, are in no training pair, and get no view in a post with longer ones."""
 
 _BUDGET = {"cpu": 1_024, "cuda": 65_536}  # most tokens of a batch, padding included
 _BLOCK = 1024  # texts between two writes to the cache
@@ -51,34 +51,34 @@ _BELOW_1 = Rule("a number from 0 and below 1", lambda value: between(0).holds(va
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaRFConfig(SavedOptions):
-    """What a model is. The paper prints the sizes of the encoders and the six formulas; it is silent on the rest.
+    """The options of a model. The paper gives the sizes of the encoders and the six formulas, and no other options.
 
     Attributes:
         text: how the context encoder reads formulas: as ``latex`` between dollars, or as math ``tokens``, which its
-            tokenizer must have. The paper adds the tokens and trains BERT further; an encoder that is used as it is
-            has read LaTeX.
-        rows: all ``tokens`` of a text are rows, or only the ``last``, as a causal encoder's vector of a text (not
-            said of Qwen3 in the paper).
+            tokenizer must have. The paper adds the tokens and trains BERT further; an encoder that is used unchanged
+            has seen LaTeX.
+        rows: all ``tokens`` of a text are rows, or only the ``last``, as for a causal encoder's vector of a text (the
+            paper does not specify it for Qwen3).
         instruction: put before a query, as the card of an instructed model asks; documents have none.
         query_length: most tokens of a query.
         document_length: most tokens of a document.
-        width: of the context's rows before the fusion, such as 768 for Qwen3's 1,024; ``None`` leaves them.
-        output: of the rows that are compared; ``None`` leaves them.
+        width: of the context's rows before the fusion, such as 768 for Qwen3's 1,024; ``None`` keeps their width.
+        output: of the rows to compare; ``None`` keeps their width.
         formula_layers: of the formula encoder.
         formula_heads: of its attention.
         formula_width: of its rows.
         formula_hidden: of its SwiGLU.
         formula_length: most tokens of a formula.
-        formula_vocabulary: tokens with a row of their own are those that the posts of :meth:`MaRF.new` have
-            (``own``), or tokens of the ``context`` encoder's tokenizer.
-        formula_score: what formulas are compared by in their training: all rows (``token``), or their mean
-            (``passage``). The captions of the paper's tables say passage, its text prefers token.
+        formula_vocabulary: tokens with a separate row: the tokens in the posts of :meth:`MaRF.new` (``own``), or in
+            the tokenizer of the ``context`` encoder.
+        formula_score: how formulas are compared in their training: by all rows (``token``), or by their mean
+            (``passage``). The paper's table captions use passage, its text prefers token.
         heads: of the cross-attention.
         dropout: in training, of formula encoder and fusion.
-        context: whether there is a text encoder. Without one, a view is the rows of a formula by the formula
-            encoder; a post without formulas has the row of an unknown token, and a query without formulas finds none.
-        keys: what the context attends to: its ``formulas``, or, as a control, the ``context`` itself.
-        formulas: most views of a document, each with one of its formulas; 1 is the longest, more are drawn at
+        context: whether there is a text encoder. Without one, a view consists of the formula encoder's rows of a
+            formula, a post without formulas has the row of an unknown token, and a query without them finds nothing.
+        keys: the keys of the context's attention: its ``formulas``, or, as a control, the ``context`` itself.
+        formulas: most views of a document, each with one of its formulas; 1 uses the longest, more are drawn at
             random, seeded by the docno.
         query_formulas: the ``longest`` formula of a query (algorithm 1 has one), or the mean over views with ``all``.
         seed: of the parameters.
@@ -147,7 +147,7 @@ class MaRFPost:
 
 
 class FormulaTokens:
-    """Tokens of formulas to numbers: by a vocabulary of their own, or by a tokenizer."""
+    """Tokens of formulas to numbers: by a separate vocabulary, or by a tokenizer."""
 
     def __init__(self, vocabulary: MathVocabulary, tokenizer: Any = None) -> None:
         self.vocabulary, self._tokenizer = vocabulary, tokenizer
@@ -185,7 +185,7 @@ class ContextEncoder:
 
     @classmethod
     def load(cls, name: str, config: MaRFConfig) -> ContextEncoder:
-        """Load a model by name, folder or name on the hub, weights only from safetensors, without running its code."""
+        """Load a model by name, folder or name on the hub, only from safetensors, without running its code."""
         library = require("transformers", "answers")
         folder = str(find_checkpoint(name))
         check_encoder_folder(Path(folder))
@@ -225,7 +225,7 @@ class ContextEncoder:
         precision: Precision = "auto",
         verbose: bool = False,
     ) -> list[Rows]:
-        """Encode texts, those of similar lengths together; memory is bounded by a batch and the result."""
+        """Encode texts, batched by length; memory is bounded by a batch and the result."""
         if self.cache is None:
             return self._encode(list(texts), query, device, precision, verbose)
         cache = Cache(self.cache)
@@ -244,7 +244,7 @@ class ContextEncoder:
         return [np.frombuffer(known[keys[text]], "<f2").reshape(-1, self.width).astype(np.float32) for text in texts]
 
     def token_ids(self, texts: list[str], query: bool) -> list[list[int]]:
-        """Return the token ids of texts as they are encoded."""
+        """Return the token ids of texts as the encoder receives them."""
         prefix = self.config.instruction if query else ""
         if not texts:
             return []
@@ -267,7 +267,7 @@ class ContextEncoder:
         found = [np.empty((0, self.width), np.float32)] * len(texts)
         batches = batches_by_size([max(1, len(of)) for of in ids], token_budget(where))
         for members in progress(batches, "encoding texts", "batches", verbose=verbose):
-            kept = [i for i in members if ids[i]]  # a tokenizer without special tokens has none for an empty text
+            kept = [i for i in members if ids[i]]  # a tokenizer without special tokens gives no ids for an empty text
             if kept:
                 found_rows = self._batch([ids[i] for i in kept], where, precision)
                 for i, rows in zip(kept, found_rows, strict=True):

@@ -39,13 +39,13 @@ MOST_ROWS = 15_000_000
 
 
 class _Explained:
-    """A system that says what each view contributes."""
+    """A system that explains the contribution of each view."""
 
     index: Any
     label: ClassVar[str]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each view of a document contributes to its score."""
+        """Explain the contribution of each view of a document to its score."""
         asked = read_asked(query, docno, self.label, ["query_embs"])
         snapshot = self.index.snapshot()
         numbers = snapshot.find([asked.docno])
@@ -61,7 +61,7 @@ class _Explained:
 class MaRFScorer(_Explained, MaxSimScorer):
     """Scores each document of a ranking by the mean of exact MaxSim over its views, all of them.
 
-    ``index.scorer()`` constructs one; the options are the same as for ``MathAMRIndex.scorer()``.
+    For the options of ``index.scorer()`` see ``MathAMRIndex.scorer()``.
 
     Example::
 
@@ -75,8 +75,8 @@ class MaRFRetriever(_Explained, IndexRetriever):
     """Ranks all documents by the mean of MaxSim over their views, exactly.
 
     Every view is scanned for every query: for at most 15 million rows, such as 20,000 documents with six views of 128
-    tokens have; of more, put a first stage before ``index.scorer()``. ``index.retriever()`` constructs one; the options
-    are the same as for ``MathAMRIndex.retriever()``, but there is no approximate search.
+    tokens; for more, put a first stage before ``index.scorer()``. For the options of ``index.retriever()`` see
+    ``MathAMRIndex.retriever()``; there is no approximate search.
 
     Example::
 
@@ -111,7 +111,7 @@ class MaRFPartsScorer(IndexTransformer):
         index: the index.
         model: the model of its parts.
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-        precision: ``auto`` is bfloat16 where the processor multiplies in it.
+        precision: ``auto`` is bfloat16 if the processor multiplies in it.
         verbose: show a progress bar.
     """
 
@@ -161,7 +161,7 @@ class MaRFPartsScorer(IndexTransformer):
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each view of a document contributes to its score."""
+        """Explain the contribution of each view of a document to its score."""
         asked = read_asked(query, docno, self.label, ["query_embs"])
         snapshot = self._snapshot(asked.frame())
         readings = asked.query_reading(), asked.document_reading()
@@ -207,13 +207,13 @@ def _exact(snapshot: MaRFSnapshot, query: QueryBatch, views: Numbers) -> ExactSc
 
 
 VIEWS = replace(DOCUMENTS, type="marf_index", rebuild="MaRFIndex('{path}').indexer('overwrite').index(…)")
-"""The kind of a MaRF index: that of an index of documents, of which each entry is a view ``docno#k``."""
+"""The kind of a MaRF index: an index of documents in which each entry is a view ``docno#k``."""
 
 
 class MaRFIndexer(ArtifactIndexer):
     """Indexes ``{docno, doc_views, (doc_formulas)}``: each document with all its views.
 
-    ``index.indexer()`` constructs one; the options are the same as for :class:`ArtifactIndexer`; rows are float16.
+    For the options of ``index.indexer()`` see :class:`ArtifactIndexer`; rows are float16 by default.
 
     Example::
 
@@ -236,7 +236,7 @@ class MaRFIndexer(ArtifactIndexer):
         super().__init__(index, mode, model=model, **options)  # type: ignore[arg-type]
 
     def index_inputs(self) -> list[list[str]]:
-        """Return ``docno`` and ``doc_views``; ``doc_formulas``, what each view is of, is optional."""
+        """Return ``docno`` and ``doc_views``; ``doc_formulas``, the formula of each view, is optional."""
         return [["docno", "doc_views"]]
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
@@ -244,7 +244,7 @@ class MaRFIndexer(ArtifactIndexer):
         for record in stream:
             docno, views = check_docno(record.get("docno")), record.get("doc_views")
             if not isinstance(views, (list, tuple, np.ndarray)) or not len(views):
-                raise EmbeddingError(docno, "doc_views is no list of at least one view")
+                raise EmbeddingError(docno, "doc_views is not a list of at least one view")
             formulas = record.get("doc_formulas")
             named = list(map(str, formulas)) if isinstance(formulas, (list, tuple)) else [""] * len(views)
             if len(named) != len(views):
@@ -262,7 +262,7 @@ class MaRFSnapshot(FolderSnapshot):
     """A MaRF index as it was when it was opened. The number of a document is that of its first view."""
 
     def find(self, docnos: Iterable[str]) -> Numbers:
-        """Return the number of each document; ``UnknownIdError`` names those that are not in the index."""
+        """Return the number of each document; ``UnknownIdError`` names unknown ones."""
         names = list(docnos)
         numbers = self.look_up([f"{docno}#0" for docno in names])
         if (numbers < 0).any():
@@ -302,7 +302,7 @@ class MaRFSnapshot(FolderSnapshot):
         return read_entries(views, "documents", self.in_order())
 
     def formulas(self, views: Numbers) -> list[str]:
-        """Return what each view is of: math tokens of a formula, or nothing."""
+        """Return the formula of each view as math tokens, or empty."""
         found = (stored_formula_ids(text, self.path) for text in self.texts("formula_ids", views))
         return [ids[0] if ids else "" for ids in found]
 
@@ -339,8 +339,8 @@ class MaRFIndex(IndexArtifact):
     """The views of all documents, float16, searched by the mean of MaxSim over each document's views.
 
     An index like :class:`~pyterrier_mathamr.MathAMRIndex` whose entries are views ``docno#k``, with a table of the
-    views of each document. All views of a candidate are scored exactly, never the mean of those that were found. Called
-    directly, it accepts queries as :meth:`retriever` and rankings as :meth:`scorer`.
+    views of each document. All views of a candidate are scored exactly, not only the views that were found. Called
+    directly it handles queries like :meth:`retriever` and rankings like :meth:`scorer`.
 
     Args:
         path: the folder; constructing the object reads nothing, and it need not exist yet.
@@ -373,7 +373,7 @@ class MaRFIndex(IndexArtifact):
         return MaRFSnapshot(self.path, self.KIND)
 
     def snapshot(self) -> MaRFSnapshot:
-        """Return the index as it is now."""
+        """Return the current state of the index."""
         found: MaRFSnapshot = super().snapshot()  # type: ignore[assignment]
         return found
 

@@ -69,10 +69,10 @@ PRESETS: dict[Preset, tuple[MaRFConfig, MaRFTraining]] = {
         MaRFTraining(formula_steps=150, formula_batch=32, formula_rate=5e-4, epochs=2, rate=3e-4),
     ),
 }
-"""The paper's sizes, and ours for a CPU: MiniLM as it is, LaTeX between dollars, rows of 128 numbers."""
+"""The paper's sizes, and ours for a CPU: MiniLM unchanged, LaTeX between dollars, rows of 128 numbers."""
 
 Store = Literal["views", "parts"]
-"""What is kept of a document: a row of each token for each of its views, or once, with its formulas."""
+"""The stored form of a document: a row of each token for each of its views, or once, with its formulas."""
 
 FORMULAS = "\n"
 """Separates the formulas of a document's parts; math tokens have no line break."""
@@ -83,20 +83,21 @@ FORMAT_VERSION = 1
 
 
 class MaRF(TokenModel):
-    """Token rows of a post, into which the rows of its formulas are fused (MaRF, Wang, Zheng and Kani).
+    """Token rows of a post, fused with the rows of its formulas (MaRF, Wang, Zheng and Kani).
 
-    A frozen language model gives a row to each token of a post, E_c; a small transformer trained only on formulas
-    gives a row to each token of a formula, E_f; cross-attention with a gate adds to the first what the second know. A
-    post has a view for each of up to six formulas, each of the same E_c; the score of a post is the mean of MaxSim over
-    its views. A post without formulas has the view E_c. Needs transformers (extra ``answers``).
+    A frozen language model computes a row for each token of a post, E_c; a small transformer trained only on formulas
+    computes a row for each token of a formula, E_f; gated cross-attention adds information of the second to the first.
+    A post has a view for each of up to six formulas, all with the same E_c; the score of a post is the mean of MaxSim
+    over its views. A post without formulas has the view E_c. Needs transformers (extra ``answers``).
 
     Make one by :meth:`new` or :meth:`from_pretrained`.
 
     Args:
         context: the language model.
-        config: what the model is.
+        config: the options of the model.
         vocabulary: math tokens of the formula encoder.
         training: how :meth:`fit` trains.
+        weights: the trained parameters by name; random if not given.
         weights: the trained parameters by name; random ones if not given.
 
     Example::
@@ -136,17 +137,17 @@ class MaRF(TokenModel):
         device: str | None = None,
         verbose: bool = False,
     ) -> MaRF:
-        """Make a model that is not trained: without a map of its rows it is its context encoder, bit for bit.
+        """Make an untrained model: without a map of its rows it equals its context encoder, bit for bit.
 
         Args:
             backbone: name or folder of an encoder, such as BERT, or of a causal model, such as
                 ``hf:Qwen/Qwen3-Embedding-0.6B``.
             posts: their math tokens get embeddings, and the linear maps begin as the principal directions of their
-                rows. Use the posts of the training pairs.
-            preset: ``published`` or ``mini``, for what is not given.
-            config: what the model is.
-            training: how it is trained.
-            min_count: a math token of the formula encoder is in so many formulas of ``posts``.
+                rows; use the posts of the training pairs.
+            preset: ``published`` or ``mini``, the defaults of the other options.
+            config: the options of the model.
+            training: the options of training.
+            min_count: minimum number of formulas of ``posts`` with a math token of the formula encoder.
             cache: a file that keeps the rows of the context encoder for later runs; ``marf.context.cache``.
             device: where to encode ``posts``; ``None`` for CUDA if there is a GPU, else the CPU.
             verbose: show progress.
@@ -236,9 +237,9 @@ class MaRF(TokenModel):
         Args:
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             batch_size: how many documents an indexing pipeline encodes together.
-            precision: ``auto`` is bfloat16 where the processor multiplies in it.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
             verbose: show progress.
-            store: what is kept of a document; see :meth:`post_rows`.
+            store: the stored form of a document; see :meth:`post_rows`.
         """
         options: dict[str, Any] = {"device": device, "precision": precision, "store": store}
         return DocEncoder(self, batch_size=batch_size, verbose=verbose, **options)
@@ -255,7 +256,7 @@ class MaRF(TokenModel):
 
         Args:
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-            precision: ``auto`` is bfloat16 where the processor multiplies in it.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
             verbose: show progress.
             store: of documents, ``views``; or ``parts``, the token vectors of the context encoder once, with the math
                 tokens of the formulas. ``index.parts_scorer(marf)`` computes the views of such documents.
@@ -329,14 +330,14 @@ class MaRF(TokenModel):
         precision: Precision = "auto",
         verbose: bool = False,
     ) -> list[list[View]]:
-        """Encode posts: a view for each formula that is chosen, one only of the context for a post without.
+        """Encode posts: a view for each chosen formula, or a view of only the context for a post without formulas.
 
         Args:
             readings: the posts.
             names: the seed of each post's choice of formulas, such as its docno.
-            query: they are queries.
+            query: whether they are queries.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-            precision: ``auto`` is bfloat16 where the processor multiplies in it.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
             verbose: show progress.
 
         Returns:
@@ -377,7 +378,7 @@ class MaRF(TokenModel):
         return found
 
     def formula_batch(self, formulas: Sequence[Formula], device: torch.device) -> tuple[Tensor, Tensor]:
-        """Encode formulas for a step of training: float ``[b, m, f]``, and what of it is padding, bool ``[b, m]``."""
+        """Encode formulas for a step of training: float ``[b, m, f]``, and the mask of padding, bool ``[b, m]``."""
         ids = [torch.tensor(self.tokens.ids(one, self.config.formula_length)) for one in formulas]
         batch, missing = padded(ids, device)
         return self._network.formulas(batch, missing), missing
@@ -508,7 +509,7 @@ def view_parts(system: str, scores: Sequence[float] | npt.NDArray[np.float64], f
 
 
 def marf_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Read a model's files, compare every checksum, and yield what is wrong."""
+    """Read a model's files, compare every checksum, and yield the faults."""
     try:
         _read(folder)
     except MathAMRError as error:

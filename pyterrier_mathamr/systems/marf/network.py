@@ -1,13 +1,13 @@
-"""What is trained of MaRF, and how texts and formulas are encoded with it.
+"""The trained part of MaRF, and the encoding of texts and formulas with it.
 
 ::
 
     text ────context─────────▶ E_c [n, d]  ┐
     formula ─FormulaTransformer──▶ E_f [m, f]  ┴─ Fusion ─▶ O [n, d] ─▶ unit rows [n, output], a view
 
-Linear maps before and after the fusion narrow the rows. The paper prints 8 layers, 8 heads, 512 wide, about 50 M
+Linear maps before and after the fusion narrow the rows. The paper gives 8 layers, 8 heads, width 512, about 50 M
 parameters for the formula encoder, and cites Llama 3: root mean square norms before each part, rotary positions and
-SwiGLU of 2,048 then have 33.55 M, and 31,523 embeddings bring it to 49.7 M (with a GELU network in place of SwiGLU it
+SwiGLU of 2,048 then have 33.55 M, and 31,523 embeddings bring it to 49.7 M (with a GELU network instead of SwiGLU it
 is 41.3 M). As an encoder it has no causal mask.
 """
 
@@ -96,8 +96,8 @@ class _Layer(nn.Module):
         )
         query, key, value = parts  # [b, heads, m, f / heads]
         query, key = _turned(query, turns), _turned(key, turns)
-        met = F.scaled_dot_product_attention(query, key, value, attn_mask=attended)
-        joined: Tensor = self.joined(met.transpose(1, 2).reshape(batch, length, width))
+        found = F.scaled_dot_product_attention(query, key, value, attn_mask=attended)
+        joined: Tensor = self.joined(found.transpose(1, 2).reshape(batch, length, width))
         return joined
 
 
@@ -130,8 +130,8 @@ class GatedFusion(nn.Module):
 
     def forward(self, context: Tensor, formulas: Tensor, missing: Tensor | None = None) -> Tensor:
         """Fuse each text, ``[b, n, d]``, with one formula, ``[b, m, f]``; ``missing`` is true for padding."""
-        met, _ = self.attention(context, formulas, formulas, key_padding_mask=missing, need_weights=False)  # H
-        fused: Tensor = context + self.dropout(self.gate(met) * self.network(met))
+        found, _ = self.attention(context, formulas, formulas, key_padding_mask=missing, need_weights=False)  # H
+        fused: Tensor = context + self.dropout(self.gate(found) * self.network(found))
         return fused
 
 
@@ -156,7 +156,7 @@ class MaRFNetwork(nn.Module):
         return [part for part in (self.before, self.after) if isinstance(part, nn.Linear)]
 
     def finished(self, fused: Tensor) -> Tensor:
-        """Map fused rows to those that are compared: float ``[…, d]`` to float32 ``[…, output]`` of unit length."""
+        """Map fused rows to output rows: float ``[…, d]`` to float32 ``[…, output]`` of unit length."""
         return F.normalize(self.after(fused).float(), dim=-1)
 
 
@@ -221,7 +221,7 @@ def fused_rows(
     precision: Precision = "auto",
     verbose: bool = False,
 ) -> list[View]:
-    """Fuse contexts with formulas, those of similar lengths together."""
+    """Fuse contexts with formulas, batched by length."""
     where, found = choose_device(device), [np.empty((0, 0), np.float32)] * len(tasks)
     network.to(where)
     for fuses in (True, False):

@@ -117,7 +117,7 @@ class MaRFStep(NamedTuple):
 
 
 class MaRFRun:
-    """One run of training: its pairs, what is read of their posts, and the loss of a batch of each part."""
+    """One run of training: its pairs, the texts and formulas of their posts, and the loss of a batch of each part."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class MaRFRun:
         self.network = marf._network.to(self.device)
 
     def formulas(self) -> list[MaRFStep]:
-        """Train only the formula encoder; with no formulas to pair it stays as it is."""
+        """Train only the formula encoder; without formulas to pair it is unchanged."""
         long = {
             name: [formula for formula in of.formulas if len(formula) >= MIN_TOKENS]
             for name, of in self.readings.items()
@@ -168,7 +168,7 @@ class MaRFRun:
         return self._train("formulas", parts, epochs, scores, options.formula_rate)
 
     def fusion(self) -> list[MaRFStep]:
-        """Train the fusion and the maps around it; both encoders stay as they are."""
+        """Train the fusion and the maps around it; both encoders are unchanged."""
         network, options, numbers = self.network, self.options, count()
         epochs = [
             [(next(numbers), batch) for batch in batches]

@@ -1,4 +1,4 @@
-"""A formula in its context, as the text that a sentence encoder reads.
+"""A formula in its context, as text for a sentence encoder.
 
 ::
 
@@ -11,7 +11,7 @@
     amr+opt       and let-01 you math eq 2 n imperative be-01 math factorial m
     opt           eq 2 n
 
-All formulas of a sentence have the same text, but for ``opt``.
+All formulas of a sentence have the same text, except with ``opt``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import told_once
+from pyterrier_mathamr._common.feedback import reported_once
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, join_values
 from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
@@ -80,9 +80,9 @@ class FormulaContexts(Leaf, Transformer):
 
     Args:
         representation: how formula and context are written: ``opt``, only the linearised operator tree; ``amr+opt``,
-            the linearised MathAMR graph; ``amr+latex``, the same with LaTeX in place of operator trees; ``text+latex``
+            the linearised MathAMR graph; ``amr+latex``, the same with LaTeX instead of operator trees; ``text+latex``
             and ``text+opt``, the sentences themselves.
-        window: the number of sentences, odd: that of the formula, and equally many before and after it.
+        window: the number of sentences, odd: the formula's, and equally many before and after it.
         parser: the name of an AMR parser, or a parser.
         store: official formula trees by id; other formulas get their trees from LaTeX.
         batch_size: posts that an indexing pipeline reads together.
@@ -115,7 +115,7 @@ class FormulaContexts(Leaf, Transformer):
         self.window, self.parser, self.store = window, parser, store
         self.batch_size, self.verbose = batch_size, verbose
 
-    @told_once()
+    @reported_once()
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Write the formulas of documents, or that of each query.
 

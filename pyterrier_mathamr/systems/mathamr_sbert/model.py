@@ -47,7 +47,7 @@ class TripleLosses:
         self._ranking = library.MultipleNegativesRankingLoss(self.model, scale=_SCALE)
 
     def of_batch(self, batch: Sequence[Example], step: int) -> Tensor:
-        """Compute the loss of a batch; each query takes part in the ranking loss once."""
+        """Compute the loss of a batch; each query contributes to the ranking loss once."""
         texts = sorted({text for triple in batch for text in triple[:2]}, key=lambda text: (len(text), text))
         pieces = [self.model.vectors(texts[start : start + _PIECE]) for start in range(0, len(texts), _PIECE)]
         vectors, place = torch.cat(pieces), {text: number for number, text in enumerate(texts)}
@@ -93,7 +93,7 @@ class MathAMRSentenceBERT(BiEncoder):
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), sections 4.4.3 and 4.4.4.
     The score of a candidate is the cosine of its vector and the query's. :meth:`contexts` writes the texts, an index
-    keeps the vectors of the collection's formulas, and its ``scorer()`` re-ranks what another system finds;
+    keeps the vectors of the collection's formulas, and its ``scorer()`` re-ranks the results of another system;
     :class:`~pyterrier_mathamr.fusion.ModifiedRRF` then combines both rankings.
 
     Args:
@@ -139,7 +139,7 @@ class MathAMRSentenceBERT(BiEncoder):
             backbone: a folder or a name; the dissertation's is ``hf:sentence-transformers/all-distilroberta-v1``.
             representation: see :class:`FormulaContexts`.
             window: likewise.
-            max_length: tokens; ``None`` for 128, of ``text+opt`` 256.
+            max_length: tokens; ``None`` for 128, or 256 with ``text+opt``.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
 
         Raises:
@@ -151,10 +151,10 @@ class MathAMRSentenceBERT(BiEncoder):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> MathAMRSentenceBERT:
-        """Load a model that :meth:`save` wrote; ``ModelFileError`` where the folder has none."""
-        told = read_description(folder, cls.__name__, _TOLD)
-        network = load_network(folder, "bi", told["max_length"], device)
-        return cls(network, told["representation"], told["window"])
+        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
+        saved = read_description(folder, cls.__name__, _TOLD)
+        network = load_network(folder, "bi", saved["max_length"], device)
+        return cls(network, saved["representation"], saved["window"])
 
     def _described(self) -> dict[str, Any]:
         length = int(self.network.max_seq_length)
@@ -192,15 +192,15 @@ class MathAMRSentenceBERT(BiEncoder):
     ) -> list[Epoch]:
         """Train on judged formulas.
 
-        The loss of a batch is the sum of ``ContrastiveLoss(margin=0.5)``, which needs scores between 0 and 1, and
-        ``MultipleNegativesRankingLoss(scale=20)`` on the triples with the score 1. The dissertation does not say how it
-        combines them.
+        The loss of a batch is the sum of ``ContrastiveLoss(margin=0.5)``, which accepts scores between 0 and 1, and
+        ``MultipleNegativesRankingLoss(scale=20)`` on the triples with the score 1. The dissertation does not specify
+        how it combines them.
 
         Args:
             triples: texts of a query and a candidate, and a score 0 to 1; :func:`judged_triples` makes them.
             options: of the training; by default 50 epochs in batches of 16, as published.
-            folds: the queries are divided into so many; ``None`` holds none out, and the last epoch is kept.
-            fold: the one that is held out, the same in each epoch. The epoch with the highest Spearman correlation of
+            folds: the number of folds of the queries; ``None`` holds none out, and the last epoch is kept.
+            fold: the held-out fold, the same in each epoch. The epoch with the highest Spearman correlation of
                 cosines and scores is kept.
             checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
             fresh: discard a run that was interrupted at ``checkpoint``.
@@ -235,7 +235,7 @@ class MathAMRSentenceBERT(BiEncoder):
         )
 
     def correlation(self, triples: Sequence[tuple[str, str, float]]) -> float:
-        """Compute Spearman's correlation of cosines and scores; 0 where either are all the same."""
+        """Compute the Spearman correlation of cosines and scores; 0 if either are all equal."""
         left, right = (self.encode([str(triple[side]) for triple in triples]) for side in (0, 1))
         ranks = pd.DataFrame({"cosine": (left * right).sum(axis=1), "score": [triple[2] for triple in triples]}).rank()
         if ranks.nunique().min() < 2:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback import counted, progress, told_once
+from pyterrier_mathamr._common.feedback import counted, progress, reported_once
 from pyterrier_mathamr._common.parameters import COUNT, Rule, method, one_of
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.fusion import reciprocal_ranks
@@ -49,7 +49,7 @@ _COMPARED: dict[Mode, tuple[Kept, ...]] = {"cft": ("sum",), "cft2": REPRESENTATI
 
 
 class _Term(NamedTuple):
-    """What one vector contributes to the scores of ``y`` expressions: cosine times weight."""
+    """The contribution of one vector to the scores of ``y`` expressions: cosine times weight."""
 
     name: Kept
     expressions: Rows  # [y]
@@ -60,19 +60,19 @@ class _Term(NamedTuple):
 class TangentCFTRetriever(FormulaRetriever):
     r"""Ranks formulas by the cosine of their vectors with the query's.
 
-    Tangent-CFT compares the sum of three vectors, of layout tree, operator tree and layout tree of types; a
+    Tangent-CFT compares the sum of three vectors: of the layout tree, operator tree and layout tree of types; a
     formula without a layout tree is not found. Tangent-CFT2 ranks by each of four vectors, and fuses the rankings by
     modified reciprocal rank fusion, Σ cosine / (60 + rank) (Mansouri, "Leveraging Formulae and Text for Improved Math
-    Retrieval", 2022, equation 4.2). Expressions are ranked, and each of their formulas has their score; formulas of the
-    same score are in order of their ids. The search is exact. A query is ``latex``, or ``query`` that is one formula in
-    LaTeX, with or without dollars. What is no formula finds nothing, with a warning.
+    Retrieval", 2022, equation 4.2). Expressions are ranked, and each of their formulas has their score; formulas with
+    equal scores are in order of their ids. The search is exact. A query is ``latex``, or ``query`` that is one formula
+    in LaTeX, with or without dollars. Other queries find nothing, with a warning.
 
     Args:
         tangent_cft: the index.
-        num_results: the number of formulas for each query; those whose cosine is not above 0 are left out.
+        num_results: the number of formulas for each query; formulas whose cosine is not above 0 are left out.
         mode: ``"cft"`` or ``"cft2"``.
         candidates: the number of expressions in each ranking that Tangent-CFT2 fuses.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
 
     Raises:
@@ -114,7 +114,7 @@ class TangentCFTRetriever(FormulaRetriever):
         return total
 
     def terms(self, snapshot: CFTSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
-        """Compute what the cosine of each vector contributes; the weight of CFT2 is 1 / (60 + rank)."""
+        """Compute the contribution of the cosine of each vector; the weight of CFT2 is 1 / (60 + rank)."""
         expression = snapshot.expressions_of([docno])[0]
         for term in self._terms(snapshot, pair):
             for place in np.flatnonzero(term.expressions == expression).tolist():
@@ -143,17 +143,17 @@ class TangentCFTRetriever(FormulaRetriever):
 class TangentCFTIndexer(ExpressionIndexer):
     """Builds a :class:`TangentCFT` index of the formulas of posts, or adds to one, in one step at the end.
 
-    A new index trains its encoder on its own expressions first, by gensim (extra ``cft``), unless it is given the one
-    of another index; what is added to an index is encoded as the index was. The same formulas and seed give the same
+    A new index first trains its encoder on its expressions, by gensim (extra ``cft``), unless ``model`` provides one;
+    additions to an index use its encoder. The same formulas and seed give the same
     bytes, in whatever order the posts come. If the process is killed, the same call with ``resume=True`` continues
     after the last representation that was trained.
 
     Args:
         tangent_cft: the index.
         mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
-        model: an index whose encoder is taken; by default one is trained, and ``append`` uses that of the index.
-        training: how it is trained.
-        store: official trees by formula id; formulas that it does not have get theirs from LaTeX.
+        model: an index whose encoder is used; by default one is trained, and ``append`` uses the encoder of the index.
+        training: how to train it.
+        store: official trees by formula id; other formulas get their trees from LaTeX.
         visual_ids: formula id to visual id; by default the store's.
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
         resume: continue an earlier call that was interrupted.
@@ -196,9 +196,9 @@ class TangentCFTIndexer(ExpressionIndexer):
             The index. Formulas without any tree are left out, with a warning that counts them.
 
         Raises:
-            MissingExtraError: an encoder is to be trained, and gensim is not installed.
+            MissingExtraError: gensim, which trains the encoder, is not installed.
             SystemsError: there are too few formulas to train on.
-            ConfigError: the index that is added to was built by another encoder, or with other options.
+            ConfigError: the index to add to was built by another encoder, or with other options.
             StoreError: one of its kinds; nothing was changed.
         """
         if self._source() is None:
@@ -208,7 +208,7 @@ class TangentCFTIndexer(ExpressionIndexer):
         return self.tangent_cft
 
     def made_packing(self) -> Packing:
-        """Return what is kept of an expression: its vectors, and in the first part of a new index their encoder."""
+        """Describe the stored data of an expression: its vectors, and in a new index's first part their encoder."""
         source, kept = self._source(), self.mode == "append"
         snapshot = (source or self.tangent_cft).snapshot()
         encoder = snapshot.encoder()
@@ -228,7 +228,7 @@ class TangentCFTIndexer(ExpressionIndexer):
     def _train_and_index(self, posts: pd.DataFrame | Iterable[Mapping[str, Any]]) -> None:
         """Collect the trees of all formulas, train on them, and encode them."""
         details = {"training": self.training.to_dict(), "bare_formulas": bool(self.bare_formulas)}
-        with told_once(), self.tangent_cft.job(self.mode, {**details, **self.sources()}, resume=self.resume) as job:
+        with reported_once(), self.tangent_cft.job(self.mode, {**details, **self.sources()}, resume=self.resume) as job:
             trees = FormulaTrees(job.scratch("trees"))
             trees.indexer(
                 "overwrite",
@@ -249,7 +249,7 @@ class TangentCFTIndexer(ExpressionIndexer):
             job.commit({**details, "encoder": identity})
 
     def _trained(self, job: Job, pairs: TreePairs) -> FormulaEncoder:
-        """Train all representations, but for those that an earlier run of this job has trained."""
+        """Train the representations that no earlier run of this job has trained."""
         corpora, words = WordCorpus.of_formulas(pairs), dict[Representation, WordVectors]()
         for name in progress(REPRESENTATIONS, "training", "representations", verbose=self.verbose):
             path = job.scratch(f"{name}-{corpora[name].digest(self.training)}")
@@ -336,7 +336,7 @@ class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
 
         Returns:
             float64 ``[n, 4]``: the cosines of the vectors of layout trees, operator trees, layout trees of types and
-            operator trees of types, -1 to 1; 0 where one side lacks the tree.
+            operator trees of types, -1 to 1; 0 if one side lacks the tree.
 
         Raises:
             UnknownIdError: some ids are not in the index; it names them.

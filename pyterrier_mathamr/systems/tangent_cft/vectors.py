@@ -1,4 +1,4 @@
-"""The vectors of formulas, and as an index keeps them: int8, compared by exact cosines.
+"""The vectors of formulas, stored as int8 and compared by exact cosines.
 
 A part has five vectors of each expression, and the first part of an index the encoder that made them::
 
@@ -35,7 +35,7 @@ Quantized = npt.NDArray[np.int8]
 
 _SUMMED = [REPRESENTATIONS.index(name) for name in ("slt", "opt", "slt_type")]
 _STEPS = 127
-_EXPRESSION_BYTES = 400  # of memory, besides its vectors
+_EXPRESSION_BYTES = 400  # of memory, in addition to its vectors
 _BLOCK = 8192  # rows that are compared at once
 
 
@@ -52,7 +52,7 @@ class FormulaEncoder:
         return np.concatenate([means, means[_SUMMED].sum(axis=0, keepdims=True)])
 
     def kept(self, pair: FormulaPair) -> Quantized:
-        """Return what an index keeps: a formula without a layout tree has no sum, as Tangent-CFT does not index it."""
+        """Return the stored arrays; a formula without a layout tree has no sum, as Tangent-CFT does not index it."""
         rows = quantized(self.encode(pair))
         if pair.slt is None:
             rows[KEPT.index("sum")] = 0
@@ -144,7 +144,7 @@ class CFTVectors:
 
     @classmethod
     def of_rows(cls, encoder: FormulaEncoder, keep: bool, vectors: Sequence[Quantized]) -> Self:
-        """Make the payload of what :meth:`FormulaEncoder.kept` returns for each expression."""
+        """Make the payload from the result of :meth:`FormulaEncoder.kept` for each expression."""
         rows = np.stack(vectors) if len(vectors) else np.zeros((0, len(KEPT), encoder.dimensions), dtype=np.int8)
         each = {name: np.ascontiguousarray(rows[:, place]) for place, name in enumerate(KEPT)}
         lengths = np.stack([squares(each[name]) for name in KEPT], axis=1)

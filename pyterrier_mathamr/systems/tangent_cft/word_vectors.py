@@ -10,8 +10,8 @@ within two edges, and the characters of the first::
 A formula has four sentences, one for each representation: layout tree (``slt``) and operator tree (``opt``), and both
 trees of types, where ``V!x`` is ``V!``.
 
-A word of the vocabulary has a vector of its own. Any other is the mean of its n-grams, each of which has the row of its
-bucket; of a million buckets only those are kept into which an n-gram of the vocabulary falls::
+A word of the vocabulary has its own vector. Any other is the mean of its n-grams, each with the row of its bucket; of
+a million buckets only the ones with an n-gram of the vocabulary are kept::
 
     <V!xa>     <V!  <V!x  <V!xa  <V!xa>  V!x  V!xa  …        one character each: V! is one
        │
@@ -40,11 +40,11 @@ Representation = Literal["slt", "opt", "slt_type", "opt_type"]
 REPRESENTATIONS: tuple[Representation, ...] = get_args(Representation)
 
 Word = tuple[str, ...]
-"""The tokens of a symbol pair; those of the path between its nodes begin with :data:`EDGE`."""
+"""The tokens of a symbol pair; tokens of the path between its nodes begin with :data:`EDGE`."""
 
 EDGE = "\0"
 WINDOW = 2
-_FIRST = 0xF0000  # private use: no token is a bracket, with which fastText marks the ends of a word
+_FIRST = 0xF0000  # private use: no token equals a bracket, with which fastText marks the ends of a word
 _CHARACTERS = 0x110000 - _FIRST - 1
 UNKNOWN = chr(0x10FFFF)
 """The character of a token without one; no n-gram with it was trained."""
@@ -61,7 +61,7 @@ def sentences(pair: FormulaPair) -> dict[Representation, list[Word]]:
 
 
 def _words(tree: FormulaTree, *, digits: bool) -> tuple[list[Word], list[Word]]:
-    """Return the words of a tree, and those of its tree of types."""
+    """Return the words of a tree, and of its tree of types."""
     known: dict[str, tuple[Word, Word]] = {}
 
     def tokens(label: str) -> tuple[Word, Word]:
@@ -122,19 +122,19 @@ _DIMENSIONS = Rule("an integer from 1 to 1000", lambda value: COUNT.holds(value)
 
 @dataclass(frozen=True, slots=True)
 class FastTextOptions:
-    """Options of fastText: skip-gram with negative sampling, as Tangent-CFT has it.
+    """Options of fastText: skip-gram with negative sampling, as in Tangent-CFT.
 
-    The dissertation prints n-grams, context and the kind of training; dimensions, negatives and epochs are as in the
-    published program, and the rest its library's.
+    The dissertation gives n-grams, context and the kind of training; dimensions, negatives and epochs are from the
+    published program, and the rest from its library.
 
     Attributes:
         dimensions: of a vector.
         epochs: passes over all formulas.
         context: the number of words on each side that a word predicts.
-        negatives: words that a word is told apart from.
-        min_ngram: characters of the shortest n-grams, the marks of both ends of a word included.
+        negatives: negative samples for each word.
+        min_ngram: characters of the shortest n-grams, including the marks of both ends of a word.
         max_ngram: of the longest.
-        min_count: words that occur less often have no vector of their own.
+        min_count: rarer words have no vector.
         seed: of all random numbers.
 
     Raises:
@@ -178,7 +178,7 @@ _NO_BUCKET = -1
 class WordVectors:
     """The ``v`` words of one representation."""
 
-    tokens: Sequence[str]  # those that have a character, ascending
+    tokens: Sequence[str]  # the tokens that have a character, ascending
     words: Sequence[str]  # spelled
     vectors: Vector  # [v, d]
     buckets: npt.NDArray[np.int32]  # [r], ascending
@@ -198,7 +198,7 @@ class WordVectors:
 
     @classmethod
     def of_part(cls, part: Arrays, name: str) -> WordVectors:
-        """Open what a part, or a file, keeps of one representation."""
+        """Memory-map the arrays of one representation in a part, or a file."""
         hashing = part[f"{name}_hashing"].tolist()
         if len(hashing) != 3 or not (hashing[0] > 0 and 0 < hashing[1] <= hashing[2]):
             raise DamagedError(part.path, f"{name}_hashing is wrong")

@@ -1,4 +1,4 @@
-"""Threads: which answers a question has, their data in the collection, and rankings of one turned to the other."""
+"""Threads: the answers to a question, data about them, and rankings of questions turned into answers and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ThreadStore`: which answers a question has, and what their readers said of them, an artifact of one SQLite file.
+"""`ThreadStore`: the answers to each question, with votes and comments of readers, an artifact of one SQLite file.
 
 ::
 
@@ -6,7 +6,7 @@
 
     post   number ── id, kind, question, accepted, votes, comments, tags      one row for each post, in their order
     text   number ── record                                                   zlib(JSON [title, body])
-    progress                                                                  what an interrupted job has stored
+    progress                                                                  rows that an interrupted job has stored
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from .transformers import (
 
 PostKind = Literal["question", "answer"]
 
-_Get = Callable[[str], Any]  # a field of a post, None where it has none
+_Get = Callable[[str], Any]  # a field of a post, None if it has none
 
 _MOST = 1 << 62
 
@@ -103,7 +103,7 @@ _COUNTS = {
 
 
 class ThreadPost(NamedTuple):
-    """A post in its thread; ``None`` or empty is unknown."""
+    """A post in its thread; unknown values are ``None`` or empty."""
 
     id: DocNo
     kind: PostKind
@@ -255,7 +255,7 @@ class ThreadFile(SqliteFile):
 _OTHERS = {"posts": ("some posts", "others")}
 
 STEP = 5000
-"""Posts of one transaction: what an interrupted job loses."""
+"""Posts of one transaction, which an interrupted job loses."""
 
 
 class ThreadStoreIndexer(Indexer):
@@ -302,7 +302,7 @@ class ThreadStoreIndexer(Indexer):
             The store, with all posts.
 
         Raises:
-            SystemsError: a post has no id or kind, or a value of another type; names it. What was stored is kept.
+            SystemsError: a post has no id or kind, or a value of the wrong type; names it. Stored posts are kept.
             WriteError: the store exists and the mode is ``create``.
             DuplicateIdError: an id occurs twice, or is stored already.
             UnfinishedJobError: the unfinished job had other posts.
@@ -314,13 +314,13 @@ class ThreadStoreIndexer(Indexer):
         self.store.close()
         with self.store.job(self.mode, {}) as job:
             details = _add_part(job, records)
-            job.parts = job.parts[-1:]  # the store is one part, which holds those of the part before it
+            job.parts = job.parts[-1:]  # the store is one part, which contains the part before it
             job.commit(details, whole=False)
         return self.store
 
 
 def _add_part(job: Job, records: Iterator[ThreadRecord]) -> Mapping[str, Any]:
-    """Write the file of all posts as the last part of a job; return what the manifest says of it."""
+    """Write the file of all posts as the last part of a job; return its entry in the manifest."""
     if job.done.parts:  # an earlier run died while it published them
         details = job.done.parts[-1].meta.details
         _check_done(job, records, details["rows"], bytes.fromhex(details["digest"]))
@@ -395,7 +395,7 @@ def _digest(before: bytes, step: list[ThreadRecord]) -> bytes:
 
 
 def _refuse_known(job: Job, connection: sqlite3.Connection, ids: list[str]) -> None:
-    """Refuse ids that come twice, or are stored already."""
+    """Raise an error for ids that come twice, or are stored already."""
     known: list[str] = []
     for batch in in_batches(ids):
         marks = ",".join("?" * len(batch))
@@ -415,9 +415,9 @@ _ABSENT = {"votes": "votes", "comments": "comments", "accepted": "accepted answe
 class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
     """The threads of a collection: question and answers, votes, comments, the accepted answer, tags, texts.
 
-    Data that the collection lacks stay unknown: their feature is 0, and one warning names what is unknown of all
-    posts. A store opens its file on first use and can be pickled. An interrupted indexing job resumes when it is run
-    again.
+    If the collection lacks some data, its features are 0, and one warning names the data that all
+    posts lack. A store opens its file on first use and can be pickled. An interrupted indexing job resumes when it is
+    run again.
 
     Example::
 
@@ -446,7 +446,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         return self.indexer().index_inputs()
 
     def more_counts(self) -> list[str]:
-        """List the questions and answers, and what is known of them."""
+        """List the questions and answers, and the known data about them."""
         number = self._counts()
         known = [f"{number[name]:,} {'with ' * (name != 'accepted')}{text}" for name, text in _ABSENT.items()]
         return [counted(number["questions"], "question"), counted(number["answers"], "answer"), *known]
@@ -498,7 +498,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         return self._all(ids, self._file().texts(ids))
 
     def _all(self, ids: Sequence[DocNo], found: Mapping[DocNo, T]) -> list[T]:
-        """Return what was found of each post; unknown posts are an error that names them."""
+        """Return the data of each post; unknown posts are an error that names them."""
         if unknown := [name for name in dict.fromkeys(ids) if name not in found]:
             raise UnknownIdError(self.path, unknown)
         return [found[name] for name in ids]
@@ -516,10 +516,10 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
 
     def tell_unknown(self, *columns: str) -> None:
         """Warn, once for this object, of the features that are 0 since no post has them."""
-        if told := [name for name in columns if name in self.unknown() and name not in self._told]:
-            self._told.update(told)
-            text = f"{self.path}: no post has {' or '.join(_ABSENT[name] for name in told)}"
-            warnings.warn(MathAMRWarning(f"{text}, so these columns are 0: {', '.join(told)}"), stacklevel=3)
+        if absent := [name for name in columns if name in self.unknown() and name not in self._told]:
+            self._told.update(absent)
+            text = f"{self.path}: no post has {' or '.join(_ABSENT[name] for name in absent)}"
+            warnings.warn(MathAMRWarning(f"{text}, so these columns are 0: {', '.join(absent)}"), stacklevel=3)
 
     def _counts(self) -> dict[str, int]:
         details = self.snapshot().manifest.details

@@ -94,7 +94,7 @@ class ThreadQuestions(_OfThreads):
     label = "questions"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``question_docno``: of an answer its question, empty where the collection has none; a question itself."""
+        """Add ``question_docno``: an answer's question, empty if unknown; for a question, itself."""
         with pt.validate.any(inp, context=self) as check:
             check.columns(includes=["docno"])
         if inp.empty:
@@ -104,9 +104,9 @@ class ThreadQuestions(_OfThreads):
 
 
 class ThreadMetadata(_OfThreads):
-    """Adds what readers said of each answer of a ranking.
+    """Adds votes, comments and other data of readers to each answer of a ranking.
 
-    Unknown values are 0; one warning names columns that are unknown of all posts.
+    Unknown values are 0; one warning names columns that are unknown for all posts.
 
     Example::
 
@@ -143,11 +143,11 @@ class ThreadMetadata(_OfThreads):
 
 
 class BestAnswer(_OfThreads):
-    """Replaces each post of a ranking by the best answer of its thread, which has the best score of the thread.
+    """Replaces each post of a ranking by the best answer of its thread, which gets the best score of the thread.
 
     This is the "re-map" of Zhong, Xie and Lin, "Applying Structural and Dense Semantic Matching for the ARQMath Lab
-    2022" (CLEF 2022), section 4.7: the paper looks for the most similar question, the published program for the first
-    ranked answer, whose thread it uses; a ranking of either may be given.
+    2022" (CLEF 2022), section 4.7: the paper looks for the most similar question, the published program for the thread
+    of the first ranked answer; both kinds of rankings are accepted.
 
     Example::
 
@@ -165,7 +165,7 @@ class BestAnswer(_OfThreads):
         self.threads.tell_unknown("votes", "accepted")
         questions = _threads_of(self.threads, inp["docno"])
         best = self.threads.best_answers(questions)
-        # an answer of no known thread stands for itself
+        # an answer without a known thread represents itself
         docnos = [best.get(of, "") if of else name for of, name in zip(questions, inp["docno"], strict=True)]
         rows = inp[kept].assign(docno=docnos, question_docno=questions, score=inp["score"]).reset_index(drop=True)
         rows = rows[rows["docno"] != ""]
@@ -193,7 +193,7 @@ class WithQuestion(_OfThreads):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Set ``title``, the question's, and ``html``, its body and the answer.
 
-        What is a question, or has none in the store, keeps its own title and text.
+        A question, or an answer without a question in the store, keeps its own title and text.
         """
         with pt.validate.any(inp, context=self) as check:
             for name in DOCUMENT_COLUMNS:

@@ -4,7 +4,7 @@
 
     questions ──qqsim──▶ ModifiedRRF ──threads.answers()──▶ candidates ──ranking──▶ answers
                                                                └── qasim ──┘
-    texts       what the models read: LaTeX between dollars, or a MathAMR graph as words
+    texts       the input of the models: LaTeX between dollars, or a MathAMR graph as words
     networks    language models: loaded, saved, run, trained; the losses of bi-encoders
     bi_encoder  one vector for each text, and the transformers that add it
     answers     baselines: answers of linked questions, and of formulas that an index of formulas finds

@@ -89,7 +89,7 @@ def _links_of(frame: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def ranking(queries: pd.DataFrame, found: pd.DataFrame, num_results: int) -> pd.DataFrame:
-    """Order what was found, best first, with the columns of the queries."""
+    """Order the results, best first, with the columns of the queries."""
     found = found.drop_duplicates(["qid", "docno"])
     if found.empty:
         return empty_output(queries.iloc[:0], RESULT)
@@ -100,9 +100,9 @@ def ranking(queries: pd.DataFrame, found: pd.DataFrame, num_results: int) -> pd.
 
 
 class FormulaAnswers(Leaf, Retriever):
-    """Ranks answers by the formula in them that is most like one formula of the topic, by any formula index.
+    """Ranks answers by their formula that is most similar to one formula of the topic, by any formula index.
 
-    The formula is that of the title if it has one, else of the body: of several the one whose layout tree has most
+    The formula is from the title if it has one, else from the body: of several the one whose layout tree has most
     nodes, a tie broken at random, always the same for a topic. An answer has the score of its best formula; formulas of
     questions and of unknown posts are left out. Over a ``TangentIndex`` this is the Tangent baseline (Zanibbi and
     others, CLEF 2020).
@@ -111,7 +111,7 @@ class FormulaAnswers(Leaf, Retriever):
         formula_index: the formulas of the collection: a ``TangentIndex``, ``InOutIndex`` or another.
         threads: knows which posts are answers.
         num_results: the number of answers for each query.
-        hits: formulas that are found, before formulas of questions are left out.
+        hits: the number of formulas to find, before formulas of questions are left out.
         store: official trees of the topics' formulas.
         verbose: show a progress bar.
 
@@ -171,7 +171,7 @@ class FormulaAnswers(Leaf, Retriever):
         return largest[drawn % len(largest)]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say which formula of an answer is most like the topic's, and what its trees contribute."""
+        """Explain which formula of an answer is most similar to the topic's, and the contributions of its trees."""
         asked = read_asked(query, docno, self.label)
         formula = self.formula(asked.row)
         if formula is None:

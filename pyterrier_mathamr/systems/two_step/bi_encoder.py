@@ -32,7 +32,7 @@ class BiEncoderRows(PostRows):
         self.label = model.label  # type: ignore[misc]
 
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-        """Refuse a frame without any of the columns that the model reads."""
+        """Raise an error for a frame without any of the columns that the model reads."""
         with pt.validate.any(frame, context=stage) as validation:
             for name in self.model.text_columns(side):
                 validation.columns(includes=["docno" if side == "documents" else "qid", name])
@@ -49,7 +49,7 @@ class BiEncoderRows(PostRows):
         return {"doc_embs": list(self._encode(frame, "documents")[:, None]), "doc_model": self.model.identity()}
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
-        """Refuse: a cosine of vectors has no parts."""
+        """Raise an error: a cosine of vectors has no parts."""
         raise AskedError(self.label, "a cosine of vectors has no parts", "Explain the ranking of an index.")
 
     def _encode(self, frame: pd.DataFrame, side: Side) -> npt.NDArray[np.float32]:
@@ -65,11 +65,11 @@ class BiEncoder(TwoStepModel):
     """Its name in drawings and progress bars."""
 
     def text_columns(self, side: Side) -> Sequence[str]:
-        """List the columns; a frame needs one of them."""
+        """List the text columns; a frame needs one of them."""
         raise NotImplementedError
 
     def row_text(self, row: Mapping[Any, Any], side: Side) -> str:
-        """Write what the model reads of a row."""
+        """Write the input of the model for a row."""
         raise NotImplementedError
 
     def encode(self, texts: Sequence[str], *, verbose: bool = False) -> npt.NDArray[np.float32]:

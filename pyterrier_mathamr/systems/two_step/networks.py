@@ -1,4 +1,4 @@
-"""The language models of the two-step search: loaded, saved with what the search must know of them, trained and run."""
+"""The language models of the two-step search: loaded, saved with a description for the search, trained and run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOKENS = Rule("an integer from 1 to 1,000,000", lambda value: COUNT.holds(value)
 
 
 def load_network(name: str | Path, kind: Kind, max_length: int, device: str | None = None) -> Any:
-    """Load a language model; what it lacks, such as the last layer of a cross-encoder, starts at random."""
+    """Load a language model; missing parts, such as the last layer of a cross-encoder, start at random."""
     library, folder = require("sentence_transformers", "answers"), find_checkpoint(name)
     check_encoder_folder(folder)
     place = choose_device(device)
@@ -58,7 +58,7 @@ def load_network(name: str | Path, kind: Kind, max_length: int, device: str | No
 
 
 def read_description(folder: str | Path, model: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """Read what :meth:`TwoStepModel.save` wrote beside a language model."""
+    """Read the description that :meth:`TwoStepModel.save` wrote next to a language model."""
     path = Path(folder) / DESCRIPTION
     try:
         content = read_saved(path, model)
@@ -73,7 +73,7 @@ def read_description(folder: str | Path, model: str, rules: Mapping[str, Rule]) 
 
 
 def two_step_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Compare the files of a model with their checksums, and yield what is wrong."""
+    """Compare the files of a model with their checksums, and yield the faults."""
     try:
         content = read_saved(folder / DESCRIPTION)
         sums = field(content, "files", dict) if content["format"] == FORMAT else {}
@@ -90,17 +90,17 @@ _CLIP = 1.0  # the largest norm of a gradient
 
 @dataclass(frozen=True, slots=True)
 class FitOptions(SavedOptions):
-    """How a language model of the two-step search is trained.
+    """Training options for a language model of the two-step search.
 
-    Batch size and most epochs are printed (Mansouri, dissertation, 2022, section 5.3.1); the paper is silent on the
-    other options, which are the defaults of sentence-transformers except for the learning rate's warm-up.
+    Batch size and maximum epochs are published (Mansouri, dissertation, 2022, section 5.3.1); the other options are
+    the defaults of sentence-transformers except for the learning rate's warm-up.
 
     Args:
         epochs: most epochs: 20 for questions, 50 for answers there.
         batch_size: pairs of a step, 64 there.
         learning_rate: the largest, of AdamW; it falls linearly to 0.
         warm_up: the share of the steps in which the learning rate rises.
-        layers: train only so many of the last layers, and what follows them; ``None`` for all. With 2 of MiniLM's 6 a
+        layers: train only this many of the last layers, and the head; ``None`` for all. With 2 of MiniLM's 6 a
             step needs less than half the time.
         seed: of the order of pairs, of negatives, and of dropout.
 
@@ -150,8 +150,8 @@ class TwoStepModel:
     ) -> list[Epoch]:
         """Train the network; it ends with the weights of the epoch that was best on held-out pairs, else the last.
 
-        ``batches`` draws those of the next epoch, ``loss_of`` is given a batch and the number of its step, from 0, and
-        ``data`` is all that they depend on.
+        ``batches`` draws the batches of the next epoch, ``loss_of`` is called with a batch and the number of its step,
+        from 0, and ``data`` is everything on which they depend.
         """
         network, random = self.network, np.random.default_rng(options.seed)
         drawn, passed = (batches(random) for _ in range(options.epochs)), 0
@@ -317,7 +317,7 @@ def random_batches(
 
 
 def _trained(network: Any, layers: int | None) -> list[Tensor]:
-    """Freeze all but the last layers and what follows them, and list the parameters that are trained."""
+    """Freeze all but the last layers and the modules after them, and list the parameters that are trained."""
     network.requires_grad_(True)
     stacks = [part for part in network.modules() if isinstance(part, torch.nn.ModuleList) and len(part) > 1]
     if layers is not None and stacks:

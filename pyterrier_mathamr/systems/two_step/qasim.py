@@ -82,7 +82,7 @@ def cross_logits(network: Any, pairs: Sequence[tuple[str, str]]) -> Tensor:
 
 
 class CrossLosses:
-    """Binary cross-entropy on targets and, in turn, a ranking loss on what fits."""
+    """Binary cross-entropy on targets and, in turn, a ranking loss on pairs that fit."""
 
     def __init__(self, network: Any, loss: Loss) -> None:
         library: Any = require(_LOSSES, "answers")
@@ -204,7 +204,7 @@ class QASimScorer(Transformer):
 
 
 TARGETS = (0.0, 0.5, 1.0, 1.0)
-"""What is learned for the grades 0 to 3, as published: chosen there by a grid search."""
+"""The training targets of the grades 0 to 3, as published, where a grid search chose them."""
 
 _BUDGET = 8_192  # tokens of a batch
 _TOLD = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form)), "max_length": TOKENS}
@@ -217,10 +217,10 @@ class QASim(TwoStepModel):
     5.3. Title and body of the question and the answer are read together, 128 tokens in all.
 
     Args:
-        network: a ``CrossEncoder`` with one label or, of ``kind="bi"``, a ``SentenceTransformer``; :meth:`new` and
+        network: a ``CrossEncoder`` with one label or, for ``kind="bi"``, a ``SentenceTransformer``; :meth:`new` and
             :meth:`from_pretrained` load one.
         kind: ``cross``, or ``bi``, to which both losses of the paper's text apply; its score is (1 + cosine) / 2.
-        form: ``raw`` text with LaTeX, or linearised ``mathamr`` graphs, of bodies only.
+        form: ``raw`` text with LaTeX, or linearised ``mathamr`` graphs of only the bodies.
 
     Raises:
         ConfigError: the kind or the form is unknown.
@@ -252,11 +252,11 @@ class QASim(TwoStepModel):
         """Begin with a pretrained language model.
 
         Args:
-            backbone: a folder or a name; the paper's is ``hf:cross-encoder/ms-marco-TinyBERT-L-6``. Of an encoder that
-                is no cross-encoder, the last layer starts at random.
+            backbone: a folder or a name; the paper's is ``hf:cross-encoder/ms-marco-TinyBERT-L-6``. If the encoder
+                is not a cross-encoder, the last layer starts at random.
             kind: see the class.
             form: likewise.
-            max_length: tokens of question and answer together, of ``kind="bi"`` of each.
+            max_length: tokens of question and answer together, or of each for ``kind="bi"``.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             seed: of a last layer that starts at random.
 
@@ -270,9 +270,9 @@ class QASim(TwoStepModel):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> QASim:
-        """Load a model that :meth:`save` wrote; ``ModelFileError`` where the folder has none."""
-        told = read_description(folder, cls.__name__, _TOLD)
-        return cls(load_network(folder, told["kind"], told["max_length"], device), told["kind"], told["form"])
+        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
+        saved = read_description(folder, cls.__name__, _TOLD)
+        return cls(load_network(folder, saved["kind"], saved["max_length"], device), saved["kind"], saved["form"])
 
     def _described(self) -> dict[str, Any]:
         return {"kind": self.kind, "form": self.form, "max_length": self.max_length}
@@ -283,11 +283,11 @@ class QASim(TwoStepModel):
         return int(self.network.max_length if self.kind == "cross" else self.network.max_seq_length)
 
     def question(self, row: Row) -> str:
-        """Write what the model reads of a question: title and body, or its linearised graph."""
+        """Write the input of the model for a question: title and body, or its linearised graph."""
         return question_text(row, "whole", self.form)
 
     def answer(self, row: Row) -> str:
-        """Write what the model reads of an answer."""
+        """Write the input of the model for an answer."""
         return answer_text(row, self.form)
 
     def fit(
@@ -305,17 +305,17 @@ class QASim(TwoStepModel):
     ) -> list[Epoch]:
         """Train on questions, answers and targets.
 
-        The paper names a contrastive and a ranking loss, which do not take a target of .5: by default the loss is
+        The paper names a contrastive and a ranking loss, which cannot handle a target of .5: by default the loss is
         ``BinaryCrossEntropyLoss`` on the targets, and ``"bce+mnrl"`` alternates with ``MultipleNegativesRankingLoss``
-        on what has the target 1. A bi-encoder has the two losses of :class:`QQSim`; a target of .5 is left out.
+        on examples with the target 1. A bi-encoder has the two losses of :class:`QQSim`; targets of .5 are left out.
 
         Args:
-            examples: question, answer, target 0 to 1; of a grade ``TARGETS[grade]``.
+            examples: question, answer, target 0 to 1; for a grade ``TARGETS[grade]``.
             options: of the training; by default 50 epochs in batches of 64, as published.
             loss: see above.
-            folds: the questions are divided into so many; ``None`` holds none out, and the last epoch is kept. A
+            folds: the number of folds of the questions; ``None`` holds none out, and the last epoch is kept. A
                 question is in one fold with all of its answers.
-            fold: the one that is held out, the same in each epoch; the best epoch by its loss is kept.
+            fold: the held-out fold, the same in each epoch; the best epoch by its loss is kept.
             checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
             fresh: discard a run that was interrupted at ``checkpoint``.
             save_every: seconds after which the state is also saved within an epoch.

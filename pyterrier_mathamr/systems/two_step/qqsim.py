@@ -25,14 +25,14 @@ _TOLD = {"view": one_of(*get_args(View)), "form": one_of(*get_args(Form)), "max_
 class QQSim(BiEncoder):
     """A bi-encoder of questions: one vector of unit length for the title, or the head or tail of the body.
 
-    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. There the
-    figure shows a cross-encoder; but a million questions are ranked, and the losses are for bi-encoders, so this
-    is one, and the similarity is the cosine. Title, head and tail are three models, each trained from the one of
-    :meth:`fit` on whole questions, and their rankings are fused by :class:`~pyterrier_mathamr.fusion.ModifiedRRF`.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. The
+    figure there shows a cross-encoder; but a million questions are ranked, and the losses are for bi-encoders, so this
+    is a bi-encoder, and the similarity is the cosine. Title, head and tail are three models, each initialised from the
+    model of :meth:`fit` on whole questions, and :class:`~pyterrier_mathamr.fusion.ModifiedRRF` fuses their rankings.
 
     Args:
         network: a ``SentenceTransformer``; :meth:`new` and :meth:`from_pretrained` load one.
-        view: what of a question it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
+        view: the part of a question that it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
         form: ``raw`` text with LaTeX, or linearised ``mathamr`` graphs.
 
     Raises:
@@ -68,11 +68,11 @@ class QQSim(BiEncoder):
         """Begin with a pretrained language model.
 
         Args:
-            backbone: a folder, such as that of another model of questions, or a name. The paper's is the Sentence-BERT
+            backbone: a folder, such as another model of questions, or a name. The paper's is the Sentence-BERT
                 ``hf:sentence-transformers/distilbert-base-nli-stsb-quora-ranking``.
             view: see the class.
             form: likewise.
-            max_length: tokens; ``None`` for 128, of whole questions 256 (265 is printed).
+            max_length: tokens; ``None`` for 128, or 256 for whole questions (265 is printed).
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
 
         Raises:
@@ -83,9 +83,9 @@ class QQSim(BiEncoder):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> QQSim:
-        """Load a model that :meth:`save` wrote; ``ModelFileError`` where the folder has none."""
-        told = read_description(folder, cls.__name__, _TOLD)
-        return cls(load_network(folder, "bi", told["max_length"], device), told["view"], told["form"])
+        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
+        saved = read_description(folder, cls.__name__, _TOLD)
+        return cls(load_network(folder, "bi", saved["max_length"], device), saved["view"], saved["form"])
 
     def _described(self) -> dict[str, Any]:
         return {"view": self.view, "form": self.form, "max_length": int(self.network.max_seq_length)}
@@ -95,11 +95,11 @@ class QQSim(BiEncoder):
         return _TEXTS[self.form]
 
     def row_text(self, row: Row, side: Side) -> str:
-        """Write what the model reads of a question."""
+        """Write the input of the model for a question."""
         return self.text(row)
 
     def text(self, row: Row) -> str:
-        """Write what the model reads of a question; see :func:`~.texts.question_text`."""
+        """Write the input of the model for a question; see :func:`~.texts.question_text`."""
         return question_text(row, self.view, self.form)
 
     def fit(
@@ -114,16 +114,16 @@ class QQSim(BiEncoder):
         save_every: float = 600.0,
         verbose: bool = False,
     ) -> list[Epoch]:
-        """Train on pairs of similar questions, with as many pairs of random ones as negatives.
+        """Train on pairs of similar questions, with as many random pairs as negatives.
 
-        The two losses take turns, a batch each: ``OnlineContrastiveLoss(margin=0.5)`` on the batch's pairs and its
-        negatives, and ``MultipleNegativesRankingLoss(scale=20)`` on the pairs. (The formulas that are printed lack a
+        The two losses alternate, a batch each: ``OnlineContrastiveLoss(margin=0.5)`` on the batch's pairs and its
+        negatives, and ``MultipleNegativesRankingLoss(scale=20)`` on the pairs. (The published formulas lack a
         logarithm and the positive pair of the denominator, and have a_i for a_j.)
 
         Args:
-            pairs: texts, as :meth:`text` writes them; those with an empty text are left out.
+            pairs: texts, as :meth:`text` writes them; pairs with an empty text are left out.
             options: of the training; by default 20 epochs in batches of 64, as published.
-            known: pairs that are similar though not in ``pairs``: no negatives.
+            known: further similar pairs, which are never negatives.
             validation: held-out pairs; the best epoch by their ranking loss is kept.
             checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
             fresh: discard a run that was interrupted at ``checkpoint``.

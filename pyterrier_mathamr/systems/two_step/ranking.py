@@ -33,9 +33,9 @@ class MathSEScore(Leaf, Transformer):
     """Scores answers by QQSim(Q_T, Q_A) · (v - min) / (max - min), v their votes (eqs. 5.1 and 5.2).
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. Minimum
-    and maximum are taken over all answers of the same question, also answers that are not in the ranking. The paper is
-    silent on a question with one answer, or whose answers have the same votes: the second factor is 1 there. So it is
-    where a collection has no votes; there is one warning.
+    and maximum are over all answers of the same question, including answers that are not in the ranking. The paper is
+    silent on a question with one answer, or whose answers have the same votes: the second factor is 1 here. It is also
+    1 if a collection has no votes, with one warning.
 
     Args:
         threads: the votes, and the answers of questions.
@@ -99,7 +99,7 @@ class TimesQQ(Transformer):
     """
 
     explains_incoming: ClassVar[bool] = True
-    """:meth:`explain` uses the explanation of the stages before it."""
+    """:meth:`explain` accepts the explanation of the stages before it."""
     label = "times QQSim"
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class TimesQQ(Transformer):
         return ordered_by_score(inp, (inp["score"] * inp["qq_score"]).to_numpy(np.float64))
 
     def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
-        """Multiply what contributes to the incoming score, which is one part without ``incoming``."""
+        """Multiply the contributions to the incoming score, which is one part without ``incoming``."""
         asked = read_asked(query, docno, self.label, ["score", "qq_score"])
         whole = Part(self.label, "score", contribution=float(asked.row["score"]))
         first = incoming or asked.explained([whole])
@@ -126,7 +126,7 @@ class TwoStepFeatures(Transformer):
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1, in the
     order printed there: QQSim, QASim, the number of comments, votes, whether the asker accepted the answer (0 or 1),
     and the share of the topic's tags that the answer's question has. Nothing is normalised. ("Percentage" of the tags
-    may be 0 to 1 or 0 to 100; the printed weights fit both, and here it is a fraction.) Data that a collection lacks
+    may be 0 to 1 or 0 to 100; the printed weights fit both, and here it is a fraction.) Unknown data of a collection
     is 0, with one warning.
 
     Args:
@@ -154,7 +154,7 @@ class TwoStepFeatures(Transformer):
         return {"qasim": self.qasim}
 
     def transform_inputs(self) -> list[list[str]]:
-        """Return the columns of a ranking that QASim needs, with ``qq_score``."""
+        """Return the columns of a ranking that QASim requires, with ``qq_score``."""
         return inputs_of_all([self.qasim], "qid", "docno", "qq_score")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -168,8 +168,8 @@ class TwoStepFeatures(Transformer):
             return empty_output(inp, ["features"])
         scored = self.qasim(inp).drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["score"]
         qasim = scored.reindex(pd.MultiIndex.from_frame(inp[["qid", "docno"]])).fillna(0.0).to_numpy(np.float64)
-        names, told = ("comments", "votes", "accepted", "tag_overlap"), self.threads.metadata()(inp)
-        columns = [inp["qq_score"].to_numpy(np.float64), qasim, *(told[name].to_numpy(np.float64) for name in names)]
+        names, known = ("comments", "votes", "accepted", "tag_overlap"), self.threads.metadata()(inp)
+        columns = [inp["qq_score"].to_numpy(np.float64), qasim, *(known[name].to_numpy(np.float64) for name in names)]
         return with_objects(inp, features=list(np.stack(columns, axis=1)))
 
 
@@ -186,10 +186,10 @@ class RankingSVM(LinearRanker):
     is no intercept. It is solved on the differences and their mirror images with C / (2 n), since each mirror image
     doubles a pair's loss.
 
-    The dissertation prints neither C for this task (.01 is one of its two values for formulas) nor how C is scaled;
-    here it is scaled as in SVM-rank. Its features are not normalised. With few judged pairs that leaves a small C
-    no way to reach any margin, and the order of the weights depends on the units of the features. Here, therefore,
-    each feature is divided by its standard deviation first; the weights that are kept apply to the features as given.
+    The dissertation gives neither C for this task (.01 is one of its two values for formulas) nor its scale; here it is
+    scaled as in SVM-rank. Its features are not normalised. With few judged pairs a small C then cannot reach any
+    margin, and the order of the weights depends on the units of the features. So here
+    each feature is first divided by its standard deviation; the stored weights apply to the features as given.
     :class:`PairwiseRanker` minimises squared losses, and needs no extra.
 
     Args:
@@ -198,8 +198,8 @@ class RankingSVM(LinearRanker):
         tolerance: of the solver, relative.
         standardize: divide each feature by its standard deviation among the training candidates. ``False``: use
             features as given, as in the dissertation.
-        names: of the features, for explanations; a ranker with names accepts only as many features.
-        weights: of the features; ``None`` until :meth:`fit` finds them.
+        names: of the features, for explanations; a ranker with names requires that many features.
+        weights: of the features; ``None`` until :meth:`fit` sets them.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -220,7 +220,7 @@ class RankingSVM(LinearRanker):
 
     def __init__(
         self,
-        C: float | Sequence[float] = 0.01,  # noqa: N803  (as it is printed, and as scikit-learn has it)
+        C: float | Sequence[float] = 0.01,  # noqa: N803  (as printed, and as in scikit-learn)
         tolerance: float = 1e-3,
         *,
         standardize: bool = True,
@@ -231,12 +231,12 @@ class RankingSVM(LinearRanker):
         self._set(names, weights)
 
     def fit_ranking(self, ranking: pd.DataFrame, qrels: pd.DataFrame, *, judged_only: bool = True) -> Self:
-        """Find the weights from a ranking with ``features`` and judgments.
+        """Fit the weights to a ranking with ``features`` and judgments.
 
         Args:
             ranking: ``qid``, ``docno``, ``features``.
             qrels: ``qid``, ``docno``, ``label``.
-            judged_only: leave out what is not judged; otherwise its grade is 0, as in PyTerrier's ``pipeline.fit``.
+            judged_only: leave out unjudged documents; otherwise their grade is 0, as in PyTerrier's ``pipeline.fit``.
 
         Raises:
             SystemsError: no row is judged. NothingToFitError: no query has candidates of different grades.
@@ -280,6 +280,6 @@ class RankingSVM(LinearRanker):
 
 
 def _differences(features: _Floats, grades: _Floats) -> _Floats:
-    """Subtract the features of each candidate from those of each with a higher grade: float64 ``[pairs, f]``."""
+    """Subtract each candidate's features from the features of each candidate with a higher grade: ``[pairs, f]``."""
     higher, lower = np.nonzero(grades[:, None] > grades)
     return features[higher] - features[lower]

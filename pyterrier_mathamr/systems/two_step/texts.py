@@ -34,11 +34,11 @@ def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = T
     Args:
         graph: a graph built with ``formulas="opt"``.
         order: of the children of a node. ``"role"``: by the name of their role without case, so that ``:op10`` comes
-            before ``:op2``, and of equal roles the one written last first, as in the published strings; ``"written"``:
-            as the graph is written.
-        math_word: write the word ``math`` in place of each placeholder, before its tree, as the dissertation's example
+            before ``:op2``, and equal roles in reverse writing order, as in the published strings; ``"written"``:
+            in writing order.
+        math_word: write the word ``math`` for each placeholder, before its tree, as the dissertation's example
             does; the published strings do not.
-        latex: write the LaTeX of each formula in place of its operator tree.
+        latex: write the LaTeX of each formula instead of its operator tree.
 
     Returns:
         The labels, separated by spaces.
@@ -79,13 +79,13 @@ Form = Literal["raw", "mathamr"]
 """Texts with LaTeX between dollars, or linearised MathAMR graphs."""
 
 View = Literal["title", "head", "tail", "whole"]
-"""What of a question is read: its title, the beginning or the end of its body, or title and body."""
+"""The part of a question to read: its title, the beginning or the end of its body, or title and body."""
 
 Row = Mapping[Any, Any]
 
 
 def question_text(row: Row, view: View, form: Form) -> str:
-    """Write what a model reads of a question."""
+    """Write the input of a model for a question."""
     if form == "mathamr":
         return _graph_text(row, "query_graph", "graph")
     title, body = text_of(row, "title"), text_of(row, "html") or text_of(row, "body")
@@ -97,7 +97,7 @@ def question_text(row: Row, view: View, form: Form) -> str:
 
 
 def answer_text(row: Row, form: Form) -> str:
-    """Write what a model reads of an answer."""
+    """Write the input of a model for an answer."""
     if form == "mathamr":
         return _graph_text(row, "graph")
     post = MathPost("", ())

@@ -102,9 +102,9 @@ def test_an_analysis_does_not_depend_on_what_is_analysed_with_it():
     assert net.analyse(sentences) == [net.analyse([sentence])[0] for sentence in sentences]
 
 
-def test_tokens_are_those_of_the_treebank():
-    said = "FORMULA_0-module doesn't, e.g. John's 3.5 cannot (x)"
-    assert " ".join(tokenize(said)) == "FORMULA_0 - module does n't , e.g. John 's 3.5 can not ( x )"
+def test_tokens_match_the_treebank():
+    sentence = "FORMULA_0-module doesn't, e.g. John's 3.5 cannot (x)"
+    assert " ".join(tokenize(sentence)) == "FORMULA_0 - module does n't , e.g. John 's 3.5 can not ( x )"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,6 @@ def test_lemmas_are_right_also_for_mathematics(word, tag, expected):
     assert lemma(word, tag, {}) == expected
 
 
-def test_rules_leave_words_alone_that_only_look_inflected():
+def test_rules_do_not_change_words_that_only_look_inflected():
     words = [("class", "NNS"), ("locus", "NN"), ("red", "VBD"), ("ring", "VBG")]
     assert [by_rule(word, tag) for word, tag in words] == ["class", "locus", "red", "ring"]

@@ -20,7 +20,7 @@ RULES = {
         "Give me an example.",
         "(g / give-01 :ARG2 (i / i) :ARG1 (e / example) :mode imperative :ARG0 (y / you))",
     ),
-    "what only happens to something has :ARG1 alone": (
+    "a subject that only undergoes something is :ARG1": (
         "Hence the sum converges.",
         "(c / converge-01 :ARG1-of (c2 / cause-01) :ARG1 (s / sum))",
     ),
@@ -136,7 +136,7 @@ RULES = {
         "Given FORMULA_0, find FORMULA_1.",
         "(ff / find-01 :condition (f0 / FORMULA_0) :ARG1 (f1 / FORMULA_1) :mode imperative :ARG0 (y / you))",
     ),
-    "where, after a comma, says what symbols are": (
+    "where, after a comma, defines symbols": (
         "FORMULA_0 is odd, where FORMULA_1 is a constant.",
         "(o / odd :domain (f0 / FORMULA_0) :condition (c / constant :domain (f1 / FORMULA_1)))",
     ),
@@ -148,7 +148,7 @@ RULES = {
         "It is the case when FORMULA_0 is odd.",
         "(c / case :domain (i / it) :time (o / odd :domain (f0 / FORMULA_0)))",
     ),
-    "thus, with a formula alone": ("Thus, FORMULA_0.", "(f0 / FORMULA_0 :ARG1-of (c / cause-01))"),
+    "thus, with only a formula": ("Thus, FORMULA_0.", "(f0 / FORMULA_0 :ARG1-of (c / cause-01))"),
     "as something tends somewhere": (
         "Thus the limit of FORMULA_0 as FORMULA_1 goes to infinity is FORMULA_2.",
         "(e / equal-01 :ARG2 (f2 / FORMULA_2) :ARG1-of (c / cause-01) :ARG1 (l / limit :poss (f0 / FORMULA_0) "

@@ -72,12 +72,12 @@ CASES = [
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_graph_and_text_are_those_of_penman(text):
+def test_graph_and_text_equal_penman_s(text):
     assert_same_as_penman(text)
 
 
 @pytest.mark.parametrize("name", ["qald9_train", "massive_nc_train"])
-def test_graph_and_text_are_those_of_penman_on_hand_made_graphs(shared_data, name):
+def test_graph_and_text_equal_penman_s_on_hand_made_graphs(shared_data, name):
     lines = (shared_data / "amr-free" / f"{name}.jsonl").read_text().splitlines()
     assert len(lines) > 300
     for line in lines:
@@ -112,7 +112,7 @@ def graphs(draw):
 
 @given(graphs(), st.sampled_from(INDENTS))
 @settings(deadline=None, max_examples=300)
-def test_what_is_written_is_read_back_whatever_the_labels_are(graph, indent):
+def test_output_is_read_back_whatever_the_labels_are(graph, indent):
     text = encode_penman(graph, indent)
     assert decode_penman(text) == graph
     text.encode()

@@ -72,7 +72,7 @@ def test_each_repair_is_made_and_counted_by_name(text, meant, repair):
         "(x)",
     ],
 )
-def test_what_is_penman_already_is_read_as_the_strict_codec_reads_it(text):
+def test_valid_penman_is_read_as_by_the_strict_codec(text):
     assert decode_leniently(text) == (decode_penman(text), {})
 
 

@@ -1,4 +1,4 @@
-"""What the doctor says of a foreign environment, and the neural parsers from the command line."""
+"""The doctor's findings on a foreign environment, and the neural parsers from the command line."""
 
 import json
 import sys
@@ -47,10 +47,10 @@ def test_a_whole_environment_is_found_whole(foreign_python, tmp_path, torch_home
     files_of_the_parser(torch_home)
     findings = examine("transition", str(foreign_python))
     assert [finding.what for finding in findings if not finding.good and finding.needed] == []
-    said = " | ".join(finding.what for finding in findings)
-    assert "torch 1.13.1+cu117 | numpy 1.22.0 | fairseq 0.10.2" in said
-    assert "it can be imported | 2 CUDA devices" in said
-    assert said.endswith("model.pt")
+    listed = " | ".join(finding.what for finding in findings)
+    assert "torch 1.13.1+cu117 | numpy 1.22.0 | fairseq 0.10.2" in listed
+    assert "it can be imported | 2 CUDA devices" in listed
+    assert listed.endswith("model.pt")
     result = run("doctor", "--python", foreign_python)
     assert result.exit_code == 0, result.output
     assert "MISSING" not in result.output
@@ -64,9 +64,7 @@ def test_a_whole_environment_is_found_whole(foreign_python, tmp_path, torch_home
      ({"torch": "2.4.0"}, "pip install torch==1.13.1"),
      ({"transition-neural-parser": "0.6.0"}, "pip install transition-neural-parser==0.5.4")],
 )  # fmt: skip
-def test_what_is_missing_or_of_another_version_is_named_with_its_remedy(
-    foreign_python, tmp_path, torch_home, change, remedy
-):
+def test_missing_parts_and_wrong_versions_are_named_with_a_remedy(foreign_python, tmp_path, torch_home, change, remedy):
     files_of_the_parser(torch_home)
     install(tmp_path / "packages", {name: found for name, found in {**PACKAGES, **change}.items() if found})
     (finding,) = [finding for finding in examine("transition", str(foreign_python))
@@ -79,7 +77,7 @@ def test_what_is_missing_or_of_another_version_is_named_with_its_remedy(
     assert result.output.endswith("The parser transition cannot run yet. Install what is listed as MISSING above.\n")
 
 
-def test_an_environment_that_is_installed_but_broken_says_why(foreign_python, tmp_path, torch_home):
+def test_an_installed_but_broken_environment_is_reported_with_the_reason(foreign_python, tmp_path, torch_home):
     install(tmp_path / "packages", PACKAGES)
     (tmp_path / "packages/torch.py").write_text("raise OSError('libcudart.so.11.0: cannot open shared object file')\n")
     bad = [finding.what for finding in examine("transition", str(foreign_python)) if not finding.good]
@@ -112,7 +110,7 @@ def test_without_arguments_every_parser_is_examined(monkeypatch):
     result = run("doctor")
     assert result.exit_code == 0, result.output
     assert "parser dependency\nok       the embedded parser works" in result.output
-    assert "parser transition\nMISSING  no interpreter is given" in result.output
+    assert "parser transition\nMISSING  no interpreter was given" in result.output
     assert f"parser amrlib\nok       {sys.executable} is Python" in result.output
     assert run("doctor", "--parser", "dependency").exit_code == 0
     assert run("doctor", "--parser", "transition").exit_code == 1
@@ -153,7 +151,7 @@ def test_graphs_are_built_from_the_command_line_and_their_parses_kept(foreign_py
     assert folder_bytes(tmp_path / "second") == folder_bytes(tmp_path / "first")
 
 
-def test_the_embedded_parser_takes_no_options_of_the_others(pair_file, tmp_path):
+def test_the_embedded_parser_accepts_no_options_of_the_others(pair_file, tmp_path):
     refused = run("graphs", pair_file, "-o", tmp_path / "graphs", "--parser-device", "cpu")
     assert refused.exit_code == 2
     assert "--parser-device" in refused.output

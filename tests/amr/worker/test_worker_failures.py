@@ -63,7 +63,7 @@ def test_a_worker_that_breaks_the_agreement_once_is_replaced_and_nothing_is_lost
 
 
 @pytest.mark.parametrize("way", ["other-ids", "half-a-message", "no-json"])
-def test_after_five_restarts_without_a_parse_the_job_ends_and_says_why(broken_python, marks, way, tmp_path):
+def test_after_five_restarts_without_a_parse_the_job_ends_with_the_reason(broken_python, marks, way, tmp_path):
     with (
         TransitionAmrParser(broken_python(way), limits=LIMITS, cache=tmp_path / "kept") as parser,
         pytest.raises(ParserUnavailableError, match="after 5 restarts") as raised,
@@ -85,7 +85,7 @@ def test_slow_answers_are_waited_for_in_proportion_to_their_size(transition, mon
     assert penman(transition(limits=limits), ["Slow but sure it is."]) == ["(s / slow-01 :quant 6)"]
 
 
-def test_a_parser_that_cannot_be_loaded_says_so_at_once(transition, tmp_path, marks):
+def test_a_parser_that_cannot_be_loaded_fails_at_once(transition, tmp_path, marks):
     with pytest.raises(ParserUnavailableError, match=r"not in our library.*mathamr doctor --parser transition"):
         GraphBuilder(transition(model="none")).build({"1": post_from_text("One.")})
     with pytest.raises(ParserUnavailableError, match="No such file"):
@@ -117,10 +117,10 @@ def test_several_workers_share_the_work_and_the_result_is_that_of_one(transition
     monkeypatch.setenv("FAKE_SECONDS", "0.05")
     texts = [f"Slow {'very ' * (i % 7)}number {i}. Yes $x$." for i in range(40)]
     small = WorkerLimits(batch_tokens=30, batch_seconds=60.0, load_seconds=60.0)
-    alone = penman(transition(limits=small), texts)
+    by_one_worker = penman(transition(limits=small), texts)
     (marks / "loaded").unlink()
     (marks / "parsed").unlink()
-    assert penman(transition(limits=small, devices=["cuda:0", "cuda:1", "cpu"]), texts) == alone
+    assert penman(transition(limits=small, devices=["cuda:0", "cuda:1", "cpu"]), texts) == by_one_worker
     assert sorted(line.partition(" ")[2] for line in lines(marks, "loaded")) == ["", "4", "7"]
     assert len(lines(marks, "parsed")) == 40
 

@@ -35,7 +35,7 @@ def test_the_worker_is_python_3_8_and_needs_the_standard_library_only():
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
 
 
-def test_a_post_is_parsed_as_one_document_and_nothing_but_the_graph_is_left(transition, marks):
+def test_a_post_is_parsed_as_one_document_and_only_the_graph_is_left(transition, marks):
     parser = transition()
     graph = parser.parse_post(post_from_text("Let $x$ be odd. Then $y$ and $x$ hold."))
     assert encode_penman(graph) == (
@@ -90,7 +90,7 @@ def test_hostile_sentences_give_as_many_graphs_that_decode_with_their_placeholde
     assert parser.embedded_count == 0
 
 
-def test_what_the_parser_prints_is_no_answer(transition):
+def test_output_printed_by_the_parser_is_not_an_answer(transition):
     assert penman(transition(), ["Noise is all around. Yes."])[0].startswith("(m / multi-sentence :snt1 (n / noise-01")
 
 
@@ -103,10 +103,10 @@ def test_a_bad_text_goes_to_the_embedded_parser_and_costs_no_other(transition, m
     limits = WorkerLimits(batch_seconds=3.0, token_seconds=0.0, load_seconds=60.0)
     texts = [*TEXTS[:2], f"{word} is $y$."]
     parser = transition(limits=limits, cache=tmp_path / "kept")
-    with pytest.warns(MathAMRWarning, match=reason) as told:
+    with pytest.warns(MathAMRWarning, match=reason) as caught:
         graphs = parser.parse_posts(posts_of(texts))
-    assert len(told) == 1, [str(one.message)[:300] for one in told]
-    assert f"{word} is FORMULA_0." in str(told[0].message)
+    assert len(caught) == 1, [str(one.message)[:300] for one in caught]
+    assert f"{word} is FORMULA_0." in str(caught[0].message)
     instead = DependencyAmrParser().parse_post(post_from_text(texts[2]))
     assert graphs[2] == instead.with_metadata((("parser", "dependency"),))
     assert encode_penman(graphs[2]).startswith("# ::parser dependency\n(")

@@ -1,4 +1,4 @@
-"""What tests of foreign parsers share."""
+"""Helpers for tests of foreign parsers."""
 
 from pyterrier_mathamr.amr import WorkerLimits, encode_penman
 from pyterrier_mathamr.posts import post_from_text

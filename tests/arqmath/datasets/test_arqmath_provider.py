@@ -1,4 +1,4 @@
-"""What a fresh process finds, with the network off."""
+"""The datasets in a fresh process, with the network off."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def run(code: str, tmp_path: Path, **variables: str) -> str:
     return result.stdout.strip()
 
 
-def test_the_provider_works_in_a_fresh_process_that_imports_pyterrier_alone(release: Path, tmp_path: Path) -> None:
+def test_the_provider_works_in_a_fresh_process_that_imports_only_pyterrier(release: Path, tmp_path: Path) -> None:
     code = """
 import pyterrier as pt
 print(pt.get_dataset("arqmath:2022/task1").get_topics("text").qid.tolist())
@@ -88,7 +88,7 @@ print(sorted(names) == sorted(f"irds:{name}" for name in DATASETS), len(names))
 
 
 @pytest.mark.parametrize("name", ["irds:arqmath/2022/task1", "irds:arqmath", "arqmath:posts"])
-def test_a_fresh_process_with_pyterrier_alone_has_the_datasets(name: str, release: Path, tmp_path: Path) -> None:
+def test_a_fresh_process_that_imports_only_pyterrier_has_the_datasets(name: str, release: Path, tmp_path: Path) -> None:
     code = f"""
 import pyterrier as pt
 print(len(pt.get_dataset({name!r}).get_corpus_iter(verbose=False)))

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_documents_topics_and_judgments_are_those_of_the_files(folder: Path) -> None:
+def test_documents_topics_and_judgments_equal_the_files(folder: Path) -> None:
     dataset = BeirDataset(folder)
     assert list(dataset.get_corpus_iter(verbose=False)) == [
         {"docno": "d1", "title": "Limits", "text": "Let $f$ be."},
@@ -47,7 +47,7 @@ def test_pyterrier_finds_the_provider_by_the_name_of_the_entry_point(
     setup = configparser.ConfigParser()
     setup.read(Path(pyterrier_mathamr.__file__).parents[1] / "setup.cfg")
     if not setup.has_section("options.entry_points"):
-        pytest.skip("this is no checkout, which has setup.cfg")
+        pytest.skip("this is not a checkout, which has setup.cfg")
     lines = setup["options.entry_points"]["pyterrier.dataset_provider"].strip().splitlines()
     module, _, name = dict(line.split(" = ") for line in lines)["mathamr-beir"].partition(":")
     provider = getattr(importlib.import_module(module), name)
@@ -89,13 +89,13 @@ def test_judgments_may_have_no_header_and_grades_may_have_a_point(
 
 
 @pytest.mark.parametrize("line", ["q1\td1", "q1\td1\tgood", "q1 d1 1"])
-def test_a_line_that_is_no_judgment_is_named(folder: Path, line: str) -> None:
+def test_a_line_that_is_not_a_judgment_is_named(folder: Path, line: str) -> None:
     (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{line}\n", encoding="utf-8")
     with pytest.raises(DocumentError, match=r"test\.tsv, line 2"):
         list(BeirFolder(folder).judgments())
 
 
-def test_a_line_that_is_no_document_is_left_out_with_a_warning(folder: Path) -> None:
+def test_a_line_that_is_not_a_document_is_left_out_with_a_warning(folder: Path) -> None:
     with (folder / "corpus.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"_id": 3, "text": "x"}\n')
     with pytest.warns(MathAMRWarning, match="line 3"):

@@ -60,9 +60,7 @@ def test_unknown_ids_are_passed_over_and_get_raises(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fails_after", [0, 3, 5, 12, 22])
-def test_a_build_that_was_stopped_is_no_store_and_goes_on_after_its_last_batch(
-    tmp_path: Path, fails_after: int
-) -> None:
+def test_a_stopped_build_is_not_a_store_and_resumes_after_its_last_batch(tmp_path: Path, fails_after: int) -> None:
     made = store(tmp_path, Source(fails_after))
     with pytest.raises(KeyboardInterrupt):
         made.build()
@@ -107,7 +105,7 @@ def test_a_killed_process_leaves_whole_batches(tmp_path: Path) -> None:
         slice(9, 2, -3),
     ],
 )
-def test_slices_are_those_of_a_list_and_can_be_sliced_again(tmp_path: Path, places: slice) -> None:
+def test_slices_behave_like_a_list_s_and_can_be_sliced_again(tmp_path: Path, places: slice) -> None:
     made = iter(store(tmp_path, Source()))
     assert list(made[places]) == DOCS[places]
     assert list(made[places][1:3]) == DOCS[places][1:3]
@@ -126,7 +124,7 @@ def test_one_document_is_found_by_its_place(tmp_path: Path) -> None:
             made[place]
 
 
-def test_a_file_that_is_no_store_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "s.sqlite").write_bytes(b"something else" * 100)
     with pytest.raises(ARQMathError, match=r"s\.sqlite.*delete this file"):
         DocumentStore(tmp_path / "s.sqlite", Source(), ARQMathDoc).build()

@@ -30,7 +30,7 @@ def test_the_six_columns_are_read_with_quotes_tabs_and_lines_in_the_answer(tmp_p
     }
 
 
-def test_what_is_written_has_six_columns_and_rank_1(tmp_path: Path) -> None:
+def test_output_has_six_columns_and_rank_1(tmp_path: Path) -> None:
     answers = pd.DataFrame({"qid": ["A.301", "A.302"], "qanswer": ['By "induction"', "It\tdoes"]})
     write_answers(answers, tmp_path / "run.tsv", name="my run")
     with (tmp_path / "run.tsv").open(newline="", encoding="utf-8") as stream:
@@ -51,7 +51,7 @@ def test_what_is_written_has_six_columns_and_rank_1(tmp_path: Path) -> None:
         min_size=1,
     )
 )
-def test_what_is_written_is_read_back(tmp_path: Path, answers: dict[str, tuple[str, float]]) -> None:
+def test_output_is_read_back(tmp_path: Path, answers: dict[str, tuple[str, float]]) -> None:
     rows = [(topic, text, score) for topic, (text, score) in answers.items()]
     write_answers(pd.DataFrame(rows, columns=["qid", "qanswer", "score"]), tmp_path / "run")
     again = read_answers(tmp_path / "run")
@@ -62,8 +62,8 @@ def test_what_is_written_is_read_back(tmp_path: Path, answers: dict[str, tuple[s
     ("change", "named"),
     [
         ({"qid": ["A.1", "A.1"]}, "A.1 has more than one answer"),
-        ({"qanswer": ["yes", " "]}, "A.2 has none"),
-        ({"qanswer": ["yes", None]}, "A.2 has none"),
+        ({"qanswer": ["yes", " "]}, "A.2 has no answer"),
+        ({"qanswer": ["yes", None]}, "A.2 has no answer"),
         ({"qanswer": ["x" * (ANSWER_LIMIT + 1), "no"]}, "1,201 characters"),
         ({"score": [1.0, float("nan")]}, "missing or no number"),
         ({"score": [1.0, "best"]}, "missing or no number"),
@@ -71,7 +71,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, answers: dict[str, tuple[s
         ({"qanswer": None}, "it is missing"),
     ],
 )
-def test_what_the_lab_would_not_take_is_refused_and_the_old_file_stays(
+def test_an_invalid_submission_is_refused_and_the_old_file_stays(
     tmp_path: Path, change: dict[str, list[object] | None], named: str
 ) -> None:
     (tmp_path / "run").write_text("old")
@@ -96,7 +96,7 @@ def test_an_answer_beyond_the_limit_is_read_whole(tmp_path: Path) -> None:
         assert read_answers(tmp_path / "run").qanswer.str.len().tolist() == [2000]
 
 
-def test_lines_of_other_forms_and_scores_that_are_no_numbers_are_reported(tmp_path: Path) -> None:
+def test_lines_of_other_forms_and_scores_that_are_not_numbers_are_reported(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("A.1\t5\t1\t0.5\trun\n\nA.2\t1\tbest\trun\t-\tyes\nA.3\t1\t1\trun\t-\tno\n")
     with pytest.warns(BadRowWarning) as caught:
         assert read_answers(tmp_path / "run").qid.tolist() == ["A.3"]
@@ -110,7 +110,7 @@ def test_a_quotation_mark_that_is_never_closed_is_named(tmp_path: Path) -> None:
         read_answers(tmp_path / "run")
 
 
-def test_a_reader_of_rankings_says_which_function_reads_answers(tmp_path: Path) -> None:
+def test_a_reader_of_rankings_names_the_function_that_reads_answers(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("A.301\t1\t12.5\trun\t1859\tLet $x$ be positive.\n")
     with pytest.raises(ARQMathError, match="read_answers"):
         read_run(tmp_path / "run")

@@ -90,7 +90,7 @@ def test_each_rule_has_a_fixture_and_each_fixture_a_rule() -> None:
     assert set(CASES) == set(RULES) - made_by_the_test_itself
 
 
-def test_a_score_that_is_no_number_is_read_as_absent() -> None:
+def test_a_score_that_is_not_a_number_is_read_as_absent() -> None:
     assert [post.score for post in read("P104")[0]] == [None, None, None]
 
 

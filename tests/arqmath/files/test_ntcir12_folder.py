@@ -65,18 +65,18 @@ def test_files_may_be_gzipped_and_a_missing_one_is_named(folder: Path) -> None:
     ("name", "text", "message"),
     [
         ("qrels", "1 xxx A:1 0.0\n1 xxx A:2\n", r"qrels:2: '1 xxx A:2\\n' does not have the four columns"),
-        ("qrels", "1 xxx A:1 nan\n", "qrels:1: the grade 'nan' of A:1 is no number from 0 to 4"),
+        ("qrels", "1 xxx A:1 nan\n", "qrels:1: the grade 'nan' of A:1 is not a number from 0 to 4"),
         ("qrels", "1 xxx A:1 5.0\n", "qrels:1: the grade '5.0'"),
         ("qrels", "1 xxx A:1 1.0\n1 xxx A:1 3.0\n", "qrels:2: A:1 has the grades 1 and 3 for 1; remove one"),
         ("qrels", "\n", "qrels:1: it holds no judgment"),
-        ("corpus.tsv", "A:1\tx\nA:2 y\n", r"corpus.tsv:2: 'A:2 y\\n' is no name and LaTeX with a tab between"),
+        ("corpus.tsv", "A:1\tx\nA:2 y\n", r"corpus.tsv:2: 'A:2 y\\n' is not a name and LaTeX, separated by a tab"),
         ("corpus.tsv", "A:1\tx\n\tx\n", "corpus.tsv:2: "),
         ("corpus.tsv", "A:1\tx\nA:2\ty\nA:1\tz\n", "corpus.tsv:3: formula A:1 comes twice; remove one"),
         ("topics.tsv", "T-1\tx\nT-1\ty\n", "topics.tsv:2: topic T-1 comes twice"),
         ("topics.tsv", "T-1\t\n", "topics.tsv:1: topic T-1 has no formula"),
         ("topics.tsv", "", "topics.tsv:1: it has no topic"),
-        ("topics.xml", "<topics>\n<topic>\n</topics>", "topics.xml:3: this is no well-formed XML"),
-        ("topics.xml", "", "topics.xml:1: this is no well-formed XML"),
+        ("topics.xml", "<topics>\n<topic>\n</topics>", "topics.xml:3: this is not well-formed XML"),
+        ("topics.xml", "", "topics.xml:1: this is not well-formed XML"),
         ("topics.xml", "<topics>\n<topic/></topics>", "topics.xml:2: the topic has no <num>; add it"),
         ("topics.xml", "<t><topic><num>M-1</num></topic></t>", "topics.xml:1: topic M-1 has 0 formulas"),
         ("topics.xml", MATH.format("<m:math><m:semantics><m:ci>x</m:ci></m:semantics></m:math>"), "has neither LaTeX"),
@@ -111,7 +111,7 @@ def test_the_formula_of_a_topic_is_latex_or_mathml(folder: Path, formula: str, l
     assert NTCIR12Folder(folder).topics()["latex"].tolist() == [latex]
 
 
-def test_bpref_takes_judged_formulas_below_the_grade_as_not_relevant() -> None:
+def test_bpref_counts_judged_formulas_below_the_grade_as_not_relevant() -> None:
     qrels = pd.DataFrame({"query_id": "1", "doc_id": list("abcde"), "relevance": [4, 3, 1, 0, 0]})
     run = pd.DataFrame({"query_id": "1", "doc_id": ["c", "x", "a", "d", "b"], "score": [5.0, 4.0, 3.0, 2.0, 1.0]})
     found = ir_measures.calc_aggregate(list(NTCIR12_MEASURES.values()), qrels, run)

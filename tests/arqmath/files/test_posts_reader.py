@@ -94,7 +94,7 @@ def test_a_gzipped_dump_cut_short_gives_what_could_be_unpacked(tmp_path: Path) -
 def test_a_file_called_gz_that_is_none_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "p.xml.gz"
     file.write_text("<posts></posts>")
-    with pytest.raises(ARQMathError, match=r"p\.xml\.gz:1: .*no gzip"):
+    with pytest.raises(ARQMathError, match=r"p\.xml\.gz:1: .*not a gzip"):
         ids(file)
 
 
@@ -115,9 +115,9 @@ def test_an_empty_dump_has_no_posts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "not xml", "<html><body>Sign in to continue</body></html>", "PK\x03\x04"])
-def test_a_file_that_is_no_dump_is_refused_by_name(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_dump_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "Posts.xml").write_text(text)
-    with pytest.raises(ARQMathError, match=r"Posts\.xml:1: .*no dump"):
+    with pytest.raises(ARQMathError, match=r"Posts\.xml:1: .*not a dump"):
         ids(tmp_path / "Posts.xml")
 
 
@@ -137,7 +137,7 @@ def test_a_body_of_a_megabyte_and_more_is_read_whole(tmp_path: Path) -> None:
     assert [len(post.body) for post in posts] == [500_000 * len("<p>x &amp; y</p>"), 1]
 
 
-def test_a_row_in_a_comment_is_no_post(tmp_path: Path) -> None:
+def test_a_row_in_a_comment_is_not_a_post(tmp_path: Path) -> None:
     file = write(tmp_path / "p.xml", GOOD.format(1), "<!-- <row Id='2' PostTypeId='2'/> -->\n", GOOD.format(3))
     assert ids(file) == ["1", "3"]
 

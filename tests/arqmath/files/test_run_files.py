@@ -25,7 +25,7 @@ READ = {
 
 
 @pytest.mark.parametrize("text", [TREC, TASK1, TREC.replace("Q0", "0"), TREC.replace("Q0", "_")])
-def test_trec_and_task_1_are_told_apart_and_read_alike(tmp_path: Path, text: str) -> None:
+def test_trec_and_task_1_are_distinguished_and_read_alike(tmp_path: Path, text: str) -> None:
     (tmp_path / "run").write_text(text)
     assert read_run(tmp_path / "run").to_dict("list") == READ
 
@@ -45,7 +45,7 @@ def test_the_form_can_be_given(tmp_path: Path) -> None:
         read_run(tmp_path / "run", "trek")  # type: ignore[arg-type]
 
 
-def test_answers_stand_by_score_and_those_of_equal_score_as_in_the_file(tmp_path: Path) -> None:
+def test_answers_are_ordered_by_score_and_equal_ones_as_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("A.2 b 1 1.0 x\nA.1 c 1 0.5 x\nA.1 a 2 0.5 x\nA.1 d 3 0.7 x\nA.2 a 2 1.0 x\n")
     frame = read_run(tmp_path / "run")
     assert [*zip(frame.qid, frame.docno, frame["rank"], strict=True)] == [
@@ -64,7 +64,7 @@ def test_an_empty_file_is_an_empty_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("format", "text"), [("trec", TREC), ("task1", TASK1), ("task2", TASK2)])
-def test_what_is_written_has_the_columns_of_its_form(tmp_path: Path, format: str, text: str) -> None:
+def test_output_has_the_columns_of_its_form(tmp_path: Path, format: str, text: str) -> None:
     (tmp_path / "in").write_text(text)
     write_run(read_run(tmp_path / "in"), tmp_path / "out", format, name="bm25")  # type: ignore[arg-type]
     expected = text.replace("-2", "-2.0").replace(" ", "\t")
@@ -81,9 +81,7 @@ SCORE = st.floats(allow_nan=False, allow_infinity=False)
     st.dictionaries(st.tuples(st.sampled_from(["A.1", "A.2"]), WORD), st.tuples(SCORE, WORD), min_size=1),
     st.sampled_from(["trec", "task1", "task2"]),
 )
-def test_what_is_written_is_read_back(
-    tmp_path: Path, rows: dict[tuple[str, str], tuple[float, str]], format: str
-) -> None:
+def test_output_is_read_back(tmp_path: Path, rows: dict[tuple[str, str], tuple[float, str]], format: str) -> None:
     run = pd.DataFrame(
         [(qid, docno, score, post) for (qid, docno), (score, post) in rows.items()],
         columns=["qid", "docno", "score", "post_id"],
@@ -125,7 +123,7 @@ def test_a_value_that_would_break_a_line_is_refused_and_the_old_file_stays(
 
 
 @pytest.mark.parametrize("format", ["trec", "task1"])
-def test_the_measures_of_a_run_read_from_a_file_are_those_of_pytrec_eval_itself(tmp_path: Path, format: str) -> None:
+def test_the_measures_of_a_run_read_from_a_file_equal_pytrec_eval_s(tmp_path: Path, format: str) -> None:
     qrels = {"A.1": {str(i): (i * 7) % 4 for i in range(40)}, "A.2": {"3": 2, "4": 0}, "A.3": {"1": 1}}
     run = {topic: {str(i): float((i * 13) % 17) for i in range(60)} for topic in ("A.1", "A.2", "A.4")}
     rows = [(qid, docno, score) for qid, scores in run.items() for docno, score in scores.items()]

@@ -57,5 +57,5 @@ def test_control_characters_do_not_cost_the_topic(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "<posts></posts>", "A.1\t0\t5\t3"])
 def test_a_file_that_has_no_topics_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "t.xml").write_text(text)
-    with pytest.raises(ARQMathError, match=r"t\.xml:1: .*no file of topics"):
+    with pytest.raises(ARQMathError, match=r"t\.xml:1: .*not a file of topics"):
         list(read_topics(tmp_path / "t.xml"))

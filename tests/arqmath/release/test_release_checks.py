@@ -1,4 +1,4 @@
-"""What a local copy has, whether it is sound, and how large it is."""
+"""The contents of a local copy, its soundness and size."""
 
 import gzip
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_each_role_has_a_file_or_is_missing(release: Path) -> None:
     assert len({item.role for item in inventory(release)}) == len(inventory(release))
 
 
-def test_archives_and_gaps_are_told(release: Path) -> None:
+def test_archives_and_gaps_are_reported(release: Path) -> None:
     (release / POSTS).rename(release / "Collection/Posts.V1.3.zip")
     (release / "Formulas/opt_representation_v3.7z").write_text("")
     (release / TABLE).rename(release / "Formulas/latex_representation_v3/4.tsv")
@@ -56,7 +56,7 @@ def test_archives_and_gaps_are_told(release: Path) -> None:
     assert not finding(release, "formulas, latex").good
 
 
-def test_a_sound_part_of_the_release_is_good_and_its_size_is_told(sound: Path) -> None:
+def test_a_sound_part_of_the_release_is_good_and_its_size_is_reported(sound: Path) -> None:
     findings = {found.role: found for found in verify(sound)}
     assert [found.problems for found in findings.values() if not found.good] == []
     assert findings["posts"].counts == "5 posts: 2 questions, 3 answers"
@@ -90,7 +90,7 @@ def test_ids_that_come_twice_are_bad(sound: Path) -> None:
     assert "P108" in finding(sound, "posts").problems[0]
 
 
-def test_references_to_what_is_not_here_are_told(sound: Path) -> None:
+def test_missing_references_are_reported(sound: Path) -> None:
     change(sound / TABLE, "3\t14\t13", "3\t99\t13")
     change(sound / TASK1, "A.301\t0\t14", "A.301\t0\t98")
     (sound / "pairs.tsv").write_text("question_id\tanswer_id\n10\t12\n10\t97\n")
@@ -132,7 +132,7 @@ def test_the_counts_of_table_4_3(sound: Path) -> None:
     }
 
 
-def test_what_a_copy_lacks_is_left_open(sound: Path) -> None:
+def test_missing_parts_of_a_copy_are_left_open(sound: Path) -> None:
     (sound / TABLE).unlink()
     rows = {row.name: row for row in release_statistics(ARQMathCollection(sound), year=2021)}
     assert (rows["Mathematical formulas"].here, rows["Task 1 topics"].here) == (None, None)

@@ -89,9 +89,7 @@ def test_the_judgments_of_the_official_topics_are_found(
 
 
 @pytest.mark.parametrize("year", [2021, 2022])
-def test_judgments_by_formula_id_that_were_not_published_are_an_error_that_says_so(
-    drive: ARQMathCollection, year: int
-) -> None:
+def test_unpublished_judgments_by_formula_id_are_an_error(drive: ARQMathCollection, year: int) -> None:
     with pytest.raises(MissingFileError, match=rf"judgments of {year}, task 2, by formula id.*formula_id\.tsv"):
         drive.qrels(year, 2)
 
@@ -141,7 +139,7 @@ def test_judgments_cut_down_to_a_part_are_preferred_unless_the_complete_ones_are
     assert collection.qrels_file(2022, complete=True).name == "qrels.arqmath-2022-task1.txt"
 
 
-def test_packed_posts_are_an_error_that_says_unpack(tmp_path: Path) -> None:
+def test_packed_posts_are_an_error_with_the_advice_to_unpack(tmp_path: Path) -> None:
     (tmp_path / "Posts.V1.3.zip").write_text("")
     with pytest.raises(MissingFileError, match=r"no posts.*Unpack .*Posts\.V1\.3\.zip") as caught:
         ARQMathCollection(tmp_path).posts()
@@ -149,7 +147,7 @@ def test_packed_posts_are_an_error_that_says_unpack(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ARQMathError, match="nowhere is no folder"):
+    with pytest.raises(ARQMathError, match="nowhere is not a folder"):
         ARQMathCollection(tmp_path / "nowhere")
 
 
@@ -171,7 +169,7 @@ def test_pairs_are_all_answers_where_the_dump_accepts_none(release: Path) -> Non
     assert list(ARQMathCollection(release).pairs()) == [Pair("10", "11"), Pair("10", "12"), Pair("13", "14")]
 
 
-def test_pairs_of_the_table_go_before_those_of_the_dump(release: Path) -> None:
+def test_pairs_of_the_table_precede_pairs_of_the_dump(release: Path) -> None:
     (release / "pairs.tsv").write_text("question_id\tanswer_id\n13\t14\n")
     assert list(ARQMathCollection(release).pairs()) == [Pair("13", "14")]
 

@@ -41,7 +41,7 @@ def ids(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["zip", "7z", "bz2", "xz"])
-def test_packed_posts_are_unpacked_beside_their_archive(tmp_path: Path, kind: str) -> None:
+def test_packed_posts_are_unpacked_next_to_their_archive(tmp_path: Path, kind: str) -> None:
     archive = tmp_path / "Collection" / ("Posts.V1.3." + ("xml." if kind in ("bz2", "xz") else "") + kind)
     archive.parent.mkdir()
     if kind == "zip":

@@ -81,13 +81,13 @@ def test_nothing_is_read_or_replaced_where_it_must_not_be(tmp_path):
         build_store(DOCUMENTS[3:], builder(), store)
     with pytest.raises(ConfigError, match="workers=0"):
         build_store(DOCUMENTS, builder(), store, mode="overwrite", workers=0)
-    with pytest.raises(ConfigError, match="processes of its own"):
+    with pytest.raises(ConfigError, match="its own processes"):
         build_store(DOCUMENTS, builder(TransitionAmrParser(python=sys.executable)), store, mode="overwrite", workers=2)
     assert files(store.path) == before
 
 
 def stopped(store, documents=DOCUMENTS, made=None, **options):
-    """A job that stops after 100 documents, 98 of which are built, 95 of them stored."""
+    """A job that stops after 100 documents: 98 of them built, 95 stored."""
     with pytest.raises(KeyboardInterrupt):
         build_store(dies_after(documents[:100]), made or builder(Parser()), store, shard_size=5, **options)
     assert store.unfinished() == 95
@@ -202,7 +202,7 @@ def test_a_stopped_job_leaves_no_process_and_is_completed_to_the_same_bytes(tmp_
     assert files(store.path) == files(undisturbed.path)
 
 
-def test_a_process_that_is_killed_is_an_error_that_says_what_to_do(tmp_path):
+def test_a_killed_process_is_an_error_with_a_remedy(tmp_path):
     process = start(tmp_path, tmp_path / "store.mathamr", dies=(30,))
     error = process.communicate()[1]
     assert "WorkerDiedError: one of 2 worker processes died" in error

@@ -24,9 +24,9 @@ def test_a_query_of_latex_is_the_graph_of_that_formula_and_nothing_else(column: 
 
 
 def test_it_is_the_graph_of_a_post_of_that_formula() -> None:
-    alone = graphs(pd.DataFrame({"qid": ["1"], "query": [LATEX]})).query_graph[0]
+    single = graphs(pd.DataFrame({"qid": ["1"], "query": [LATEX]})).query_graph[0]
     post = GraphBuilder()(pd.DataFrame({"qid": ["1"], "query": [f"${LATEX}$"]})).query_graph[0]
-    assert alone == post
+    assert single == post
 
 
 def test_text_that_would_be_cut_as_prose_is_one_formula() -> None:
@@ -59,7 +59,7 @@ def test_empty_formulas_are_named_in_one_warning() -> None:
 
 
 @pytest.mark.parametrize("typed", [r"\frac{a", r"\sqrt", "integral of a function", "Pythagoras", "$what is a group?$"])
-def test_a_query_that_is_no_formula_has_an_empty_graph_and_is_named(typed: str) -> None:
+def test_a_query_that_is_not_a_formula_has_an_empty_graph_and_is_named(typed: str) -> None:
     with pytest.warns(MathAMRWarning, match=r"^1 qid\(s\) have no formula that can be read and find nothing: 'q'\."):
         [graph] = graphs(pd.DataFrame({"qid": ["q"], "query": [typed]})).query_graph
     assert graph.is_empty

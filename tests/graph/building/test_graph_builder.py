@@ -73,7 +73,7 @@ def test_documents_get_graphs_with_their_formulas_and_ids():
         assert [tree.nodes for tree in pair if tree] == [tree.nodes for tree in made if tree]
 
 
-def test_official_trees_come_before_those_of_latex_which_fill_what_they_lack():
+def test_official_trees_come_before_trees_of_latex_which_fill_the_gaps():
     [graph] = build([{"docno": "5", "html": HTML}], store=Official())["graph"]
     pairs = graph.trees()
     assert pairs[0].slt == Official.trees.slt
@@ -233,9 +233,9 @@ def test_both_sides_of_a_ranking_are_built_each_once():
     assert "query_graph" not in build(ranking, side="document").columns
 
 
-def test_what_a_ranking_has_kept_from_its_topics_is_no_document():
+def test_columns_kept_from_topics_are_not_documents():
     ranking = [{"qid": q, "docno": d, "query": f"Query{q}", "title": f"Title{q}"} for q in "12" for d in "abc"]
-    loaded = [{**row, "body": f"Text{row['docno']}"} for row in ranking]  # the body alone is loaded
+    loaded = [{**row, "body": f"Text{row['docno']}"} for row in ranking]  # only the body is loaded
     result = build(loaded, side="both")
     assert roots(result, "query_graph") == ["query1"] * 3 + ["query2"] * 3
     assert roots(result, "graph") == ["texta", "textb", "textc"] * 2
@@ -278,7 +278,7 @@ def test_a_parse_that_cannot_carry_trees_is_left_out():
     assert result["graph"][0].amr.labels[:2] == ("amr-empty", "FORMULA_0")
 
 
-def test_a_formula_that_no_converter_takes_leaves_its_placeholder(monkeypatch):
+def test_a_formula_that_no_converter_accepts_leaves_its_placeholder(monkeypatch):
     def fail(latex, macros):
         raise RuntimeError("no tree")
 
@@ -288,7 +288,7 @@ def test_a_formula_that_no_converter_takes_leaves_its_placeholder(monkeypatch):
     assert result["graph"][0].amr.labels == ("x", "FORMULA_0")
 
 
-def test_a_text_that_is_no_text_counts_as_empty_and_is_named():
+def test_a_value_that_is_not_text_counts_as_empty_and_is_named():
     with pytest.warns(MathAMRWarning, match="post '1': it cannot be read"):
         result = build([{"docno": "1", "text": 12}, {"docno": "2", "text": "Good"}])
     assert roots(result, "graph") == ["nothing", "good"]

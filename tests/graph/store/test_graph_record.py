@@ -22,7 +22,7 @@ def test_a_graph_comes_back_from_its_record(graph):
     assert graph_of(record_of(graph)) == graph
 
 
-def test_all_that_penman_can_say_comes_back():
+def test_everything_that_penman_can_express_comes_back():
     graph = MathAMRGraph(decode_penman(EVERYTHING), (), "154")
     assert graph.amr.spellings
     assert graph.amr.mentions

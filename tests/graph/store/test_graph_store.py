@@ -29,7 +29,7 @@ from pyterrier_mathamr.store import (
 DATA = Path(__file__).parents[2] / "data"
 
 
-def test_what_was_stored_comes_back_in_order(store):
+def test_stored_graphs_come_back_in_order(store):
     stored = [{"docno": "b", "graph": whole()}, {"docno": "a", "graph": one_sentence()}]
     assert store.index(stored) is store
     assert (len(store), store.ids(), list(store)) == (2, ["b", "a"], ["b", "a"])
@@ -160,13 +160,13 @@ def test_a_store_of_this_format_opens():
         b"\xff\xff",
     ],
 )
-def test_a_record_that_is_no_graph_is_reported(store, data):
+def test_a_record_that_is_not_a_graph_is_reported(store, data):
     store.indexer().index_records([Record("1", data)], {})
-    with pytest.raises(DamagedError, match="the record of '1' is no graph"):
+    with pytest.raises(DamagedError, match="the record of '1' is not a graph"):
         store.get("1")
 
 
-def test_what_penman_cannot_write_is_refused(store):
+def test_a_graph_that_penman_cannot_write_is_refused(store):
     unwritable = MathAMRGraph(replace(graph(1).amr, variables=("a b", "")), (), "1")
     with pytest.raises(AmrError, match="variable"):
         store.index([{"docno": "1", "graph": unwritable}])

@@ -30,7 +30,7 @@ def read(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["graphs.amr", "graphs.amr.gz", "graphs"])
-def test_what_a_store_writes_is_read_without_repair(read, tmp_path, name):
+def test_output_of_a_store_is_read_without_repair(read, tmp_path, name):
     written = GraphStore(tmp_path / "first.mathamr")
     written.index([{"docno": "1", "graph": whole()}, {"docno": "2", "graph": one_sentence()}])
     written.to_penman(tmp_path / name)
@@ -126,15 +126,15 @@ def test_a_formula_of_the_map_without_a_node_is_attached_to_the_root(read):
 
 @pytest.mark.parametrize("value", ["{", "[]", '{"x": 1}', "[" * 100_000, '{"FORMULA_99": 1}'])
 @pytest.mark.parametrize("key", ["formula_map", "sentence_texts", "formula_latex"])
-def test_metadata_that_cannot_be_read_costs_itself_alone(read, key, value):
+def test_unreadable_metadata_costs_only_itself(read, key, value):
     store = read(f"# ::id 1\n# ::{key} {value}\n(f / find-01)")
     assert store["1"].amr == decode_penman("(f / find-01)")
 
 
-def test_bytes_that_are_no_text_are_replaced_and_counted(read):
+def test_bytes_that_are_not_text_are_replaced_and_counted(read):
     store = read(b"# ::id 1\n(a / caf\xe9)\n\n# ::id 2\n(c / \xef\xbf\xbd)")
     assert store["1"].amr.labels == ("caf\ufffd",)
-    assert store.import_report.repairs == {"bytes that are no UTF-8 replaced": 1}
+    assert store.import_report.repairs == {"bytes that are not UTF-8 replaced": 1}
 
 
 def test_a_compressed_file_cut_short_gives_what_was_unpacked(read):
@@ -190,7 +190,7 @@ def test_a_good_record_among_bad_ones_is_never_lost(tmp_path, pairs, packed):
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=300))
-def test_bytes_of_any_kind_are_no_exception(tmp_path, data):
+def test_arbitrary_bytes_raise_no_exception(tmp_path, data):
     file = tmp_path / "bytes"
     for content in (data, b"\x1f\x8b" + data, gzip.compress(data), b"(a / " + data):
         file.write_bytes(content)
@@ -204,7 +204,7 @@ def test_a_store_that_stays_empty_is_warned_of(read):
         assert read("").ids() == []
 
 
-def test_where_an_empty_store_is_not_wanted_the_error_says_what_became_of_the_records(tmp_path):
+def test_if_no_record_is_a_graph_the_error_counts_the_records(tmp_path):
     (tmp_path / "x.amr").write_text("(a / b)\n\n# ::id 1\n(\n")
     with pytest.raises(GraphError, match=r"none of its 2 records is a graph \(line 1: skipped, no") as caught:
         import_penman(tmp_path / "x.amr", GraphStore(tmp_path / "g"), allow_empty=False)

@@ -53,7 +53,7 @@ def test_text_features_are_put_end_to_end_or_refused_where_some_graphs_have_none
         replace(TENSORS[0], features=rows[0][:2].numpy())
 
 
-def test_offsets_say_which_rows_are_whose():
+def test_offsets_separate_the_rows_of_each_graph():
     batch = collate(TENSORS)
     assert len(batch) == 4
     assert batch.offsets.tolist() == [0, 7, 10, 17, 20]

@@ -43,7 +43,7 @@ def tensors(nodes, edges, relations):
     )
 
 
-def test_what_was_written_comes_back_by_row_and_by_id(tmp_path):
+def test_written_tensors_come_back_by_row_and_by_id(tmp_path):
     store = TensorStore.build(tmp_path / "t", ITEMS)
     assert (len(store), store.ids) == (3, ["a", "b", "c"])
     assert list(store) == [item for _, item in ITEMS]
@@ -80,7 +80,7 @@ def test_parts_are_bounded_in_bytes_and_read_as_one(tmp_path, monkeypatch):
     assert store.get_many(["wide", "a7", "c0"]) == [wide, ITEMS[0][1], ITEMS[2][1]]
 
 
-def test_edges_without_mirror_images_are_kept_as_they_are(tmp_path):
+def test_edges_without_mirror_images_are_kept_unchanged(tmp_path):
     odd = tensors([1, 2], [[0, 0, 1], [1, 1, 0]], [4, 5, 7])
     same = tensors([1, 2], [[0, 1], [1, 0]], [4, 4])
     store = TensorStore.build(tmp_path / "t", [("odd", odd), ("same", same)])

@@ -57,7 +57,7 @@ def test_labels_are_normalised_as_in_the_paper(label, kind, expected):
         ("1e-9", "[UNKNUM_DEC]"),
         ("6.02E23", "[UNKNUM_DEC]"),
         ("1/2", "[UNKNUM_RAT]"),
-        ("1⁄2", "[UNKNUM_RAT]"),  # what NFKC makes of ½
+        ("1⁄2", "[UNKNUM_RAT]"),  # NFKC of ½
         ("V!3", None),
         ("N!a", None),
         ("1,00", None),
@@ -154,7 +154,7 @@ def test_the_hash_changes_with_any_label_role_or_order():
     assert len({a.hash, b.hash, c.hash}) == 3
 
 
-def test_what_the_ids_mean_has_not_changed():
+def test_the_meaning_of_ids_has_not_changed():
     # If this fails, models made before no longer fit: raise VOCABULARY_FORMAT or NORMALISATION_VERSION, on purpose,
     # or undo the change. Then put the new hash here.
     assert Vocabulary.build([whole()], min_number_count=1, min_role_count=1).hash == (

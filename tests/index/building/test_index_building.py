@@ -30,7 +30,7 @@ def test_the_same_documents_make_the_same_bytes(tmp_path, documents):
     assert folder_bytes(third.path) == folder_bytes(first.path)
 
 
-def test_what_was_indexed_comes_back_bit_by_bit(tmp_path, documents):
+def test_indexed_vectors_come_back_bit_by_bit(tmp_path, documents):
     docs = documents([3, 1, 2, 1])
     docs[1]["formula_ids"], docs[2]["formula_ids"] = [], ["9", ""]
     found = {doc["docno"]: doc for doc in MathAMRIndex(tmp_path / "a").index(docs).get_corpus_iter()}
@@ -40,7 +40,7 @@ def test_what_was_indexed_comes_back_bit_by_bit(tmp_path, documents):
         assert found[doc["docno"]].get("formula_ids") == doc.get("formula_ids")
 
 
-def test_create_refuses_what_stands_overwrite_replaces_it_and_append_adds_to_it(tmp_path, documents):
+def test_create_refuses_an_existing_artifact_overwrite_replaces_it_and_append_adds_to_it(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
     with pytest.raises(WriteError):
         index.index(documents([1]))
@@ -111,7 +111,7 @@ def test_bad_embeddings_name_the_document_and_change_nothing(tmp_path, documents
 
 
 @pytest.mark.parametrize("docno", ["", None, 7, b"x"])
-def test_a_docno_that_is_no_name_is_refused(tmp_path, docno):
+def test_a_docno_that_is_not_a_name_is_refused(tmp_path, docno):
     with pytest.raises(EmbeddingError, match="docno"):
         MathAMRIndex(tmp_path / "x").index([{"docno": docno, "doc_embs": np.ones((1, 2))}])
     assert not names(tmp_path)
@@ -190,7 +190,7 @@ def test_errors_of_the_last_release_are_the_room_s(name):
         assert getattr(index_room, name) is index_room.MathAMRIndexError
 
 
-def test_a_stream_ten_times_longer_takes_no_more_memory(part_rows, tmp_path):
+def test_a_stream_ten_times_longer_needs_no_more_memory(part_rows, tmp_path):
     part_rows(1024, d=64)
     rows = np.eye(4, 64, dtype=np.float32)
 
@@ -201,8 +201,8 @@ def test_a_stream_ten_times_longer_takes_no_more_memory(part_rows, tmp_path):
         tracemalloc.stop()
         return found
 
-    peak(100)  # what is made once
-    assert peak(3000) < 1.5 * peak(300)  # the rows alone are 3 MB and 0.3 MB; each part's description stays
+    peak(100)  # allocates everything that is made once
+    assert peak(3000) < 1.5 * peak(300)  # the rows are 3 MB and 0.3 MB; each part's description stays
 
 
 @pytest.mark.parametrize("d", [8, 64])

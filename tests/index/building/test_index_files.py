@@ -21,7 +21,7 @@ OLD = ("index-format-1", "index-format-2", "formula-index-format-1")
 
 
 def rewritten(index: MathAMRIndex, name: str, change) -> MathAMRIndex:
-    """Change one array of the first part in its file, and leave the manifest as it is."""
+    """Change one array of the first part in its file, but not the manifest."""
     file = next(index.path.glob("part-*/arrays.safetensors"))
     data = bytearray(file.read_bytes())
     length = int.from_bytes(data[:8], "little")
@@ -124,7 +124,7 @@ def test_the_kept_formula_index_of_todays_format_opens():
 
 
 @pytest.mark.parametrize("name", OLD)
-def test_an_older_format_is_refused_and_says_what_builds_it_anew(name):
+def test_an_older_format_is_refused_with_the_command_that_rebuilds_it(name):
     index = pt.Artifact.load(str(DATA / name))
     command = "MathAMRFormulaIndex" if isinstance(index, MathAMRFormulaIndex) else "mathamr index GRAPHS MODEL"
     with pytest.raises(FormatError, match=rf"format {name[-1]}, this release reads 3. Rebuild it: {command}.*{name}"):
@@ -157,7 +157,7 @@ def test_a_package_is_unpacked_and_loaded_elsewhere(tmp_path, documents, topics)
 
 
 @pytest.mark.parametrize("scale", [np.nan, np.inf, 0.0, -1.0])
-def test_a_scale_that_is_no_positive_number_is_refused(tmp_path, documents, topics, scale):
+def test_a_scale_that_is_not_a_positive_number_is_refused(tmp_path, documents, topics, scale):
     index = MathAMRIndex(tmp_path / "x")
     index.indexer(dtype="int8").index(documents([2, 3]))
     index = rewritten(index, "row_scales", put(0, scale))

@@ -72,13 +72,13 @@ def test_the_rows_take_half_the_room_and_come_back_as_they_were_rounded(tmp_path
     index.verify()
 
 
-@pytest.mark.parametrize("said", [{"dtype": "float32"}, {"dtype": "float64"}, {"dtype": None}, {"dimensions": 3}])
-def test_a_manifest_that_does_not_go_with_the_rows_is_refused(tmp_path, documents, said):
+@pytest.mark.parametrize("details", [{"dtype": "float32"}, {"dtype": "float64"}, {"dtype": None}, {"dimensions": 3}])
+def test_a_manifest_that_does_not_go_with_the_rows_is_refused(tmp_path, documents, details):
     index = half(tmp_path / "x", documents([2]))
     file = index.path / "pt_meta.json"
     content = json.loads(file.read_text())
     del content["checksum"]
-    content["details"] |= said
+    content["details"] |= details
     file.write_bytes(signed(content))
     with pytest.raises(DamagedError, match=r"dtype|rows"):
         len(MathAMRIndex(index.path))
@@ -97,7 +97,7 @@ def test_rows_that_float16_cannot_hold_are_refused_naming_the_document(tmp_path,
     assert len(MathAMRIndex(tmp_path / "x").index(docs)) == 2
 
 
-def test_what_is_added_is_stored_as_the_index_stores_and_another_wish_is_refused(tmp_path, documents):
+def test_additions_are_stored_in_the_index_s_form_and_another_form_is_refused(tmp_path, documents):
     index = half(tmp_path / "x", documents([2, 1]))
     index.indexer("append").index(documents([3], name="e"))
     index.indexer("append", dtype="float16").index(documents([1], name="f"))

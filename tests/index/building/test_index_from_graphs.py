@@ -67,7 +67,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What is encoded, with the name of the index that it is for."""
+    """The input of the encoder, with the name of its index."""
     found = []
 
     def counting(self, stream, batch_size=100, real=ArtifactIndexer.pending):
@@ -173,7 +173,7 @@ def test_the_old_index_stays_until_the_new_one_is_complete(graphs, stopping, tmp
     assert [len(part) for part in ShardedIndex(path).parts()] == [260]
 
 
-def test_an_index_of_another_kind_and_a_folder_of_other_things_are_left_alone(graphs, whole, tmp_path):
+def test_an_index_of_another_kind_and_a_folder_of_other_things_are_not_touched(graphs, whole, tmp_path):
     with pytest.raises(OtherArtifactError, match="multi_vector_index"):
         index_graph_store(graphs, MODEL, whole.path, parts=2)
     (tmp_path / "other").mkdir()

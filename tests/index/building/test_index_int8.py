@@ -82,7 +82,7 @@ def test_rows_that_are_merged_keep_their_bytes_and_other_dtypes_are_converted(tm
     assert folder_bytes(wide.path) == folder_bytes(MathAMRIndex(tmp_path / "5").index(stored(one)).path)
 
 
-def test_a_row_takes_a_byte_for_each_number_and_four_for_its_scale(tmp_path, documents):
+def test_a_row_needs_a_byte_for_each_number_and_four_for_its_scale(tmp_path, documents):
     sizes = []
     for documents_stored in (100, 1100):
         index = int8(tmp_path / str(documents_stored), documents([4] * documents_stored, d=96))

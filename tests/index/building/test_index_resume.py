@@ -17,7 +17,7 @@ def corpus(count: int, **more: object) -> list[dict[str, object]]:
 
 
 class Encoder(pt.Transformer):
-    """Makes vectors that depend on what they are made with, as floating point does; stops when told."""
+    """Makes vectors that depend on the batch, as floating point does; stops on request."""
 
     def __init__(self, stop_at: int | None = None, shift: float = 0.0, formulas: bool = False) -> None:
         super().__init__()

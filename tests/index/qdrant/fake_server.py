@@ -29,7 +29,7 @@ class FakeServer:
     """Answers requests; ``fault`` may break one: of the request's name it makes a kind of failure, or ``None``.
 
     Kinds: ``unreachable`` and ``slow`` (nothing happened), ``lost`` and ``late`` (it happened, no answer came),
-    ``garbled``, ``swallowed`` (nothing happened, and it says so nowhere), or an HTTP status.
+    ``garbled``, ``swallowed`` (nothing happened, without any sign), or an HTTP status.
     """
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ ROUTES = {
 
 
 def refused(name: str) -> None:
-    raise AssertionError(f"{name} is no JSON, and a server refuses it")
+    raise AssertionError(f"{name} is not JSON, and a server refuses it")
 
 
 def matched(rule: tuple[str, str], request: Any) -> Any:

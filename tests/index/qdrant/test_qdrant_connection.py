@@ -1,4 +1,4 @@
-"""What can be wrong between us and Qdrant, and that it has a name; keys stay secret."""
+"""Faults between us and Qdrant are named errors; keys stay secret."""
 
 import pickle
 import sys
@@ -126,7 +126,7 @@ def test_points_that_vanish_between_the_search_and_their_vectors_are_named(serve
         index.colbert()(topics([2]))
 
 
-def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch, tmp_path):
+def test_without_the_extra_the_error_explains_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     for place in ("https://qdrant.test", tmp_path):
         with pytest.raises(MissingExtraError, match=r"pyterrier-mathamr\[qdrant\]"):
@@ -148,7 +148,7 @@ def test_a_folder_that_is_open_elsewhere_is_named_and_in_one_process_it_is_share
     assert hash(relative) == hash(index)
 
 
-def test_what_is_in_a_folder_is_there_when_it_is_opened_again(tmp_path, posts, topics):
+def test_contents_of_a_folder_are_there_when_it_is_opened_again(tmp_path, posts, topics):
     frame = topics([3])
     index = QdrantIndex(tmp_path / "q", "a").index(posts[:6])
     index.indexer("append").index(posts[6:9])

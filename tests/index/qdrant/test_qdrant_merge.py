@@ -41,7 +41,7 @@ def test_a_merged_collection_finds_what_one_finds_that_was_filled_at_once(tmp_pa
     assert [len(part) for part in parts] == [30, 1, len(posts) - 31]
 
 
-def test_what_cannot_be_merged_leaves_no_collection(tmp_path, posts, documents):
+def test_a_failed_merge_leaves_no_collection(tmp_path, posts, documents):
     one = collection(tmp_path / "q", "a", posts[:3], model="mini@1")
     two = collection(tmp_path / "q", "b", posts[2:5])
     refused = [

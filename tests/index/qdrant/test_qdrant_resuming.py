@@ -18,7 +18,7 @@ def small_batches(monkeypatch):
 
 @pytest.fixture
 def before(documents, mode):
-    """What readers see before the upload."""
+    """The state that readers see before the upload."""
     return [] if mode == "create" else documents([2] * 5, name="b")
 
 
@@ -27,7 +27,7 @@ def kept(before, mode):
 
 
 def interrupted(remote, before, posts, mode, at=45, pending=True, **options) -> QdrantIndex:
-    """Interrupt an upload, of which 10 documents are a batch."""
+    """Interrupt an upload with batches of 10 documents."""
     index = remote()
     if before:
         index.index(before)
@@ -48,8 +48,8 @@ def test_one_that_had_stored_all_goes_on_with_nothing(server, remote, posts, bef
     if (mode, step) == ("append", "alias"):
         pytest.skip("an addition moves no alias")
     index = interrupted(remote, before, posts, mode, at=0)
-    met = iter(["the first update of an addition"] if (mode, step) == ("append", "update") else [])
-    server.fault = lambda name: "unreachable" if name == step and not next(met, None) else None
+    passed = iter(["the first update of an addition"] if (mode, step) == ("append", "update") else [])
+    server.fault = lambda name: "unreachable" if name == step and not next(passed, None) else None
     indexer = index.indexer(mode, resume=True)
     with pytest.raises(Exception, match="resume=True"):
         indexer.index(indexer.pending(posts, 5))
@@ -103,9 +103,7 @@ def test_one_whose_vectors_are_of_another_model_is_refused(server, remote, posts
         index.indexer(mode, resume=True).index([{**post, "doc_model": "b@2"} for post in posts])
 
 
-def test_a_document_that_was_changed_is_refused_and_one_with_other_vectors_stored_anew(
-    server, remote, posts, before, mode
-):
+def test_a_changed_document_is_refused_and_one_with_other_vectors_is_stored_again(server, remote, posts, before, mode):
     with_text = [{**post, "text": "old"} for post in posts]
     index = interrupted(remote, before, with_text, mode)
     changed = [{**post, "text": "new" if post["docno"] == "d7" else "old"} for post in posts]

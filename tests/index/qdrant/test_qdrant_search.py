@@ -40,13 +40,13 @@ def test_approximate_search_gives_exact_scores_to_what_it_finds(some, posts, jud
     some.index(posts)
     true = judge_index.colbert()(frame)
     for found in (some.colbert(exact=False, hnsw_ef=64)(frame), some.doc_vn(exact=False)(frame)):
-        met = found.merge(true, on=["qid", "docno"])
-        assert len(met) == len(found) > 10
-        assert met["score_x"].equals(met["score_y"])
+        merged = found.merge(true, on=["qid", "docno"])
+        assert len(merged) == len(found) > 10
+        assert merged["score_x"].equals(merged["score_y"])
     assert len(some.single_vector(exact=False)(frame)) > 10
 
 
-def test_scorer_loader_explanation_and_corpus_are_those_of_a_folder(some, posts, judge_index, topics):
+def test_scorer_loader_explanation_and_corpus_equal_a_folder_s(some, posts, judge_index, topics):
     frame = topics([3, 2])
     some.index(posts)
     ranked = judge_index.colbert()(frame).sample(frac=1, random_state=1)

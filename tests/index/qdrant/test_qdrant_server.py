@@ -207,6 +207,6 @@ def test_graphs_and_codes_of_int8_change_no_exact_search_and_little_of_an_approx
     for strategy in ("colbert", "single_vector"):
         true = getattr(judge, strategy)(num_results=50)(frame)
         same(getattr(index, strategy)(num_results=50)(frame), true)
-        met = getattr(index, strategy)(num_results=50, exact=False)(frame).merge(true, on=["qid", "docno"])
-        assert met["score_x"].equals(met["score_y"])
-        assert len(met) > 80
+        both = getattr(index, strategy)(num_results=50, exact=False)(frame).merge(true, on=["qid", "docno"])
+        assert both["score_x"].equals(both["score_y"])
+        assert len(both) > 80

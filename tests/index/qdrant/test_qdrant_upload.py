@@ -76,7 +76,7 @@ def test_an_upload_that_is_given_up_leaves_what_stood_and_goes_on_where_it_was(s
     assert docnos(index) == docnos_of(posts)
 
 
-def test_without_resume_an_upload_that_ends_with_an_error_takes_back_what_it_stored(server, remote, posts):
+def test_without_resume_a_failed_upload_removes_its_points(server, remote, posts):
     index = remote()
     bad = [*posts[:25], {"docno": "bad", "doc_embs": np.full((2, 8), np.nan, np.float32)}]
     for mode in ("create", "overwrite"):
@@ -185,7 +185,7 @@ def test_modes_do_what_they_do_in_a_folder(server, remote, posts, topics):
         ("empty", np.zeros((0, 8)), "empty"),
     ],
 )
-def test_what_qdrant_cannot_hold_is_refused_naming_the_document(server, remote, monkeypatch, docno, rows, reason):
+def test_vectors_that_qdrant_cannot_hold_are_refused_by_docno(server, remote, monkeypatch, docno, rows, reason):
     monkeypatch.setattr(upload, "MOST_NUMBERS", 1007)
     with pytest.raises(EmbeddingError, match=reason) as caught:
         remote().index([{"docno": docno, "doc_embs": rows.astype(np.float32)}])

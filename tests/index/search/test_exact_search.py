@@ -195,7 +195,7 @@ def test_weights_scale_the_score(index: MathAMRIndex, topics, weigh):
         index.scorer(vectors="doc")
 
 
-def test_a_query_without_a_weight_of_its_own_counts_no_blend(index, topics):
+def test_a_query_without_a_weight_has_no_blend(index, topics):
     frame = topics([2, 3])
     some = index.colbert()(frame.assign(query_document_weight=[1.5, np.nan]))
     both = [index.colbert()(frame.iloc[[i]]) for i in range(2)]
@@ -204,7 +204,7 @@ def test_a_query_without_a_weight_of_its_own_counts_no_blend(index, topics):
 
 
 @pytest.mark.parametrize("value", [np.inf, "much"])
-def test_a_blend_that_is_no_number_is_refused_naming_the_query(index, topics, value):
+def test_a_blend_that_is_not_a_number_is_refused_naming_the_query(index, topics, value):
     with pytest.raises(MathAMRIndexError, match="query 'q1': query_document_weight"):
         index.colbert()(topics([2, 3]).assign(query_document_weight=pd.Series([1.0, value], dtype=object)))
 

@@ -85,7 +85,7 @@ def true_scores(rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> n
     seed=st.integers(0, 1000),
 )
 def test_every_score_is_within_the_stated_error(scan, lengths, queries, d, scale, weighted, seed):
-    d = 4 * -(-d // 4) if scan.startswith("int8 compiled") else d  # it takes whole words
+    d = 4 * -(-d // 4) if scan.startswith("int8 compiled") else d  # it needs whole words
     rng = np.random.default_rng(seed)
     rows = (rng.standard_normal((sum(lengths), d)) * rng.uniform(0.01, 3, d) * 10.0**scale).astype(np.float32)
     offsets, batch = np.cumsum([0, *lengths]), asked(rng, queries, d, weighted)
@@ -102,7 +102,7 @@ def test_the_errors_of_unit_rows_are_small_enough_to_select_by():
         assert 0 < np.abs(found - true_scores(rows, np.arange(0, 5001, 5), query)).max() < errors[0] < most
 
 
-def test_a_dimension_that_is_always_zero_is_no_trouble():
+def test_a_dimension_may_be_always_zero():
     rows = np.array([[0.6, 0.0, 0.8], [0.0, 0.0, -1.0]], np.float32)
     codes, scales, bounds = int8.encode_rows(rows)
     assert codes.tolist() == [[127, 0, 102], [0, 0, -127]]

@@ -11,7 +11,7 @@ from pyterrier_mathamr import Processes
 from pyterrier_mathamr.index import MathAMRIndex, ShardedIndex
 
 D = 8
-LIMIT = 120.0  # seconds for what takes one: a busy machine starts a process in ten
+LIMIT = 120.0  # seconds where one would do: a busy machine starts a process in ten
 
 
 def drawn(seed: int, documents: int, copies: int) -> list[dict[str, Any]]:

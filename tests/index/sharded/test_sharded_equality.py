@@ -50,9 +50,9 @@ def test_a_scorer_scores_each_document_as_one_index_does(whole: MathAMRIndex, sh
 def test_an_explanation_is_that_of_one_index(whole: MathAMRIndex, sharded: ShardedIndex) -> None:
     found = sharded.colbert(num_results=3)(QUERIES)
     for _, row in found.iterrows():
-        told = sharded.explain(row)
-        assert told.score == pytest.approx(row["score"], abs=1e-6)
-        assert str(told) == str(whole.explain(row))
+        explained = sharded.explain(row)
+        assert explained.score == pytest.approx(row["score"], abs=1e-6)
+        assert str(explained) == str(whole.explain(row))
     other = sharded.doc_vn(normalise=True).explain(QUERIES.iloc[3], "m0007")
     assert str(other) == str(whole.doc_vn(normalise=True).explain(QUERIES.iloc[3], "m0007"))
 

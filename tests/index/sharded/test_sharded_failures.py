@@ -1,4 +1,4 @@
-"""A part that dies is searched again; one that is missing, hangs or was changed is named, and there is no ranking."""
+"""A part that dies is searched again; one that is missing, hangs or was changed is named, without any ranking."""
 
 import os
 import pickle

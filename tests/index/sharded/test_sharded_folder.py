@@ -95,7 +95,7 @@ def test_only_parts_that_belong_together_are_joined(tmp_path: Path) -> None:
         ShardedIndex.join(tmp_path)
 
 
-def test_what_is_no_index_in_parts_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_without_an_index_in_parts_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(NotBuiltError):
         len(ShardedIndex(tmp_path / "nothing"))
     with pytest.raises(OtherArtifactError, match=r"multi_vector_index\.mathamr, not a sharded_index"):

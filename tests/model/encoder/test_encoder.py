@@ -72,9 +72,9 @@ def test_batch_company_and_the_order_of_nodes_do_not_change_a_post(
     made = list(tensors_of(list(graphs.values())[:8], vocabulary, config))
     with torch.no_grad():
         together = encoder(collate(made))
-        alone = torch.cat([encoder(collate([graph])) for graph in made])
+        separate = torch.cat([encoder(collate([graph])) for graph in made])
         other = encoder(collate([shuffled(graph, seed) for seed, graph in enumerate(made)]))
-    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+    torch.testing.assert_close(together, separate, atol=1e-5, rtol=0)
     torch.testing.assert_close(together, other, atol=1e-5, rtol=0)
 
 
@@ -106,10 +106,10 @@ def test_any_convolution_of_pytorch_geometric_can_take_the_layer_s_place(small, 
 
 
 @pytest.mark.parametrize("config", [MathAMRConfig.paper_experiments(), MathAMRConfig.paper_benchmark()])
-def test_the_parameters_are_those_that_the_paper_s_equations_need(config) -> None:
+def test_the_parameters_match_the_paper_s_equations(config) -> None:
     """Counted for Table 4.3's 20,000 labels and 532 relations: 2.52 M and 6.08 M; see also docs/training.md.
 
-    Tables 4.14 and 4.20 say 7.917 M and 5.654 M, which do not follow from Tables 4.3, 4.5 and 4.18: with 64 bases the
+    Tables 4.14 and 4.20 give 7.917 M and 5.654 M, which do not follow from Tables 4.3, 4.5 and 4.18: with 64 bases the
     first needs about 104,000 labels, and the second has room for the coefficients of about 143 relations.
     """
     labels, relations, d, bases = 20_000, 532, 64, config.bases

@@ -54,7 +54,7 @@ def test_random_vectors_differ_by_kind_and_learn_only_where_asked() -> None:
     assert "kinds" in dict(learned.named_parameters())
 
 
-def test_means_are_of_members_alone_and_the_document_s_of_the_virtual_nodes_below() -> None:
+def test_means_are_only_of_members_and_the_document_s_of_the_virtual_nodes_below() -> None:
     torch.testing.assert_close(begin("mean", "none")[1][3:], MEANS)
 
 
@@ -71,7 +71,7 @@ def test_projections_map_the_mean_by_one_matrix_or_one_for_each_kind() -> None:
 @pytest.mark.parametrize(
     ("learned", "more"), [("none", 0), ("embedding", 3 * 64), ("projection", 4160), ("typed_projection", 3 * 4160)]
 )
-def test_learned_parts_cost_what_the_paper_s_table_4_14_says(learned, more) -> None:
+def test_learned_parts_cost_as_much_as_in_the_paper_s_table_4_14(learned, more) -> None:
     def size(name: str) -> int:
         module = InitialState(MathAMRConfig(initialisation="mean", learned=name), 10)
         return sum(parameter.numel() for parameter in module.parameters())

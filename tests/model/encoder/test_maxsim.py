@@ -95,18 +95,18 @@ def test_the_exact_score_is_the_loop_s_to_the_last_place_of_a_float32(monkeypatc
         assert score == np.float32(whole)
 
 
-def test_the_exact_score_is_that_of_training_and_of_each_document_alone() -> None:
+def test_the_exact_score_equals_training_s_and_each_single_document_s() -> None:
     queries, query_offsets = ragged([5, 2], seed=3)
     rows, offsets = ragged([4, 1, 9, 0, 5], seed=4)
     trained = maxsim_matrix(queries.float(), query_offsets, rows.float(), offsets)
     for i, query in enumerate((queries[:5], queries[5:])):
         exact = exact_maxsim(query.float().numpy(), rows.float().numpy(), offsets.numpy())
         np.testing.assert_allclose(exact, trained[i], rtol=1e-5, atol=1e-6)
-        alone = [
+        separate = [
             exact_maxsim(query.float().numpy(), rows[a:b].float().numpy(), np.array([0, b - a]))[0]
             for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
         ]
-        assert exact.tolist() == alone
+        assert exact.tolist() == separate
 
 
 def test_an_empty_document_sends_no_gradient_anywhere() -> None:

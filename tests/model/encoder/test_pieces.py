@@ -26,7 +26,7 @@ def test_pieces_have_every_row_once_but_the_document_and_every_edge_within_them(
     whole = graph_tensors(graphs[0], model.vocabulary)
     pieces = pieces_of(whole, 200)
     assert len(pieces) > 3
-    assert all(len(piece.graph.nodes) <= 200 + 60 for piece in pieces)  # what belongs together is not cut
+    assert all(len(piece.graph.nodes) <= 200 + 60 for piece in pieces)  # connected parts are not cut
     rows = np.concatenate([piece.rows[:-1] for piece in pieces])
     assert sorted(rows.tolist()) == list(range(len(whole.virtual) - 1))
     assert {int(piece.rows[-1]) for piece in pieces} == {len(whole.virtual) - 1}
@@ -46,7 +46,7 @@ def test_a_graph_that_fits_is_its_only_piece(model, graphs) -> None:
     assert joined([piece], [rows], len(rows)) is rows
 
 
-def test_vectors_of_pieces_are_those_of_the_whole(model, graphs, monkeypatch) -> None:
+def test_vectors_of_pieces_equal_vectors_of_the_whole(model, graphs, monkeypatch) -> None:
     whole = model.encode(graphs)
     monkeypatch.setattr(batching, "_MOST_NODES", 200)
     cut = model.encode(graphs)

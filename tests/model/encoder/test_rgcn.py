@@ -175,7 +175,7 @@ def test_whole_numbers_too_large_to_carry_their_place_are_sorted_all_the_same(mo
     assert torch.equal(layer(x, index, kinds), usual)
 
 
-def test_results_wanted_of_some_nodes_are_those_of_all() -> None:
+def test_results_for_some_nodes_equal_the_results_for_all() -> None:
     torch.manual_seed(5)
     layer = RelationalGraphConv(8, 12, 9, 4)
     x, attributes = torch.randn(20, 8), torch.randn(9, 8)

@@ -1,4 +1,4 @@
-"""A score depends on the query and the rows of its document alone, in whatever order they are summed."""
+"""A score depends only on the query and the document's rows, in whatever order they are summed."""
 
 from fractions import Fraction
 from itertools import permutations

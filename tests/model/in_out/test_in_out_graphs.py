@@ -17,7 +17,7 @@ def graphs_of(*trees: FormulaTree | None, kind: Packed, least: int = 1) -> tuple
 EXAMPLE = trees_from_latex("x^{2y}+1")
 
 
-def test_each_edge_of_a_layout_tree_has_a_reverse_of_its_own() -> None:
+def test_each_edge_of_a_layout_tree_has_a_separate_reverse() -> None:
     graphs, labels = graphs_of(EXAMPLE.slt, kind="slt")
     ends, relations = graphs.edges()
     names = [labels.names[number] for number in graphs.labels]
@@ -116,7 +116,7 @@ def plain(parents: list[int], removed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_parts_are_those_of_a_search_of_the_graph(seed: int) -> None:
+def test_parts_match_a_search_of_the_graph(seed: int) -> None:
     chance = np.random.default_rng(seed)
     parents, stack = [-1], [0]
     for node in range(1, 25):  # a tree in depth-first order

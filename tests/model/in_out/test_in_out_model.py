@@ -43,8 +43,8 @@ def test_equal_vectors_of_a_formula_are_given_once() -> None:
 def test_vectors_do_not_depend_on_the_other_formulas_of_a_call() -> None:
     model, trees = model_of(), [pair.opt for pair in FORMULAS]
     together = model.encode(trees, "opt", distinct=False)
-    alone = [model.encode([tree], "opt", distinct=False)[0] for tree in trees]
-    assert all(a == pytest.approx(b, abs=1e-6) for a, b in zip(together, alone, strict=True))
+    separate = [model.encode([tree], "opt", distinct=False)[0] for tree in trees]
+    assert all(a == pytest.approx(b, abs=1e-6) for a, b in zip(together, separate, strict=True))
 
 
 @pytest.mark.parametrize("condition", PAIRINGS)
@@ -161,7 +161,7 @@ def test_formulas_come_from_an_artifact_too(tmp_path: Path) -> None:
     assert len(model.fit(trees)) == 1
 
 
-def test_a_saved_model_is_the_same_and_says_where_it_is(tmp_path: Path) -> None:
+def test_a_saved_model_is_the_same_and_shows_its_path(tmp_path: Path) -> None:
     model = model_of(condition="outer", layers=1)
     model.save(tmp_path / "m")
     again = InOut.from_pretrained(tmp_path / "m")
@@ -200,11 +200,11 @@ def test_a_damaged_model_is_refused_by_the_file_that_is_at_fault(tmp_path: Path)
     description, weights = tmp_path / "m" / "in_out.json", tmp_path / "m" / "weights.safetensors"
     text, data = description.read_bytes(), weights.read_bytes()
     weights.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.raises(ModelFileError, match=r"weights\.safetensors: the weights are not those"):
+    with pytest.raises(ModelFileError, match=r"weights\.safetensors: the weights differ"):
         InOut.from_pretrained(tmp_path / "m")
     seen = CliRunner().invoke(main, ["verify", str(tmp_path / "m")])
     assert "BAD" in seen.output
-    assert "the weights are not those" in seen.output
+    assert "the weights differ" in seen.output
     weights.unlink()
     with pytest.raises(ModelFileError, match=r"weights\.safetensors"):
         InOut.from_pretrained(tmp_path / "m")

@@ -56,7 +56,7 @@ def test_the_last_state_is_read_as_it_was_saved(tmp_path) -> None:
     assert repr(checkpoint) == f"Checkpoint({str(tmp_path / 'run' / 'state')!r})"
 
 
-def test_another_run_is_refused_with_what_differs_and_may_begin_anew(small, pairs, graphs, tmp_path) -> None:
+def test_another_run_is_refused_with_the_differences_and_may_start_over(small, pairs, graphs, tmp_path) -> None:
     short = small.replace(epochs=1)
     first = fit(short, pairs, graphs, tmp_path)
     before = {path: path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()}

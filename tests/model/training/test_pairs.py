@@ -1,4 +1,4 @@
-"""Pairs: forms that are taken, the split by question, batches, and who is no negative of whom."""
+"""Pairs: accepted forms, the split by question, batches, and which documents are never negatives."""
 
 import pandas as pd
 import pytest
@@ -14,7 +14,7 @@ def test_tuples_and_frames_are_the_same_pairs_without_repeats() -> None:
 
 
 @pytest.mark.parametrize("bad", [["ab"], [7], [("1", "2", "3")], pd.DataFrame({"qid": ["1"], "answer": ["2"]})])
-def test_what_are_no_pairs_is_refused(bad) -> None:
+def test_records_that_are_not_pairs_are_refused(bad) -> None:
     with pytest.raises(TrainingError, match="pair"):
         read_pairs(bad)
 

@@ -1,4 +1,4 @@
-"""Fitting the weights of a trained model's score: the sums, the optimum, and what the fit leaves alone."""
+"""Fitting the weights of a trained model's score: the sums, the optimum, and everything that stays unchanged."""
 
 import sys
 
@@ -31,7 +31,7 @@ def test_kind_sums_are_the_loop_s(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"formulas": "none"}, {"virtual_nodes": "none"}, {"virtual_nodes": "global"}])
-def test_the_kinds_of_the_fit_are_those_of_the_graphs(model, graphs, changes) -> None:
+def test_the_kinds_of_the_fit_match_the_graphs(model, graphs, changes) -> None:
     config = model.config.replace(**changes)
     chosen = {"formulas": config.formulas, "virtual_nodes": config.virtual_nodes}
     for graph in graphs.values():
@@ -56,7 +56,7 @@ def loss_of(groups, weights) -> float:
     return float(np.mean([np.log(np.exp(of - of[right]).sum()) for of, right in scores]))
 
 
-def test_the_fit_finds_the_weights_of_the_lowest_loss_and_leaves_the_vectors_alone(model, graphs, pairs) -> None:
+def test_the_fit_finds_the_weights_of_the_lowest_loss_and_keeps_the_vectors(model, graphs, pairs) -> None:
     fitted = fit_score_weights(model, pairs, graphs)
     weights, groups = fitted.score_weights, groups_of(model, graphs, pairs)
     found = np.array([weights.formula, weights.sentence, weights.document, weights.blend])

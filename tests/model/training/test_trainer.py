@@ -52,7 +52,7 @@ def test_training_lowers_the_loss(small, pairs, graphs) -> None:
 @pytest.mark.parametrize(
     "curve", [[1.0, 2.0, 3.0, 4.0], [3.0, 1.0, 2.0, 1.5], [4.0, 3.0, 2.0, 1.0], [2.0, 1.0, 1.0, 3.0]]
 )
-def test_the_weights_are_those_of_the_epoch_with_the_lowest_validation_loss(
+def test_the_weights_come_from_the_epoch_with_the_lowest_validation_loss(
     small, pairs, graphs, monkeypatch, curve
 ) -> None:
     recorded, values = weights_after_each_epoch(monkeypatch), iter(curve)
@@ -93,7 +93,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(small, pairs
     assert not equal(first.weights(), other.weights())
 
 
-def test_training_leaves_the_caller_s_random_generator_alone(small, pairs, graphs) -> None:
+def test_training_does_not_change_the_caller_s_random_generator(small, pairs, graphs) -> None:
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
@@ -196,7 +196,7 @@ def test_half_precision_follows_single_precision_closely(small, pairs, graphs, c
     assert losses(half) == [pytest.approx(values, rel=0.1) for values in losses(single)]
 
 
-def test_a_loss_that_is_no_number_stops_and_names_the_batch(small, pairs, graphs, tmp_path, monkeypatch) -> None:
+def test_a_loss_that_is_not_a_number_stops_and_names_the_batch(small, pairs, graphs, tmp_path, monkeypatch) -> None:
     real = PairTraining.gradients
     calls = []
 

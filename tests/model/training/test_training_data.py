@@ -1,4 +1,4 @@
-"""What trains beside the pairs: hard negatives and first pairs."""
+"""Training data in addition to the pairs: hard negatives and first pairs."""
 
 import math
 
@@ -18,7 +18,7 @@ EVERYTHING = {"hard_negatives": 2, "first_epochs": 1}
 
 
 class Arrays(dict):
-    """Arrays in memory, read as those of a ``TensorStore``."""
+    """Arrays in memory, read like a ``TensorStore``."""
 
     def get_many(self, ids):
         return [self[name] for name in ids]
@@ -37,7 +37,7 @@ def never() -> dict[str, list[str]]:
 
 @pytest.fixture
 def everything(pairs, negatives, never) -> dict[str, object]:
-    """All that ``fit`` takes; the first pairs come from elsewhere."""
+    """All arguments of ``fit``; the first pairs come from elsewhere."""
     return {"first": [(f"a{i}", f"q{i}") for i in range(12)], "negatives": negatives, "never": never}
 
 
@@ -46,7 +46,7 @@ def fit(config, pairs, graphs, **options) -> tuple[MathAMR, Trainer]:
     return trainer.fit(pairs, graphs, verbose=False, **options), trainer
 
 
-def test_hard_negatives_are_drawn_anew_and_never_those_known_to_be_right() -> None:
+def test_hard_negatives_are_redrawn_each_epoch_and_are_never_known_to_be_right() -> None:
     answers = PairAnswers([("q0", "a0"), ("q0", "a1"), ("q1", "a2")], never={"q0": ["x"]})
     of = HardNegatives({"q0": ["a0", "x", "b", "a1", "c", "q0", "d", "b"], "q1": ["a1"]}, answers)
     pairs = [("q0", "a0"), ("q0", "a1"), ("q1", "a2")]
@@ -162,7 +162,7 @@ def test_the_first_epochs_take_the_first_pairs(small, pairs, graphs, monkeypatch
     assert {pair for epoch, batch in steps for pair in batch if epoch == 3} == {*pairs} - {("q5", "a5"), ("q6", "a6")}
 
 
-def test_what_is_given_and_what_is_configured_go_together(small, pairs, graphs, negatives) -> None:
+def test_arguments_and_configuration_must_agree(small, pairs, graphs, negatives) -> None:
     for config, options, named in (
         (small, {"negatives": negatives}, "hard_negatives"),
         (small.replace(hard_negatives=1), {}, "hard_negatives"),
@@ -177,7 +177,7 @@ def test_what_is_given_and_what_is_configured_go_together(small, pairs, graphs, 
         fit(small.replace(hard_negatives=1), pairs, graphs, negatives={"q0": ["unheard"], "q99": ["not-asked-for"]})
 
 
-def test_batches_are_shuffled_by_seed_and_epoch_and_those_of_validation_are_not(small, pairs) -> None:
+def test_batches_are_shuffled_by_seed_and_epoch_except_in_validation(small, pairs) -> None:
     data = TrainingData.read(small, pairs, validation=pairs[:9])
     first = data.batches(small, 1)
     assert sorted(pair for batch, _ in first for pair in batch) == sorted(pairs[9:])[:15]
@@ -186,7 +186,7 @@ def test_batches_are_shuffled_by_seed_and_epoch_and_those_of_validation_are_not(
     assert data.batches(small, 1) == first
     assert first != data.batches(small, 2)
     assert first != data.batches(small.replace(seed=7), 1)
-    assert data.validation_batches(small) == [(pairs[:8], [])]  # a ninth pair alone has no negative
+    assert data.validation_batches(small) == [(pairs[:8], [])]  # a single ninth pair has no negative
 
 
 def test_the_data_of_a_run_knows_every_post_it_needs(small, pairs, negatives) -> None:

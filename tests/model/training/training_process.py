@@ -18,7 +18,7 @@ from pyterrier_mathamr.model.loop import TrainingLoop
 
 
 def main(output: Path, options: dict) -> None:
-    """Train; ``die`` = [epoch, batch] kills the process before that batch, without a chance to say anything."""
+    """Train; ``die`` = [epoch, batch] kills the process before that batch, without any message."""
     torch.set_num_threads(1)
     rng = random.Random(7)
     graphs = {f"{side}{i}": post(f"{side}{i}", TOPICS[i % 8], rng) for i in range(24) for side in "qa"}

@@ -15,7 +15,7 @@ from pyterrier_mathamr.model.networks import COMMON, bags_of, network, weighted_
 
 
 class Letters:
-    """A text encoder whose vectors are drawn from the text alone."""
+    """A text encoder whose vectors are drawn only from the text."""
 
     def encode(self, texts):
         return np.array([np.random.default_rng([*text.encode(), 1]).normal(size=12) for text in texts])
@@ -60,7 +60,7 @@ def test_an_untrained_model_of_bags_is_the_projected_sum(graphs, config, text):
     assert model.encode(some[:1])[0] == pytest.approx(rows / np.linalg.norm(rows, axis=1, keepdims=True), abs=1e-5)
 
 
-def test_labels_are_as_long_as_they_are_rare(graphs, vocabulary):
+def test_the_length_of_a_label_grows_with_its_rarity(graphs, vocabulary):
     posts = [graph_tensors(graph, vocabulary) for graph in graphs.values()]
     vectors = torch.nn.functional.normalize(torch.randn(len(vocabulary.nodes), 6), dim=1)
     labels = weighted_labels(vectors, posts, seed=1)
@@ -126,13 +126,13 @@ def test_training_on_bags_finds_the_answers_of_a_topic(graphs, pairs, config, te
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"features": "lookup"}, "False with features='lookup'"),
         ({"features": "text"}, "False with features='text'"),
         ({"virtual_nodes": "global"}, "False with virtual_nodes='global'"),
     ],
 )
-def test_options_that_bags_do_not_go_with_are_refused(options, says):
-    with pytest.raises(ConfigError, match=says):
+def test_options_that_bags_do_not_go_with_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
         MathAMRConfig(**{"features": "words", "word_residual": True, **options})

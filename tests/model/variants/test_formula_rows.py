@@ -79,7 +79,7 @@ def test_an_untrained_formula_is_the_sum_of_its_bag_and_its_vector(graphs, confi
 
 
 @pytest.mark.parametrize("layers", [0, 1])
-def test_training_leaves_the_vectors_alone_and_a_file_keeps_them(graphs, pairs, config, text, tmp_path, layers):
+def test_training_does_not_change_the_vectors_and_a_file_keeps_them(graphs, pairs, config, text, tmp_path, layers):
     model = Trainer(config.replace(layers=layers), text=text).fit(pairs, graphs, checkpoint=tmp_path / "run")
     project = model.weights()["formulas.project"].numpy()
     assert project @ project.T == pytest.approx(np.eye(len(project)), abs=1e-5)  # as it was before training

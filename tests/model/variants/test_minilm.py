@@ -52,7 +52,7 @@ def renamed(original):
     return bert.from_transformers(original[0].auto_model.state_dict(), size), size
 
 
-def test_the_states_are_those_of_sentence_transformers_for_the_same_weights(original):
+def test_the_states_equal_sentence_transformers_for_the_same_weights(original):
     weights, size = renamed(original)
     own = bert.Bert(size).eval()
     own.load_state_dict(weights)
@@ -109,8 +109,8 @@ def test_a_faster_precision_hardly_turns_a_vector(bundled, precision, least):
 
 def test_padding_does_not_change_a_vector(bundled):
     together = bundled["float32"].encode(TEXTS)
-    alone = np.concatenate([TextEncoder(precision="float32", device="cpu").encode([text]) for text in TEXTS])
-    assert together.astype(np.float32) == pytest.approx(alone.astype(np.float32), abs=1e-3)
+    separate = np.concatenate([TextEncoder(precision="float32", device="cpu").encode([text]) for text in TEXTS])
+    assert together.astype(np.float32) == pytest.approx(separate.astype(np.float32), abs=1e-3)
 
 
 def test_int8_is_refused_for_another_encoder():
@@ -172,8 +172,8 @@ def test_the_vectors_of_a_query_do_not_depend_on_the_others(queries):
     encode = MathAMR.from_pretrained().query_encoder()
     together = {row["qid"]: row["query_embs"] for row in encode(queries)}
     for row in queries:
-        [alone] = encode([row])
-        assert np.array_equal(alone["query_embs"], together[row["qid"]])
+        [separate] = encode([row])
+        assert np.array_equal(separate["query_embs"], together[row["qid"]])
 
 
 def test_another_precision_or_device_that_was_chosen_also_holds_for_queries():

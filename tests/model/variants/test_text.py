@@ -173,7 +173,7 @@ def test_with_passages_sentences_and_the_document_are_text_in_their_surroundings
         chosen.replace(features="lookup")
 
 
-def test_another_width_than_the_configuration_says_is_refused(posts, config, text):
+def test_a_width_other_than_the_configuration_s_is_refused(posts, config, text):
     with pytest.raises(ConfigError, match=f"text_dimension.*{WIDTH}"):
         MathAMR.untrained(config.replace(text_dimension=20), list(posts.values()), text=text)
     with pytest.raises(ConfigError, match="projection"):
@@ -200,7 +200,7 @@ def test_a_model_of_words_needs_no_text_encoder_once_it_is_there(posts, graphs, 
     assert len(MathAMR.from_pretrained(tmp_path / "m", text=TextEncoder(Broken())).encode([graphs["q0"]])[0]) > 1
 
 
-def test_an_encoder_without_input_embeddings_says_what_to_choose(posts, config, text):
+def test_an_encoder_without_input_embeddings_names_the_alternative(posts, config, text):
     with pytest.raises(ConfigError, match="'encoded'"):
         MathAMR.untrained(config.replace(features="words", text_context="windows"), list(posts.values()), text=text)
 
@@ -256,7 +256,7 @@ def test_a_run_with_texts_that_was_stopped_goes_on_to_the_same_weights(posts, pa
 
 
 @needs_minilm
-def test_the_bundled_text_model_tells_the_answer_from_another():
+def test_the_bundled_text_model_distinguishes_the_answer_from_another():
     build = GraphBuilder()
     question, answer, other = build(
         [

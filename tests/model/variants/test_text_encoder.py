@@ -1,4 +1,4 @@
-"""The text encoder and its cache: each text once, blocks that survive a kill, and errors that say what to do."""
+"""The text encoder and its cache: each text once, blocks that survive a kill, and errors with a remedy."""
 
 import sys
 import time
@@ -54,9 +54,9 @@ def test_blocks_that_were_done_before_a_kill_are_kept(tmp_path):
     assert again.model.seen.total() == 2000 - 1024
 
 
-def test_a_file_that_is_no_cache_is_refused(tmp_path):
+def test_a_file_that_is_not_a_cache_is_refused(tmp_path):
     (tmp_path / "cache").write_text("no database, but long enough to look at" * 10)
-    with pytest.raises(OtherArtifactError, match="no cache"):
+    with pytest.raises(OtherArtifactError, match="not a cache"):
         TextEncoder(Words(), cache=tmp_path / "cache").encode(["a"])
 
 

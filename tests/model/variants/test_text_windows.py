@@ -108,7 +108,7 @@ def test_every_piece_is_read_once_and_other_posts_change_nothing(graphs):
         assert encoded(encoder, graph)[0] == pytest.approx(rows, abs=2e-3)
 
 
-def test_a_formula_that_stands_in_no_sentence_is_a_segment_of_its_own(graphs):
+def test_a_formula_outside_of_sentences_is_a_separate_segment(graphs):
     graph = replace(graphs["one"], sentence_texts=("Nothing.", "Nothing."))
     assert segments_of(graph) == Segments(("Nothing.", "$x + 1$", "$x$"), (0, 0), ((1, 1, 6), (2, 1, 2)))
     found = segments_of(graphs["one"])
@@ -134,7 +134,7 @@ def test_posts_in_the_cache_are_not_read_again(graphs, tmp_path):
     assert all(np.array_equal(*pair) for pair in zip(rows, again, strict=True))
 
 
-def test_an_encoder_without_states_says_what_to_choose(graphs):
+def test_an_encoder_without_states_names_the_alternative(graphs):
     with pytest.raises(ConfigError, match=r"'Words'.*text_context='alone'"):
         encoded(Words(), graphs["one"])
 

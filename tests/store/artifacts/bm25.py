@@ -1,4 +1,4 @@
-"""BM25: every document has a word of its own, one of three, and a formula."""
+"""BM25: every document has a distinct word, one of three common ones, and a formula."""
 
 from pathlib import Path
 

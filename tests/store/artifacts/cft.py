@@ -1,4 +1,4 @@
-"""A Tangent-CFT index, encoded by one that was trained: every document has one formula, of its own id."""
+"""A Tangent-CFT index with a trained encoder: every document has one formula with a distinct id."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
 
 
 def read(path: Path) -> object:
-    """All formulas with their posts and vectors, and what the encoder says of a new one."""
+    """All formulas with their posts and vectors, and the encoder's vector of a new one."""
     cft = TangentCFT(path)
     entries = sorted(cft.get_corpus_iter(), key=lambda entry: entry["docno"])
     expressions = cft.snapshot().expressions_of([entry["docno"] for entry in entries])

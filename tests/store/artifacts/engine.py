@@ -1,4 +1,4 @@
-"""A search engine: every post has a word of its own, and some a formula."""
+"""A search engine: every post has a distinct word, and some a formula."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from pyterrier_mathamr.model import MathAMR
 open = SearchEngine
 COMPACTS = False
 REPEATS = ("append", "delete")
-"""What succeeds when it is run again, also where it was killed after the last step that counts."""
+"""Actions that succeed when run again, even if killed after the last step that counts."""
 WORDS = ("series", "matrix", "boundary")
 QUERY = "series of a matrix own3 with $x_3^2$"
 
 torch.set_num_threads(1)  # others do not survive a fork
-bundled_net()  # what every fork would load
+bundled_net()  # loaded once instead of in every fork
 MathAMR.from_pretrained("mathamr-plus-mini").query_encoder()
 GraphBuilder()
 

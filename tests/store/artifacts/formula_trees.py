@@ -1,4 +1,4 @@
-"""Formula trees: every document has one formula, of its own id; some are the same expression."""
+"""Formula trees: every document has one formula with a distinct id; some are the same expression."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An In+Out index: every document has one formula, of its own id; some are the same expression."""
+"""An In+Out index: every document has one formula with a distinct id; some are the same expression."""
 
 import zlib
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pyterrier_mathamr.systems import InOutIndex
 
 @dataclass(frozen=True)
 class Labels:
-    """A model that knows labels alone."""
+    """A model that knows only labels."""
 
     identity: ClassVar[str] = "labels"
     kinds: ClassVar[tuple[str, ...]] = ("slt", "opt")

@@ -26,7 +26,7 @@ class Toy(StoredArtifact):
 
 
 def content(ids: list[str], seed: int = 0) -> Content:
-    """Rows that depend on the id and the seed alone."""
+    """Rows that depend only on the id and the seed."""
     rows = [
         np.random.default_rng([seed, *name.encode("utf-8", "surrogatepass")]).random((1 + len(name) % 3, 4), np.float32)
         for name in ids

@@ -1,4 +1,4 @@
-"""What every artifact must survive: kills, damage, two writers, full disks, another job's leftovers.
+"""Trials that every artifact must survive: kills, damage, two writers, full disks, another job's leftovers.
 
 Run as a program it tries one artifact and prints what became of it as JSON::
 

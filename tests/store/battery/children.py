@@ -23,10 +23,10 @@ FAULTS = ("lost", "silently wrong", "unnamed")
 
 @dataclass
 class Tally:
-    """What became of the trials of one sort.
+    """The outcomes of the trials of one sort.
 
     ``old`` and ``new``: the whole artifact before or after; ``named``: an error of the package; ``harmless``: what was
-    read is right although a byte was changed; ``unnoticed``: it is not, and only ``verify()`` tells. The rest are
+    read is right although a byte was changed; ``unnoticed``: it is not, and only ``verify()`` finds it. The rest are
     faults: neither old nor new, wrong where that must be found, an error without a name, a hang or a crash.
     """
 
@@ -43,7 +43,7 @@ class Tally:
 
 @dataclass
 class Answer:
-    """How a child ended: ``value``, ``named``, ``unnamed``, ``killed`` or ``hang``, and what it gave or said."""
+    """How a child ended: ``value``, ``named``, ``unnamed``, ``killed`` or ``hang``, and its result or message."""
 
     how: str
     value: Any = None

@@ -24,7 +24,7 @@ def writers(subject: Subject) -> Tally:
             same = subject.state(path) == before
         refused = answer.how == "named" and answer.value[0] == "WriteError" and str(os.getpid()) in answer.value[1]
         outcome = "old" if refused and same else "unnamed" if not refused else "lost"
-        tally.add(outcome, f"{action} beside another writer: {answer}")
+        tally.add(outcome, f"{action} during another writer's job: {answer}")
     return tally
 
 

@@ -1,4 +1,4 @@
-"""Flipped bits, and files that are truncated, removed or exchanged with those of another artifact."""
+"""Flipped bits, and files that are truncated, removed or exchanged with another artifact's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that breaks the agreement, in the way that its first argument says; it is started as if it were Python."""
+"""A worker that breaks the agreement, in the way that its first argument names; it is started as if it were Python."""
 
 import json
 import os
