@@ -33,7 +33,7 @@ PRINTED = Constants()
 
 
 def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """Return milliseconds of CPU time, and what a call returns."""
+    """Return milliseconds of CPU time, and the result of a call."""
     start = time.process_time()
     found = call(*arguments)
     return 1000 * (time.process_time() - start), found
@@ -45,7 +45,7 @@ def index_of(trees: list[FormulaTree]) -> PathLists:
 
 
 def search(tree: FormulaTree, index: PathLists, count: int, prune: bool) -> tuple[Any, PathSearch]:
-    """Return the best expressions with their scores, and the search, which counts what it read."""
+    """Return the best expressions with their scores, and the search, which counts its reads."""
     query = path_query(formula_paths(canonical_tree(tree)), index)
     sizes, penalties = np.ones(len(index.of.leaves), dtype=np.int64), PRINTED.penalties(index.of.leaves)
     found = PathSearch(query, index, sizes, penalties, PRINTED, count, prune=prune)
@@ -112,7 +112,7 @@ def main() -> None:
         compare_pruning(queries, index, count)
     compare_plain(queries[:: max(1, len(queries) // 10)], trees[:: max(1, len(trees) // arguments.plain)])
     if find_spec("pya0") is None:
-        print("pya0 is not installed: scores are not compared with those of the engine itself")
+        print("pya0 is not installed: scores are not compared with the engine's own")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@
 
 ``bytes``: with one process, two, two nodes, two nodes of which one is killed at random instants, and a driver that is
 killed and resumed. Each line has the beginning of a hash of all files, the pieces of work and the attempts at them, the
-parts of the index, and the orphans: files that no manifest names. All hashes are equal, and there are no orphans;
+parts of the index, and the orphans: files that no manifest names. All hashes must be equal, without orphans;
 otherwise the exit code is 1.
 
-``time``: seconds on the clock and CPU seconds of all processes, those of Ray included, each beside one process; rounds
-alternate, and medians are printed. ``--address`` takes a cluster that is running (``ray start``) for ``bytes`` without
+``time``: wall-clock seconds and CPU seconds of all processes, including Ray's, each next to one process; rounds
+alternate, and medians are printed. ``--address`` connects to a running cluster (``ray start``) for ``bytes`` without
 kills.
 """
 
@@ -145,7 +145,7 @@ class Trials:
         self.second: Any = None
 
     def nodes(self) -> str:
-        """Return the address of the cluster, of which both nodes are alive."""
+        """Return the address of the cluster, once both nodes are alive."""
         if self.given.address:
             return str(self.given.address)
         from ray.cluster_utils import Cluster
@@ -177,7 +177,7 @@ class Trials:
 
 
 def finished(driver: subprocess.Popen[str]) -> dict[str, float]:
-    """Wait for a driver to be done; return what it measured, and the CPU seconds of all processes below this one."""
+    """Wait for a driver to be done; return its measurements, and the CPU seconds of all processes below this one."""
     if driver.stdin is None or driver.stdout is None:
         raise RuntimeError("the driver has no pipes")
     for line in driver.stdout:

@@ -1,4 +1,4 @@
-"""How many trees equal those of the reference converter, and why the others differ."""
+"""How many trees equal the reference converter's, and why the others differ."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CAUSES: tuple[tuple[str, Callable[[Row, str], object]], ...] = (
     ("sequence of statements", lambda row, _: "formula-sequence" in row["flags"]),
     ("differential", lambda row, _: has(row, r"\\int")),
 )
-"""Causes of a different tree, of which the first that applies is counted; tests get the row and the kind of tree."""
+"""Causes of a different tree; the first that applies is counted. Tests get the row and the kind of tree."""
 
 
 def has(row: Row, pattern: str) -> bool:
@@ -61,7 +61,7 @@ def equal(convert: Callable[[str], FormulaTree], source: str, expected: Row) -> 
 
 
 def groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """Yield the rows of each year: all, those without a flag, and those with each flag (a row may have several)."""
+    """Yield the rows of each year: all, rows without a flag, and rows with each flag (a row may have several)."""
     for year in sorted({row["year"] for row in rows}):
         of_year = [row for row in rows if row["year"] == year]
         yield f"{year} all", of_year

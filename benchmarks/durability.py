@@ -28,7 +28,7 @@ Found = dict[str, tuple[dict[str, int], list[str]]]
 
 
 def run(name: str, options: list[str]) -> Found:
-    """Test one artifact in a process of its own."""
+    """Test one artifact in a separate process."""
     command = [sys.executable, str(TESTS / "battery"), name, *options]
     ran = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     found: Found = json.loads(ran.stdout)
@@ -63,7 +63,7 @@ def main() -> None:
     with ThreadPoolExecutor(workers) as pool:
         found = dict(zip(names, pool.map(lambda name: run(name, options), names), strict=True))
     print(table(found))
-    faults = [(name, sort, fault) for name, of in found.items() for sort, (_, said) in of.items() for fault in said]
+    faults = [(name, sort, fault) for name, of in found.items() for sort, (_, errors) in of.items() for fault in errors]
     for name, sort, fault in faults:
         print(f"{name}, {sort}: {fault}", file=sys.stderr)
     sys.exit(bool(faults))

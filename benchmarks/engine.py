@@ -2,9 +2,9 @@
 
 ``python benchmarks/engine.py ARQMATH_FOLDER [--model NAME] [--years 2020,2022] [--workdir FOLDER]`` builds an engine of
 the folder's answers, scores the candidates of both systems for each question, and prints, by the share of BM25, nDCG′
-and MAP′ of each year's topics, and how the titles of known-item questions find their answers: 1 is BM25 alone, 0 is
-MaxSim alone, over the same candidates. Then the weights that one year teaches (listwise, judged documents alone) are
-measured on the other, of the two parts and with a third: Tangent's similarity of the post's best formula to the
+and MAP′ of each year's topics, and how the titles of known-item questions find their answers: 1 is only BM25, 0 is
+only MaxSim, over the same candidates. Then weights fitted on one year (listwise, only judged documents) are
+measured on the other, for the two parts and with a third: Tangent's similarity of the post's best formula to the
 largest one of the question.
 """
 

@@ -1,12 +1,12 @@
-"""Measure the conversion of formulas to trees: its speed beside bare XML parsing, and its agreement with the reference.
+"""Measure the conversion of formulas to trees: speed relative to bare XML parsing, agreement with the reference.
 
     python benchmarks/formula.py DATA [--repeat 5] [--store]
     python benchmarks/formula.py DATA --conformance
 
 ``DATA`` is a folder with ``formula-conformance/topics.jsonl.gz`` and ``arqmath-mini/``. Each figure is the best of
 several runs over the same formulas, in CPU time of one core; the conversion alternates with lxml's parsing of the same
-MathML, so that both run under the same conditions. ``--conformance`` prints instead how many trees equal those of the
-reference converter, by year and flag of the formula, and the causes of the others.
+MathML, so that both run under the same conditions. ``--conformance`` prints instead how many trees equal the
+reference converter's, by year and flag of the formula, and the causes of the others.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PARSER = etree.XMLParser(recover=True, resolve_entities=False, no_network=True)
 
 
 def row(name: str, run: Callable[[str], object], formulas: Sequence[str], parsed: Sequence[str], repeat: int) -> None:
-    """Print formulas per second, those of bare parsing in the same run, and the ratio."""
+    """Print formulas per second, the rate of bare parsing in the same run, and the ratio."""
     times = [(best(run, formulas), best(floor, parsed)) for _ in range(repeat)]
     seconds, bare = min(t for t, _ in times), min(t for _, t in times)
     rate, ceiling = len(formulas) / seconds, len(parsed) / bare

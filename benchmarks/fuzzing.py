@@ -1,14 +1,14 @@
-"""Read documents and formulas that are damaged or hostile, and print what came of them.
+"""Read documents and formulas that are damaged or hostile, and print the outcomes.
 
 ::
 
     python benchmarks/fuzzing.py --posts ../shared/arqmath-mini            60,000 documents and formulas, and growth
     python benchmarks/fuzzing.py --tries 5000 --families 0                 a part, of the posts of the sample
 
-The documents are real posts, as Markdown, LaTeX, HTML, MathML, plain text, queries and formulas, of which pieces were
-taken out, doubled, exchanged or replaced by hostile ones; and families of texts that repeat such a piece. Each is read
+The documents are real posts, as Markdown, LaTeX, HTML, MathML, plain text, queries and formulas, with pieces
+removed, doubled, exchanged or replaced by hostile ones; and families of texts that repeat such a piece. Each is read
 in a process with a limit of time. The columns ``unnamed`` and ``aborted`` (it took too long, or crashed) must be 0, or
-the exit code is 1. Growth is the ratio of the CPU time at 1 MB to that at 256 KB, which is 4 where it is linear.
+the exit code is 1. Growth is the ratio of the CPU time at 1 MB to that at 256 KB, 4 if linear.
 """
 
 from __future__ import annotations
@@ -71,24 +71,24 @@ PIECES = [
 
 
 def attempt(kind: str, text: str) -> tuple[str, float]:
-    """Read a text as what it may be: whether it was read, refused by name or what else was raised, and seconds."""
+    """Read a text as each kind: whether it was read, refused by name or raised another error, and seconds."""
     warnings.simplefilter("ignore")
     start = time.perf_counter()
     try:
-        said = _attempt(kind, text)
+        outcome = _attempt(kind, text)
     except MathAMRError:
-        said = "refused"
+        outcome = "refused"
     except Exception as error:
-        said = f"{type(error).__name__}: {error!s:.100}"
-    return said, time.perf_counter() - start
+        outcome = f"{type(error).__name__}: {error!s:.100}"
+    return outcome, time.perf_counter() - start
 
 
 def attempt_here(kind: str, text: str) -> tuple[str, float]:
-    """Read a text in this process alone; the seconds are CPU time."""
+    """Read a text in this process; the seconds are CPU time."""
     markdown._guarded = markdown.rendered  # type: ignore[assignment]
     start = time.process_time()
-    said, _ = attempt(kind, text)
-    return said, time.process_time() - start
+    outcome, _ = attempt(kind, text)
+    return outcome, time.process_time() - start
 
 
 def _attempt(kind: str, text: str) -> str:
@@ -171,7 +171,7 @@ def texts(posts: list[dict[str, str]], tries: int, seed: int) -> Iterator[tuple[
 
 
 class Tally:
-    """What came of the texts of a kind."""
+    """The outcomes of the texts of a kind."""
 
     def __init__(self) -> None:
         self.tried = self.refused = 0
@@ -179,16 +179,16 @@ class Tally:
         self.aborted: list[str] = []
         self.slowest = 0.0
 
-    def add(self, said: str, seconds: float, text: str) -> None:
+    def add(self, outcome: str, seconds: float, text: str) -> None:
         """Count one."""
         self.tried += 1
         self.slowest = max(self.slowest, seconds)
-        if said == "refused":
+        if outcome == "refused":
             self.refused += 1
-        elif said == "aborted":
+        elif outcome == "aborted":
             self.aborted.append(f"{text[:200]!r}")
-        elif said != "read":
-            self.unnamed.append(f"{said}: {text[:200]!r}")
+        elif outcome != "read":
+            self.unnamed.append(f"{outcome}: {text[:200]!r}")
 
 
 def fuzz(posts: list[dict[str, str]], tries: int, seed: int, seconds: float = SECONDS) -> dict[str, Tally]:
@@ -224,7 +224,7 @@ def _counts(of: Tally) -> tuple[int, ...]:
 
 
 def growth(kinds: list[str], families: int) -> tuple[str, list[str]]:
-    """Measure families as they grow: a Markdown table of the slowest, and what was aborted."""
+    """Measure families as they grow: a Markdown table of the slowest, and the aborted ones."""
     guarded = Worker(attempt_here, seconds=SECONDS, memory=MEMORY)
     rows, faults = [], []
     for kind in kinds:
@@ -232,15 +232,15 @@ def growth(kinds: list[str], families: int) -> tuple[str, list[str]]:
             times = []
             for size in SIZES:
                 text = before + repeated * (size // len(repeated)) + after
-                said, seconds = _tried(guarded, kind, text)
+                outcome, seconds = _tried(guarded, kind, text)
                 times.append(seconds)
-                if said not in ("read", "refused"):
-                    faults.append(f"{kind}, {before!r} + {repeated!r} * n, {size:,} characters: {said}")
+                if outcome not in ("read", "refused"):
+                    faults.append(f"{kind}, {before!r} + {repeated!r} * n, {size:,} characters: {outcome}")
                     break
             name = f"`{before!r} + {repeated!r}·n + {after[:9]!r}`".replace("|", "\\|")
             ratio = times[-1] / max(times[-2], 1e-3) if len(times) > 1 else float("nan")
             cells = " | ".join(f"{seconds:.2f}" for seconds in times)
-            rows.append((times[-1], f"| {kind} | {name} | {said} | {cells} | {ratio:.1f} |"))
+            rows.append((times[-1], f"| {kind} | {name} | {outcome} | {cells} | {ratio:.1f} |"))
     rows.sort(reverse=True)
     head = [
         "| kind | family | outcome | 64 KB, s | 256 KB, s | 1 MB, s | 1 MB to 256 KB |",
@@ -258,7 +258,7 @@ def main() -> None:
     parser.add_argument("--tries", type=int, default=60_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--families", type=int, default=len(FAMILIES), help="so many of them; 0 for no growth")
-    parser.add_argument("--kinds", nargs="+", default=list(FORMS), help="in which growth is measured")
+    parser.add_argument("--kinds", nargs="+", default=list(FORMS), help="kinds of text to measure growth for")
     options = parser.parse_args()
     tallies = fuzz(real_posts(options.posts, 2000), options.tries, options.seed)
     print(table(tallies), flush=True)

@@ -1,10 +1,10 @@
-"""Measure building, encoding, storing and reading graphs, and the size of a store beside Penman text.
+"""Measure building, encoding, storing and reading graphs, and the size of a store compared with Penman text.
 
 python benchmarks/graphs.py ../shared [--posts 2000]
 
-Everything is per second of CPU time, of all threads. Beside building stands its floor, what compiled code takes for the
+Everything is per second of CPU time, of all threads. Next to building is its floor, the time of compiled code for the
 same posts: lxml for the HTML, ``math-core`` for each distinct formula, and the products of the syntax network. See
-``benchmarks/threads.py`` for what threads change.
+``benchmarks/threads.py`` for the effect of threads.
 """
 
 from __future__ import annotations

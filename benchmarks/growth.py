@@ -4,14 +4,14 @@
     python benchmarks/growth.py ARQMATH_MINI --folder /a/disk --sizes 1000,10000 --parts bm25,tangent
 
 A collection of each size is made from the small one, with new ids, words and symbols (``growing/release.py``), and each
-part of it is built and then asked in processes of their own, so that each has its own peak of memory. What is finished
-is not repeated: ``results.jsonl`` in the folder keeps it, and a build that was stopped goes on. A part that would take
-more than ``--budget`` seconds at the next size, by its growth so far, stops before it; this is said, and no figure is
-filled in. Run it alone, with OMP_NUM_THREADS=1 for figures of one core. It reads ``/proc`` and so needs Linux.
+part of it is built and then queried in separate processes, so that each has its own peak of memory. Finished work
+is not repeated: ``results.jsonl`` in the folder keeps it, and a build that was stopped is resumed. A part that would
+exceed ``--budget`` seconds at the next size, by its growth so far, stops before it; this is reported, and no figure is
+filled in. Do not run other programs, and set OMP_NUM_THREADS=1 for figures of one core. Needs Linux (``/proc``).
 
 Printed are a line for each part of each size and the fitted exponents, over all sizes and between the two largest;
 ``growth.csv`` and ``growth.svg`` in the folder have the same (the figure needs the extra ``plots``). ``private`` is
-memory that is no page of a file: what a build needs, whatever the system caches.
+memory other than pages of files: the need of a build, whatever the system caches.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ DEFAULT = ("formulas", "bm25", "tangent", "vectors", "graphs", "encoding")
 
 
 def main() -> None:
-    """Read the options, measure, and write what was found."""
+    """Read the options, measure, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="the small collection, arqmath-mini")
     parser.add_argument("--folder", type=Path, required=True, help="where everything is written")
     parser.add_argument("--sizes", type=lambda text: list(map(int, series.listed(text))), default=list(SIZES))
     parser.add_argument("--parts", type=series.part_names, default=list(DEFAULT), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--budget", type=float, default=3600.0, help="seconds of a part at one size")
-    parser.add_argument("--keep", action="store_true", help="keep what was built, to go on with more parts later")
+    parser.add_argument("--keep", action="store_true", help="keep the artifacts, to add more parts later")
     given = parser.parse_args()
     rows = series.run(series.Series(**vars(given)))
     print(f"\nExponents over all sizes (between the two largest); n log n has {report.nlogn(given.sizes):.2f}:\n")

@@ -2,8 +2,8 @@
 
     python -m benchmarks.learning_to_rank ARQMATH_FOLDER [--workdir ltr] [--cft INDEX]
 
-What Tangent-S finds is ranked by each; visual ids, differences from Tangent with paired two-sided t-tests over the
-topics of both years. Also printed: the CPU time that the features of a query take. ``INDEX`` is a Tangent-CFT index of
+Each ranks the results of Tangent-S; visual ids, differences from Tangent with paired two-sided t-tests over the
+topics of both years. Also printed: the CPU time of the features of a query. ``INDEX`` is a Tangent-CFT index of
 the same formulas, whose cosines are added.
 """
 
@@ -51,7 +51,7 @@ GROUPS: dict[str, Callable[[str], bool]] = {
 
 @dataclass
 class Year:
-    """The topics of a year, what Tangent and Tangent-S find for them, and features by how they are computed."""
+    """The topics of a year, the results of Tangent and Tangent-S for them, and features by variant."""
 
     qrels: pd.DataFrame
     topics: pd.DataFrame
@@ -61,7 +61,7 @@ class Year:
     names: dict[str, tuple[str, ...]]
 
     def featured(self, kind: str, columns: list[int] | None = None) -> pd.DataFrame:
-        """Return what is found with features, all or some."""
+        """Return the results with features, all or some."""
         every = self.features[kind]
         return self.found.assign(features=list(every if columns is None else every[:, columns]))
 
@@ -88,7 +88,7 @@ def read(shared: Artifacts, year: str, kinds: Mapping[str, Mapping[str, Any]]) -
 
 
 def rankings(year: Year, other: Year) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Rank what was found for the topics of a year by weights that are learned on another."""
+    """Rank the results for the topics of a year by weights that are learned on another."""
 
     def learned(ranker: PairwiseRanker | ListwiseRanker, kind: str, columns: list[int] | None = None) -> pd.DataFrame:
         ranker.fit_judged(other.featured(kind, columns), other.qrels)

@@ -4,7 +4,7 @@
 
 B questions and B answers have 4 to 29 rows of 32 dimensions. Einsum pads them and keeps B × B × n × m similarities
 several times over; ``maxsim_matrix`` keeps the position of each maximum. One thread; on a CPU, CPU time. Each runs in a
-process of its own, which reports the growth of its peak memory. ``--only`` leaves einsum out.
+separate process, which reports the growth of its peak memory. ``--only`` leaves einsum out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measure the embedded AMR parser: Smatch on hand-made graphs, posts per second and core, and invariants of every post.
 
     OMP_NUM_THREADS=1 python benchmarks/parsing.py ../shared            # all
-    OMP_NUM_THREADS=1 python benchmarks/parsing.py ../shared --smatch   # Smatch alone
+    OMP_NUM_THREADS=1 python benchmarks/parsing.py ../shared --smatch   # only Smatch
     OMP_NUM_THREADS=1 python benchmarks/parsing.py ../shared --workers  # from HTML to the store, over processes
 
 Smatch (Cai and Knight, 2013) is the F1 of the triples that two graphs share under the best mapping of their variables,
@@ -94,7 +94,7 @@ STORED = 3000  # posts of the reports on storing
 
 
 class ReadyParser:
-    """Returns graphs that were parsed before, so that the later steps can be measured alone."""
+    """Returns graphs that were parsed before, so that only the later steps are measured."""
 
     name = "ready"
 

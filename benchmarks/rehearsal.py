@@ -1,18 +1,18 @@
-"""The whole release rehearsed: a collection of its size, and all that is built of it, killed on the way and resumed.
+"""The whole release rehearsed: a collection of its size, and everything built from it, killed on the way and resumed.
 
     python benchmarks/rehearsal.py ARQMATH_MINI --folder /a/disk                   2.4 million posts: hours, 50 GB
     python benchmarks/rehearsal.py ARQMATH_MINI --folder /a/disk --posts 6164      minutes
 
-The release may not be passed on, so one of its size is made from the small collection: 2.4 million posts with 28
-million formulas under new ids, words and symbols drawn anew, in the official layout (``growing/release.py``). ``mathamr
-arqmath verify`` and ``stats`` read it; formula store, BM25, Tangent and the vector index (of drawn vectors, 16 an
-answer) are built whole, graphs and their encoding of a tenth. Each build is killed once, ``--kill-after`` seconds after
-its start, and goes on in a new process; its figures are those of both. A line is printed as soon as its part is done,
-and the same command goes on where it was stopped. At the end each part stands beside the estimate that ``Running on the
-full release`` gave before anything was measured at this size. Trees and lengths are those of real posts; the words and
-symbols that stand in them are drawn.
+The release may not be redistributed, so one of its size is made from the small collection: 2.4 million posts with 28
+million formulas under new ids, with newly drawn words and symbols, in the official layout (``growing/release.py``).
+``mathamr arqmath verify`` and ``stats`` read it; formula store, BM25, Tangent and the vector index (of random vectors,
+16 an answer) are built whole, graphs and their encoding of a tenth. Each build is killed once, ``--kill-after`` seconds
+after its start, and resumed in a new process; its figures include both. A line is printed as soon as its part is done,
+and the same command resumes where it was stopped. At the end each part is compared with the estimate of ``Running on
+the full release``, made before anything was measured at this size. Trees and lengths are real; the words and
+symbols in them are drawn.
 
-Run it alone, with OMP_NUM_THREADS=1 for figures of one core. It reads ``/proc`` and so needs Linux.
+Do not run other programs, and set OMP_NUM_THREADS=1 for figures of one core. Needs Linux (``/proc``).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ ESTIMATES = {
     "graphs": (171, 2080),
     "encoding": (383, None),
 }
-"""Units a CPU second, and bytes of a unit, as they were extrapolated; of graphs and encoding those of one core."""
+"""Units a CPU second, and bytes of a unit, as extrapolated; graphs and encoding on one core."""
 
 
 def beside(rows: Sequence[Result]) -> str:
-    """Return the table of what was measured beside what was estimated, in Markdown."""
+    """Return the table of measurements and estimates, in Markdown."""
     lines = ["| part | units | a CPU second | estimated | bytes a unit | estimated | private MiB |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for row in rows:

@@ -5,8 +5,8 @@
 The batch has the paper's size: graphs of 156 nodes and 320 directed edges, 532 relations whose frequencies fall like
 1/rank (a few roles are everywhere, most are rare), hidden 64, 64 bases. The layers share their weights; the outputs
 must agree before anything is timed. Our time includes sorting the edges, which the layers of an encoder share. Times
-are CPU time on a CPU and wall-clock time on a GPU. Memory is what the layer adds at its peak: of the process on a CPU
-(each layer in a process of its own), of torch's allocator on a GPU.
+are CPU time on a CPU and wall-clock time on a GPU. Memory is the layer's peak: of the process on a CPU
+(each layer in a separate process), of torch's allocator on a GPU.
 
 The floor is the work that no such layer can avoid, at this machine's speed for one large product and one large copy:
 the multiplications of equation 2.4 and of its gradients with as few rows as the plan finds, and writing and reading
@@ -123,7 +123,7 @@ def main() -> None:
     options.add_argument("--graphs", type=int, default=64)
     options.add_argument("--repeat", type=int, default=5)
     options.add_argument("--device", default="cpu")
-    options.add_argument("--only", action="store_true", help="RelationalGraphConv alone, against the floor")
+    options.add_argument("--only", action="store_true", help="only RelationalGraphConv, against the floor")
     args = options.parse_args()
     torch.set_num_threads(1)
     batch = batch_of(args.graphs, args.device)

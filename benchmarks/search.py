@@ -1,20 +1,20 @@
-"""How fast the index is built and searched, beside FAISS, Qdrant and fast-plaid, and how far that is from the floor.
+"""How fast the index is built and searched, compared with FAISS, Qdrant, fast-plaid and the floor.
 
     python benchmarks/search.py --documents 3395 100000
     python benchmarks/search.py --documents 100000 --vectors own          # of the bundled model, repeated with noise
     python benchmarks/search.py --documents 1370000 --folder /a/disk      # full scale: 10 GB of disk, 12 GB of memory
     python benchmarks/search.py --documents 1370000 --folder /a/disk --only doc_vn "single_vector(exact=False)"
 
-``colbert()`` is measured by each scan that this machine has, and the row says which: *compiled* with the extra of that
+``colbert()`` is measured by each scan that this machine has, named in the row: *compiled* with the extra of that
 name, and *default* without it, by integer products of torch or in float32, whichever is faster here.
 
 Synthetic unit vectors have the paper's shape: 16 virtual nodes of 32 dimensions, queries of 13. All systems answer the
-same queries in one run. Times are of the search alone, since the vectors of the queries are given; with ``--vectors
+same queries in one run. Times are of the search only, since the vectors of the queries are given; with ``--vectors
 own`` the time of encoding a query, from its text to its vectors, is printed above the table. Columns of the table,
 which is Markdown and kept in ``docs/results/searching.md``::
 
     ms/q, q/s     wall-clock time
-    cpu-ms/q      CPU time of all cores: what to compare where other programs run
+    cpu-ms/q      CPU time of all cores: the figure to compare while other programs run
     x floor       CPU time over the least that one core needs for the same exact answer: to read all rows once (for all
                   queries of a batch) and to multiply them, as fast as this machine does each, in float32 or over codes
                   of one byte, whichever is faster; for document vectors and candidates in float32
@@ -63,7 +63,7 @@ def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     print(f"* {rows:.1f} rows of {of.dimensions} dimensions a document; {len(of.queries)} queries of", end=" ")
     print(f"{np.mean(lengths):.1f} rows, {measure.K:,} documents for each.")
     if of.encoding_ms:
-        print(f"* Encoding a query takes {of.encoding_ms:.1f} ms, which the times below do not have.")
+        print(f"* Encoding a query takes {of.encoding_ms:.1f} ms, not included in the times below.")
     index = build(of, folder, options.dtype)
     here = floor.machine(of.dimensions)
     print(here.describe(len(of.rows), of.dimensions, of.queries), end="\n\n")

@@ -5,9 +5,9 @@ asks the next question as soon as the last one is answered, which no person does
 people. The table has the latency in milliseconds, answers in a second, errors, and the answers to the user who got
 fewest, as a share of the mean.
 
-``--hostile`` also sends questions that are made to occupy the server, two at a time all the while, and names those that
-took longest. ``--serve ENGINE`` starts the server itself, and sends it SIGTERM at the end of each measurement, while
-questions are still being asked: the seconds until it has ended are in the table.
+``--hostile`` also sends questions that are made to occupy the server, two at a time throughout, and names the slowest.
+``--serve ENGINE`` starts the server itself, and sends it SIGTERM at the end of each measurement, while
+questions are still being sent: the table has the seconds until it has ended.
 
 ``--fuzz 10000`` sends that many random requests instead: paths, questions, broken percent encodings, giant headers,
 bodies that never end, bytes that are no HTTP. A good question must have the same answer before, meanwhile and after.
@@ -237,7 +237,7 @@ async def measure(address: str, users: int, seconds: float) -> dict[str, Any]:
 
 
 async def ask_hostile(address: str, until: Callable[[], bool]) -> dict[str, Any]:
-    """Ask hostile questions one after another; return how many, their statuses, and those that took longest."""
+    """Send hostile questions one after another; return how many, their statuses, and the slowest ones."""
     slowest, statuses = Counter[str](), Counter[int]()
     requests = [
         (name, path, {"q": question, **options})
@@ -270,7 +270,7 @@ async def measure_hostile(address: str, users: int, seconds: float) -> dict[str,
 
 @contextlib.contextmanager
 def served(engine: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Serve an engine in a process of its own, warm, and yield its address."""
+    """Serve an engine in a separate process, warm, and yield its address."""
     command = [sys.executable, "-m", "pyterrier_mathamr", "serve", engine, "--port", "0"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:

@@ -1,17 +1,17 @@
-"""How fast an index in parts is searched, whether it ranks as one index does, and what that means for 10⁹ rows.
+"""How fast an index in parts is searched, whether it ranks as one index does, and the consequences for 10⁹ rows.
 
     python benchmarks/shards.py                                  # 100,000 documents in 1, 2 and 4 parts; 2 GB of disk
     python benchmarks/shards.py --documents 20000 --parts 2
     python benchmarks/shards.py --ray                            # on two nodes of this machine, one of which is killed
 
-The vectors are those of ``benchmarks/search.py``: 16 rows of 32 dimensions a document, 13 rows a query. One document
-in a hundred is a copy of another under a docno of its own, and parts are cut from a shuffled order, so that scores are
+The vectors are as in ``benchmarks/search.py``: 16 rows of 32 dimensions a document, 13 rows a query. One document
+in a hundred is a copy of another under a new docno, and parts are cut from a shuffled order, so that scores are
 tied across parts. Each part has a process of one thread. Rounds alternate between the numbers of parts; figures are
 medians.
 
-The table has the CPU time of all processes, which is what to compare where other programs run, and the wall-clock time.
-The lines below it say how 200 queries rank in parts and in one index, before and after a process, or with ``--ray`` a
-node, was killed, and how long the search took that found it dead. The last ones compute from these figures.
+The table has the CPU time of all processes, to compare while other programs run, and the wall-clock time.
+The lines below it compare the rankings of 200 queries in parts and in one index, before and after a process, or with
+``--ray`` a node, was killed, and how long the search took that noticed it. The last lines are computed from these.
 """
 
 from __future__ import annotations
@@ -117,13 +117,13 @@ def compare(indexes: dict[str, Any], queries: pd.DataFrame, rounds: int) -> dict
 
 
 def same(name: str, index: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame) -> None:
-    """Compare the strategies of an index in parts with those of one index, and print how many queries are equal."""
+    """Compare the strategies of an index in parts and of one index, and print how many queries are equal."""
     strategies: dict[str, Callable[[Any], Any]] = {
         "colbert": lambda index: index.colbert(num_results=K),
         "single_vector": lambda index: index.single_vector(num_results=K),
         "doc_vn": lambda index: index.doc_vn(candidates=500, num_results=K),
     }
-    told = []
+    lines = []
     start = time.perf_counter()
     for strategy, make in strategies.items():
         found, expected = make(index)(queries), make(whole)(queries)
@@ -131,12 +131,12 @@ def same(name: str, index: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFr
         equal = sum(
             one.drop(columns="query_embs").equals(other.drop(columns="query_embs")) for (_, one), (_, other) in by_query
         )
-        told.append(f"{strategy} {equal} of {len(queries)}")
-    print(f"* {name}: {', '.join(told)} rankings equal ({time.perf_counter() - start:.1f} s for all, both sides)")
+        lines.append(f"{strategy} {equal} of {len(queries)}")
+    print(f"* {name}: {', '.join(lines)} rankings equal ({time.perf_counter() - start:.1f} s for all, both sides)")
 
 
 def kill_a_process(index: ShardedIndex, queries: pd.DataFrame) -> None:
-    """Kill a process, and print how long the next search takes."""
+    """Kill a process, and print the duration of the next search."""
     victim = index.snapshot()._places.places[-1].pid
     os.kill(victim, signal.SIGKILL)
     start = time.perf_counter()
@@ -184,7 +184,7 @@ def on_ray(path: Path, whole: MathAMRIndex, queries: pd.DataFrame) -> None:
 
 
 def conclude(medians: dict[str, Spent], most: str, index: ShardedIndex, queries: pd.DataFrame, rows: int) -> None:
-    """Compute a search of 10⁹ rows on 64 cores from what was measured."""
+    """Compute a search of 10⁹ rows on 64 cores from the measurements."""
     parts, shares = medians[most], len(index.parts())
     each = {int(name.split()[0]): of.parts for name, of in medians.items() if name[0].isdigit()}
     fixed, scanned = np.polyfit(list(each), list(each.values()), 1) if len(each) > 1 else (0.0, parts.parts)
@@ -198,9 +198,9 @@ def conclude(medians: dict[str, Spent], most: str, index: ShardedIndex, queries:
     sent = _CORES * (answer + request) / _NETWORK
     print(
         f"* the scan takes {scanned * 1e3:.1f} CPU-ms a query for {rows:,} rows, so {scan:.1f} CPU s for 10⁹; "
-        f"beside it each part takes {fixed * 1e3:.2f} ms"
+        f"in addition each part takes {fixed * 1e3:.2f} ms"
     )
-    print(f"* a part answers {answer:,.0f} bytes a query and is asked {request:,.0f}; {K} documents for each")
+    print(f"* a part returns {answer:,.0f} bytes a query and receives {request:,.0f}; {K} documents for each")
     print(
         f"* 10⁹ rows on {_CORES} cores: {(scan / _CORES + fixed) * 1e3:.0f} ms of each core, {merging * 1e3:.1f} ms of "
         f"the caller at {parts.driver / shares * 1e3:.2f} for each part, {sent * 1e3:.2f} ms of 10 Gbit/s"
@@ -210,7 +210,7 @@ def conclude(medians: dict[str, Spent], most: str, index: ShardedIndex, queries:
 
 
 def main() -> None:
-    """Measure what the options say."""
+    """Run the measurements of the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--parts", type=int, nargs="+", default=[1, 2, 4])

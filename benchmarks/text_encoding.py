@@ -1,10 +1,10 @@
-"""Measure how long a text encoder takes for posts: each row by itself, or windows, in float32 and bfloat16.
+"""Measure the time of a text encoder for posts: each row by itself, or windows, in float32 and bfloat16.
 
 python benchmarks/text_encoding.py ../shared [--posts 300] [--peer-posts 60]
 
-Posts per second of CPU time of ``doc_encoder()`` from graphs, and the CPU time of a query alone, median and mean over
+Posts per second of CPU time of ``doc_encoder()`` from graphs, and the CPU time of a single query, median and mean over
 the first 30 topics of 2020; no vector is kept between calls. The peer, in the same run, is ``text_context='passages'``,
-which reads a sentence up to three times. The floor is what the network alone takes for all pieces of the same posts,
+which reads a sentence up to three times. The floor is the time of the network for all pieces of the same posts,
 each once and in the largest windows, in the faster precision.
 """
 
@@ -59,7 +59,7 @@ def main() -> None:
                 flush=True,
             )
     least = floor(graphs)
-    print(f"floor, the network alone: {least:.1f} posts a CPU second")
+    print(f"floor, only the network: {least:.1f} posts a CPU second")
     ours, peer = rates["windows", "auto"], rates["passages", "float32"]
     print(f"windows, auto: {ours / peer:.1f} times the peer in float32, {least / ours:.2f} times the floor's time")
 
@@ -77,7 +77,7 @@ def rows_of(frame: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def floor(graphs: Sequence[MathAMRGraph]) -> float:
-    """Measure how many posts a CPU second the network alone reads: all pieces end to end, 32 full windows at once."""
+    """Measure how many posts a CPU second the bare network reads: all pieces end to end, 32 full windows at once."""
     network = TextEncoder().tokens
     texts = [text for graph in graphs for text in segments_of(graph).texts]
     pieces = [piece for found in network.pieces(texts) for piece in found.ids]

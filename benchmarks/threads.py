@@ -2,8 +2,8 @@
 
 python benchmarks/threads.py ../shared [--posts 500] [--threads 1 2] [--rounds 3]
 
-Each number of threads has a process of its own, which begins with OMP_NUM_THREADS; rounds alternate, and medians are
-printed: CPU seconds (those of child processes included) and seconds on the clock.
+Each number of threads has a separate process, started with OMP_NUM_THREADS; rounds alternate, and medians are
+printed: CPU seconds (including child processes) and wall-clock seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Speed and memory of training: pairs a second, the share spent waiting, and what the paper's epoch would take.
+"""Speed and memory of training: pairs a second, the share spent waiting, and the time for the paper's epoch.
 
     python benchmarks/train.py GRAPH_STORE SOURCE [--pairs 1024] [--batch-size 32] [--device cpu] [--set bases=256 …]
     torchrun --nproc-per-node 2 benchmarks/train.py …          several GPUs, or processes on a CPU
@@ -31,7 +31,7 @@ PAPER_PAIRS = 45_000
 
 
 def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
-    """Train one epoch and print what it took."""
+    """Train one epoch and print its costs."""
     device = local_device(args.device)
     graphs = GraphStore(args.graph_store)
     pairs = [pair for pair in read_training_pairs(args.source).train if pair[0] in graphs and pair[1] in graphs]

@@ -1,4 +1,4 @@
-"""What benchmarks over pairs of formula trees share: their data, and the comparison with a plain implementation."""
+"""Code shared by benchmarks over pairs of formula trees: their data, and the comparison with a plain implementation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def collections(about: str | None, queries: int) -> Iterator[tuple[Kind, list[Fo
 
     Args:
         about: the help of the command.
-        queries: as many are read, unless ``--queries`` says otherwise.
+        queries: the number of queries, unless ``--queries`` sets it.
     """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -44,8 +44,8 @@ def compare(kind: Kind, queries: Sequence[FormulaTree], pairs: int, ours: Scored
         queries: at least one.
         pairs: candidates of each.
         ours: the package's.
-        plain: what it is compared with.
-        name: what that is.
+        plain: the implementation to compare with.
+        name: its name.
     """
     seconds, differ = np.zeros(2), 0.0
     for query in queries:

@@ -25,7 +25,7 @@ else:
     lexical.indexer(mode="overwrite").index(arqmath.get_corpus_iter())
     bm25 = lexical.retriever() % 100
 
-# 2. The vectors of the same answers. The scorer reads only those of answers that the first stage finds.
+# 2. The vectors of the same answers. The scorer reads only the vectors of answers that the first stage finds.
 model = mathamr.MathAMR.from_pretrained()
 graphs = mathamr.GraphBuilder()
 index = mathamr.MathAMRIndex("rerank.mathamr")

@@ -1,6 +1,6 @@
-"""Training a variant and testing whether it differs: operator trees alone against both trees, on the bundled sample.
+"""Training a variant and testing whether it differs: only operator trees against both trees, on the bundled sample.
 
-The sample is tiny, so that this takes seconds and its table means nothing: what is shown is the way. Real studies
+The sample is tiny, so this needs seconds and its table means nothing: it shows the method. Real studies
 train each condition with several seeds: `mathamr experiment paper/4.6 --collection ARQMATH_FOLDER`. Run it in an empty
 folder.
 """
@@ -12,12 +12,12 @@ import pyterrier_mathamr as mathamr
 arqmath = pt.get_dataset("irds:arqmath/sample/task1")
 topics, qrels = arqmath.get_topics("text"), arqmath.get_qrels()
 
-# 1. The graphs of questions and answers, once for all variants: a variant chooses what it uses of them.
+# 1. The graphs of questions and answers, once for all variants, each of which uses a part of them.
 posts = mathamr.GraphStore("variant-graphs.mathamr")
 everything = pt.get_dataset("irds:arqmath/sample/task2").get_corpus_iter()
 (mathamr.GraphBuilder() >> posts.indexer(mode="overwrite")).index(everything)
 
-# 2. Pairs of a question and its answer. The questions that are asked in the test are other ones.
+# 2. Pairs of a question and its answer. The test uses other questions.
 answers = {post.doc_id: post.parent_id for post in arqmath.irds_ref().docs_iter()}
 pairs = [(question, answer) for answer, question in answers.items()]
 

@@ -2,13 +2,13 @@
 
 ::
 
-    study       a study as data: what is compared, with which seeds, against what
+    study       a study as data: its conditions, seeds and baselines
     registry    all studies by name; run_study: train, measure, report
-    artifacts   what only studies make in a work folder
-    tables      what runs found: means, tests, remarks on random orders
+    artifacts   artifacts in a work folder that only studies make
+    tables      results of runs: means, tests, remarks on random orders
 
     models/     ways to train MathAMR+: the paper's tables, ablations, best models; runs in processes or on a cluster
-    answers/    systems of Task 1, each a pipeline and what it needs built
+    answers/    systems of Task 1, each a pipeline and the artifacts that it needs
     formulas/   systems of Task 2, known items, In+Out models
     protocol/   settings tuned on some topics and tested on others; other kinds of text; all systems and their costs
 

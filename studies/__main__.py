@@ -26,7 +26,7 @@ class _Studies(MathAMRGroup):
     """Knows a command for each study."""
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Return the command of a name; what has a slash is a study."""
+        """Return the command of a name; a name with a slash is a study."""
         if "/" not in name:
             return super().get_command(context, name)
         return click.Command(name, callback=lambda **options: _run(name, **options), params=study.params)
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _common(command: Any) -> Any:
-    """Add what all commands on an ARQMath folder have."""
+    """Add the common options of commands on an ARQMath folder."""
     for option in (
         quiet_option,
         click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True),
@@ -82,7 +82,7 @@ def _made_by(options: dict[str, Any]) -> dict[str, Any]:
 @click.command()
 @_common
 @click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that are trained on.")
-@click.option("--seeds", help="Such as 42,43,44; by default those of the preset or the study.")
+@click.option("--seeds", help="Such as 42,43,44; by default the preset's or the study's.")
 @click.option("--preset", default="auto", show_default=True, help="full (as published) or mini; auto counts pairs.")
 @click.option("--workers", type=click.IntRange(1), help="Runs at a time, by default one.")
 @click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of all conditions.")
@@ -131,9 +131,9 @@ def task_1(folder: Path, years: str, workdir: Path, **options: Any) -> None:
 @_common
 @_model
 @click.option("--known-items", is_flag=True, help="Also search altered formulas of the collection.")
-@click.option("--seeds", default="42", show_default=True, help="Of what is trained; of several there are means, too.")
+@click.option("--seeds", default="42", show_default=True, help="Of trained systems; several also give means.")
 def task_2(folder: Path, years: str, workdir: Path, known_items: bool, seeds: str, **options: Any) -> None:
-    """Compare all systems of Task 2; --systems also takes variants."""
+    """Compare all systems of Task 2; --systems also accepts variants."""
     from .formulas.systems import compare_formulas
 
     options = _made_by(options) | {"seeds": _numbers(seeds) or ()}
@@ -171,9 +171,9 @@ def ntcir12(folder: Path, workdir: Path, systems: str | None, model: str | None,
 @main.command()
 @_common
 @_model
-@click.option("--seeds", default="42", show_default=True, help="Of what is trained; one is chosen of several.")
+@click.option("--seeds", default="42", show_default=True, help="Of trained systems; from several, one is chosen.")
 def crossed(folder: Path, years: str, workdir: Path, seeds: str, **options: Any) -> None:
-    """Measure systems with settings that were chosen on other topics; --systems also takes fusions, A+B."""
+    """Measure systems with settings tuned on other topics; --systems also accepts fusions, A+B."""
     from .protocol.protocol_run import run_protocol
 
     chosen = _made_by(options)
@@ -241,7 +241,7 @@ def matches(engine: Path, folder: Path, years: str, workdir: Path, quiet: bool, 
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
 @quiet_option
 def duplicates(engine: Path, folder: Path, workdir: Path, quiet: bool) -> None:
-    """Fit and measure which posts of ENGINE say the same, by the links of FOLDER and by copies with other letters."""
+    """Fit and measure which posts of ENGINE are duplicates, by the links of FOLDER and by copies with other letters."""
     from .protocol.duplicates import run_duplicates
 
     click.echo(run_duplicates(engine, folder, workdir, verbose=not quiet).to_markdown())
@@ -278,7 +278,7 @@ def _numbers(text: str | None) -> list[int] | None:
     try:
         return [int(number) for number in text.split(",")] if text else None
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no list of numbers such as 42,43", param_hint="--seeds") from error
+        raise click.BadParameter(f"{text!r} is not a list of numbers such as 42,43", param_hint="--seeds") from error
 
 
 if __name__ == "__main__":

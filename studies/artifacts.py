@@ -1,4 +1,4 @@
-"""What only studies make in a work folder: graphs of files of pairs, formula topics with their graphs, text vectors."""
+"""Artifacts of studies in a work folder: graphs of files of pairs, formula topics with their graphs, text vectors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def judged_formulas(shared: Artifacts, year: int | str) -> TopicSet:
 
 
 def text_encoder(shared: Artifacts, config: MathAMRConfig, *, cached: bool = True) -> TextEncoder | None:
-    """Return the text encoder of a configuration, with vectors that all runs share; ``None`` if it has none."""
+    """Return the text encoder of a configuration, with vectors shared by all runs; ``None`` if it has none."""
     if config.text.features == "lookup":
         return None
     cache = shared.workdir / "texts.sqlite" if cached else None

@@ -1,12 +1,12 @@
-"""A study as data: what is compared, with which seeds, against what, and where it was published.
+"""A study as data: its conditions, seeds and baselines, and where it was published.
 
 ::
 
     Study ── run_study ──▶ Setting ── measure ──▶ Outcome ── report ──▶ studies/<name> of the work folder
 
-    of models     conditions, each a way to train MathAMR+ or In+Out, times the ways to search with what was trained
+    of models     conditions, each a way to train MathAMR+ or In+Out, times the ways to search with the trained model
     of answers    systems of Task 1
-    of formulas   In+Out, by itself; of contexts: MathAMR with Sentence-BERT
+    of formulas   In+Out; of contexts: MathAMR with Sentence-BERT
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ PairSources = Literal["all", "collection", "first"]
 class Recipe:
     """The data of a training run."""
 
-    # all; those of the collection only; or those from outside in the first epochs (first_epochs) and those of the
-    # collection in the others
+    # all; only the collection's; or outside pairs in the first epochs (first_epochs) and the collection's in the others
     pairs: PairSources = "all"
     # what mines hard negatives (hard_negatives of them), or none; model is a model that is trained with the same
     # configuration without hard negatives
@@ -101,21 +100,21 @@ class Row:
 class Study:
     """One table, or several of the same runs."""
 
-    name: str  # by which it is run, such as paper/4.6
+    name: str  # for the command line, such as paper/4.6
     title: str
     # how it is measured: models of MathAMR+, systems that find answers, models of formulas or of their contexts
     kind: Kind = "models"
     conditions: tuple[Condition, ...] = ()  # ways to train, each with each seed
     rows: tuple[Row, ...] = ()  # of the table; by default each condition by ColBERT-style search
-    # of an answer study. Its common systems come first; one with the name of a common one takes its place.
+    # of an answer study. Its common systems come first; a system with the name of a common one replaces it.
     systems: tuple[AnswerSystem, ...] = ()
     seeds: tuple[int, ...] = (42, 43, 44)  # of the full run
     published: tuple[tuple[str, tuple[str, ...]], ...] = ()  # where its tables were printed: publication and numbers
     notes: tuple[str, ...] = ()  # sentences to be read with its tables
     # further tables by their captions, made from the outcome
     more: Callable[[Outcome], Mapping[str, pd.DataFrame]] | None = None
-    about: Mapping[str, str] = field(default_factory=dict)  # caption to what such a table is of
-    # of models, the paper's: those of its experiments (Table 4.5) or of its benchmark run (4.18)
+    about: Mapping[str, str] = field(default_factory=dict)  # caption to the description of such a table
+    # of models, the paper's: from its experiments (Table 4.5) or its benchmark run (4.18)
     settings: Settings = "experiments"
     scales_depth: bool = False  # shorten rankings and candidates on a smaller collection, since the study is about them
     task2: bool = False  # also measure the vectors of single formulas on Task 2, since the study is about them
@@ -138,7 +137,7 @@ class Study:
 
     @property
     def compared(self) -> list[str]:
-        """The names of what is compared."""
+        """The names of the compared systems."""
         return [*(one.name for one in self.conditions), *(one.name for one in self.systems)]
 
 
@@ -153,7 +152,7 @@ def all_systems(study: Study, common: Sequence[AnswerSystem]) -> tuple[AnswerSys
 
 
 def baselines(system: AnswerSystem) -> tuple[str, ...]:
-    """List what a system is tested against, BM25 first."""
+    """List the baselines of a system, BM25 first."""
     return tuple(name for name in dict.fromkeys((BM25, *system.against)) if name != system.name)
 
 
@@ -222,18 +221,18 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a study found."""
+    """The results of a study."""
 
     setting: Setting
     results: Results  # values by topic, of everything that was measured and of random orders
-    systems: tuple[AnswerSystem, ...] = ()  # of an answer study, all in order, also those that could not be measured
+    systems: tuple[AnswerSystem, ...] = ()  # of an answer study, all in order, also systems that could not be measured
     missing: Missing = field(default_factory=dict)  # systems that an extra is missing for
     failed: Mapping[tuple[str, int], str] = field(default_factory=dict)  # why runs failed, by condition and seed
-    extra: Any = None  # what only its kind of study has for the report
+    extra: Any = None  # data for the report that only this kind of study has
 
     @property
     def parts(self) -> AnswerParts:
-        """What systems of the first year are made of; ``parts.at(of=…, seed=…)`` has the others."""
+        """The artifacts for systems of the first year; ``parts.at(of=…, seed=…)`` has the others."""
         parts: AnswerParts = self.extra
         return parts
 
@@ -242,7 +241,7 @@ class Outcome:
         return [one for one in self.systems if one.name not in self.missing and (one.known or not known)]
 
     def ranking(self, name: str, of: str, seed: int = ONCE) -> pd.DataFrame:
-        """Return what a system of an answer study found: ``qid``, ``docno``, ``score``, ``rank``."""
+        """Return the ranking of a system of an answer study: ``qid``, ``docno``, ``score``, ``rank``."""
         return self.parts.at(of=of, seed=seed).ranking(next(one for one in self.systems if one.name == name))
 
 

@@ -1,4 +1,4 @@
-"""What the runs of a study found, and the one way to make tables of it: means, tests, remarks on random orders."""
+"""The results of a study's runs, and the one way to make tables of them: means, tests, remarks on random orders."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ class Results:
         return near_random(pd.concat(own), chance, measure, advice) if own and len(chance) else ()
 
     def named(self, topics: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
-        """Return values in the form of which all tables are made: the topics of several years, each with its year."""
+        """Return values in the form from which all tables are made: the topics of several years, each with its year."""
         found = self.values[self.values["topics"].isin(topics) & self.values["measure"].isin(measures)]
         names = list(map(name_of, zip(found["condition"], found["system"], strict=True)))
-        # where some topics have no values, those of the others are objects
+        # if some topics have no values, the others have dtype object
         return found.assign(name=names, qid=found["topics"] + " " + found["qid"]).astype({"value": "float64"})
 
 

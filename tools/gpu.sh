@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Everything that wants a GPU, in one command: benchmarks beside the CPU, tests, trainings at full size, one report.
+# Everything that needs a GPU, in one command: benchmarks compared with the CPU, tests, full-size trainings, one report.
 #
 #   tools/gpu.sh ARQMATH_FOLDER WORK [PAIRS.jsonl.gz …]     pairs from outside train the text encoders, too
-#   DEVICE=cpu PART=10 tools/gpu.sh ARQMATH_FOLDER WORK     a rehearsal without one: benchmarks alone, at a tenth of the size
+#   DEVICE=cpu PART=10 tools/gpu.sh ARQMATH_FOLDER WORK     a rehearsal without one: only benchmarks, at a tenth of the size
 #
 # YEARS are those whose topics are measured (2020,2022), PYTHON is the one of the environment. A step that is finished is
 # not repeated, so the same command goes on where it was stopped; a step that fails is named in the report, and the

@@ -4,7 +4,7 @@
 #   ATEN_CPU_CAPABILITY     instructions of torch's own loops
 #   MKL_ENABLE_INSTRUCTIONS newest instructions of torch's matrix products (MKL), on Intel CPUs
 #   OPENBLAS_CORETYPE       kernels of the matrix products of numpy, scipy and faiss (OpenBLAS)
-#   OMP_NUM_THREADS         threads of all of them; all cores of this CPU are what the other tests use
+#   OMP_NUM_THREADS         threads of each of them; the other tests use all cores of this CPU
 #
 # The runs of one thread share the machine. Qdrant, whose engine these variables do not reach, processes and postings of
 # integers are left out.

@@ -1,8 +1,8 @@
-"""Parts of ``benchmarks/growth.py`` and ``benchmarks/rehearsal.py``: a collection of any size, and what it costs.
+"""Parts of ``benchmarks/growth.py`` and ``benchmarks/rehearsal.py``: a collection of any size, and its costs.
 
 ::
 
     arqmath-mini ──templates──▶ posts and formulas with slots ──drawing──▶ new words and symbols ──release──▶ a folder
-    folder ──parts──▶ stores and indexes, each built and asked in a process of its own ──running──▶ results.jsonl
+    folder ──parts──▶ stores and indexes, each built and queried in a separate process ──running──▶ results.jsonl
     results ──report──▶ exponents, tables, CSV ──figure──▶ SVG
 """

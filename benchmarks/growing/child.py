@@ -1,4 +1,4 @@
-"""One build or some queries, in this process: the last line that it prints says what was done, as JSON.
+"""One build or some queries, in this process: the last line printed is the result as JSON.
 
 ``python -m growing.child build|ask PART SOURCE FOLDER POSTS SHARE``, with ``benchmarks`` among the modules' folders.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from growing.parts import PARTS, Part, Place
 
-WARM = 2  # rounds, of which the first opens what the second finds open
+WARM = 2  # rounds; the first opens files and caches for the second
 
 
 def ask(part: Part, place: Place) -> dict[str, float]:

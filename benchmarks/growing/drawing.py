@@ -1,13 +1,13 @@
 r"""New words and symbols for a copy of a collection, so that its vocabulary grows as a real one does.
 
 Words are drawn independently. With the probability of a new word, after Good and Turing the share of words that occur
-once, ``n₁ / n``, a word comes from beyond the known ones: its rank ``r`` has ``P(r > x) = (x / v)^-(1/β - 1)``, whose
+once, ``n₁ / n``, a new word is drawn: its rank ``r`` has ``P(r > x) = (x / v)^-(1/β - 1)``, whose
 vocabulary grows with ``n^β``; ``β = n₁ / v`` is the exponent that the small collection itself shows (Heaps' law). Any
-other word is one of the known, as often as there. Nothing is remembered from copy to copy, so a copy of any number can
-be drawn alone, in constant memory.
+other word is a known one, with its frequency there. Nothing is remembered from copy to copy, so any copy can be
+drawn independently, in constant memory.
 
-Of the letters and numbers of a post half keep their place. The others become letters as frequent as those of the
-collection, all different, and numbers from a distribution without a mean, ``P(n > x) = x^-0.8``: short formulas repeat
+Half of the letters and numbers of a post keep their place. The others become letters with the collection's
+frequencies, all different, and numbers from a distribution without a mean, ``P(n > x) = x^-0.8``: short formulas repeat
 each other, and most of the long ones are new.
 """
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _UNITS = {"disk": ("disk, MB", 1e6)}
-"""Quantities that are drawn in another unit than they are kept in: title, and what is divided by."""
+"""Quantities that are drawn in a different unit than stored: title, and divisor."""
 
 Points = list[tuple[int, float]]
 
@@ -35,9 +35,9 @@ def draw(rows: Sequence[Result], path: Path) -> Path:
 
 
 def growth_figure(rows: Sequence[Result]) -> Figure:
-    """Draw a panel for each quantity with a line for each part, and beside CPU and disk ``n log n``, dotted.
+    """Draw a panel for each quantity with a line for each part; for CPU and disk also ``n log n``, dotted.
 
-    A part that was measured at one size says nothing of growth and is left out, and so is a quantity without any line.
+    A part that was measured at only one size shows no growth and is left out, and so is a quantity without any line.
     """
     figure = new_figure(12, 7)
     lines = {quantity: _lines(rows, quantity) for quantity in QUANTITIES}

@@ -1,6 +1,6 @@
-"""What is measured: how each part is built from a collection, resumed after a kill, and asked.
+"""How each part is built from a collection, resumed after a kill, and queried.
 
-Every build goes on after the finished work of one that was killed; every query is one call on an artifact that is open.
+Every build continues after the finished work of one that was killed; every query is one call on an open artifact.
 Packages are imported where they are used, so that no part has the memory of another's.
 """
 
@@ -30,9 +30,9 @@ class Place(NamedTuple):
 
     Attributes:
         source: the small collection.
-        folder: of this size; the collection is in ``release``, each artifact beside it.
+        folder: of this size; the collection is in ``release``, next to each artifact.
         posts: the number of posts.
-        share: the part of the posts that graphs are built of.
+        share: the part of the posts from which graphs are built.
     """
 
     source: Path
@@ -52,11 +52,11 @@ class Part(NamedTuple):
     """A part.
 
     Attributes:
-        unit: what it is made of.
-        build: builds or completes it, and returns how many units there are.
-        queries: opens it, and returns some queries; ``None`` where there is nothing to ask.
-        needs: the parts that it is built from.
-        files: the name of what it writes, in the folder of its size.
+        unit: the unit of its size.
+        build: builds or completes it, and returns the number of units.
+        queries: opens it, and returns some queries; ``None`` if it has no queries.
+        needs: the parts from which it is built.
+        files: the name of its output, in the folder of its size.
     """
 
     unit: str
@@ -184,7 +184,7 @@ def _vector_queries(name: str) -> Callable[[Place], list[Query]]:
 
 
 def _share(place: Place) -> int:
-    """Write the first posts once more, as a collection of their own, unless graphs are built of all."""
+    """Write the first posts again, as a separate collection, unless graphs are built of all."""
     from .release import multiply
 
     wanted = round(place.share * place.posts)

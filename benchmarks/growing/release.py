@@ -1,15 +1,15 @@
 """A collection in the layout of the ARQMath release, multiplied from a small one: any size, constant memory.
 
-The first copy is the small collection itself, so that topics and judgments, which are copied as they are, still have
-something to find. Each further one has new ids, and words and symbols drawn anew. A part of the formulas is repeated as
-those of comments, which the tables have and the posts have not, until there are 11.67 formulas a post, 28 million for
+The first copy is the small collection itself, so that topics and judgments, which are copied unchanged, still have
+something to find. Each further one has new ids, and newly drawn words and symbols. Part of the formulas is repeated as
+formulas of comments, which the tables have and the posts lack, until there are 11.67 formulas a post, 28 million for
 2.4 million posts. Equal arguments give equal bytes. A run that was stopped continues after its last complete step::
 
     Posts.V1.3.xml                        every post, ids ascending, a question before its answers
     latex_representation_v3/1.tsv.gz …    about 280,000 formulas each, as many files as the release has; slt, opt
     pairs.tsv                             questions with their answers
     topics/, qrels/                       copied
-    .multiplied.json                      what was asked for, and what is complete
+    .multiplied.json                      the arguments, and the completed steps
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ FORMULAS_PER_POST = 28 / 2.4
 _TABLE_ROWS = 280_000
 _HEADER = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\r\n"
 _POSTS, _STATE = "Posts.V1.3.xml", ".multiplied.json"
-_VISUAL = 30_000_000, 70_000_000  # from where on, and how many: above those of the release, of its eight digits
+_VISUAL = 30_000_000, 70_000_000  # first id and number of ids: above the release's ids of eight digits
 
 
 @dataclass(frozen=True)
 class _Done:
-    """What is complete: the asked, the next copy, the next table, and the bytes of the files that grow."""
+    """The completed work: the arguments, the next copy, the next table, and the bytes of the files that grow."""
 
     asked: list[Any]
     copy: int = 0
@@ -230,14 +230,14 @@ class _Writer:
 
 
 class _Same(dict[str, str]):
-    """Symbols that stay as they are."""
+    """Symbols that map to themselves."""
 
     def __missing__(self, name: str) -> str:
         return name
 
 
 def _zipped(path: Path, files: ExitStack) -> gzip.GzipFile:
-    """Open a gzipped file whose bytes depend on its content alone: it has neither name nor time."""
+    """Open a gzipped file whose bytes depend only on its content: it has neither name nor time."""
     return gzip.GzipFile("", "wb", 1, files.enter_context(open(path, "wb")), mtime=0)
 
 

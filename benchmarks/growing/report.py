@@ -1,4 +1,4 @@
-"""What the results say: a table, the exponents of growth, and the same as CSV."""
+"""The results as a table, the exponents of growth, and the same as CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUANTITIES = {
     "query_ms": "a query, CPU ms",
     "query_private": "private memory of a query, MiB",
 }
-"""The quantities whose growth is fitted, and what they are."""
+"""The quantities whose growth is fitted, and their descriptions."""
 
 
 class Growth(NamedTuple):
@@ -28,8 +28,8 @@ class Growth(NamedTuple):
 
     Attributes:
         exponent: of the line of least squares through the logarithms.
-        last: of the line through the two largest sizes, in which constants weigh least.
-        sizes: how many there are.
+        last: of the line through the two largest sizes, where constants weigh least.
+        sizes: the number of sizes.
     """
 
     part: str

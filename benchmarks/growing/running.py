@@ -1,17 +1,17 @@
-"""Each build and each round of queries in a process of its own, watched from outside; finished ones are written down.
+"""Each build and each round of queries in a separate process, watched from outside; finished ones are written down.
 
 ``results.jsonl`` has a line for each part of each size:
 
     posts, part, units, unit
-    seconds, cpu       of the build, those of the runs that were killed included
-    peak, private      MiB: the most that was resident, and of it what is no page of a file
-    disk               bytes of what was built;  while_built: the most while it was built
-    written            bytes that went to the disk for it
+    seconds, cpu       of the build, including runs that were killed
+    peak, private      MiB: the maximum resident memory, and its part that is not a page of a file
+    disk               bytes of the result;  while_built: the maximum during the build
+    written            bytes written to the disk for it
     files              the most files that were open
     kills              how often it was killed
     first_ms           CPU milliseconds from opening to the first answer
-    query_ms           median of queries on what is open
-    query_private      MiB while asking
+    query_ms           median of queries on the open artifact
+    query_private      MiB during queries
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Result = dict[str, Any]
 
 @dataclass
 class Watched:
-    """What was seen of a process."""
+    """Observations of a process."""
 
     seconds: float = 0.0
     cpu: float = 0.0
@@ -52,7 +52,7 @@ class Watched:
 
 
 def results(path: Path) -> list[Result]:
-    """Read what is finished; a line that was cut off by a kill does not count."""
+    """Read the finished measurements; a line that was cut off by a kill does not count."""
     found = []
     with suppress(FileNotFoundError):
         for line in path.read_text().splitlines():
@@ -62,12 +62,12 @@ def results(path: Path) -> list[Result]:
 
 
 def measure(name: str, place: Place, kill_after: float = 0) -> Result:
-    """Build a part and ask it, each in a process of its own.
+    """Build a part and query it, each in a separate process.
 
     Args:
         name: of the part.
         place: where.
-        kill_after: kill the build once after so many seconds, and let it go on; 0 for never.
+        kill_after: kill the build once after this many seconds, and resume it; 0 for never.
     """
     part, seen = PARTS[name], Watched()
     place.folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def measure(name: str, place: Place, kill_after: float = 0) -> Result:
 
 
 def _run(action: str, name: str, place: Place, seen: Watched, kill_after: float = 0) -> Result | None:
-    """Run one process to its end; ``None`` if it was killed, as ``kill_after`` says."""
+    """Run one process to its end; ``None`` if it was killed after ``kill_after`` seconds."""
     command = [sys.executable, "-m", "growing.child", action, name, *map(str, place)]
     paths = os.pathsep.join(filter(None, [_BENCHMARKS, os.environ.get("PYTHONPATH")]))
     start, killed = time.perf_counter(), False

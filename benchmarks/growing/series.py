@@ -1,4 +1,4 @@
-"""A series of measurements: the sizes in order, at each the parts, what is finished not again."""
+"""A series of measurements: the sizes in order, with all parts at each; finished ones are not repeated."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .parts import PARTS, Place
 
 
 class Series(NamedTuple):
-    """What is measured.
+    """The measurements to make.
 
     Attributes:
         source: the small collection.
-        folder: where everything is written, ``results.jsonl`` among it.
+        folder: where everything is written, including ``results.jsonl``.
         sizes: numbers of posts.
-        parts: their names; what they are built from is added.
+        parts: their names; the parts that they need are added.
         budget: the most seconds of a part at one size, by its growth so far.
-        share: the part of the posts that graphs are built of.
-        kill_after: kill each build once after so many seconds; 0 for never.
-        keep: keep what was built of a size when its parts are done.
+        share: the part of the posts from which graphs are built.
+        kill_after: kill each build once after this many seconds; 0 for never.
+        keep: keep the artifacts of a size when its parts are done.
     """
 
     source: Path
@@ -38,7 +38,7 @@ class Series(NamedTuple):
 
 
 def with_needs(parts: Sequence[str]) -> list[str]:
-    """Add what some parts are built from, in the order of building."""
+    """Add the parts that some parts need, in the order of building."""
     wanted = set(parts)
     while missing := {need for name in wanted for need in PARTS[name].needs} - wanted:
         wanted |= missing

@@ -50,13 +50,13 @@ _SYMBOLS = {**{letter: letter for letter in LETTERS}, **{italic(letter): letter 
 
 
 class Template(NamedTuple):
-    """A text with slots, and what each slot held."""
+    """A text with slots, and the original content of each slot."""
 
     text: str
     slots: tuple[str, ...]
 
     def filled(self, symbols: dict[str, str]) -> str:
-        """Fill the slots: each with the new symbol of what it held."""
+        """Fill the slots: each with the new symbol for its original content."""
         return self.text % tuple(map(symbols.__getitem__, self.slots))
 
 
@@ -83,13 +83,13 @@ class Source:
     """A small collection as templates.
 
     Attributes:
-        posts: as they are.
+        posts: unchanged.
         titles, bodies: of each post.
         formulas: the rows of the tables.
         of_post: the formulas of each post.
-        symbols: the letters and numbers of each post, which are drawn anew together.
-        words: how often each word that is a slot occurs.
-        letters: how often each letter does.
+        symbols: the letters and numbers of each post, which are redrawn together.
+        words: the frequency of each word that is a slot.
+        letters: the frequency of each letter.
     """
 
     posts: list[Post]

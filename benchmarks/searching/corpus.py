@@ -1,7 +1,7 @@
 """The corpora: vectors on disk, written in pieces, so that a corpus of any size needs little memory.
 
-Synthetic vectors have no structure, which makes them the hardest case for approximation. The model's own are those of
-the bundled sample, each repeated with noise until there are enough.
+Synthetic vectors have no structure, which makes them the hardest case for approximation. The model's own vectors are
+from the bundled sample, each repeated with noise until there are enough.
 """
 
 from __future__ import annotations

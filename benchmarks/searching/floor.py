@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 Numbers = Literal["bytes", "float32"]
-"""What is multiplied: the numbers, or codes of one byte for each, which an exact search may scan."""
+"""The number type of the products: float32, or codes of one byte for each, which an exact search may scan."""
 
 _SIZE: dict[Numbers, int] = {"bytes": 1, "float32": 4}
 
@@ -22,8 +22,8 @@ class Work(NamedTuple):
     Args:
         rows: their number.
         dimensions: of each.
-        numbers: the forms that can be read; the faster one is the floor.
-        by: all rows of each query (MaxSim), or its document vector alone.
+        numbers: the readable forms; the faster one is the floor.
+        by: all rows of each query (MaxSim), or only its document vector.
         shared: queries of one batch read the rows once; otherwise each reads its own.
     """
 

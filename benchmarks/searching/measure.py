@@ -26,17 +26,17 @@ Search = Callable[[list[np.ndarray]], Found]
 
 @dataclass(frozen=True)
 class System:
-    """Something that searches.
+    """A system that searches.
 
     Args:
         name: its name in the table.
         make: builds it and returns its search.
         queries: the number of queries; ``None`` for all.
         at_once: send all of them in one call; otherwise one by one, which yields a median.
-        held: bytes in memory for all documents; ``None`` where unknown.
-        truth: the ground truth of recall: by MaxSim, or by the document vectors alone.
-        repeat: the number of timed runs, of which the best is reported.
-        work: the least that an exact search reads and computes; empty for an approximate one.
+        held: bytes in memory for all documents; ``None`` if unknown.
+        truth: the ground truth of recall: by MaxSim, or by only the document vectors.
+        repeat: the number of timed runs; the best is reported.
+        work: the minimum that an exact search reads and computes; empty for an approximate one.
     """
 
     name: str

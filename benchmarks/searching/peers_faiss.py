@@ -1,6 +1,6 @@
-"""FAISS as others use it: flat and HNSW over document vectors, and rows found one by one, rescored by MaxSim.
+"""FAISS in its usual forms: flat and HNSW over document vectors, and rows found one by one, rescored by MaxSim.
 
-The paper's way takes 128 rows for each row of the query. HNSW over all rows takes hours to build at full size; above
+The paper retrieves 128 rows for each row of the query. Building HNSW over all rows needs hours at full size; above
 ``most_rows`` it is left out. The inverted file (IVF) stores int8 (SQ8), so that it fits into memory at full size.
 """
 

@@ -1,7 +1,7 @@
 """fast-plaid: rows as the nearest of some centroids and a residual of four bits a number, found through inverted lists.
 
-It is measured where it is installed, which takes an environment of its own, since each release is built for one release
-of torch: ``pip install fast-plaid``, then this package. Its indexes are at least of a thousand documents.
+It is measured if it is installed, which requires a separate environment, since each release is built for one release
+of torch: ``pip install fast-plaid``, then this package. Its indexes have at least a thousand documents.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _asked(shard: Any, using: str, params: Any) -> Search:
 
 
 def _local(corpus: Corpus) -> Search:
-    """Build local mode in memory: on disk it commits each document, which takes minutes."""
+    """Build local mode in memory: on disk it commits each document, which needs minutes."""
     from qdrant_client import QdrantClient, models
 
     client = QdrantClient(":memory:")

@@ -37,7 +37,7 @@ resident("78 queries later")
 
 
 def print_resident(index: Path, query: np.ndarray, folder: Path) -> None:
-    """Search in a process of its own and print its resident memory.
+    """Search in a separate process and print its resident memory.
 
     Arrays are memory-mapped, and the system may drop their pages. A search reads all codes, a quarter of the rows'
     bytes, and few of the rows: how many of these are resident depends on the free memory, not on the search.

@@ -1,16 +1,16 @@
-"""Studies of answer retrieval (Task 1): systems that are made of a collection, in one table beside the common ones.
+"""Studies of answer retrieval (Task 1): systems made from a collection, in one table with the common ones.
 
 ::
 
-    rows           what several studies have: the common systems, structural search, systems that read the question
+    rows           shared by several studies: the common systems, structural search, systems that read the question
     colbert, marf, two_step, extract      one file for each study
     catalogue      all of them, for Task 1 and the protocol
 
 How a study is added
 --------------------
 
-Each study has a file here with a constant ``STUDY``; ``studies/registry.py`` lists them. A system says how it is made
-of :class:`~pyterrier_mathamr.experiments.AnswerParts`::
+Each study has a file here with a constant ``STUDY``; ``studies/registry.py`` lists them. A system defines how it is
+made from :class:`~pyterrier_mathamr.experiments.AnswerParts`::
 
     def _index(parts: AnswerParts) -> tuple[Model, MathAMRIndex]:
         def train(path: Path) -> None:
@@ -25,27 +25,27 @@ of :class:`~pyterrier_mathamr.experiments.AnswerParts`::
 
     TRAINED = System("Model", _system, against=(TOKEN_ROW.name, SINGLE_ROW.name), trained=True)
     FUSED = System("Model + BM25", _fused, against=(TRAINED.name,), trained=True)
-    STUDY = Study("answers/model", "What the model finds", "answers", systems=(TRAINED, FUSED))
+    STUDY = Study("answers/model", "Answers by the model", "answers", systems=(TRAINED, FUSED))
 
 * ``make`` is called for each set of topics (``parts.of``: each year, and ``known item``) and each seed (``parts.seed``;
   -1 unless ``trained=True``). It returns a transformer from ``qid``, ``query``, ``title``, ``body`` to a ranking.
-* ``parts.stage(name, build, trained=True, **settings)`` makes an artifact once for the settings given (with
+* ``parts.stage(name, build, trained=True, **settings)`` makes an artifact once for its settings (with
   ``trained``, also for seed, preset and options of ``--set``) and returns its path; a second call, row, study or
-  process finds it. ``build`` is given the path; work of a run that was killed is still there.
-* ``parts.ranking(row)`` is what another row found for the same topics and seed, without searching again; a fusion takes
-  it in place of a system: ``ConvexFusion(parts.ranking(A), parts.ranking(B))``.
+  process finds it. ``build`` is called with the path; work of a run that was killed is still there.
+* ``parts.ranking(row)`` is the ranking of another row for the same topics and seed, without searching again; a fusion
+  uses it like a system: ``ConvexFusion(parts.ranking(A), parts.ranking(B))``.
 * ``parts.threads`` is the ``ThreadStore`` of all posts; ``parts.answer_texts()`` adds ``html`` to a ranking, for text
   scorers. ``parts.found`` has topics and judgments,
-  ``parts.at(of=year).found`` those of another year, ``parts.other_years`` the years that a row with ``fitted=True`` may
-  be fitted on, ``parts.shared`` everything else that a collection has: ``collection``, ``bm25``, ``graphs``,
+  ``parts.at(of=year).found`` has another year's, ``parts.other_years`` the years that a row with ``fitted=True`` may
+  be fitted on, ``parts.shared`` everything else in a collection: ``collection``, ``bm25``, ``graphs``,
   ``approach0``, ``pairs`` (files of ``--pairs``), ``questions("validation")`` …
 * ``parts.preset`` (``mini`` or ``full``) and ``parts.changes`` choose and change the recipe.
-* Rankings are kept by the row's name and ``settings``: while a system is being written, change ``settings`` (or delete
+* Rankings are stored under the row's name and ``settings``: while writing a system, change ``settings`` (or delete
   ``answers/rankings`` of the work folder) to rank again.
 * ``known=False``: no known items; ``linked=False``: no answers of linked questions, either. ``more=``: a function
   from the :class:`Outcome` to further tables.
-* A row with the name of a common row takes its place; what other studies and ``run_arqmath`` use of a study, they
-  import from its file.
+* A row with the name of a common row replaces it; other studies and ``run_arqmath`` import the parts of a study that
+  they use from its file.
 """
 
 from __future__ import annotations
@@ -81,19 +81,19 @@ NOTES = (
     FEW_JUDGED,
     "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
     "answer scores 0. Years are pooled by topic. Rankings have at most 1000 answers.",
-    "Known items: the questions of the test part, never trained on, look for their own answers among all answers. A "
-    "two-step search has no such figure, nor has one whose documents have their question in front: a question would "
-    "find itself.",
-    "± is the standard deviation over the seeds of what is trained; the values of a topic are averaged over the seeds "
+    "Known items: the questions of the test part, never trained on, search for their own answers among all answers. A "
+    "two-step search has no such figure, nor has a system whose documents begin with their question: each question "
+    "would find itself.",
+    "± is the standard deviation over the seeds of trained systems; the values of a topic are averaged over the seeds "
     "before a test, so that each topic enters it once.",
-    "The random order ranks all judged answers of a topic, a system only those that it finds, so a system can be below "
-    "it. For known items it is the exact expectation over all answers.",
+    "The random order ranks all judged answers of a topic, a system only the ones that it finds, so a system can be "
+    "below it. For known items it is the exact expectation over all answers.",
 )
 ADVICE = "They have learned too little, or find too few of the judged answers."
 
 
 def measure(setting: Setting) -> Outcome:
-    """Train and measure each system on Task 1 and on known items; what is finished is not repeated."""
+    """Train and measure each system on Task 1 and on known items; finished work is not repeated."""
     years, shared = setting.years, setting.shared
     systems = all_systems(setting.study, COMMON_ROWS)
     if len(years) == 1 and (fitted := [system.name for system in systems if system.fitted]):
@@ -112,7 +112,7 @@ def measure(setting: Setting) -> Outcome:
 
 
 def _values(system: AnswerSystem, parts: AnswerParts, seeds: Sequence[int]) -> list[pd.DataFrame]:
-    """Measure what a system finds, with each seed if it is trained."""
+    """Measure the rankings of a system, with each seed if it is trained."""
     values = []
     for seed in seeds if system.trained else (ONCE,):
         for of in (*([KNOWN_ITEM] if system.known else []), *parts.years):
@@ -132,7 +132,7 @@ def _references(parts: AnswerParts) -> list[pd.DataFrame]:
 
 
 def _marked(values: pd.DataFrame, of: str, seed: int) -> pd.DataFrame:
-    """Add what results are read by; a topic for which nothing judged was found has 0."""
+    """Add the columns that identify results; a topic without a judged result has 0."""
     return values.assign(condition=REFERENCE, seed=seed, topics=of).fillna({"value": 0.0})[VALUES]
 
 
@@ -193,7 +193,7 @@ def _about(outcome: Outcome, judged: str) -> dict[str, str]:
     return {
         judged: f"{topics} topics with {judgments:,} judgments of {name}, {answers:,} answers.",
         KNOWN_ITEMS: f"{questions} test questions of {name} look for their own answers among {answers:,}.",
-        TESTS: "Mean differences over topics, p as it is and after Bonferroni over all tests.",
+        TESTS: "Mean differences over topics, p before and after Bonferroni over all tests.",
     }
 
 

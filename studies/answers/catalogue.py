@@ -27,7 +27,7 @@ ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = MappingProxyType(
         )
     }
 )
-"""The systems beside those of MathAMR+, each a row of a study; what is trained is trained once, by its recipe."""
+"""The systems other than MathAMR+, each a row of a study; trained systems are trained once, by their recipe."""
 
 
 def task1_systems(names: Sequence[str] | None) -> list[str | AnswerSystem] | None:

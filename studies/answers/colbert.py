@@ -29,7 +29,7 @@ BACKBONES = {"mini": "all-MiniLM-L6-v2", "full": "hf:bert-base-uncased"}
 """The paper pretrains BERT further on math text; its checkpoint is ``ColBERT.from_pretrained`` of whoever has it."""
 
 LEAST_VOTES = 8
-"""Votes from which on an answer is right: more than 7 (Zhong et al. 2022, section 4.2)."""
+"""Minimum votes of a right answer: more than 7 (Zhong et al. 2022, section 4.2)."""
 
 
 def new_colbert(parts: AnswerParts) -> ColBERT:
@@ -98,7 +98,7 @@ def _trained(parts: AnswerParts) -> pt.Transformer:
 
 
 def _with_math_tokens(parts: AnswerParts) -> pt.Transformer:
-    """Search with a model that reads formulas as tokens of their own."""
+    """Search with a model that reads formulas as separate tokens."""
     return _trained(replace(parts, changes={**parts.changes, "math": True}))
 
 

@@ -1,7 +1,7 @@
-"""The study ``answers/extract``: what the posts are worth that answers of Task 3 are cut from.
+"""The study ``answers/extract``: grades of the posts from which answers of Task 3 are cut.
 
-Extracts themselves cannot be judged: the judgments of Task 3 are of the answers that were submitted. The grade of the
-post that an extract is cut from can, if the post is judged in Task 1::
+Extracts themselves cannot be judged: the judgments of Task 3 are of the submitted answers. But the source of an
+extract can be graded, if it is judged in Task 1::
 
     ranking of Task 1 ── judged answers of the topic only ──▶ ExtractAnswer ──▶ answers.tsv ──▶ P@1 by source, lengths
                       └─ all answers ──────────────────────▶ …
@@ -64,7 +64,7 @@ EXTRACTS = (
     *(Extract(row, "remap") for row in (BM25_ROW, HYBRIDS[0])),
     *(Extract(row, judged=False) for row in RANKINGS),
 )
-"""The first of each table is what the others are tested against: an extract of the answer that BM25 ranks first."""
+"""The first of each table is the baseline of the tests: an extract of the answer that BM25 ranks first."""
 FULL = tuple(Extract(row, "rerank", "middle", judged=False) for row in RANKINGS)
 """The published runs' way, of the preset ``full``: some 30,000 snippets for the topics of a year."""
 
@@ -106,7 +106,7 @@ def _name(extract: Extract) -> str:
 
 
 def grades_of(answers: pd.DataFrame, parts: AnswerParts) -> pd.DataFrame:
-    """Look up what the sources of answers are worth in Task 1."""
+    """Look up the grades in Task 1 of the sources of answers."""
     topics, qrels, _ = parts.found
     sources = answers.rename(columns={"sources": "docno"}).merge(qrels, on=["qid", "docno"], how="left")
     sources = topics[["qid"]].merge(sources, on="qid", how="left")
@@ -124,7 +124,7 @@ def grades_of(answers: pd.DataFrame, parts: AnswerParts) -> pd.DataFrame:
 
 
 def source_tables(outcome: Outcome) -> dict[str, pd.DataFrame]:
-    """Measure all extracts: a table of those of judged answers, and one of all answers."""
+    """Measure all extracts: one table of extracts from judged answers, one from all answers."""
     ways = (*EXTRACTS, *FULL) if outcome.setting.preset.name == "full" else EXTRACTS
     of_years = [outcome.parts.at(of=year) for year in outcome.setting.years]
     tables = {}
@@ -183,14 +183,14 @@ STUDY = Study(
     systems=HYBRIDS,
     published=(("zhong", ("7",)),),
     notes=(
-        "Extracts cannot be judged, since the judgments of Task 3 are of the answers that were submitted: a figure "
-        "here is that of the post that an extract is cut from, and no AR' or P'@1 of Task 3.",
-        f"Rerank cuts the first {DEPTH} posts. Remap takes the best answer of the thread; in a collection without "
+        "Extracts cannot be judged, since the judgments of Task 3 are of the submitted answers: a figure "
+        "here grades the post from which an extract is cut, and is not AR' or P'@1 of Task 3.",
+        f"Rerank cuts the first {DEPTH} posts. Remap uses the best answer of the thread; in a collection without "
         "votes and accepted answers the first by docno.",
     ),
     more=source_tables,
     about={
         SOURCES: f"Answers that are not judged for a topic are removed from its ranking first. {_COLUMNS}",
-        OF_ALL: f"The rankings as they are. {_COLUMNS}",
+        OF_ALL: f"The complete rankings. {_COLUMNS}",
     },
 )

@@ -1,6 +1,6 @@
-"""The study ``answers/marf``: is it the formulas by which MaRF finds more than its context encoder?
+"""The study ``answers/marf``: do the formulas explain why MaRF finds more than its context encoder?
 
-Three answers to that: a model whose context attends to itself in place of formulas (as many parameters, no formulas);
+Three tests: a model whose context attends to itself instead of formulas (as many parameters, no formulas);
 the trained model with formulas of other posts; and results by the share of formula tokens in the question.
 """
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 LEAST_VOTES = 6
-"""Votes from which on an answer is right: more than 5 (MaRF, section 3.4)."""
+"""Minimum votes of a right answer: more than 5 (MaRF, section 3.4)."""
 
 RERANKED = 200
-"""Answers that the context encoder finds and MaRF orders anew; those after them keep their order."""
+"""Answers of the context encoder that MaRF re-ranks; the others keep their order."""
 
 SHARES = (0.0, 0.5, 0.6, 0.7)
 """Of formula tokens in a question, as in table 3 of the paper."""
@@ -49,7 +49,7 @@ SHARES = (0.0, 0.5, 0.6, 0.7)
 def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTraining]:
     """Return backbone, configuration and training of a preset, changed by hand and by a row."""
     config, training = PRESETS["mini"]
-    if parts.preset != "mini":  # the paper's sizes over an encoder that is used as it is
+    if parts.preset != "mini":  # the paper's sizes over an unchanged encoder
         config, training = replace(PRESETS["published"][0], text="latex", formula_vocabulary="own"), MaRFTraining()
     changes = {**parts.changes, **own, "seed": max(parts.seed, 0)}
     names = {field.name for field in fields(MaRFConfig)}, {field.name for field in fields(MaRFTraining)}
@@ -106,7 +106,7 @@ def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
 
 
 def _context_alone(parts: AnswerParts) -> pt.Transformer:
-    """Rank by the context encoder: an untrained model, of which each answer has one view."""
+    """Rank by the context encoder: an untrained model in which each answer has one view."""
 
     def make() -> tuple[MaRF, MaRFIndex]:
         marf = marf_model(parts, trained=False, formulas=1)
@@ -153,7 +153,7 @@ def _reranking(parts: AnswerParts, marf: MaRF, index: MaRFIndex) -> pt.Transform
 
 
 def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
-    """Change what a model reads: each formula becomes one of another post, of the same or the nearest length."""
+    """Change the input of a model: each formula becomes one of another post, of the same or the nearest length."""
     pool = sorted({formula for reading in marf.readings(posts) for formula in reading.formulas}, key=len)
     lengths, read = list(map(len, pool)), marf.readings
 
@@ -172,7 +172,7 @@ def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
 
 
 def _over_trees(parts: AnswerParts, others: bool) -> pt.Transformer:
-    """Rank by MaRF over In+Out's vectors of symbols, with a document's own formulas or those of other posts."""
+    """Rank by MaRF over In+Out's vectors of symbols, with a document's own formulas or other posts' formulas."""
 
     def make() -> tuple[MaRF, MaRFIndex]:
         from .marf_trees import SIZES, TreeMaRF
@@ -247,11 +247,11 @@ STUDY = Study(
     published=(("wang", ("1", "3", "4", "5")),),
     systems=(CONTEXT, KEYS, OTHER_FORMULAS, MARF, TREES, TREES_OF_OTHERS),
     notes=(
-        f"MaRF and its controls order the best {RERANKED} answers of the context encoder anew; the others follow in "
-        "its order. The context encoder is MiniLM as it is, its rows mapped to the principal directions of those of "
-        "the training posts.",
+        f"MaRF and its controls re-rank the best {RERANKED} answers of the context encoder; the others follow in "
+        "its order. The context encoder is the published MiniLM, its rows mapped to the principal directions of "
+        "the training posts' rows.",
         "Control (a) gives the trained model formulas of other posts, of the same lengths; control (b) is trained with "
-        "the context itself in place of formulas. MaRF is about formulas only if it is above both.",
+        "the context itself instead of formulas. Formulas explain MaRF's gain only if it is above both.",
     ),
     more=by_formula_share,
 )

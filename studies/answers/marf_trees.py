@@ -1,6 +1,6 @@
-"""MaRF whose formula encoder is In+Out: a state for each symbol of both trees, in place of one for each token.
+"""MaRF whose formula encoder is In+Out: a state for each symbol of both trees, instead of one for each token.
 
-The paper names trees as what its encoder lacks ("Limitations"). In+Out is trained on formulas alone and frozen here.
+The paper names trees as missing from its encoder ("Limitations"). In+Out is trained only on formulas and frozen here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIZES: Mapping[str, Any] = MappingProxyType(
 
 
 class TreeMaRF(MaRF):
-    """MaRF over trees: its formulas are named by their tokens, and encoded from the LaTeX in which they were read."""
+    """MaRF over trees: its formulas are identified by their tokens, and encoded from their original LaTeX."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

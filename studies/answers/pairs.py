@@ -10,14 +10,14 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split, linke
 def right_answers(source: Path, least_votes: int, *, of_duplicates: bool = False) -> list[tuple[str, str]]:
     """Pair the training questions of a collection with their right answers.
 
-    An answer is right for its question if the asker accepted it, or if it has ``least_votes``. Where a collection has
+    An answer is right for its question if the asker accepted it, or if it has ``least_votes``. If a collection has
     neither votes nor accepted answers, such as arqmath-mini, its own training pairs are returned.
 
     Args:
         source: an ARQMath folder.
-        least_votes: votes from which on an answer is right.
+        least_votes: minimum votes of a right answer.
         of_duplicates: the accepted answer of a duplicate is right, too; only training questions count as duplicates,
-            so that no answer of a question that is measured is trained on.
+            so that answers of test questions are never trained on.
     """
     collection = ARQMathCollection(source)
     accepted = {

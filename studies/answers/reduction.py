@@ -1,8 +1,8 @@
-"""Query reduction: weights learned on known items, and what reduced questions find.
+"""Query reduction: weights learned on known items, and searches with reduced questions.
 
 ::
 
-    training question ──▶ each word and formula searched alone ──▶ what it adds to right and wrong answers ──▶ weights
+    training question ──▶ each word and formula as a query ──▶ its gain for right and wrong answers ──▶ weights
     validation question ──▶ how many words and formulas are kept; which features help
     test question, topics ──▶ whole and reduced, by structural search and by BM25
 """
@@ -55,7 +55,7 @@ from .rows import STRUCTURAL, STRUCTURAL_ROW, WORDS
 Floats = npt.NDArray[np.float64]
 
 QUESTIONS = 500
-"""Training questions, and at most as many of validation, those with the least SHA-256 of their id."""
+"""Training questions, and at most as many of validation, with the smallest SHA-256 of their id."""
 WRONG = 100
 """Answers of other questions that a question is compared with, the first of structural search."""
 KINDS = ("word", "formula")
@@ -63,7 +63,7 @@ FEATURES = {
     "word": ("idf", "title", "length", "position", "count", "root"),
     "formula": ("symbols", "title", "position", "count", "root"),
 }
-"""Those of the package and ``root``: 1 / (1 + distance from the root of the sentence in the AMR), 0 where it is not."""
+"""The package's features and ``root``: 1 / (1 + distance from the root of the sentence in the AMR), 0 if not in it."""
 CHOSEN = {kind: tuple(of) for kind, of in REDUCTION_WEIGHTS.items()}
 BUDGETS = [(words, formulas) for words in (5, 8, 12, 20, 30, None) for formulas in (1, 2, 3, 5, None)]
 PENALTY = 1e-3
@@ -83,7 +83,7 @@ class Example(NamedTuple):
     """A question with the answers that it is compared with, right ones first."""
 
     features: Mapping[str, Floats]  # of its words [w, f] and of its formulas [n, f], in the order of FEATURES
-    gains: Mapping[str, Floats]  # what they add to the scores of answers, [answers, w] and [answers, n]
+    gains: Mapping[str, Floats]  # their contributions to the scores of answers, [answers, w] and [answers, n]
     right: int
 
 
@@ -106,8 +106,8 @@ def examples(shared: Artifacts, search: StructuralSearch, split: Split, most: in
         features, gains = dict[str, Floats](), dict[str, Floats]()
         for kind, form in zip(KINDS, ("{}", "${}$"), strict=True):
             own = terms[kind]
-            alone = pd.DataFrame({"qid": map(str, range(len(own))), "query": [form.format(of["text"]) for of in own]})
-            ranking = search(alone.astype(str)) if own else pd.DataFrame(columns=["qid", "docno", "score"])
+            single = pd.DataFrame({"qid": map(str, range(len(own))), "query": [form.format(of["text"]) for of in own]})
+            ranking = search(single.astype(str)) if own else pd.DataFrame(columns=["qid", "docno", "score"])
             gained = np.zeros((len(numbers), len(own)))
             gained[ranking["docno"].map(numbers).astype(int), ranking["qid"].astype(int)] = ranking["score"]
             gains[kind] = gained * ([len(of["written"]) for of in own] if kind == "word" else 1.0)
@@ -152,7 +152,7 @@ def _nearness(graph: MathAMRGraph) -> dict[str, float]:
 def fit(found: Sequence[Example], chosen: Mapping[str, Sequence[str]]) -> Weights:
     """Learn the weights of some features.
 
-    A word or formula with the score s adds σ(s + bias) times what it adds to the whole question; the weights minimise
+    A word or formula with the score s adds σ(s + bias) times its contribution to the question; the weights minimise
     the cross-entropy of the right answer among the wrong ones, with the scale of scores learned, too.
     """
     padded = {kind: _padded(found, kind, _columns(chosen, kind)) for kind in KINDS}
@@ -232,7 +232,7 @@ def reciprocal_ranks(
 
 
 def ablations() -> dict[str, dict[str, tuple[str, ...]]]:
-    """Name sets of features: those of the package, without each, and with others."""
+    """Name sets of features: the package's, leave-one-out sets, and extended ones."""
     found = {"as in the package": CHOSEN}
     for kind in KINDS:
         for name in CHOSEN[kind]:
@@ -249,7 +249,7 @@ Query = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 class _Remembering(StructuralSearch):
-    """Searches with each distinct formula once for all ways, with trees of its LaTeX, which is what a query has."""
+    """Searches with each distinct formula once for all ways, with trees from its LaTeX, as in a query."""
 
     def _gained(self, post: MathPost) -> list[tuple[PostFormula, dict[DocNo, float]]]:
         known: dict[str, list[tuple[PostFormula, dict[DocNo, float]]]] = self.__dict__.setdefault("_known", {})
@@ -404,12 +404,12 @@ def _report(
         about={
             JUDGED: FEW_JUDGED,
             KNOWN: "Test questions look for their own answers, whose question is not in front of them.",
-            TESTS: "Against the whole question by the same system: paired t-tests, p corrected for those of a measure.",
+            TESTS: "Against the whole question by the same system: paired t-tests, p corrected within a measure.",
             TIME: f"{speed['queries'].max()} topics of {years[0]}, one at a time, from the text to the ranking.",
             KEPT: f"MRR@10 of validation questions among their right answers and {WRONG} others; whole questions have "
             f"{whole:.4f}. The best is measured: {_all(budget[0])} words and {_all(budget[1])} formulas.",
-            ABLATION: "Cross-entropy of validation questions with words and formulas weighed softly, p of its "
-            "difference from the first row (paired t-test), and MRR@10 with those of the table above kept.",
+            ABLATION: "Cross-entropy of validation questions with soft weights of words and formulas, p of its "
+            "difference from the first row (paired t-test), and MRR@10 with the sizes of the table above.",
         },
         values={"by-topic": values},
     )

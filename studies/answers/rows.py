@@ -1,4 +1,4 @@
-"""Systems that several studies have: the common ones, structural search, and those that read an answer's question."""
+"""Systems shared by several studies: the common ones, structural search, and systems that read an answer's question."""
 
 from __future__ import annotations
 
@@ -128,11 +128,11 @@ TOKEN_ROW = AnswerSystem("MiniLM token MaxSim, untrained", token_vectors, settin
 MATHAMR_ROW = AnswerSystem(TEXT_MODEL, _virtual_nodes)
 
 COMMON_ROWS = (BM25_ROW, SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)
-"""Those of every study; the random order is added when the tables are made."""
+"""The systems of every study; the random order is added when the tables are made."""
 
 
 def _in_out(parts: AnswerParts) -> pt.Transformer:
-    """Compare the largest formula of a topic by In+Out with those of all answers."""
+    """Compare the largest formula of a topic by In+Out with the formulas of all answers."""
     return FormulaAnswers(in_out(parts.shared), parts.threads, DEPTH, store=parts.topic_trees())
 
 
@@ -141,7 +141,7 @@ IN_OUT_ROW = AnswerSystem("In+Out by best formula", _in_out)
 
 STRUCTURAL = "Structural search"
 WORDS = TokenOptions(stem="porter", bigrams=False, formulas=False)
-"""Words alone with Porter's stemmer, as in the runs ``a0porter``; formulas are those of Approach Zero."""
+"""Only words, with Porter's stemmer, as in the runs ``a0porter``; formulas are left to Approach Zero."""
 
 
 def _structural(parts: AnswerParts) -> pt.Transformer:
@@ -224,4 +224,4 @@ TITLES_ROW = AnswerSystem("mathamr-plus-text with titles", _titles, known=False)
 SIMILAR_ROW = AnswerSystem("Similar questions", _similar_questions, known=False)
 
 QUESTION_ROWS = (WORDS_ROW, TITLES_ROW, SIMILAR_ROW)
-"""None can search for known items: the text of a test question stands before its own answers."""
+"""None can search for known items: the text of a test question precedes its own answers."""

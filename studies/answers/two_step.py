@@ -6,7 +6,7 @@
                  ├──▶ similar questions, and their answers
                  └──▶ systems: rankings of answers        of judged candidates, as the measures see them
 
-Nothing that the models are trained on has a question of the test part, and no topic but those of the other years.
+No training data of the models has a question of the test part, nor a topic except from other years.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Recipe:
     questions: str  # what QQSim starts from
     answers: str  # what QASim starts from
     links: FitOptions  # of QQSim on duplicate and related questions
-    duplicates: FitOptions  # of QQSim on duplicates alone, after that
+    duplicates: FitOptions  # of QQSim, next on only duplicates
     parts: FitOptions  # of the models of bodies, and of linearised titles, after that
     pairs: FitOptions | None  # of QASim on questions and their own answers, before judgments; None: it is left out
     judgments: FitOptions  # of QASim on judgments
-    first: View  # what the first model of questions reads
+    first: View  # the input of the first model of questions
     related: bool  # the models of bodies train on related questions, too
     c: tuple[float, ...] = (0.01, 1.0, 100.0)  # of the ranking SVM; chosen on the topics that it is fitted to
-    depth: int | None = None  # candidates of a topic that are ranked, by their questions; None: the judged ones alone
+    depth: int | None = None  # candidates of a topic to rank, by their questions; None: only the judged ones
 
 
 _MINI = FitOptions(epochs=1, batch_size=32, learning_rate=5e-5, layers=2)
@@ -108,7 +108,7 @@ _BATCH = 64
 
 
 class QuestionTexts(NamedTuple):
-    """The texts of a question, empty where the collection lacks them; formulas as LaTeX between dollars."""
+    """The texts of a question, empty if the collection lacks them; formulas as LaTeX between dollars."""
 
     title: str
     body: str
@@ -119,7 +119,7 @@ class QuestionTexts(NamedTuple):
         return "\n".join(filter(None, self))
 
     def part(self, view: View) -> str:
-        """Return what a model of a view reads; the model cuts bodies."""
+        """Return the input of a model of a view; the model cuts bodies."""
         return self.title if view == "title" else self.whole if view == "whole" else self.body
 
 
@@ -134,7 +134,7 @@ class LinkedTexts(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A topic, an answer, and what is learned of its grade."""
+    """A topic, an answer, and the training target of its grade."""
 
     topic: str
     answer: str
@@ -167,12 +167,12 @@ def topic_frame(parts: AnswerParts, year: str) -> pd.DataFrame:
 
 
 def link_name(number: int) -> str:
-    """Name the question that a link leads to, where the collection has its title alone."""
+    """Name a linked question of which the collection has only the title."""
     return f"link {number}"
 
 
 def linked_texts(parts: AnswerParts) -> list[LinkedTexts]:
-    """Read the links between questions, without those of a question of the test part."""
+    """Read the links between questions, except of questions of the test part."""
 
     def read() -> list[LinkedTexts]:
         known, found = question_texts(parts), []
@@ -268,7 +268,7 @@ def _of_models(parts: AnswerParts) -> AnswerParts:
 
 
 def question_model(parts: AnswerParts, view: View, form: Form = "raw") -> QQSim:
-    """Return the model that reads one view of questions; :class:`Recipe` says what it is trained on."""
+    """Return the model that reads one view of questions; :class:`Recipe` defines its training data."""
     return parts.once(
         ("QQSim", view, form, parts.seed), lambda: QQSim.from_pretrained(_question_path(parts, view, form))
     )
@@ -353,7 +353,7 @@ def judged_examples(parts: AnswerParts, form: Form = "raw") -> list[tuple[str, s
 
 
 def _pair_model(parts: AnswerParts) -> str | Path:
-    """Train the model that judgments start from on questions with their own and with random answers, if it is asked."""
+    """If requested, train the model from which judgments start on questions with their own and with random answers."""
     parts = parts.at(seed=0)
     start, options = recipe(parts).answers, recipe(parts).pairs
     if options is None:

@@ -61,7 +61,7 @@ def question_table(outcome: Outcome) -> pd.DataFrame:
 
 
 def linked_questions(parts: AnswerParts, kind: str) -> dict[str, set[str]]:
-    """Read what test questions are linked with, in either direction: their ids, to those of the collection."""
+    """Read the links of test questions, in either direction: their ids, to ids of the collection."""
     known, found = question_texts(parts), defaultdict[str, set[str]](set)
     for link in parts.shared.collection.links():
         ends = (link.question_id, link.related_id)
@@ -73,7 +73,7 @@ def linked_questions(parts: AnswerParts, kind: str) -> dict[str, set[str]]:
 
 
 def mean_reciprocal_rank(ranking: dict[str, list[str]], right: dict[str, set[str]]) -> float:
-    """Compute the mean over questions of 1 / rank of the first right one among ten, 0 where there is none."""
+    """Compute the mean over questions of 1 / rank of the first right one among ten, 0 if there is none."""
     values = [
         next((1 / rank for rank, docno in enumerate(ranking.get(qid, [])[:_CUT], 1) if docno in docnos), 0.0)
         for qid, docnos in right.items()
@@ -82,7 +82,7 @@ def mean_reciprocal_rank(ranking: dict[str, list[str]], right: dict[str, set[str
 
 
 def _systems(parts: AnswerParts, seeds: Sequence[int]) -> Iterator[tuple[str, list[Callable[[], pt.Transformer]]]]:
-    """Name the searches, and say how each is made for each seed."""
+    """Name the searches, with a function that makes each for each seed."""
     yield "BM25 of questions", [partial(_bm25, parts)]
     untrained = recipe(parts).questions
     yield "titles, untrained", [lambda: question_search(parts, QQSim.new(untrained, device=parts.device))]
@@ -175,8 +175,8 @@ STUDY = Study(
     notes=(
         "QASim and the ranking SVM are trained on one year and rank for the other, both ways. The SVM is fitted on the "
         "topics that its QASim was trained on, as published.",
-        "Rows with QASim or MathSE rank the judged candidates of a topic alone: measures remove the others first, and "
-        "QASim would read some hundred thousand of them. In their fusions, ranks are those among judged candidates.",
+        "Rows with QASim or MathSE rank only the judged candidates of a topic: measures remove the others first, and "
+        "QASim would read some hundred thousand of them. In their fusions, ranks are among judged candidates.",
         "No question of the test part is in any pair that QQSim or QASim was trained on.",
         "Without votes in the collection MathSE is QQSim; without comments and accepted answers these features are 0.",
         "Linked posts cannot be measured: there are no links of topics.",

@@ -58,20 +58,20 @@ MESSAGE_PASSING = Study(
 )
 
 NOTES = (
-    "Rankings are of visually distinct formulas, judged by visual ids where the collection has such judgments. "
-    "Topics are those with a relevant formula in the collection; nothing was fitted to any of them.",
+    "Rankings are of visually distinct formulas, judged by visual ids if the collection has such judgments. "
+    "Only topics with a relevant formula in the collection are used; nothing was fitted to any of them.",
     "`known RR@10`: queries are formulas of the collection in which one variable was renamed throughout or one piece "
-    "was cut, and the formula itself is sought.",
-    "Figures are means over seeds; `std` is that of the seeds' means. The test is the two-sided paired t-test over the "
-    "topics of all years.",
+    "was cut, and the right answer is the formula itself.",
+    "Figures are means over seeds; `std` is the standard deviation over the seeds. The test is the two-sided paired "
+    "t-test over the topics of all years.",
 )
 KNOWN_NAME = "known"
 ALONE = "one graph"
-_KNOWN_DEPTH = 200  # formulas before those that look the same are left out
+_KNOWN_DEPTH = 200  # formulas before equal-looking ones are left out
 
 
 def measure(setting: Setting) -> Outcome:
-    """Train and measure each model, beside Tangent and a random order; what is finished is not repeated."""
+    """Train and measure each model, Tangent and a random order; finished work is not repeated."""
     study, shared = setting.study, setting.shared
     options = {
         (one.name, seed): InOutOptions(**{**setting.changes, **dict(one.changes), "seed": seed})
@@ -167,7 +167,7 @@ class FormulaRun:
         return self.shared.workdir / "in-out" / hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def values(self, known: pd.DataFrame) -> pd.DataFrame:
-        """Train and measure, or read what was measured."""
+        """Train and measure, or read the measurements."""
         stages = Stages(self.folder)
         settings = {**self.shared.origin, **asdict(self.options), "formulas": self.study.formulas}
         model = self.folder / "model"

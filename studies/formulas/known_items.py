@@ -1,10 +1,10 @@
-r"""Known-item search for formulas: the query is an altered formula of the collection, and the formula is sought.
+r"""Known-item search for formulas: the query is an altered formula of the collection, the answer the original.
 
-It needs no judgments and has hundreds of queries, so that it tells systems apart where a year's topics cannot; but it
-measures whether a formula is found again, not whether what is found is relevant. A formula is altered as somebody half
-remembers it: one variable has another name throughout, or a piece of it is missing. Both alterations change the LaTeX,
-since that is what any system reads, and are checked on the layout trees: a renamed formula differs in that variable
-alone, and of a cut one a single run of symbols is gone (a sub-tree; in ``a+b+c`` the term ``+b``)::
+It needs no judgments and has hundreds of queries, so it distinguishes systems better than a year's topics do; but it
+measures whether a formula is found again, not whether results are relevant. A formula is altered as somebody half
+remembers it: one variable is renamed throughout, or a piece is missing. Both alterations change the LaTeX,
+since every system reads it, and are checked on the layout trees: a renamed formula differs only in that variable,
+and a cut formula lacks a single run of symbols (a sub-tree; in ``a+b+c`` the term ``+b``)::
 
     x^2+y  ──renamed──▶  x^2+k          x^{2n}+y  ──cut──▶  x+y    x^{2n}
 """
@@ -37,7 +37,7 @@ T = TypeVar("T")
 Alteration = Literal["renamed", "cut"]
 
 LEAST_NODES = 6
-"""Layout trees with fewer nodes are not altered: too many formulas look like what is left."""
+"""Layout trees with fewer nodes are not altered: too many formulas look like the remainder."""
 _LEAST_LEFT = 0.5  # of the nodes after a cut
 _TOKEN = re.compile(r"\\[A-Za-z]+\s*|\\.|\s+|.", re.DOTALL)
 _SIGNS = ("+", "-", "=", "<", ">", ",")
@@ -54,7 +54,7 @@ class Altered(NamedTuple):
 
 
 def alterations(latex: str) -> Iterator[Altered]:
-    """Alter a formula, in an order that depends on its LaTeX alone."""
+    """Alter a formula, in an order that depends only on its LaTeX."""
     source = trees_from_latex(latex, lines="all").slt
     if source is None or source.partial or len(source.nodes) < LEAST_NODES:
         return
@@ -114,7 +114,7 @@ def _pieces(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _after_argument(tokens: Sequence[str], place: int) -> int:
-    """Return the place after an argument: one token, or what is in braces."""
+    """Return the place after an argument: one token, or a group in braces."""
     depth = 0
     for end in range(place, len(tokens)):
         depth += (tokens[end] == "{") - (tokens[end] == "}")
@@ -194,7 +194,7 @@ def search_known_formulas(pipelines: Mapping[str, TimedPipeline], queries: pd.Da
 def compare_known_formulas(
     rankings: Mapping[str, pd.DataFrame], queries: pd.DataFrame, formulas: int
 ) -> dict[str, Comparison]:
-    """Compare systems by the rank of the formula that is sought, beside a random order of all."""
+    """Compare systems, and a random order of all formulas, by the rank of the right formula."""
     compared = {}
     for how in (ALL, *sorted(queries["how"].unique())):
         own = queries if how == ALL else queries[queries["how"] == how]
@@ -217,10 +217,10 @@ def with_known_formulas(
     table = pd.concat([block[["queries", "of", *block.columns[:-2]]] for block in blocks])
     about = (
         f"The query is a formula of the collection in which one variable was renamed throughout or one piece was cut, "
-        f"and the formula itself is sought among {len(shared.visual_ids):,} visually distinct ones. {len(queries)} "
-        "formulas were drawn by sha-256 of their visual ids; none was altered into another one of the collection. A "
-        f"star: differs from {next(iter(pipelines))} (two-sided paired t-test, p < 0.05 after Bonferroni over the "
-        "systems of the block)."
+        f"and the right answer is the formula itself, among {len(shared.visual_ids):,} visually distinct ones. "
+        f"{len(queries)} formulas were drawn by sha-256 of their visual ids; none was altered into another one of the "
+        f"collection. A star: differs from {next(iter(pipelines))} (two-sided paired t-test, p < 0.05 after "
+        "Bonferroni over the systems of the block)."
     )
     return replace(
         report,

@@ -1,4 +1,4 @@
-"""Rows of Task 2 by models of answers: ColBERT and MaRF read a formula as a text, alone or in its post.
+"""Rows of Task 2 by models of answers: ColBERT and MaRF read a formula as a text, by itself or in its post.
 
 The models are the ones of ``answers/colbert`` and ``answers/marf``, trained on questions and answers; neither paper
 trains further for formulas::
@@ -29,9 +29,9 @@ from studies.answers.marf import marf_model
 from .indexes import approach0
 
 SEED = 42
-"""Of what is trained, unless another is asked for."""
+"""The default seed of trained models."""
 CANDIDATES = 50
-"""Formulas of Tangent that ColBERT orders anew in their posts: to encode every formula with its post takes hours."""
+"""Formulas of Tangent that ColBERT re-ranks in their posts: encoding every formula with its post takes hours."""
 
 _DEPTH = 2 * DISTINCT_FORMULAS  # some have no visual id
 
@@ -47,7 +47,7 @@ def _first(shared: Artifacts) -> AnswerParts:
 
 
 def _answers(shared: Artifacts, seed: int) -> AnswerParts:
-    """Return what models of a seed are made of; all seeds share what is loaded, such as states of texts."""
+    """Return the artifacts of models of a seed; all seeds share some, such as states of texts."""
     return _first(shared).at(seed=seed)
 
 
@@ -57,7 +57,7 @@ def _formulas(shared: Artifacts, **options: Any) -> Iterator[dict[str, Any]]:
 
 @cache
 def _colbert(shared: Artifacts, seed: int) -> tuple[ColBERT, MathAMRIndex]:
-    """Return ColBERT, and the index of each formula alone."""
+    """Return ColBERT, and the index of formulas without their posts."""
     parts = _answers(shared, seed)
     model = ColBERT.from_pretrained(parts.stage("colbert", partial(train_colbert, parts), trained=True))
 
@@ -70,7 +70,7 @@ def _colbert(shared: Artifacts, seed: int) -> tuple[ColBERT, MathAMRIndex]:
 
 @cache
 def _marf(shared: Artifacts, kind: str, seed: int) -> tuple[MaRF, MaRFIndex]:
-    """Return MaRF, its text encoder or its formula encoder alone, and the index of each formula alone."""
+    """Return MaRF, or only its text encoder or formula encoder, and the index of formulas without their posts."""
     parts = _answers(shared, seed)
     marf = marf_model(parts, trained=False, formulas=1) if kind == "text encoder" else marf_model(parts)
     marf.context.cache = None

@@ -2,7 +2,7 @@
 
 ::
 
-    FormulaContexts ──▶ a text for each formula ──▶ MathAMRSentenceBERT, as it is and trained on the other years
+    FormulaContexts ──▶ a text for each formula ──▶ MathAMRSentenceBERT, untrained and trained on the other years
                                                       ├──▶ all formulas that look like a judged one, ranked
                                                       └──▶ the first formulas of Tangent and Approach Zero, re-ranked
 """
@@ -91,29 +91,29 @@ JUDGED, RERANKED = "Judged formulas", "The first formulas of other systems, re-r
 FIRST, COSINE, RRF, SCALED = "first stage", "re-ranked", "modified RRF", "modified RRF, scaled"
 
 NOTES = (
-    "Rankings are of visually distinct formulas, judged by visual ids where the collection has such judgments; the "
-    "best of up to five instances of each counts. Topics are those with a relevant formula in the collection.",
-    "`trained` are models that were trained on the judgments, by formula ids, of the other years; `untrained` is the "
-    "language model as it is. What is re-ranked is re-ranked by the first condition, trained with the first seed.",
-    "`modified RRF` sums score / (60 + rank) of both rankings as printed; `scaled` brings the scores of each topic to "
-    "0 … 1 first.",
+    "Rankings are of visually distinct formulas, judged by visual ids if the collection has such judgments; the "
+    "best of up to five instances of each counts. Only topics with a relevant formula in the collection are used.",
+    "`trained` models were trained on the judgments, by formula ids, of the other years; `untrained` is the "
+    "published language model. Re-ranking is by the first condition, trained with the first seed.",
+    "`modified RRF` sums score / (60 + rank) of both rankings as printed; `scaled` first rescales the scores of each "
+    "topic to 0 … 1.",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class _Year:
-    """The topics of a year, their judgments, and what is ranked for them."""
+    """The topics of a year, their judgments, and the formulas ranked for them."""
 
     name: str
     topics: pd.DataFrame  # all of the year: qid, title, body, formula_id, latex
-    measured: pd.DataFrame  # those with a relevant formula
+    measured: pd.DataFrame  # the topics with a relevant formula
     qrels: pd.DataFrame  # by visual id
     graded: pd.DataFrame  # by formula id, of all topics: qid, docno, label
     judged: pd.DataFrame  # qid, docno, visual_id: formulas that look like a judged one
 
 
 class _Materials:
-    """What all conditions share."""
+    """The data shared by all conditions."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.shared = setting, setting.shared
@@ -125,7 +125,7 @@ class _Materials:
 
     @cached_property
     def years(self) -> dict[str, _Year]:
-        """What is measured, by year."""
+        """The data to measure on, by year."""
         return {name: self._year(name) for name in self.setting.years}
 
     def _year(self, name: str) -> _Year:
@@ -151,7 +151,7 @@ class _Materials:
 
     @cached_property
     def first_stages(self) -> dict[tuple[str, str], pd.DataFrame]:
-        """What other systems find first, by system and year."""
+        """The first results of other systems, by system and year."""
         candidates = RECIPES[self.setting.preset.name].candidates
         indexes = {TANGENT: self.shared.tangent, APPROACH0: approach0(self.shared)}
         return {
@@ -277,7 +277,7 @@ class _Run:
         return ordered_by_score(candidates, np.concatenate(scores).astype(np.float64))
 
     def values(self, seeds: Sequence[int]) -> pd.DataFrame:
-        """Measure the language model as it is, and trained with each seed, on judged formulas."""
+        """Measure the language model, untrained and trained with each seed, on judged formulas."""
 
         def compute() -> pd.DataFrame:
             found = []
@@ -293,7 +293,7 @@ class _Run:
         return self._kept(f"{self.one.name}, judged formulas", f"judged-{'-'.join(map(str, seeds))}.csv", compute)
 
     def reranked(self, seed: int) -> pd.DataFrame:
-        """Re-rank what other systems find first, and fuse both rankings."""
+        """Re-rank the first results of other systems, and fuse both rankings."""
 
         def compute() -> pd.DataFrame:
             found = []
@@ -339,7 +339,7 @@ def _measured(rankings: Mapping[str, pd.DataFrame], year: _Year) -> pd.DataFrame
 
 
 def measure(setting: Setting) -> Outcome:
-    """Write the texts, train and measure each condition; what is finished is not repeated."""
+    """Write the texts, train and measure each condition; finished work is not repeated."""
     materials = _Materials(setting)
     floor = [
         random_floor(year.qrels, list(MEASURES.values())).assign(topics=name) for name, year in materials.years.items()

@@ -72,7 +72,7 @@ class Query(NamedTuple):
 
 
 def number_of(text: str) -> int:
-    """Return a number that stands for a text."""
+    """Return a number derived from a text."""
     return int(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), 16)
 
 
@@ -169,7 +169,7 @@ def distinct_symbols(latex: str) -> int:
 
 
 def lines_of(latex: str) -> list[str]:
-    """List the lines of a derivation that are formulas of their own: each begins with no sign."""
+    """List the lines of a derivation that are separate formulas: each begins without a sign."""
     found = _ENVIRONMENT.search(latex)
     if found is None:
         return []
@@ -216,7 +216,7 @@ def make_queries(
 
 
 def holder(index: PatternIndex) -> Callable[[str], bool]:
-    """Return what tells whether a formula, or a line of one, is equal to another up to the order of operands."""
+    """Return a predicate: whether a formula, or a line of one, equals another up to the order of operands."""
     of = index.snapshot().terms.of
 
     def holds(latex: str) -> bool:
@@ -332,9 +332,9 @@ def run_patterns(path: str | Path, workdir: str | Path, *, count: int = QUERIES,
         },
         about={
             ALTERED: f"Formulas with at least {LEAST_SYMBOLS} distinct symbols, drawn by sha-256 of their ids, and "
-            "lines of derivations that are statements by themselves; none was altered into another formula or line of "
+            "lines of derivations that are separate statements; none was altered into another formula or line of "
             "the collection. `first`: no other formula is before it. `ties shared`: no formula of a higher tier is; "
-            "formulas of one tier match the query alike, and the query does not say which one was meant.",
+            "formulas of one tier match the query equally well, and the query does not determine which one was meant.",
             TIMES: f"Milliseconds of the {len(milliseconds):,} searches above, one by one, for {_FOUND} formulas, "
             "Tangent's search included.",
             SIZE: f"The release has {RELEASE:,} formulas; its size is by arithmetic, and an upper bound, since "

@@ -63,20 +63,20 @@ FUSED_TEXTS = "Fused, with ColBERT and MaRF"
 SEEDS = "Means over seeds"
 FUSED_PATTERNS = "Fused, with Patterns"
 NOTES = (
-    "`Fused` sums the standard scores of its systems, with weights that were fitted on the judgments of the other "
+    "`Fused` sums the standard scores of its systems, with weights fitted on the judgments of the other "
     "years. A formula that a system does not find has this system's lowest score.",
-    f"`{TEXT}` ranks anew by the cosine of the question and the post of a formula, both as texts, by the bundled text "
+    f"`{TEXT}` re-ranks by the cosine of the question and the post of a formula, both as texts, with the bundled text "
     "encoder; of several posts the best counts. In `Fused` it scores what the other systems find.",
-    "`Patterns` ranks formulas that match the query first, under other letters or as a part, too; then as Tangent.",
+    "`Patterns` ranks formulas that match the query first, also under other letters or as a part; then as Tangent.",
     "`Tangent-S` aligns both trees of the candidates of Tangent; its weights were fitted by its authors on NTCIR-12. "
-    f"`edit distance` ranks the first {CANDIDATES:,} formulas of Tangent anew by a weighted sum of tree similarities, "
-    "with costs that were chosen on the topics of 2020.",
+    f"`edit distance` re-ranks the first {CANDIDATES:,} formulas of Tangent by a weighted sum of tree similarities, "
+    "with costs tuned on the topics of 2020.",
 )
 _WEIGHTS = ("constant", *(f"{tree} {of}" for tree in ("slt", "opt") for of in ("MSS", "precision", "exact recall")))
 
 
 def edit_distance(parts: FormulaParts, combine: Combine = "weighted", costs: CostNames = "swapped") -> TimedPipeline:
-    """Rank candidates by pairs of symbols anew by the edit distance of their trees."""
+    """Re-rank candidates of symbol pairs by the edit distance of their trees."""
     reranker = formula_trees(parts.shared).edit_distance(combine=combine, costs=costs, store=parts.trees)
     return TimedPipeline(distinct(parts.shared.tangent.retriever(CANDIDATES, store=parts.trees) >> reranker))
 
@@ -144,7 +144,7 @@ def _edit_distance_rows() -> dict[str, FormulaSystem]:
     of_costs: tuple[CostNames, ...] = get_args(CostNames)
     rows = {}
     for combine, costs in product(combinations, of_costs):
-        if (combine, costs) != ("weighted", "swapped"):  # has a row of its own
+        if (combine, costs) != ("weighted", "swapped"):  # which has another row
             name = f"{DISTANCE} ({combine}; {costs})"
             rows[name] = System(name, partial(edit_distance, combine=combine, costs=costs))
     return rows
@@ -179,7 +179,7 @@ def fit_ltr(years: Sequence[FormulaParts]) -> Weights:
 
 
 def ltr(parts: FormulaParts) -> TimedPipeline:
-    """Rank what Tangent-S finds by the learned sum of features."""
+    """Rank the results of Tangent-S by the learned sum of features."""
     names = _features(parts).names
     ranker = PairwiseRanker(names=names, weights=[parts.weights[name] for name in names])
     return TimedPipeline(distinct(_candidates(parts) >> pt.ltr.apply_learned_model(ranker, form="ltr")))
@@ -282,7 +282,7 @@ def compare_formulas(
 ) -> Report:
     """Compare systems by name on Task 2; with ``known_items``, also with altered formulas of the collection.
 
-    What is trained is trained with the first seed; of several, a further table has the means over all.
+    Trained systems use the first seed; with several, a further table has the means over all.
     """
     if not seeds:
         raise ConfigError("seeds", seeds, "at least one")
@@ -292,7 +292,7 @@ def compare_formulas(
             report = _with_seeds(report, searched, seeds)
         if not known_items:
             return report
-        first = searched.years[0]  # without systems that read a formula's question, which these formulas have none of
+        first = searched.years[0]  # without systems that read a formula's question, which these formulas lack
         kept = {
             name: pipeline
             for name, pipeline in first.pipelines.items()
@@ -330,7 +330,7 @@ def _with_seeds(report: Report, searched: SearchedYears, seeds: Sequence[int]) -
         table.insert(0, "judged", kind)
         tables.append(table.assign(p=tests["p"], **{f"{measures[0]} reject": tests["significant"]}))
     about = (
-        f"Means and standard deviations over the seeds {', '.join(map(str, seeds))} of what is trained, over the "
+        f"Means and standard deviations of trained systems over the seeds {', '.join(map(str, seeds))}, over the "
         f"topics of all years. p: two-sided paired t-test of nDCG' against {TANGENT}, on each topic's mean over seeds; "
         "a star: p < 0.05 after Bonferroni over the systems of the block."
     )
@@ -346,7 +346,7 @@ def _with_seeds(report: Report, searched: SearchedYears, seeds: Sequence[int]) -
 def compare_browsing(
     path: str | Path, workdir: str | Path, *, systems: Sequence[str] | None = None, **options: Any
 ) -> Report:
-    """Compare systems by name on NTCIR-12 formula browsing; those that read a question take the formula alone."""
+    """Compare systems by name on NTCIR-12 formula browsing; systems that read a question get only the formula."""
     chosen = None if systems is None else list(browsing_systems(systems).values())
     return run_ntcir12(path, workdir, systems=chosen, weights=shipped_weights(), **options)
 
@@ -379,5 +379,5 @@ def shipped_weights(path: Path | None = None) -> dict[str, Weights]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"{path}: no weights of systems ({error}).") from error
     if not all(math.isfinite(value) for own in found.values() for value in own.values()):
-        raise ExperimentError(f"{path}: a weight is no finite number.")
+        raise ExperimentError(f"{path}: a weight is not a finite number.")
     return dict(found)

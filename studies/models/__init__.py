@@ -23,7 +23,7 @@ def scaled_depth(answers: int) -> Depth:
 
 
 def config_of(setting: Setting, condition: Condition, seed: int) -> MathAMRConfig:
-    """Return the configuration of one training run; the condition's options override those of the preset."""
+    """Return the configuration of one training run; the condition's options override the preset."""
     benchmark = setting.study.settings == "benchmark"
     make = MathAMRConfig.paper_benchmark if benchmark else MathAMRConfig.paper_experiments
     return make(**{**dict(setting.preset.changes), **setting.changes, **dict(condition.changes), "seed": seed})

@@ -1,6 +1,6 @@
 """Ablations of our own as data: the effect of each option, with message passing and without.
 
-Without message passing (``layers=0``) a virtual node keeps its initial value, so all conditions except those of
+Without message passing (``layers=0``) a virtual node keeps its initial value, so all conditions except in
 ``ablation/initial`` start from the mean of its members. Each option is tested against the plain model, and each model
 without message passing against the same model with two layers.
 """
@@ -106,7 +106,7 @@ ABLATIONS = (
     ),
     _crossed(
         "ablation/roles",
-        "Rare roles as relations of their own",
+        "Rare roles as separate relations",
         condition("5 or more", min_role_count=5),
         condition("all", min_role_count=1),
     ),

@@ -1,19 +1,19 @@
-"""The training runs of a study of models: each trains, indexes, searches and measures in a folder of its own.
+"""The training runs of a study of models: each trains, indexes, searches and measures in a separate folder.
 
 The folder ``runs/<key>`` of the work::
 
     stages/*.json            settings and cost of each stage
     training/                the training state, until the model is saved
     model/                   weights, vocabulary, configuration
-    cost.json                what training cost
+    cost.json                the cost of training
     answers.mathamr          vectors of the answers
     measured-<key>.csv       each measure of each topic in each way; with -speed, the times of single queries
     formulas.mathamr         vectors of the formulas of all posts, and
     formulas-<key>.csv       each measure of each formula topic, if the study measures Task 2
     log.txt                  stages and progress bars
 
-The key is a hash of the pairs and of the options that differ from the defaults, so studies share the runs that they
-have in common. Finished stages are not repeated. A process of its own measures the peak memory of a run, and a run that
+The key is a hash of the pairs and of the options that differ from the defaults, so studies share common runs.
+Finished stages are not repeated. A separate process measures the peak memory of each run, and a run that
 dies does not stop the others; one thread makes the result independent of the number of runs at a time.
 """
 
@@ -71,7 +71,7 @@ def formula_label(year: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One training run and what is measured of it."""
+    """One training run and its measurements."""
 
     collection: Path  # a local ARQMath folder
     workdir: Path  # where all is kept
@@ -86,7 +86,7 @@ class Job:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the model depends on: options that differ from the defaults, recipe, files of pairs."""
+        """The inputs of the model: options that differ from the defaults, recipe, files of pairs."""
         choices = self.recipe.choices()
         if choices.get("pairs") == "collection":  # the same as no files of pairs
             del choices["pairs"]
@@ -106,7 +106,7 @@ class Job:
 
     @property
     def measurement(self) -> dict[str, Any]:
-        """What the measured values depend on, in addition to the model."""
+        """The inputs of the measured values, in addition to the model."""
         return {
             "years": list(self.years),
             "strategies": list(self.measured_ways),
@@ -169,7 +169,7 @@ Jobs = dict[tuple[str, int], Job]
 
 
 def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool = False) -> None:
-    """Do a job, or what is left of it."""
+    """Do a job, or the rest of it."""
     with writer_lock(job.folder, wait=True):
         shared, stages = Artifacts(job.collection, job.workdir, pairs=job.pairs), Stages(job.folder, say)
         own = ModelArtifacts(shared, stages, verbose=verbose)
@@ -215,7 +215,7 @@ def _train(job: Job, own: ModelArtifacts, checkpoint: Path) -> MathAMR:
 
 
 class TrainingData(NamedTuple):
-    """What a job is trained on."""
+    """The training data of a job."""
 
     sources: list[TrainingPairs]  # pairs for training and early stopping
     first: list[TrainingPairs]  # pairs of the first epochs
@@ -224,7 +224,7 @@ class TrainingData(NamedTuple):
 
 
 def training_data(job: Job, own: ModelArtifacts) -> TrainingData:
-    """Read the pairs of a job and mine its hard negatives, with the model of another job if its recipe says so."""
+    """Read the pairs of a job and mine its hard negatives, with the model of another job if its recipe requires it."""
     recipe, graphs = job.recipe, own.shared.graphs
     collection, *others = [read_training_pairs(source) for source in (job.collection, *job.pairs)]
     mined = collection.train
@@ -293,7 +293,7 @@ def _speed(job: Job, shared: Artifacts, search: SystemSearch) -> pd.DataFrame:
 
 
 def measure_formulas(job: Job, own: ModelArtifacts, model: MathAMR) -> None:
-    """Index the vectors of all formulas, search for those of the formula topics, and write the values by topic."""
+    """Index the vectors of all formulas, search for the formula topics, and write the values by topic."""
     index, parts = own.formulas(model), []
     for year in job.years:
         found = judged_formulas(own.shared, year)
@@ -326,7 +326,7 @@ def run_jobs(
 
 
 def _in_processes(folders: Mapping[Path, Sequence[Job]], workers: int, say: Callable[[str], None]) -> dict[Path, str]:
-    """Do the jobs of each folder one after another, several folders at a time, each job in a process of its own."""
+    """Do the jobs of each folder one after another, several folders at a time, each job in a separate process."""
     failed, stopped, running = dict[Path, str](), threading.Event(), dict[Path, Worker[[str], None]]()
 
     def do(folder: Path) -> str:
@@ -358,7 +358,7 @@ def _in_processes(folders: Mapping[Path, Sequence[Job]], workers: int, say: Call
 
 
 def _spread(folders: Mapping[Path, Sequence[Job]], executor: Executor, say: Callable[[str], None]) -> dict[Path, str]:
-    """Do jobs on the nodes of a cluster: each in a process of its own on the node that has room for it."""
+    """Do jobs on the nodes of a cluster: each in a separate process on the node that has room for it."""
     failed: dict[Path, str] = {}
     if folders:
         first = next(iter(folders.values()))[0]
@@ -376,7 +376,7 @@ def _spread(folders: Mapping[Path, Sequence[Job]], executor: Executor, say: Call
 
 
 def do_jobs(jobs: Sequence[Job], started: Callable[[Worker[[str], None]], object] = lambda worker: None) -> str:
-    """Do jobs one after another, each in a process of its own; return why one failed, or nothing."""
+    """Do jobs one after another, each in a separate process; return why one failed, or nothing."""
     for job in jobs:
         job.folder.mkdir(parents=True, exist_ok=True)
         worker = Worker(do_job, one_thread=True, log=job.folder / "log.txt")
@@ -391,7 +391,7 @@ def do_jobs(jobs: Sequence[Job], started: Callable[[Worker[[str], None]], object
 
 
 def do_job(text: str) -> None:
-    """Do a job of :meth:`Job.to_json` in a process of its own."""
+    """Do a job of :meth:`Job.to_json` in a separate process."""
     os.environ.update(_BARS)
     torch.set_num_threads(1)
     run_job(Job.from_json(text), say=to_stderr, verbose=True)

@@ -40,7 +40,7 @@ _BETAS = tuple(condition(f"β = {beta:g}", beta=beta) for beta in (1.0, 0.7, 0.5
 
 
 def _tested(conditions: tuple[Condition, ...], table: str) -> tuple[Row, ...]:
-    """Make rows of ColBERT-style search, tested against the first, whose names are those of the paper."""
+    """Make rows of ColBERT-style search, tested against the first, with the paper's names."""
     first = (conditions[0].name, COLBERT)
     return tuple(Row(c.name, COLBERT, None if c.name == first[0] else first, Cell(table, c.name)) for c in conditions)
 

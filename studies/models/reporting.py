@@ -32,18 +32,18 @@ NOTES = (
     "± is the standard deviation over the seeds.",
     "A star marks a row that differs significantly from its baseline (two-sided paired t-test over the pooled topics, "
     "p < 0.05 after Bonferroni over all tests of the study). In the table of means the values of a topic are averaged "
-    "over the seeds first, so that each topic enters the test once; in the table of best seeds, which is the paper's, "
-    "the best seed of each row is compared, which flatters both.",
+    "over the seeds first, so that each topic enters the test once; in the table of best seeds, as in the paper, "
+    "the best seed of each row is compared, which favours both.",
     "The tables against BM25 are corrected only for their own tests: each system of each condition.",
     "The best seed has the highest nDCG' on the reported topics, as in the paper: a maximum, not an estimate.",
     "The floor is the mean of 200 random orders of the judged answers of each topic. On a part of the release few "
-    "answers are judged, so nDCG' and MAP' start high. The floor ranks all of them, a system only those it finds, so "
-    "a system can be below it.",
-    "Known items: the questions of the test part, never trained on, look for their own answers among all answers. The "
-    "random order of all answers is the exact expectation.",
-    "The weight of the fusion was chosen on validation questions for each run; 'equal weights' is one half.",
-    "Peak memory is that of a run's own process. The share of waiting is the part of an epoch in which training waited "
-    "for its batches.",
+    "answers are judged, so nDCG' and MAP' start high. The floor ranks all of them, a system only the ones it finds, "
+    "so a system can be below it.",
+    "Known items: the questions of the test part, never trained on, search for their own answers among all answers. "
+    "The random order of all answers is the exact expectation.",
+    "The weight of the fusion was tuned on validation questions for each run; 'equal weights' is one half.",
+    "Peak memory is measured in a run's own process. The share of waiting is the part of an epoch in which training "
+    "waited for its batches.",
     "`BM25 % n >> scorer` rescores BM25's first n answers, and `doc-VN + MaxSim (k = n)` the first n by the document "
     "vectors; figures of different depths do not compare.",
     "Query times include encoding, on one thread; other runs may have shared the machine.",
@@ -68,7 +68,7 @@ TASK2 = (
 
 
 def systems_of(study: Study) -> tuple[str, ...]:
-    """List every way to search that is measured: the standard ones and those of the rows, in the order of ``WAYS``."""
+    """List every measured way to search: the standard ones and the rows' ways, in the order of ``WAYS``."""
     wanted = {*STANDARD, *(row.system for row in study.rows)}
     return tuple(name for name in WAYS if name in wanted)
 
@@ -163,7 +163,7 @@ class _Tables:
         return measured
 
     def remarks(self, measured: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, ...]]:
-        """Point out below each table of measures what is not above the random order."""
+        """Point out below each table of measures which rows are not above the random order."""
         rows, formulas = ([row.key for row in some] for some in (self.rows, self.formula_rows))
         every = [(REFERENCE, BM25), *self.systems()]
         chosen: dict[str, tuple[Sequence[str], str, Sequence[Key]]] = {
@@ -281,7 +281,7 @@ class _Tables:
 
 
 def _formula_rows(study: Study) -> tuple[Row, ...]:
-    """Derive the rows of Task 2 from those of Task 1: a condition has the baseline of its first row."""
+    """Derive the rows of Task 2 from the rows of Task 1: a condition has the baseline of its first row."""
     if not study.task2:
         return ()
     first = {row.condition: row for row in reversed(study.rows)}
@@ -308,16 +308,16 @@ def _with_references(outcome: Outcome) -> Results:
 
 
 def _about(tables: _Tables, depth: Depth, measured: Mapping[str, pd.DataFrame]) -> dict[str, str]:
-    """Say what each table is of: collection, topics, depth, seeds, test."""
+    """Describe each table: collection, topics, depth, seeds, test."""
     setting = tables.setting
     shared, years, seeds = setting.shared, setting.years, sorted(setting.seeds)
     of = (
-        f"{shared.collection.path.name}, {len(shared.bm25):,} answers; rankings of {depth.results} unless the name "
-        f"says otherwise; seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}."
+        f"{shared.collection.path.name}, {len(shared.bm25):,} answers; rankings of {depth.results}, or the number "
+        f"in the name; seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}."
     )
     judged = {year: shared.topics(year) for year in years}
     known = f"{len(shared.questions('test').topics)} test questions of {of}"
-    said = {
+    about = {
         "Known items, test questions": known,
         "Every system, known items": known,
         "Against BM25, known items": known,
@@ -330,13 +330,13 @@ def _about(tables: _Tables, depth: Depth, measured: Mapping[str, pd.DataFrame]) 
             topics, judgments = (
                 sum(len(part) for part in parts) for parts in zip(*((c.topics, c.qrels) for c in chosen), strict=True)
             )
-            said[caption] = f"{topics} topics with {judgments:,} judgments of {of}"
+            about[caption] = f"{topics} topics with {judgments:,} judgments of {of}"
         if caption.startswith("Task 2"):
             found = [judged_formulas(shared, year) for year in years]
-            said[caption] = f"{sum(len(one.topics) for one in found)} formula topics of {of}"
-    if tables.count and (tested := f"Task 1, {' and '.join(years)} pooled, mean over seeds") in said:
-        said[tested] += f" A star: differs from the row's baseline, after Bonferroni over {tables.count} tests."
-    return said
+            about[caption] = f"{sum(len(one.topics) for one in found)} formula topics of {of}"
+    if tables.count and (tested := f"Task 1, {' and '.join(years)} pooled, mean over seeds") in about:
+        about[tested] += f" A star: differs from the row's baseline, after Bonferroni over {tables.count} tests."
+    return about
 
 
 def _with_depths(table: pd.DataFrame, depth: Depth) -> pd.DataFrame:
@@ -346,7 +346,7 @@ def _with_depths(table: pd.DataFrame, depth: Depth) -> pd.DataFrame:
 
 
 def _named_by_depth(text: str, depth: Depth) -> str:
-    """Replace the names of systems in a text by those with the numbers of candidates at a depth."""
+    """Add the number of candidates at a depth to the names of systems in a text."""
     for way in WAYS.values():
         text = text.replace(way.name, label(way, depth))
     return text
@@ -372,13 +372,13 @@ def _settings(setting: Setting, jobs: Jobs, tests: int) -> dict[str, Any]:
 
 def _set_by_hand(changes: Mapping[str, Any], seeds: Sequence[int], usual: Sequence[int]) -> list[str]:
     """Name the options and seeds that differ from the preset."""
-    said = [f"{name} = {value}" for name, value in changes.items()]
-    said += [f"seeds {', '.join(map(str, seeds))}"] if sorted(seeds) != sorted(usual) else []
-    return [f"Set for this run, overriding the above: {'; '.join(said)}."] if said else []
+    lines = [f"{name} = {value}" for name, value in changes.items()]
+    lines += [f"seeds {', '.join(map(str, seeds))}"] if sorted(seeds) != sorted(usual) else []
+    return [f"Set for this run, overriding the above: {'; '.join(lines)}."] if lines else []
 
 
 def _configurations(jobs: Jobs) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Separate the options that all conditions share from those of each condition; seeds are left out."""
+    """Separate the options shared by all conditions from each condition's own; seeds are left out."""
     configs = {
         name: {**job.config.to_dict(), **asdict(job.recipe), "pairs": [file.name for file in job.pairs]}
         for (name, _), job in jobs.items()

@@ -3,17 +3,17 @@
 ::
 
     files of pairs, ARQMath ── training parts ──▶ train ──▶ mixed with the published weights ──▶ a model for each share
-                            ── validation ──────▶ weights of its score, and what is chosen by
+                            ── validation ──────▶ weights of its score, and the choice of a model
                             ── test ────────────▶ reported
 
     question, answer ──first window──▶ pieces ──encoder──▶ a unit row for each sentence, formula and the document
     S(Q, A) = w_sentence mean_i max_j q_i · a_j + w_document max_j q_doc · a_j + b q_doc · a_doc
     loss    = - log softmax of S over the answers of the batch        (Q to A, and A to Q)
 
-The weights make S a mean of cosines over a temperature of 1 / 25. A batch has pairs of one
-kind of text, where wrong answers are hard to tell from right ones. The word vectors stay as they are, and of the layers
-those below ``trained`` of the last. An encoder that was trained so forgets other kinds of text; the mean of its weights
-and those it began with forgets less (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
+The weights make S a mean of cosines over a temperature of 1 / 25. A batch has pairs of one kind of text, where wrong
+answers are hard to distinguish from right ones. Word vectors are frozen, and so are the layers below the last
+``trained`` ones. An encoder trained in this way forgets other kinds of text; averaging its weights with the initial
+ones forgets less (Wortsman et al., "Robust fine-tuning of zero-shot models", CVPR 2022).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from pyterrier_mathamr.store import file_fingerprint
 
 PUBLISHED = "all-MiniLM-L6-v2"
 WEIGHTS = ScoreWeights(formula=0.0, sentence=10.1329, document=2.5717, blend=11.9838, means=True)
-"""Of the score in training: those that were fitted for the published encoder."""
+"""Score weights in training, which were fitted for the published encoder."""
 
 RATES = {2: 1e-4, 6: 5e-5}
 """The highest learning rate, by the number of trained layers."""
@@ -240,10 +240,10 @@ QUESTIONS, ANSWERS = 150, 1000
 VALIDATION, TEST, FITTED = "Validation questions", "Test questions", "Weights"
 FEATURES = ("formulas", "sentences", "document", "product of document vectors")
 NOTES = (
-    f"Of each kind of text at most {QUESTIONS} validation and {QUESTIONS} test questions, those with the least SHA-256 "
-    f"of their id, look for their own answers among {ANSWERS:,} (all, where a kind has fewer).",
-    "The weights of each score are fitted to the validation questions of all kinds. What to ship is the row with the "
-    "highest mean on these.",
+    f"At most {QUESTIONS} validation and {QUESTIONS} test questions of each kind of text, with the smallest SHA-256 "
+    f"of their id, search for their own answers among {ANSWERS:,} (all, if a kind has fewer).",
+    "The weights of each score are fitted to the validation questions of all kinds. The row with the highest mean on "
+    "these is the one to ship.",
 )
 
 
@@ -265,13 +265,13 @@ def run_encoders(
     shares: Sequence[float] = (0.5,),
     verbose: bool = True,
 ) -> Report:
-    """Train encoders on the training part of sources, and measure the score of models that read with them.
+    """Train encoders on the training part of sources, and measure the score of models that use them.
 
     Args:
         sources: files of pairs and ARQMath folders, each a kind of text.
         workdir: where graphs, weights, models, tables and ``report.md`` are kept; finished stages are not repeated.
         layers: how many of the last layers are trained, a run for each.
-        seeds: likewise.
+        seeds: seeds, a run for each.
         shares: of the trained weights in the mean with the published ones, a model for each.
         verbose: report each stage on stderr, with progress bars.
     """
@@ -365,7 +365,7 @@ def _posts(pairs: Iterable[Sequence[Pair]]) -> list[str]:
 
 
 def _model(weights: Mapping[str, Tensor], folder: Path) -> MathAMR:
-    """Save a model whose rows are the vectors of an encoder as they are, in a folder with the encoder."""
+    """Save a model whose rows are the unchanged vectors of an encoder, in a folder with the encoder."""
     packed, default = pack(weights), MathAMR.from_pretrained(DEFAULT_MODEL)
     encoder = f"encoder-{hashlib.sha256(packed).hexdigest()[:8]}"  # the name is part of the model's identity
     own = {name: torch.eye(len(tensor)) for name, tensor in default.weights().items()}

@@ -6,8 +6,8 @@
                               parts_of ───▶ BM25 and MaxSim of each candidate
     FORMS ── fit on the validation part of all kinds ──▶ measured on the test part
 
-Each question looks for its own answers. The parts are by a hash of the question's id, as those of ARQMath's known items
-are. Of a form, one weight is fitted, and an exponent where the weight depends on the query.
+Each question searches for its own answers. The parts are by a hash of the question's id, as for ARQMath's known items.
+For each form, one weight is fitted, and an exponent if the weight depends on the query.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ QUESTIONS, ANSWERS = 150, 1500
 """Of a kind of text: questions of each part, and answers."""
 PARTS = ("validation", "test")
 TITLE = " (title)"
-"""At the end of the id of a question that is asked by its title alone."""
+"""Suffix of the id of a question whose query is only its title."""
 MEASURE = RR @ 10
 ODDS = tuple(2.0 ** (step / 2) for step in range(-18, 13))
 """Weights of words, where vectors have 1."""
 EXPONENTS = (-1.0, -0.5, 0.5, 1.0)
 FOUND, TESTS, CHOSEN, LEFT_OUT = "Test questions that find their answers", "Tests", "Fitted", "Fitted without the kind"
 NOTES = (
-    f"Of each kind of text at most {QUESTIONS} validation and {QUESTIONS} test questions, those with the least SHA-256 "
-    f"of their id, look for their own answers among {ANSWERS:,} (all, where a kind has fewer).",
-    "The weight is that with the highest mean over the kinds on validation questions, of equal ones the least. Tests "
+    f"At most {QUESTIONS} validation and {QUESTIONS} test questions of each kind of text, with the smallest SHA-256 "
+    f"of their id, search for their own answers among {ANSWERS:,} (all, if a kind has fewer).",
+    "The weight has the highest mean over the kinds on validation questions; of equal ones, the smallest. Tests "
     "are paired t-tests over the test questions of all kinds, against the form with the highest mean.",
 )
 
@@ -93,7 +93,7 @@ def part_of(qid: str) -> str:
 
 
 def _pairs(source: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Read question id, question, answer id and answer as text; those of ARQMath also with the title as question."""
+    """Read question id, question, answer id and answer as text; for ARQMath also with the title as question."""
     if source.is_file():
         yield from ((pair["qid"], pair["question"], pair["aid"], pair["answer"]) for pair in read_pair_file(source))
         return
@@ -113,9 +113,9 @@ def _pairs(source: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 class Scores:
-    """BM25 and MaxSim of the candidates of one kind of text, and what forms normalise them by.
+    """BM25 and MaxSim of the candidates of one kind of text, and the values by which forms normalise them.
 
-    Arrays are float64 ``[candidates]``; what belongs to a query has its value at each of its candidates.
+    Arrays are float64 ``[candidates]``; values of a query are repeated for each of its candidates.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -172,7 +172,7 @@ class Form:
     name: str
     words: Part
     graph: Part
-    tilt: Part | None = None  # what the weight of a query depends on
+    tilt: Part | None = None  # the part on which the weight of a query depends
 
     def settings(self) -> list[tuple[float, float]]:
         """List all odds and exponents."""
@@ -214,7 +214,7 @@ FORMS = (
 
 
 class Fit(NamedTuple):
-    """What was fitted."""
+    """The fitted values."""
 
     odds: float
     exponent: float

@@ -1,7 +1,7 @@
-"""The systems of Task 1 by their names, as the protocol measures them: each with what there is to choose.
+"""The systems of Task 1 by their names, as the protocol measures them: each with its grid of settings.
 
 =================  ================================================  ============================================
-questions          right are                                         from
+questions          right answers                                     from
 =================  ================================================  ============================================
 judged topics      answers by their grades                           the years of the release, pooled
 known item         the question's own answers                        the test questions of the collection
@@ -192,7 +192,7 @@ def _artifacts(system: object) -> set[Path]:
 
 
 def _values(values: Iterable[object]) -> list[object]:
-    """Return values, and those in lists and tuples of them."""
+    """Return values, and values inside lists and tuples."""
     return list(chain.from_iterable(one if isinstance(one, list | tuple) else (one,) for one in values))
 
 
@@ -204,13 +204,13 @@ def _bytes(path: Path) -> int:
 RIDGE = 0.1
 """As :class:`~pyterrier_mathamr.fusion.Ensemble` has it; not chosen by these figures."""
 PLAIN = (BM25, COLBERT, TANGENT.name)
-"""Words, graphs and formulas: what needs no extra."""
+"""Words, graphs and formulas, which need no extra."""
 QUESTIONS = (*(row.name for row in QUESTION_ROWS), QQSIM.name)
 """Parts that read the question of an answer."""
 EVERY = (*PLAIN, MATHAMR_ROW.name, TOKEN_ROW.name, COLBERT_ROW.name, MARF.name, STRUCTURAL_ROW.name, *QUESTIONS)
 THREADS = (BM25, MATHAMR_ROW.name, TITLES_ROW.name, QQSIM.name)
-"""Words, text, text with the title of its question, and similar questions: four that were picked among all by what they
-gain on years crossed, so that the figures of their ensemble are favourable."""
+"""Words, text, text with the title of its question, and similar questions: four parts selected by their gain on
+years crossed, so the figures of their ensemble are optimistic."""
 WITH_FORMULAS = "Ensemble with questions and formulas"
 _WHOLE = {
     "Ensemble": PLAIN,
@@ -293,7 +293,7 @@ class Catalogue:
         return list(made.values())
 
     def costs(self, chosen: Mapping[str, tuple[str, ...]]) -> dict[str, Cost]:
-        """Measure what systems cost, each once in a work folder; without those that an extra is missing for."""
+        """Measure the costs of systems, each once in a work folder; without systems whose extra is missing."""
         found: dict[str, Cost] = {}
         for name, parts in chosen.items():
             if not parts:
@@ -304,8 +304,8 @@ class Catalogue:
         return found
 
     def _row_cost(self, row: AnswerSystem) -> Cost | None:
-        """Measure a system of the answer studies, with what its fusion is made of."""
-        if row.fitted:  # it ranks judged answers alone
+        """Measure a system of the answer studies, including the parts of a fusion."""
+        if row.fitted:  # it ranks only judged answers
             return None
         parts = replace(self._parts, live=True, asked=[])
 
@@ -341,7 +341,7 @@ class Catalogue:
 
     @cached_property
     def _weight(self) -> float:
-        """The weight of the model beside BM25, fitted to the validation questions."""
+        """The weight of the model in the fusion with BM25, fitted to the validation questions."""
         self._own.search.fit(self.made.shared.questions("validation"))
         return self._own.search.weight
 

@@ -31,9 +31,9 @@ NAMES = (SHIPPED, COLBERT, EQUAL.name)
 MEASURE = RR @ 10
 FOUND, TESTS = "Questions that find their answers", "Tests"
 NOTES = (
-    f"Of each file, the {ANSWERS:,} pairs with the least SHA-256 of their question's id are taken, and the first "
-    f"{QUESTIONS} of them are asked: each question looks for its own answers among the answers of all {ANSWERS:,}.",
-    "Nothing is chosen: BM25 as shipped, the model's MaxSim, and both fused at equal weights.",
+    f"Each file contributes the {ANSWERS:,} pairs with the smallest SHA-256 of their question's id, and the first "
+    f"{QUESTIONS} questions are queries: each searches for its own answers among the answers of all {ANSWERS:,}.",
+    "Nothing is tuned: BM25 as shipped, the model's MaxSim, and both fused at equal weights.",
     "± is the standard error of the mean over the questions.",
 )
 

@@ -1,8 +1,8 @@
-"""Pairs of posts that say the same: the engine's error, fitted on one half of the labels and measured on the other.
+"""Pairs of duplicate posts: the engine's error, fitted on one half of the labels and measured on the other.
 
 The labels are links of duplicates between the questions of an ARQMath folder, and copies of its posts with renamed
-variables. A pair of questions that are not linked counts as wrong, although many are the same question: what is stated
-is an upper bound of the error. Halves are by a hash of the post that comes first.
+variables. A pair of questions without a link counts as wrong, although many are the same question: the figure
+is an upper bound of the error. Halves are by a hash of the first post.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Pair = tuple[str, str]
 
 
 def renamed(html: str, chooser: random.Random) -> str:
-    """Write a post with other letters for its variables, the same one wherever a letter is."""
+    """Write a post with other letters for its variables, consistently throughout the post."""
     letters = chooser.sample(_LETTERS, len(_LETTERS))
     names = dict(zip(_LETTERS + _LETTERS.upper(), [*letters, *map(str.upper, letters)], strict=True))
 
@@ -48,10 +48,10 @@ def renamed(html: str, chooser: random.Random) -> str:
 
 
 def run_duplicates(engine: str | Path, folder: str | Path, workdir: str | Path, *, verbose: bool = True) -> Report:
-    """Fit and measure the error of pairs that say the same.
+    """Fit and measure the error of pairs of duplicates.
 
     Args:
-        engine: a search engine of the posts of the folder; it is copied, and copies of posts are added to that.
+        engine: a search engine of the posts of the folder; it is copied, and copies of posts are added to the copy.
         folder: an ARQMath folder with links.
         workdir: where the copy, tables and ``report.md`` are kept.
         verbose: show progress.
@@ -75,7 +75,7 @@ def run_duplicates(engine: str | Path, folder: str | Path, workdir: str | Path, 
         FITTED: pd.DataFrame([shipped, *weights.values()]).assign(fitted_to=["both halves", "half 1", "half 0"]),
     }
     return Report(
-        title="Posts that say the same",
+        title="Duplicate posts",
         settings={"engine": Path(engine).name, "model": at.options.model, "posts": len(at), "pairs": len(pairs)},
         stages=[],
         tables=tables,

@@ -24,13 +24,13 @@ from pyterrier_mathamr.model import MathAMR
 from .parts import Parts, parts_of
 
 MANY, QUERIES = 1000, 300
-"""Of a collection with more than so many queries, how many are asked."""
+"""The size of a collection above which queries are sampled, and the size of the sample."""
 MODELS = ("mathamr-plus-mini", "mathamr-plus-text")
 MEASURES = [nDCG @ 10, RR @ 10]
 FOUND, TESTS = "nDCG@10", "Tests"
 NOTES = (
-    f"Of a collection with more than {MANY:,} queries, the {QUERIES} with the least SHA-256 of their id are asked.",
-    "A query does not find the document with its own id, unless that is judged for it. Nothing is trained or chosen.",
+    f"For a collection with more than {MANY:,} queries, the {QUERIES} with the smallest SHA-256 of their id are used.",
+    "A query does not find the document with its own id, unless that is judged for it. Nothing is trained or tuned.",
 )
 
 

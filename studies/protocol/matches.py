@@ -1,8 +1,8 @@
 """How often the engine finds something where it should, and nothing where it should not.
 
-An engine of an ARQMath folder is asked questions with known answers, and questions that it has no answer to. For each
+An engine of an ARQMath folder gets questions with known answers, and questions that it has no answer to. For each
 share of unrelated posts that a good match must beat (``engine.matches.GOOD`` is .9), two shares of questions are
-counted: how many find a good match, and how many have a right post among them.
+counted: with a good match, and with a right post among the good matches.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def run_matches(
     years: Sequence[str] = ("2020", "2022"),
     verbose: bool = True,
 ) -> Report:
-    """Ask an engine what it can answer and what it cannot, and count the good matches at each level.
+    """Ask an engine questions with and without an answer in it, and count the good matches at each level.
 
     Args:
         engine: a search engine of the posts of the folder.
         folder: an ARQMath folder.
         workdir: where tables and ``report.md`` are kept.
         foreign: files of questions on other subjects, one a line.
-        years: whose topics are asked; those with a relevant answer in the folder.
+        years: years of topics; only topics with a relevant answer in the folder are used.
         verbose: show progress.
     """
     at, chooser = SearchEngine(engine).snapshot(), random.Random(0)
@@ -109,7 +109,7 @@ def _answered(
 
 
 def _unanswerable(foreign: Sequence[str | Path], chooser: random.Random) -> Iterator[AskedQuestion]:
-    """Ask what no post answers: questions on other subjects, and random letters."""
+    """Send queries that no post answers: questions on other subjects, and random letters."""
     for file in map(Path, foreign):
         for line in filter(str.strip, file.read_text("utf-8").splitlines()):
             yield AskedQuestion(file.stem, line)

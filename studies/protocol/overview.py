@@ -1,6 +1,6 @@
 """All systems in one table with their costs, and what ensembles lose without one of their parts; and pictures.
 
-Both pictures number the systems alike, the best first: how good each is, and what it costs.
+Both pictures number the systems alike, the best first: the quality and the cost of each.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OVERVIEW, PARTS = "All systems", "Without one part"
 MS, MB = "ms a query", "MB"
 ABOUT = (
     "Years crossed; known items and duplicates: MRR@10. ms a query: CPU time from the text of a topic to its ranking, "
-    "over all threads, measured once on the machine that first asked for it; a fusion costs what its parts cost. MB: "
+    "over all threads, measured once on the machine that first ran it; the cost of a fusion includes its parts. MB: "
     "the indexes that are searched, without models. Blank: not measured, or not possible."
 )
 ABOUT_PARTS = (

@@ -1,4 +1,4 @@
-"""Figures that cannot flatter: whatever is chosen is chosen on other topics than those that are measured."""
+"""Cross-validated results: settings are tuned on some topics and measured on others."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ TESTED = {
 }
 """By caption, the measure that is tested, and the baseline; that of known items was chosen on such questions."""
 NOTES = (
-    "Everything is chosen by the mean nDCG' of the training topics: k1 and b of BM25, the candidates that a first "
-    "stage hands on, the weights of fusions, and the seed of what was trained with several. Each topic is measured by "
-    "a system that was chosen without it.",
-    "BM25 as shipped has k1 2 and b 1, which were chosen on the validation questions, by their own answers, as was the "
+    "Everything is tuned by the mean nDCG' of the training topics: k1 and b of BM25, the number of candidates from a "
+    "first stage, the weights of fusions, and the seed of systems trained with several. Each topic is measured by "
+    "a system that was tuned without it.",
+    "BM25 as shipped has k1 2 and b 1, tuned on the validation questions, by their own answers, as was the "
     "weight of the fusion that names these questions.",
     "± is the standard error of the mean over the topics.",
-    "What comes with the package was chosen earlier: bundled models, their options and BM25's tokens were compared on "
+    "The package's own contents were chosen earlier: bundled models, their options and BM25's tokens were compared on "
     "topics of 2020 and 2022. This protocol cannot undo that choice.",
-    "Known items and duplicates: everything is chosen on all judged topics; the test questions were neither trained on "
-    "nor chosen on. A test question looks for its own answers; of duplicates, for the answers of the questions that it "
-    "duplicates or is linked with, its own left out. Systems that read the text of questions have no known items, "
-    "since a question would find itself; those that rank judged answers alone have neither.",
+    "Known items and duplicates: everything is tuned on all judged topics; the test questions were used neither for "
+    "training nor for tuning. A test question searches for its own answers; for duplicates, for the answers of the "
+    "questions that it duplicates or is linked with, without its own. Systems that read the text of questions have no "
+    "known items, since a question would find itself; systems that rank only judged answers have neither.",
 )
 
 
@@ -179,7 +179,7 @@ def _asked(nested: Nested, material: Material) -> tuple[dict[str, pd.DataFrame],
 def _values(
     rankings: Mapping[str, pd.DataFrame], topics: pd.DataFrame, qrels: pd.DataFrame, measures: list[Any]
 ) -> pd.DataFrame:
-    """Measure by topic; a topic for which nothing judged was found has 0."""
+    """Measure by topic; a topic without a judged result has 0."""
     return measure_by_topic(rankings, topics, qrels, measures).fillna({"value": 0.0})
 
 
@@ -196,7 +196,7 @@ def _linked(values: Mapping[str, pd.DataFrame], names: Sequence[str]) -> pd.Data
 
 
 def _rows(table: pd.DataFrame, names: Sequence[str], nested: Nested) -> pd.DataFrame:
-    """Keep the rows of systems, and say which extra is missing for others."""
+    """Keep the rows of systems, and name the missing extra of others."""
     measured = table[table["name"].isin([name for name in names if name not in nested.missing])]
     return with_missing(measured, names, {name: error for name, error in nested.missing.items() if name in names})
 
