@@ -177,12 +177,12 @@ def grow(source: str, target: str, posts: int) -> None:
     docnos, generations, noise = old.docnos(), Generations(Path(target)), np.random.default_rng(1)
     new = Indexes.of(generations.for_build(overwrite=False))
     new.posts.path.parent.mkdir(parents=True)
-    copies = [docnos[: posts - first] for first in range(0, posts, len(docnos))]
+    copies = range(max(posts // len(docnos), 1))
     for name in ("posts", "bm25", "graphs"):
         index = getattr(old.indexes, name)
         details = index.snapshot().manifest.details
         with getattr(new, name).job("create", {"copies": posts}) as job:
-            for number, _ in enumerate(copies if name != "graphs" else copies[:1]):
+            for number in copies if name != "graphs" else copies[:1]:
                 for part in index.snapshot().parts:
                     content = merged([part])
                     job.add(dataclasses.replace(content, ids=[f"{number}-{docno}" for docno in content.ids]))
@@ -191,13 +191,13 @@ def grow(source: str, target: str, posts: int) -> None:
     load = old.indexes.vectors.text_loader("formula_ids") >> old.indexes.vectors.vec_loader()
 
     def vectors() -> Iterator[dict[str, Any]]:
-        for number, some in enumerate(copies):
-            for start in range(0, len(some), 500):
-                for row in load(pd.DataFrame({"docno": some[start : start + 500]})).to_dict("records"):
+        for number in copies:
+            for start in range(0, len(docnos), 500):
+                for row in load(pd.DataFrame({"docno": docnos[start : start + 500]})).to_dict("records"):
                     rows = row["doc_embs"]
                     rows = rows + 0.1 * noise.normal(size=rows.shape).astype(np.float32) / np.sqrt(rows.shape[1])
                     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-                    yield {"docno": f"{number}-{row['docno']}", "doc_embs": rows, "formula_ids": []}
+                    yield {"docno": f"{number}-{row['docno']}", "doc_embs": rows, "formula_ids": row["formula_ids"]}
 
     dtype = old.indexes.vectors.snapshot().meta.dtype
     new.vectors.indexer("create", model=old.indexes.vectors.model, dtype=dtype).index(vectors())
