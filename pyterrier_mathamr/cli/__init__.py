@@ -2,8 +2,8 @@
 
 ::
 
-    commands   the program and its commands ──┬── arqmath, draw, experiment, …  groups and commands of their own
-                                              ├── options                 arguments and options that several share
+    commands   the program and its commands ──┬── arqmath, draw, experiment, …  groups and separate commands
+                                              ├── options                 shared arguments and options
                                               └── group, interrupts       errors, warnings and signals as one line
 
 Every error that a user can fix is a ``MathAMRError``, shown as one line with exit code 1; anything else is a fault of

@@ -42,7 +42,7 @@ def status(folder: Path | None) -> None:
 def verify(folder: Path | None, quiet: bool) -> None:
     """Read each file and check it: rows, ids, truncation.
 
-    Ends with exit code 1 if a file is bad. Fewer rows than in the complete release are reported, but are no fault.
+    Ends with exit code 1 if a file is bad. Fewer rows than in the complete release are reported, but are not a fault.
     """
     from pyterrier_mathamr.arqmath import verify
 

@@ -100,7 +100,7 @@ def graphs(
     A source is a local ARQMath folder, whose official formula trees are used; posts as `mathamr build` reads them; or a
     file of question-answer pairs (.jsonl or .jsonl.gz, with qid, question, aid and answer in each line).
 
-    The neural parsers need environments of their own: see `mathamr doctor`. Their parses are cached in OUTPUT.parses
+    The neural parsers need separate environments: see `mathamr doctor`. Their parses are cached in OUTPUT.parses
     (not on a cluster), so an interrupted job does not parse them again. A job with other sources or options than the
     interrupted one is refused; --fresh discards the interrupted one's work.
     """
@@ -121,29 +121,29 @@ def graphs(
 @click.option("--mode", type=click.Choice(["create", "overwrite", "append"]), default="create", show_default=True)
 @quiet_option
 def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite", "append"], quiet: bool) -> None:
-    """Store the graphs of FILE, and report what was repaired and what was refused.
+    """Store the graphs of FILE, and report repaired and refused records.
 
     FILE holds Penman records with `# ::id`, such as the published MathAMR+ graphs or any .amr file, or is a table of
-    ids and graphs as MathAMR has it; gzipped or not.
+    ids and graphs as in MathAMR; gzipped or not.
 
     Ends with exit code 1, and changes nothing, if no record of FILE is a graph.
     """
     from pyterrier_mathamr.graph import GraphStore, import_penman
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MathAMRWarning)  # the report says it all
+        warnings.simplefilter("ignore", MathAMRWarning)  # the report repeats them
         report = import_penman(file, GraphStore(output), mode=mode, allow_empty=False, verbose=not quiet)
     click.echo(f"{output}: {report}")
     for refusal in report.refusals:
         click.echo(f"{file}, {refusal}")
 
 
-@main.command(short_help="Report what an AMR parser lacks, and how to install it.")
+@main.command(short_help="Report missing parts of an AMR parser, and how to install them.")
 @click.option("--parser", type=click.Choice(["dependency", "transition", "amrlib"]), help="By default all of them.")
 @click.option("--python", default="", help="Interpreter of the parser's environment, as for --parser-python.")
 @click.option("--model", default="", help="Name, folder or checkpoint of the model; the parser's usual one.")
 def doctor(parser: ParserName | None, python: str, model: str) -> None:
-    """Report what the environment of an AMR parser lacks, and how to install that.
+    """Report missing parts of an AMR parser's environment, and how to install them.
 
     Without --parser, --python and --model apply to the transition parser. Ends with exit code 1 if one parser is
     examined and cannot run.

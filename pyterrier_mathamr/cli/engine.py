@@ -84,10 +84,10 @@ def build(
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes that read posts.")
 @quiet_option
 def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet: bool) -> None:
-    """Bring an engine up to date with POSTS: folders and files, by default those that it was built from.
+    """Bring an engine up to date with POSTS: folders and files, by default the ones that it was built from.
 
-    New and changed files are read, deleted ones leave the engine, and all others stay as they are. Searches see the old
-    posts until everything is done. The same command completes an update that was stopped.
+    New and changed files are read, deleted ones leave the engine, and all others are unchanged. Searches see the old
+    posts until everything is done. The same command completes a stopped update.
     """
     from pyterrier_mathamr._common.errors import MathAMRError
     from pyterrier_mathamr.engine import SearchEngine
@@ -151,9 +151,9 @@ def serve(
     open_page: bool,
     **options: Any,
 ) -> None:
-    """Serve a page that searches ENGINE and shows why, only to this machine unless --host says otherwise.
+    """Serve a page that searches ENGINE and shows why, only to this machine unless --host is given.
 
-    Others need the token, which is better given in MATHAMR_TOKEN than as an option that all users of this machine see.
+    Others need the token; give it in MATHAMR_TOKEN, since all users of this machine can see an option.
     """
     from pyterrier_mathamr.engine.links import LinkTemplate
     from pyterrier_mathamr.engine.page import serve_page
@@ -262,7 +262,7 @@ def search(
     else:
         from pyterrier_mathamr._common.running.resources import cycles_kept
 
-        with cycles_kept():  # looking for them while modules are imported takes a tenth of the time of a search
+        with cycles_kept():  # garbage collection during imports would cost a tenth of the time of a search
             _search(_opened(engine), query or "", k or 10, weak=weak, **options)
 
 
@@ -374,7 +374,7 @@ def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[Typ
 
 
 def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the good matches, and what to say where there are none."""
+    """Return the good matches, and a message if there are none."""
     from pyterrier_mathamr.engine.reader import is_good
 
     good = found[is_good(found)]

@@ -23,7 +23,7 @@ class MathAMRGroup(click.Group):
     _is_program = False
 
     def main(self, args: Sequence[str] | None = None, *given: Any, **options: Any) -> Any:
-        """Run the program with ``args``, by default those of the process."""
+        """Run the program with ``args``, by default the process's."""
         self._is_program = args is None and options.get("standalone_mode", True)
         return super().main(args, *given, **options)
 

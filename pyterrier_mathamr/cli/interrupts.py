@@ -3,7 +3,7 @@
 ::
 
     signal ──▶ Interrupted, raised in the main thread ──▶ jobs keep their work and note it ──▶ one line, 130 or 143
-       └─────▶ a watching thread: where that takes too long (native code, perhaps), it ends the process itself
+       └─────▶ a watching thread: if that takes too long (native code, perhaps), it ends the process itself
 
 Every job can be killed at any instant, so ending early loses nothing.
 """
@@ -22,7 +22,7 @@ _PATIENCE = 1.5  # seconds; a command ends within two
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM came; jobs say in its notes what of their work is kept.
+    """SIGINT or SIGTERM came; its notes record the finished work of jobs.
 
     Attributes:
         number: the signal.
@@ -34,12 +34,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruptible:
-    """A context in which SIGINT and SIGTERM raise :class:`Interrupted`; in other threads than the main one, nothing."""
+    """A context in which SIGINT and SIGTERM raise :class:`Interrupted`; no effect outside of the main thread."""
 
     def __init__(self, command: str, *, to_the_end: bool) -> None:
         self._command, self._to_the_end = command, to_the_end
         self._heard = False
-        self._told = threading.Lock()
+        self._reported = threading.Lock()
         self._done = threading.Event()
         self._pipe: tuple[int, int] | None = None
 
@@ -63,13 +63,13 @@ class Interruptible:
             os.close(self._pipe[1])
 
     def tell(self, error: BaseException | None = None) -> None:
-        """Report once, in one line, what is kept and how to resume."""
-        if not self._told.acquire(blocking=False):
+        """Report once, in one line, the finished work and how to resume."""
+        if not self._reported.acquire(blocking=False):
             return
         kept = "; ".join(" ".join(note.split()) for note in getattr(error, "__notes__", ()))
         fresh = "\n" if sys.stderr.isatty() else ""  # below a progress bar
-        said = f"Interrupted{': ' + kept if kept else ''}. To resume, run the same command again: {self._command}"
-        sys.stderr.write(f"{fresh}{said}\n")
+        line = f"Interrupted{': ' + kept if kept else ''}. To resume, run the same command again: {self._command}"
+        sys.stderr.write(f"{fresh}{line}\n")
         sys.stderr.flush()
 
     def leave(self, code: int) -> None:

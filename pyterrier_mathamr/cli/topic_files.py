@@ -1,4 +1,4 @@
-r"""Topics in the forms that people have them, recognised by their content.
+r"""Topics in their usual forms, recognised by their content.
 
 ==========  ==========================================================================================================
 ARQMath     ``<Topic number="A.301"><Title>…</Title><Question>…</Question></Topic>``; title and question are the query
@@ -7,7 +7,7 @@ JSON lines  ``{"qid": "1", "query": "…"}``; also ``id`` or ``_id``, and ``text
 TSV         ``1⇥the query``
 ==========  ==========================================================================================================
 
-A file in which something cannot be read is an error: a topic that is missing from a run would count as 0.
+An unreadable part of a file is an error: a topic that is missing from a run would count as 0.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _fault(path: Path, line: int, reason: str) -> MathAMRError:
 
 
 def _checked(path: Path, topics: list[TypedTopic]) -> list[TypedTopic]:
-    """Refuse what no run could hold."""
+    """Raise an error for topics that no run could hold."""
     seen: dict[str, int] = {}
     for topic in topics:
         if not topic.qid or re.search(r"\s", topic.qid):

@@ -41,7 +41,7 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
 
 
 def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
-    """Recognise what is at the path, and yield its faults."""
+    """Recognise the artifact at the path, and yield its faults."""
     from pyterrier_mathamr.model.in_out.model import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.model.saving import model_faults
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
@@ -108,7 +108,7 @@ def _kind_of(path: Path) -> Kind:
     for kind in _kinds():
         if kind.name == name:
             return kind
-    raise OtherArtifactError(path, f"it holds a {name}, which is no artifact of this package")
+    raise OtherArtifactError(path, f"it holds a {name}, which is not an artifact of this package")
 
 
 def _type_of(path: Path) -> str:

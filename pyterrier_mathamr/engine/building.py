@@ -9,9 +9,9 @@
                                                       ──▶ tangent, patterns   ┘
                                             vectors ──▶ formulas
 
-A new engine reads its posts once for all indexes. Each index is an artifact of its own and resumes where it was
-stopped: the same call continues a build that was killed, then one index after the other. Nobody sees any of it before
-the generation is published (``generations``). The worker processes take a second to start, which they do while the
+A new engine reads its posts once for all indexes. Each index is a separate artifact and resumes where it was
+stopped: the same call continues a build that was killed, then one index after the other. Nothing is visible before
+the generation is published (``generations``). The worker processes need a second to start, while the
 posts are stored.
 """
 
@@ -147,7 +147,7 @@ def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
 
 
 def _unindexed_formulas(indexes: Indexes) -> list[str]:
-    """The posts with formulas of which the index of formula vectors, the last to be built, has none."""
+    """List the posts with formulas that are missing from the index of formula vectors, the last to be built."""
     known = indexes.formulas.snapshot() if indexes.formulas.built() else None
     return [
         docno
@@ -183,14 +183,14 @@ def remove_posts(indexes: Indexes, docnos: Sequence[str]) -> None:
 
 
 def remove_known(index: StoredArtifact, ids: Sequence[str]) -> None:
-    """Delete those of the ids that an index has."""
+    """Delete the given ids that an index has."""
     if ids and index.built():
         rows = index.snapshot().look_up(list(ids)).tolist()
         index.delete([name for name, row in zip(ids, rows, strict=True) if row >= 0])
 
 
 def untouched(indexes: Indexes) -> bool:
-    """Return whether nothing of what is made of the posts was begun."""
+    """Return whether no index was begun."""
     made = (indexes.graphs, indexes.bm25, indexes.tangent, indexes.patterns, indexes.vectors)
     return not any(index.built() or index.unfinished() for index in made)
 

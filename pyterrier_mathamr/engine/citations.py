@@ -1,4 +1,4 @@
-r"""Quotations: where exactly a post says something, in the file that it was read from, with its lines.
+r"""Quotations: the exact place of a passage of a post, in the file that it was read from, with its lines.
 
 ::
 
@@ -6,9 +6,9 @@ r"""Quotations: where exactly a post says something, in the file that it was rea
     post ──────┼─ symbols ─▶ the same ones in a row ─▶ file, first line – last line, the characters as they are there
     file ──────┘
 
-Words, commands and signs are compared; white space, delimiters, braces and what only lays out are not, and Unicode is
-what LaTeX would give: ``$\sqrt{2}$`` in a post that was read is ``√2`` in its file. A file that no longer says it, or
-is no longer there, is not cited; the post as it was indexed is.
+Words, commands and signs are compared; white space, delimiters, braces and layout are not, and Unicode is compared as
+LaTeX: ``$\sqrt{2}$`` in a post that was read is ``√2`` in its file. A file that has changed or
+is gone is not cited; the indexed post is.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _CLOSEST = 200  # characters of the closest sentence
 
 
 class Citation(NamedTuple):
-    """Where a post says something.
+    """The place of a quotation.
 
     Attributes:
-        file: the path in the source, or the docno where the post is cited as it was indexed.
-        first: the first line of the file; 0 where the post is cited.
+        file: the path in the source, or the docno if the indexed post is cited.
+        first: the first line of the file; 0 if the post is cited.
         last: its last line.
-        text: the characters as they are there.
+        text: the characters at this place.
         note: why the post is cited and not its file; else empty.
     """
 
@@ -59,10 +59,10 @@ class Citation(NamedTuple):
 
 
 def cited(at: EngineSnapshot, docno: str, quotation: str) -> Citation:
-    """Find what a post says, in its file where that still says it.
+    """Find a quotation of a post, in its file if it is still there.
 
     Raises:
-        UnknownIdError: there is no such post. DocumentError: it does not say that; the closest sentence is given.
+        UnknownIdError: there is no such post. DocumentError: it is not in the post; gives the closest sentence.
     """
     [document] = at.indexes.posts.get_many([docno])
     post = post_from_html(document.html, document.title)
@@ -88,7 +88,7 @@ def cited(at: EngineSnapshot, docno: str, quotation: str) -> Citation:
 
 
 def _symbols(text: str) -> Iterator[tuple[str, int, int]]:
-    """Cut a text into what is compared, each with its place."""
+    """Cut a text into symbols to compare, each with its place."""
     for match in _SYMBOL.finditer(text):
         for symbol in _normal(match[0]):
             yield symbol, match.start(), match.end()
@@ -96,7 +96,7 @@ def _symbols(text: str) -> Iterator[tuple[str, int, int]]:
 
 @lru_cache(maxsize=4096)
 def _normal(symbol: str) -> tuple[str, ...]:
-    """Write a symbol as it is compared: nothing for what only lays out."""
+    """Normalise a symbol for comparison: nothing for layout."""
     if symbol in _IGNORED or symbol.startswith((r"\begin", r"\end")):
         return ()
     if symbol.isascii() or (symbol.isalpha() and len(symbol) > 1):
@@ -129,10 +129,10 @@ def _closed(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def _source(document: Document) -> tuple[str | None, str]:
-    """Read the file that a post came from, or say why it cannot be cited."""
+    """Read the file that a post came from, or return why it cannot be cited."""
     origin = document.origin
     if not (origin.root and origin.kind):
-        return None, "the post came from no file of its own; this is the post as it was indexed"
+        return None, "the post did not come from a file; this is the post as it was indexed"
     path = Path(source_path(origin))
     try:
         inside = path.resolve().is_relative_to(source_folder(origin).resolve())

@@ -1,4 +1,4 @@
-"""Posts that say the same: pairs of them, each with the probability that they do not.
+"""Duplicate posts: pairs of them, each with the probability that they are not duplicates.
 
 ::
 
@@ -10,9 +10,9 @@
 
     error = 1 / (1 + exp(z)),   z = a + b · v + c · w · f
 
-All three are the same in both directions. A post and what it answers are no pair, nor are two answers to one post. The
+All three are symmetric. A post and its answer are not a pair, nor are two answers to one post. The
 weights were fitted to linked duplicates of ARQMath and to copies with renamed variables: ``python -m studies
-duplicates``. The products of all vectors take time that grows with the square of the number of posts.
+duplicates``. The products of all vectors take time quadratic in the number of posts.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def fitted_to(model: str) -> SamenessWeights:
 
 
 def errors(features: Floats, weights: SamenessWeights) -> Floats:
-    """Compute the probability that each pair does not say the same: float64 ``[pairs]``."""
+    """Compute the probability that each pair is not a duplicate: float64 ``[pairs]``."""
     a, *b = weights
     found: Floats = 1 / (1 + np.exp(a + features @ np.array(b)))
     return found
 
 
 def candidates(at: EngineSnapshot, docnos: Sequence[str]) -> list[tuple[str, str]]:
-    """List pairs of posts of which one is among the nearest of the other, each once; of threads only one post each."""
+    """List pairs of posts, each once, if one is among the nearest of the other; of each thread only one post."""
     if len(docnos) < 2:
         return []
     vectors = at.indexes.vectors.snapshot()

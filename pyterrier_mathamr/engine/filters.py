@@ -1,14 +1,14 @@
-"""Filters: which posts a search is about, by folder, type and date.
+"""Filters: restrict a search to posts by folder, type and date.
 
 ::
 
     within   analysis/  analysis/limits.md  analysis/limits     a folder or a file, with or without its ending
-             of posts that came from no folder: what their docnos begin with
-    kind     theorem, proof, section, …, as the posts' origins say
+             of posts without a folder: the prefix of their docnos
+    kind     theorem, proof, section, …, from the posts' origins
     since    2026, 2026-03 or 2026-03-01: the first day, month or year; until the last one
 
 A filter gives the best of the posts that pass it, whatever their rank among all posts is. The origins of all posts are
-read when an opened engine is first asked with a filter, in a second for 50,000 posts.
+read at the first filter of an opened engine, in a second for 50,000 posts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LISTED = 12  # folders or types in a message
 
 
 class Filter(NamedTuple):
-    """What posts must have; what is empty is not asked for.
+    """Conditions on posts; empty ones are ignored.
 
     Attributes:
         within: a folder or file; ``in`` on the command line and the page.
@@ -45,7 +45,7 @@ class Filter(NamedTuple):
         """Return the docnos that pass, in order.
 
         Raises:
-            ConfigError: no post is in the folder or of the type, or a date is none; it lists what there is.
+            ConfigError: no post is in the folder or of the type, or a date is invalid; it lists the known values.
         """
         for name in ("since", "until"):
             _check_date(name, getattr(self, name))
@@ -117,7 +117,7 @@ def _check_date(name: str, given: str) -> None:
 
 
 def _listed(given: str, known: Iterable[str]) -> str:
-    """List what there is, the most similar first."""
+    """List the known values, the most similar first."""
     names = list(known)
     if not names:
         return "there are none"

@@ -1,4 +1,4 @@
-"""The folder of an engine: generations of its indexes, of which ``pt_meta.json`` names the one that is the engine.
+"""The folder of an engine: generations of its indexes; ``pt_meta.json`` names the current one.
 
 ::
 
@@ -6,10 +6,10 @@
       pt_meta.json      the generation, the identity of each of its indexes, the options; replaced in one step
       generation-7/     posts/  graphs/  bm25/  tangent/  patterns/  vectors/  formulas/   not changed once it is named
       generation-8/     the next one, until it is named or discarded
-        change.json     of which state it is a changed copy, and what the change is
+        change.json     the state that it is a changed copy of, and the change
 
     build                   fills an empty generation, and continues one that a stopped build has left
-    update, add, delete     change a copy of links to the files of the state before: what stays costs nothing
+    update, add, delete     change a copy of links to the files of the state before: unchanged files cost nothing
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _REMOVED = ".removed"  # in a changed copy, once it lacks all posts that go
 
 
 class Indexes(NamedTuple):
-    """What an engine consists of."""
+    """The indexes of an engine."""
 
     posts: PostStore
     graphs: GraphStore
@@ -86,16 +86,16 @@ class Indexes(NamedTuple):
 
 _READING = {name: type(value) for name, value in asdict(ReadingOptions()).items()}
 _OPTIONAL = ("tangent", "patterns", "formulas")
-"""What posts without formulas do not have."""
+"""The indexes that posts without formulas do not need."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What an engine is built with.
+    """The options of a build.
 
     Attributes:
         model: name or folder of the model.
-        vectors_by: what identifies the model that made the vectors.
+        vectors_by: the identity of the model that made the vectors.
         parser: the AMR parser.
         reading: how the posts are read, also when some are added.
     """
@@ -113,10 +113,10 @@ class EngineRecord:
     Attributes:
         generation: the folder of its indexes.
         indexes: name to the identity of each, ``None`` for one that it does not have.
-        options: what it was built with.
-        sources: the folders and files that its posts were read from, and what the docnos of each begin with.
+        options: the options of the build.
+        sources: the folders and files that its posts were read from, and the docno prefix of each.
         unrelated: how high unrelated posts score.
-        change: what identifies the last change, by which the same call knows that it was made; empty after a build.
+        change: the identity of the last change, by which the same call knows that it was made; empty after a build.
     """
 
     generation: str
@@ -128,7 +128,7 @@ class EngineRecord:
 
     @property
     def identity(self) -> str:
-        """What identifies this state of the engine."""
+        """The identity of this state of the engine."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     @classmethod
@@ -154,7 +154,7 @@ class EngineRecord:
         )
         sources = detail(details, "sources", dict, path)
         if not all(isinstance(prefix, str) for prefix in sources.values()):
-            raise DamagedError(path / META, "one of its sources has a prefix that is no text")
+            raise DamagedError(path / META, "one of its sources has a prefix that is not text")
         try:
             unrelated = UnrelatedScores.read(detail(details, "unrelated", dict, path))
         except UNREADABLE as error:
@@ -209,7 +209,7 @@ class Generations:
         if self.path.exists() and not self.path.is_dir():
             raise OtherArtifactError(self.path, "it is a file, not a search engine")
         if self.path.exists() and not all(_OURS.fullmatch(entry.name) for entry in self.path.iterdir()):
-            raise OtherArtifactError(self.path, f"it holds files but no {META}, so it is no search engine")
+            raise OtherArtifactError(self.path, f"it holds files but no {META}, so it is not a search engine")
         return self.path / f"{_PREFIX}1"
 
     def copy(self, record: EngineRecord, change: str) -> Path:
@@ -303,7 +303,7 @@ def _hidden(folder: Path) -> Path:
 
 
 def none_here(path: Path) -> NotBuiltError:
-    """Say that there is no engine, and whether the build of one was stopped."""
+    """Return the error for a missing engine, which mentions a stopped build."""
     if path.is_dir() and any(path.glob(f"{_PREFIX}*")):
         reason = "the build of this search engine is not complete; the call or command that began it continues it"
     else:

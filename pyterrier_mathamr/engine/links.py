@@ -18,7 +18,7 @@ SCHEMES = (
     "file", "http", "https", "vscode", "vscode-insiders", "vscodium", "cursor", "zed", "obsidian", "logseq", "joplin",
     "emacs", "org-protocol", "editor", "subl", "txmt", "mvim", "nvim", "idea", "pycharm", "texstudio",
 )  # fmt: skip
-"""What a link may begin with; a browser runs some others, such as ``javascript:``."""
+"""The allowed beginnings of a link; a browser runs some others, such as ``javascript:``."""
 _FIELDS = ("path", "file", "line", "docno")
 _FIELD = re.compile(r"\{([^{}]*)\}")
 
@@ -69,11 +69,11 @@ class LinkTemplate:
 
 
 def source_path(origin: Origin) -> str:
-    """Return the absolute path of the file in which a post was read; empty for one of no file."""
+    """Return the absolute path of the file in which a post was read; empty for a record."""
     return (source_folder(origin) / origin.file).as_posix() if origin.kind else ""
 
 
 def source_folder(origin: Origin) -> Path:
-    """Return the folder of a source: the source itself, or that of a file that was given alone."""
+    """Return the folder of a source: the source itself, or the folder of a single file."""
     root = Path(origin.root)
     return root.parent if root.is_file() else root

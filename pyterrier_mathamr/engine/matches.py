@@ -5,13 +5,13 @@
     M(Q, D) = S(Q, D) · c(Q)      the engine's score, and the share of the question that the collection knows
     match   = the share of unrelated pairs of question and post with a lower M, 0 to 1
 
-Unrelated pairs are random sentences and titles of posts with random other posts, not of the same thread or file. Where
+Unrelated pairs are random sentences and titles of posts with random other posts, not of the same thread or file. If
 all posts are on one subject, or nearly the same, even these pairs score high; no score counts as higher than the one at
 the same level of ARQMath, so that a right answer stays a good match.
 
-S alone is high for a question on another subject that shares one word with some post, and for words that the model has
-never seen, whose vectors are similar: ``zzz qqq`` has 50 points. So c lowers all scores of a question whose words no
-post has; the ranking stays. See docs/results/engine.md for how often the threshold is right.
+S by itself is high for a question on another subject that shares one word with some post, and for words that the model
+has never seen, whose vectors are similar: ``zzz qqq`` has 50 points. So c lowers all scores of a question whose words
+no post has; the ranking is unchanged. See docs/results/engine.md for how often the threshold is right.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ QUESTIONS, POSTS = 64, 64
 """Random questions, and random posts for each."""
 
 FEWEST = 50
-"""Posts below which a collection says too little about itself; then the scores of ARQMath are taken."""
+"""Posts below which a collection is too small for an estimate; then the scores of ARQMath are used."""
 
 _CHANGED = 0.1  # share of added and deleted posts from which scores are estimated again
 _FEWEST_WORDS, _LONGEST = 4, 1_000  # words and characters of a random question
@@ -72,7 +72,7 @@ class UnrelatedScores:
         return found
 
     def after(self, old: PostStore, new: PostStore) -> UnrelatedScores | None:
-        """Return it for a collection that has changed; ``None`` where so much has changed that it says too little."""
+        """Return it for a changed collection; ``None`` if so much has changed that it no longer applies."""
         changed = self.changed + len(np.setxor1d(old.rows().sources, new.rows().sources))
         crossed = (self.posts < FEWEST) != (len(new) < FEWEST)
         return None if crossed or changed > _CHANGED * self.posts else replace(self, changed=changed)
@@ -134,7 +134,7 @@ def percent(match: float) -> str:
 def share_known(query: ReadQuery, posts: int) -> float:
     """Compute c(Q): how much of a question, in words and symbols weighed by their rarity, some post has.
 
-    In N posts a word that is missing counts N / (N + 50): few posts lack words of their own subject, too.
+    In N posts a missing word counts N / (N + 50): few posts also lack words of their own subject.
     """
     known, unknown = query.tokens.greatest(), query.tokens.unknown()
     return known / (known + unknown * posts / (posts + FEWEST)) if known else 0.0

@@ -5,9 +5,9 @@
     assistant ──stdin──▶ make_server ──▶ Tools ──▶ SearchEngine
               ◀─stdout── text of at most 4,000 tokens, with docnos, files, lines and LaTeX
 
-A docno stays the same as long as its post does, so it can be kept and cited. What is wrong with a call (an unknown
-docno, an argument out of its range) is a result that says so and is marked as an error, which the assistant can read
-and mend.
+A docno stays the same as long as its post does, so it can be kept and cited. A wrong call (an unknown
+docno, an argument out of its range) is answered with a result that names the fault and is marked as an error, which
+the assistant can read and correct.
 """
 
 import json
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCError, ToolAnnotations
 
 TOKENS, FEWEST_TOKENS, MOST_TOKENS = 4_000, 200, 100_000
-"""Tokens of an answer unless the call asks for other ones, and what it may ask for."""
+"""Tokens of an answer by default, and the limits of ``max_tokens``."""
 
 LONGEST_QUERY = 4_000
 MOST_RESULTS = 50
@@ -44,13 +44,13 @@ MOST_NEIGHBOURS = 20
 _LONGEST_TITLE, _LONGEST_LINE = 120, 240  # of an entry of a result
 _LONGEST_PART = 300
 _PARTS = 30
-_NOTES = 80  # tokens that are kept free for the last line, which says how to get the rest
+_NOTES = 80  # tokens reserved for the last line, which explains how to get the rest
 _ABOUT_QUERY = r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'"
 _INSTRUCTIONS = (
     "Searches {count:,} posts about mathematics by words and formulas. `search` lists docnos with file, line, title "
     "and one line of text; `read` gives one post by its docno, with its neighbours in the file if asked; `cite` gives "
     "the exact source span of a quotation, with file and lines; `search_formula` finds formulas like a given one; "
-    "`explain` says why a post was found. Formulas in answers are LaTeX between dollars. An answer has at most "
+    "`explain` shows why a post was found. Formulas in answers are LaTeX between dollars. An answer has at most "
     "{tokens:,} tokens unless max_tokens asks for more. If `search` says that there is no good match, the posts do not "
     "answer the question."
 )
@@ -85,7 +85,7 @@ class Tools:
     """The tools' answers, as text.
 
     Args:
-        engine: what is searched.
+        engine: the engine to search.
     """
 
     def __init__(self, engine: SearchEngine) -> None:
@@ -93,15 +93,15 @@ class Tools:
         self._lock = threading.Lock()
 
     @contextmanager
-    def _alone(self) -> Iterator[EngineSnapshot]:
-        """Answer one call at a time, from one state; what a warning would say of a query is in the answer."""
+    def _one_at_a_time(self) -> Iterator[EngineSnapshot]:
+        """Answer one call at a time, from one state; warnings about a query are part of the answer."""
         with self._lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", MathAMRWarning)
             yield self.engine.snapshot()
 
     def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter, tokens: int) -> str:
         """List posts, the best first."""
-        with self._alone() as engine:
+        with self._one_at_a_time() as engine:
             found = engine.search(query, k=skip + k, weak=True, **chosen._asdict())[skip:]
             good = found if weak else found[is_good(found)]
             origins = {post.docno: post.origin for post in engine.indexes.posts.get_many(good["docno"].tolist())}
@@ -117,7 +117,7 @@ class Tools:
 
     def search_formula(self, latex: str, k: int, skip: int, tokens: int) -> str:
         """List formulas, the most similar first."""
-        with self._alone() as engine:
+        with self._one_at_a_time() as engine:
             found = engine.search_formula(latex, k=skip + k)[skip:]
             entries = []
             for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
@@ -131,7 +131,7 @@ class Tools:
 
     def read(self, docno: str, start: int, context: int, tokens: int) -> str:
         """Write a post, from a character on, with its neighbours in its file."""
-        with self._alone() as engine:
+        with self._one_at_a_time() as engine:
             text = plain_text(engine.post(docno))
             if context:
                 around = _neighbours(engine, docno, context)
@@ -145,7 +145,7 @@ class Tools:
 
     def cite(self, docno: str, quotation: str, tokens: int) -> str:
         """Give the exact source span of a quotation."""
-        with self._alone() as engine:
+        with self._one_at_a_time() as engine:
             found = cited(engine, docno, quotation)
         lines = f"line {found.first}" if found.first == found.last else f"lines {found.first}-{found.last}"
         place = f"{found.file}, {lines}" if found.first else f"{found.file} ({found.note})"
@@ -153,7 +153,7 @@ class Tools:
 
     def explain(self, query: str, docno: str, tokens: int) -> str:
         """List the parts of a score, the greatest first."""
-        with self._alone() as engine:
+        with self._one_at_a_time() as engine:
             found = engine.explain(query, docno)
         lines = [f"{docno} has {found.score:.2f} points for this query, the sum of:"]
         for part in found.parts.head(_PARTS).to_dict("records"):
@@ -200,7 +200,7 @@ def _fitting(entries: Sequence[str], tokens: int) -> list[str]:
 def _listed(
     entries: Sequence[str], things: str, advice: str, k: int, skip: int, tokens: int, last_note: str = ""
 ) -> str:
-    """Join results as far as they fit, and say how to get more."""
+    """Join results as far as they fit, and explain how to get more."""
     if not entries:
         return f"No further {things} were found." if skip else f"No {things} were found. {advice}"
     shown = _fitting(entries, tokens - _NOTES)
@@ -220,7 +220,7 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
     """Make the server.
 
     Args:
-        engine: what it searches; it may change while it is served.
+        engine: the engine to search; it may change while it is served.
 
     Raises:
         MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
@@ -231,7 +231,7 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
     from pydantic import ValidationError
 
     class Server(MCPServer[Any]):
-        """A server that says in one line what is wrong with arguments."""
+        """A server that names the fault of arguments in one line."""
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
             """Call a tool."""
@@ -240,11 +240,11 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
                 raise ToolError(f"There is no tool {name!r:.80}; there are {', '.join(sorted(known))}.")
             of_tool = known[name].parameters["properties"]
             if unknown := [argument for argument in arguments if argument not in of_tool]:
-                raise ToolError(f"{name}: {unknown[0]!r:.80} is no argument; there are {', '.join(of_tool)}.")
+                raise ToolError(f"{name}: {unknown[0]!r:.80} is not an argument; there are {', '.join(of_tool)}.")
             try:
                 return await super().call_tool(name, arguments, context)
             except ToolError as error:
-                if isinstance(error.__cause__, ToolError):  # what a tool says, without a prefix
+                if isinstance(error.__cause__, ToolError):  # the message of a tool, without a prefix
                     raise ToolError(str(error.__cause__)) from error.__cause__.__cause__
                 if not isinstance(error.__cause__, ValidationError):
                     raise
@@ -260,22 +260,22 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
 
 
 def _fault(error: Mapping[str, Any]) -> str:
-    """Say what is wrong with an argument."""
+    """Describe the fault of an argument."""
     name, limits = ".".join(map(str, error["loc"])), error.get("ctx", {})
     kind: str = error["type"]
-    told = {
+    faults = {
         "missing": "is missing",
-        "string_type": "is no string",
-        "string_unicode": "is no Unicode text",
+        "string_type": "is not a string",
+        "string_unicode": "is not Unicode text",
         "string_too_short": "is empty",
         "string_too_long": f"has more than {limits.get('max_length')} characters",
         "greater_than_equal": f"is less than {limits.get('ge')}",
         "less_than_equal": f"is more than {limits.get('le')}",
     }
-    other = {"int": "is no whole number", "bool": "is neither true nor false"}.get(
+    other = {"int": "is not a whole number", "bool": "is neither true nor false"}.get(
         kind.partition("_")[0], "cannot be read"
     )
-    return f"{name} {told.get(kind, other)}"
+    return f"{name} {faults.get(kind, other)}"
 
 
 def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
@@ -284,7 +284,7 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
     about_formula = _text(r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")
     about_k = _number("Results at most", 1, MOST_RESULTS)
     about_skip = _number("Leave out so many of the best results", 0, MOST_SKIPPED)
-    about_weak = _described("Also list posts that are no good match")
+    about_weak = _described("Also list posts that are not a good match")
     about_within = _described("Only posts of this folder or file, such as 'analysis/'", 1_000)
     about_kind = _described("Only posts of this type, such as 'theorem'", 1_000)
     about_since = _described("Only posts changed on this day or later: '2026-03-01', '2026-03' or '2026'", 1_000)
@@ -307,9 +307,9 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
 
         Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its match
         (the percentage of unrelated posts that score lower), its file and line, its title, and one line of it in which
-        **what the query says, too** is between asterisks. Posts that match no better than a random one are left out.
+        **words and formulas of the query** are between asterisks. Posts no better than a random one are left out.
         """
-        with _told():
+        with _faults_reported():
             return tools.search(query, k, skip, weak, Filter(within, kind, since, until), max_tokens)
 
     @server.tool(annotations=_harmless(), structured_output=False)
@@ -325,7 +325,7 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         ?a^2+?b^2=?c^2; letters may have other names. Equal formulas come first, then renamed ones, instances, formulas
         that contain the given one, and similar ones.
         """
-        with _told():
+        with _faults_reported():
             return tools.search_formula(latex, k, skip, max_tokens)
 
 
@@ -335,7 +335,7 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
     about_docno = _text("The id of a post, as search gives it", 1_000)
     about_start = _number("Character to begin at, to go on with a long post", 0)
     about_context = _number("Posts before and after it in the same file", 0, MOST_NEIGHBOURS)
-    about_quotation = _text("What the post says, as read shows it or as its file has it", LONGEST)
+    about_quotation = _text("Words of the post, as shown by read or as in its file", LONGEST)
     about_tokens = _number("Tokens of the answer at most", FEWEST_TOKENS, MOST_TOKENS)
 
     @server.tool(annotations=_harmless(), structured_output=False)
@@ -344,11 +344,11 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
         docno: Annotated[str, about_docno],
         max_tokens: Annotated[int, about_tokens] = TOKENS,
     ) -> str:
-        """Say why a post was found by a query: what each word and each formula contributes, with what it matched.
+        """Explain why a post was found by a query: the contribution and the match of each word and each formula.
 
         Any post can be explained, found by the query or not. The contributions add up to the points that order posts.
         """
-        with _told():
+        with _faults_reported():
             return tools.explain(query, docno, max_tokens)
 
     @server.tool(annotations=_harmless(), structured_output=False)
@@ -362,7 +362,7 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
 
         With context also so many posts before and after it in the same file, each under its docno.
         """
-        with _told():
+        with _faults_reported():
             return tools.read(docno, start, context, max_tokens)
 
     @server.tool(annotations=_harmless(), structured_output=False)
@@ -373,11 +373,11 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
     ) -> str:
         """Give the exact source span of a quotation: the file, its first and last line, and the text as it is there.
 
-        White space, delimiters and spelling in LaTeX or Unicode may differ. If the post does not say it, the answer is
+        White space, delimiters and spelling in LaTeX or Unicode may differ. If they are not in the post, the answer is
         an error with the closest sentence. If its file is gone or has changed, the answer is the post as it was
         indexed, and says so.
         """
-        with _told():
+        with _faults_reported():
             return tools.cite(docno, quotation, max_tokens)
 
 
@@ -403,15 +403,15 @@ def _described(description: str, longest: int | None = None) -> Any:
 
 
 def _harmless() -> "ToolAnnotations":
-    """Say of a tool that it changes nothing and asks nobody else."""
+    """Declare that a tool changes nothing and calls no other service."""
     from mcp_types import ToolAnnotations
 
     return ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turn what is wrong with a call into a result that says so."""
+def _faults_reported() -> Iterator[None]:
+    """Turn the fault of a call into a result that names it."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:
@@ -436,7 +436,7 @@ def serve_tools(path: Path) -> None:
 
 
 async def _serve(server: "MCPServer[Any]") -> None:
-    """Serve over stdin and stdout; a line that is no message is answered with an error."""
+    """Serve over stdin and stdout; a line that is not a message is answered with an error."""
     import anyio
     from mcp.server.stdio import stdio_server
     from mcp.shared.message import SessionMessage
@@ -458,7 +458,7 @@ async def _serve(server: "MCPServer[Any]") -> None:
 
 
 def _refusal(error: Exception) -> "JSONRPCError":
-    """Answer a line that is no message, or has text that is not Unicode."""
+    """Answer a line that is not a message, or has text that is not Unicode."""
     from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
 
     line = next((str(each["input"]) for each in getattr(error, "errors", list)()), "")
@@ -468,7 +468,7 @@ def _refusal(error: Exception) -> "JSONRPCError":
         given = None
     number = given.get("id") if isinstance(given, dict) else None
     known = isinstance(number, int | str) and str(number).isprintable()
-    said = "The line is no request of JSON-RPC in Unicode; a lone surrogate such as \\ud800 is no character."
+    fault = "The line is not a request of JSON-RPC in Unicode; a lone surrogate such as \\ud800 is not a character."
     return JSONRPCError(
-        jsonrpc="2.0", id=number if known else None, error=ErrorData(code=INVALID_REQUEST, message=said)
+        jsonrpc="2.0", id=number if known else None, error=ErrorData(code=INVALID_REQUEST, message=fault)
     )

@@ -1,9 +1,9 @@
-"""The posts of an engine, as they were read: title and body as HTML, and one id for each formula of all posts.
+"""The posts of an engine, as read: title and body as HTML, and one id for each formula of all posts.
 
-A post that answers another one names it, or its title. Where it is indexed, the title of a post that is named is looked
+A post that answers another one names it, or its title. When it is indexed, the title of a named post is looked
 up among all posts of the engine; a title that comes or changes later is read when the answer is indexed again.
 
-People's HTML repeats its ids from post to post; a formula whose id is taken gets one of its own.
+User HTML repeats its ids from post to post; a formula whose id is already used gets a new one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pyterrier_mathamr.store import (
 
 AT_ONCE = 64
 """Posts that are handed on together."""
-_PART = 2_000  # posts; what a build that is killed reads again
+_PART = 2_000  # posts; the work that a killed build repeats
 
 POSTS = Kind(
     type="posts",
@@ -93,7 +93,7 @@ class PostStore(StoredArtifact):
             job.commit(details)
 
     def compare(self, documents: Iterable[Document], options: Mapping[str, Any]) -> None:
-        """Refuse other posts or options than those that are stored."""
+        """Raise an error for posts or options other than the stored ones."""
         snapshot = self.snapshot()
         if wrong := differences(snapshot.manifest.details, options):
             raise UnfinishedJobError(self.path, wrong)
@@ -115,7 +115,7 @@ class PostStore(StoredArtifact):
         return digest.hexdigest()
 
     def rows(self) -> StoredRows:
-        """Return what is known of every post without reading it, in the order in which they were stored."""
+        """Return the data of every post without reading it, in the order of storage."""
         snapshot = self.snapshot()
         columns = {
             name: np.concatenate([np.zeros(0, np.uint64), *(part[name][part.alive] for part in snapshot.parts)])
@@ -141,7 +141,7 @@ class PostStore(StoredArtifact):
         if files:
             units = [docno for docno in snapshot if docno.partition("#")[0] in files]
             found += units
-            snapshot.find(sorted(files - {docno.partition("#")[0] for docno in units}))  # names what is missing
+            snapshot.find(sorted(files - {docno.partition("#")[0] for docno in units}))  # names the missing ones
         return sorted(found)
 
     def titled(self, documents: Sequence[Document]) -> list[Document]:
@@ -155,7 +155,7 @@ class PostStore(StoredArtifact):
         return [post._replace(parent_title=post.parent_title or titles.get(post.parent, "")) for post in documents]
 
     def __iter__(self) -> Iterator[Document]:
-        """Iterate over all posts, in the order in which they were stored."""
+        """Iterate over all posts, in the order of storage."""
         return self.stream(self.snapshot())
 
     def stream(self, docnos: Iterable[str]) -> Iterator[Document]:
@@ -192,7 +192,7 @@ class Records:
 
 
 def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> None:
-    """Write a batch of posts as a part, but for those that an earlier run has written."""
+    """Write a batch of posts as a part, except posts that an earlier run has written."""
     docnos = [document.docno for document in batch]
     if len(set(docnos)) < len(docnos):
         raise DuplicateIdError(job.path, sorted({name for name in docnos if docnos.count(name) > 1}))
@@ -244,7 +244,7 @@ _BATCH = 256
 def distinct_formulas(
     documents: Iterable[Document], known: Callable[[Sequence[str]], Iterable[bool]]
 ) -> Iterator[Document]:
-    """Give each formula whose id another one has an id of its own: ``basel#3``, by its post and its place there."""
+    """Give each formula whose id is already used a new id: ``basel#3``, by its post and its place there."""
     taken: set[int] = set()
     stream = iter(documents)
     while batch := list(islice(stream, _BATCH)):
@@ -255,7 +255,7 @@ def distinct_formulas(
 
 
 def _with_own_ids(post: Document, taken: set[int]) -> Document:
-    """Rename formulas of a post whose ids are taken, and take those that it keeps."""
+    """Rename formulas of a post whose ids are already used, and reserve the ids that it keeps."""
     mine: set[str] = set()
     count = 0
 

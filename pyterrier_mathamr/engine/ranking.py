@@ -8,12 +8,12 @@
     S(Q, D) = w BM25(Q, D) / B(Q) + v MaxSim(Q, D) / V(Q)
 
 B(Q) is the BM25 score of a document that repeats each token of the query without end, V(Q) the sum of the weights of
-the query's vectors. Both depend on the query alone: a score does not change with the other candidates, and it is the
-sum of what each token and each vector contributes.
+the query's vectors. Both depend only on the query: a score does not change with the other candidates, and it is the
+sum of the contributions of the tokens and vectors.
 
 Each of the two proposes its best documents as candidates. A scan bounds every score, so most candidates are known to be
-too low, and only the others are scored exactly. Stages hand on arrays, in which document ``i`` is the ``i``-th that the
-index of vectors has.
+too low, and only the others are scored exactly. Stages pass on arrays, in which document ``i`` is the ``i``-th in the
+index of vectors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pyterrier_mathamr.sparse.index import warn_of_queries
 from pyterrier_mathamr.store import Rows
 
 SCALE = 100.0
-"""A score of 100 is that of a document which says all that the query says, and says nothing else."""
+"""The score of a document that contains exactly the content of the query."""
 
 
 class Weights(NamedTuple):
@@ -76,7 +76,7 @@ class ReadQuery(NamedTuple):
         post: the query.
         row: the columns of the encoded query.
         tokens: its tokens, for BM25.
-        vectors: its vectors, for MaxSim; of no query if it has none.
+        vectors: its vectors, for MaxSim; empty if it has none.
         words: B(Q), 1 for a query without tokens.
         graph: V(Q), 1 for a query without vectors.
     """
@@ -244,12 +244,12 @@ class BlendedRetriever(Leaf, Retriever):
         return np.searchsorted(vectors.live, vectors.find(docnos))
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each word and each part of a query contributes to the score of a post.
+        """Explain the contribution of each word and each part of a query to the score of a post.
 
         Args:
             query: a row with ``query``, encoded or not, or a frame of one query; with the post's ``graph`` the parts
                 have its texts.
-            docno: any post, found or not; by default that of the row.
+            docno: any post, found or not; by default the one in the row.
 
         Raises:
             AskedError: the row has no query, or no post is named.
@@ -263,7 +263,7 @@ class BlendedRetriever(Leaf, Retriever):
         return self.explain_read(read, asked)
 
     def explain_read(self, query: ReadQuery, asked: Asked) -> Explanation:
-        """Explain the score of a document for a query that was read; the document is that of ``asked``."""
+        """Explain the score of a document for a query that was read; ``asked`` names the document."""
         asked = asked._replace(row={**query.row, **asked.row})
         of_words = explain_tokens(asked, query.post, query.tokens, self.bm25.snapshot())
         of_graph = self.vectors.scorer().explain(asked.row, asked.docno)
@@ -278,7 +278,7 @@ def _greatest(values: Floats, count: int) -> float:
 
 
 def _proposed(scores: npt.NDArray[Any], count: int, docnos: Callable[[Rows], list[str]]) -> npt.NDArray[np.bool_]:
-    """Return which documents are the best ``count`` of those with a positive score, ties by docno: bool ``[m]``."""
+    """Return which documents are the best ``count`` with a positive score, ties by docno: bool ``[m]``."""
     least = max(_greatest(scores, count), 0.0)
     found: npt.NDArray[np.bool_] = scores > least
     tied = np.flatnonzero(scores == least) if least else np.empty(0, dtype=np.int64)

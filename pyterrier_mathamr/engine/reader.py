@@ -2,7 +2,7 @@
 
 ::
 
-    SearchEngine ──snapshot()──▶ EngineSnapshot       the state that the folder has now, opened once
+    SearchEngine ──snapshot()──▶ EngineSnapshot       the current state of the folder, opened once
          └── search, explain, post, … of EngineReader ──▶ each answers from one snapshot
 """
 
@@ -57,9 +57,9 @@ class FoundPosts(NamedTuple):
 
     Attributes:
         docnos: their docnos.
-        scores: float64, of the system that has found them.
+        scores: float64, by the system that has found them.
         matches: float64, how good a match each is; see :meth:`EngineReader.search`.
-        ranking: the docnos of all that were found, of which these are a part.
+        ranking: the docnos of all found posts, including these.
     """
 
     docnos: list[str]
@@ -83,7 +83,7 @@ class FoundFormula(NamedTuple):
         latex: the formula.
         tier: how it matches.
         matched: which part, in LaTeX.
-        substitution: what the letters and wildcards of the query stand for.
+        substitution: the values of the letters and wildcards of the query.
         document: the post that it is in.
         post: the same, read.
     """
@@ -99,7 +99,7 @@ class FoundFormula(NamedTuple):
 
 
 class EngineReader(Counted):
-    """What can be read of an engine; each call answers from one state of all its indexes."""
+    """The reading methods of an engine; each call answers from one state of all its indexes."""
 
     @abstractmethod
     def snapshot(self) -> EngineSnapshot:
@@ -160,14 +160,14 @@ class EngineReader(Counted):
         return pd.DataFrame([["1", text_of(self.read_query(query))]], columns=["qid", "query"])
 
     def question(self, query: str | MathPost) -> ReadQuery:
-        """Read a query and encode it, once for all that is asked of it."""
+        """Read a query and encode it, once for all its uses."""
         at = self.snapshot()
         post = report_unclosed("1", at.read_query(query) if isinstance(query, str) else query)
         [read] = at.retriever().read({"1": replace(post, text=post.text.replace("\n", " "))})
         return read
 
     def matcher(self, query: MathPost) -> Matcher:
-        """Return the matcher of a query, which tells the words and formulas that a text shares with it."""
+        """Return the matcher of a query, which finds the words and formulas that a text shares with it."""
         bm25 = self.snapshot().indexes.bm25.snapshot()
         postings, total = bm25.postings, max(len(bm25), 1)
 
@@ -190,13 +190,13 @@ class EngineReader(Counted):
         since: str = "",
         until: str = "",
     ) -> pd.DataFrame:
-        r"""Find the posts that answer a question, of which there may be none.
+        r"""Find the posts that answer a question, possibly none.
 
         Args:
             query: words, and formulas in LaTeX or Unicode: ``Why does $\sum 1/n$ diverge?``
             k: the number of posts at most.
             weak: also return posts that are no better than a random post may be.
-            within: a folder or file that the posts are in, such as ``analysis/``; of records how their ids begin.
+            within: a folder or file that the posts are in, such as ``analysis/``; for records the prefix of their ids.
             kind: the type of unit, such as ``theorem``.
             since: the day, month or year in which the posts were last changed, or later: ``2026-03-01``, ``2026``.
             until: the same, or earlier.
@@ -208,7 +208,7 @@ class EngineReader(Counted):
             The score, which :meth:`explain` splits, orders the posts of one query.
 
         Raises:
-            ConfigError: no post is in the folder or of the type, or a date is none.
+            ConfigError: no post is in the folder or of the type, or a date is invalid.
         """
         COUNT.check("k", k)
         FLAG.check("weak", weak)
@@ -261,7 +261,7 @@ class EngineReader(Counted):
         )
 
     def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
-        r"""Find formulas like one that is given; ``?a`` is a wildcard, and letters may have other names.
+        r"""Find formulas like a given one; ``?a`` is a wildcard, and letters may have other names.
 
         Args:
             latex: a formula, with or without dollars.
@@ -269,9 +269,9 @@ class EngineReader(Counted):
 
         Returns:
             ``docno`` (the formula's id), ``post_id``, ``score``, ``latex``; ``tier``, how it matches, such as
-            ``renamed``; ``matched``, which part, in LaTeX; ``substitution``, what the letters and wildcards of the
-            query stand for; and ``file``, ``line`` and ``section`` of the place where the post was read. A formula that
-            occurs several times in a post is there once.
+            ``renamed``; ``matched``, the matching part, in LaTeX; ``substitution``, the values of the letters and
+            wildcards of the query; and ``file``, ``line`` and ``section`` of the place where the post was read. A
+            formula that occurs several times in a post is listed once.
         """
         COUNT.check("k", k)
         found = self.found_formulas(latex, k)
@@ -281,7 +281,7 @@ class EngineReader(Counted):
         return pd.DataFrame(rows, columns=columns).assign(**places)
 
     def found_formulas(self, latex: str, k: int) -> list[FoundFormula]:
-        """Find the best ``k`` formulas, of those that occur several times in a post only one; see `search_formula`."""
+        """Find the best ``k`` formulas, each only once in a post; see `search_formula`."""
         at, asked = self.snapshot(), query_formula({"latex": latex}).latex
         if not at.indexes.tangent.built():
             return []
@@ -330,17 +330,17 @@ class EngineReader(Counted):
         return SimilarFormulas(docnos, scores, {docno: (posts[docno], "") for docno in docnos})
 
     def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:
-        """Find pairs of posts that say the same, such as a statement that was noted twice.
+        """Find pairs of duplicate posts, such as a statement that was noted twice.
 
         Args:
             k: the number of pairs at most.
-            error: the greatest probability that a pair does not say the same.
+            error: the greatest probability that a pair is not a duplicate.
             within: a folder or file that both posts are in; see :meth:`search`.
             kind: the type of both.
 
         Returns:
             ``docno_a``, ``docno_b``, ``error``, ``title_a`` and ``title_b``, the surest pairs first; ``error`` is the
-            probability that they do not say the same.
+            probability that they are not duplicates.
 
         Raises:
             ConfigError: no post is in the folder or of the type.
@@ -357,10 +357,10 @@ class EngineReader(Counted):
         return pd.DataFrame(table, columns=["docno_a", "docno_b", "error", "title_a", "title_b"])
 
     def explain(self, query: str, docno: str) -> Explanation:
-        """Say what each part of a query contributes to the score of a post."""
+        """Explain the contribution of each part of a query to the score of a post."""
         at = self.snapshot()
         docno = str(docno)  # as posts are stored, whose ids may be given as numbers
-        at.indexes.posts.snapshot().find([docno])  # names what is missing
+        at.indexes.posts.snapshot().find([docno])  # raises an error that names an unknown docno
         return at.retriever().explain_read(at.question(query), Asked({"graph": at.graph(docno)}, docno))
 
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
@@ -433,7 +433,7 @@ class EngineSnapshot(EngineReader):
 
     @property
     def options(self) -> EngineOptions:
-        """What it was built with."""
+        """The options of its build."""
         return self.record.options
 
     def snapshot(self) -> EngineSnapshot:
@@ -442,7 +442,7 @@ class EngineSnapshot(EngineReader):
 
     @property
     def identity(self) -> str:
-        """What identifies this state: the checksum of its manifest."""
+        """The identity of this state: the checksum of its manifest."""
         return self.record.identity
 
     @cached_property

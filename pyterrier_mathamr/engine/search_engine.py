@@ -77,9 +77,9 @@ class SearchEngine(EngineReader, SharedArtifact):
         return self._generations.built()
 
     def snapshot(self) -> EngineSnapshot:
-        """Return the engine as it is now: its answers all come from this state, whatever is added or deleted later.
+        """Return the current state: its answers all come from this state, whatever is added or deleted later.
 
-        Every method that reads uses a snapshot of its own; make one where the answers of several calls must agree.
+        Every reading method uses a new snapshot; make one if the answers of several calls must agree.
 
         Raises:
             NotBuiltError: there is no engine. OtherArtifactError: the folder holds something else.
@@ -108,23 +108,23 @@ class SearchEngine(EngineReader, SharedArtifact):
         workers: int | None = 1,
         verbose: bool = True,
     ) -> SearchEngine:
-        """Build an engine; the same call continues one that was stopped.
+        """Build an engine; the same call continues a stopped build.
 
         Args:
             posts: dictionaries or a frame with an id (``docno`` or ``id``), a text (``html``, ``body``, ``text``,
-                ``contents``, ``markdown`` or ``latex``), and perhaps a ``title`` and, where it answers another post,
-                the id (``parent``) or the title (``parent_title``) of that; the path of a ``.jsonl`` file of such; or
-                of a file or folder of notes in LaTeX, Markdown, HTML, text, reStructuredText, Org and notebooks, which
-                are split into statements and sections; or a list of folders and files, where the docnos of each folder
-                begin with its name.
+                ``contents``, ``markdown`` or ``latex``), and optionally a ``title`` and, for an answer to another
+                post, its id (``parent``) or title (``parent_title``); the path of a ``.jsonl`` file of such
+                dictionaries; or of a file or folder of notes in LaTeX, Markdown, HTML, text, reStructuredText, Org and
+                notebooks, which are split into statements and sections; or a list of folders and files, in which the
+                docnos of each folder begin with its name.
             path: the folder of the engine.
             model: name or folder of a model.
             parser: the AMR parser.
             bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
             whole_files: keep each file whole.
-            macros: a LaTeX file whose macros apply to all posts, also to those that are added later.
+            macros: a LaTeX file whose macros apply to all posts, also to posts that are added later.
             overwrite: replace an existing engine once the new one is complete.
-            fresh: discard the work of a build that was stopped.
+            fresh: discard the work of a stopped build.
             workers: processes that make graphs; ``None`` for all cores.
             verbose: show progress.
 
@@ -133,7 +133,7 @@ class SearchEngine(EngineReader, SharedArtifact):
 
         Raises:
             WriteError: there is an engine already.
-            DocumentError: no post could be read; those that cannot are otherwise named in a warning.
+            DocumentError: no post could be read; otherwise a warning names the unreadable ones.
             UnfinishedJobError: an unfinished build had other posts or options.
         """
         engine = cls(path)
@@ -171,12 +171,12 @@ class SearchEngine(EngineReader, SharedArtifact):
         """Bring the engine up to date with its sources, in one step: until then searches see the old posts.
 
         Files and records whose content is the same are neither parsed nor encoded again. A file that cannot be opened
-        keeps its posts. The same call completes one that was stopped.
+        keeps its posts. The same call completes a stopped update.
 
         Args:
             posts: one or more sources as for :meth:`build`, known to the engine or not; posts of other sources stay. By
-                default all folders and files that the engine was built from. Dictionaries and frames add posts and
-                replace those with the same id; none is deleted.
+                default all folders and files from which the engine was built. Dictionaries and frames add posts and
+                replace posts with the same id; none is deleted.
             workers: processes that make graphs; ``None`` for all cores.
             verbose: show progress.
 
@@ -197,7 +197,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             known = now.record.sources
             if posts is None and not known:
                 raise DocumentError(
-                    str(self.path), "it was not built from folders or files; say what to compare it with"
+                    str(self.path), "it was not built from folders or files; give the sources to compare it with"
                 )
             sources = separate(list(known) if posts is None else posts)
             prefixes = with_prefixes(sources, dict(known))
@@ -286,7 +286,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         old = self.snapshot()
         digest = hashlib.sha256(json.dumps(change).encode()).hexdigest()
         if digest == old.record.change and (self.path.absolute(), old.identity) not in _FINISHED:
-            self._generations.discard()  # a process made this change, and was killed before it could say so
+            self._generations.discard()  # a process made this change, and was killed before it could report it
             return
         check(old)
         generation = self._generations.copy(old.record, digest)
@@ -357,7 +357,7 @@ def _accepted(
 
 
 def _some(documents: Iterator[Document]) -> Iterator[Document]:
-    """Pass on documents, of which there must be one."""
+    """Pass on documents; raise an error if there are none."""
     first = next(documents, None)
     if first is None:
         raise DocumentError("posts", "there are none")

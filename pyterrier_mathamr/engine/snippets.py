@@ -1,6 +1,6 @@
 """The part of a post that answers a query best, with the matched words and formulas marked.
 
-Each part of a query, a formula or a word, has a color of its own, and what is like it in a post has the same one. There
+Each part of a query, a formula or a word, has a color, which its matches in a post share. There
 are :data:`COLORS` colors: the formulas come first, then the rarest words; the other words share a quiet mark.
 """
 
@@ -23,7 +23,7 @@ _WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")
 _LONGEST = 280  # characters; a formula is as long as its LaTeX
 _LONGEST_SENTENCE = 1_000
 _LONGEST_FORMULA = 5_000  # characters of LaTeX; a longer one is shown as its beginning
-_EXAMINED = 300_000  # characters of a post, of which snippets are chosen
+_EXAMINED = 300_000  # characters of a post from which snippets are chosen
 _ALIKE = 0.5
 LONGEST_PIECE = 50_000
 """Characters of a post that are shown at once."""
@@ -36,11 +36,11 @@ Rarity = Callable[[str], float]
 
 
 _tokens_of = lru_cache(1 << 14)(word_tokens)
-"""The tokens of single words, of which posts repeat a few thousand."""
+"""The tokens of single words; posts repeat a few thousand words."""
 
 
 class Matcher:
-    """Tells which words and formulas of a text a query has, too."""
+    """Finds the words and formulas that a text shares with a query."""
 
     def __init__(self, query: MathPost, options: TokenOptions, rarity: Rarity) -> None:
         self._options = TokenOptions(options.stop_words, options.stem, bigrams=False)
@@ -111,7 +111,7 @@ class Snippet(NamedTuple):
 
 
 def best_snippet(post: MathPost, matcher: Matcher) -> Snippet:
-    """Choose neighbouring sentences of a post: those with the most matched weight in at most 280 characters."""
+    """Choose neighbouring sentences of a post with the most matched weight in at most 280 characters."""
     examined = piece_of(post, 0, _EXAMINED)
     sentences = MathPost(examined.text, post.formulas).sentences
     first, last = _best_sentences(sentences, post, matcher)
@@ -141,7 +141,7 @@ def _length(sentence: str, post: MathPost) -> int:
 
 
 def _matched(sentence: str, post: MathPost, matcher: Matcher) -> Mapping[str, float]:
-    """What of a sentence the query has, too, each word and formula once, with its weight."""
+    """The matches of a sentence, each word and formula once, with its weight."""
     found = {word.lower(): matcher.word(word) for word in _WORD.findall(PLACEHOLDER.sub(" ", sentence))}
     for match in PLACEHOLDER.finditer(sentence):
         latex = post.formulas[int(match[1])].latex
@@ -203,7 +203,7 @@ def best_piece(post: MathPost, matcher: Matcher, start: int | None = None) -> Sn
 
 
 def marked_text(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
-    """Write a snippet as text: ``**word**`` and ``**$latex$**`` are what the query has, too."""
+    """Write a snippet as text, with matches as ``**word**`` and ``**$latex$**``."""
 
     def word(text: str) -> str:
         return f"**{text}**" if matcher.word(text) > 0 else text
@@ -216,7 +216,7 @@ def marked_text(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
 
 
 def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Callable[[int], str] | None = None) -> str:
-    """Write text with placeholders as HTML, each word and formula in the color of what it is like in the query."""
+    """Write text with placeholders as HTML, each word and formula in the color of its match in the query."""
 
     def word(text: str) -> str:
         color = matcher.color_of_word(text)
@@ -227,9 +227,9 @@ def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Call
         color = matcher.color_of_formula(latex) if formula_color is None else formula_color(number)
         if len(latex) > _LONGEST_FORMULA:
             return f'<code class="tex">{escape(latex[:_LONGEST])} …</code>'
-        return formula_span(latex, color, display=alone and needs_space(latex))
+        return formula_span(latex, color, display=one_formula and needs_space(latex))
 
-    alone = PLACEHOLDER.fullmatch(text.strip()) is not None
+    one_formula = PLACEHOLDER.fullmatch(text.strip()) is not None
     return _written(text, word, formula)
 
 
@@ -254,5 +254,5 @@ def _written(text: str, word: Callable[[str], str], formula: Callable[[int], str
 
 
 def substitution_text(substitution: Mapping[str, str]) -> str:
-    """Write what letters and wildcards of a query stand for in a formula; empty where all keep their names."""
+    """Write the values of letters and wildcards of a query in a formula; empty if all keep their names."""
     return ", ".join(f"{name} = {value}" for name, value in substitution.items() if name != value)

@@ -1,4 +1,4 @@
-"""What an engine lacks of its sources, and what it has that they no longer have.
+"""The differences between an engine and its sources: missing posts, and posts that the sources no longer have.
 
 ::
 
@@ -32,7 +32,7 @@ from .posts import PostStore, root_fingerprint
 
 
 class Update(NamedTuple):
-    """What an update found: files, or records of what is no folder.
+    """The outcome of an update: numbers of files, or of records.
 
     Attributes:
         new, changed, deleted, unchanged: how many of each.
@@ -64,18 +64,18 @@ class Changes(NamedTuple):
 
 
 def separate(posts: Source | Sequence[str | Path]) -> list[Source]:
-    """Return the sources of which posts are given: one, or a list of folders and files."""
+    """Return the sources of posts: one, or a list of folders and files."""
     if isinstance(posts, list | tuple) and posts and all(isinstance(each, str | Path) for each in posts):
         return [each for each in posts if isinstance(each, str | Path)]
     return [posts]  # type: ignore[list-item]
 
 
 def with_prefixes(sources: Sequence[Source], known: dict[str, str]) -> dict[str, str]:
-    """Say what the docnos of each folder begin with: nothing for a single folder, else its name.
+    """Choose the docno prefix of each folder: empty for a single folder, else its name.
 
     Args:
-        sources: of which folders and files are named.
-        known: the prefixes of the sources that an engine has, which stay as they are.
+        sources: the sources; only folders and files get names.
+        known: the prefixes of the engine's sources, which are kept.
 
     Returns:
         The prefix of each folder and file, the known ones first.
@@ -116,7 +116,7 @@ def read_changes(
 
     Args:
         stored: the posts of the engine.
-        sources: what is compared; posts of other sources stay.
+        sources: the sources to compare; posts of other sources stay.
         prefixes: see :func:`with_prefixes`.
         gone: known sources that were moved and have another path now.
         incoming: an empty store, for the posts that are read.
@@ -124,7 +124,7 @@ def read_changes(
         verbose: show progress.
 
     Returns:
-        What has changed. A warning names posts that cannot be read, or whose docno a post of another file has.
+        The changes. A warning names posts that cannot be read, or whose docno a post of another file has.
     """
     rows = stored.rows()
     row_of = {docno: row for row, docno in enumerate(rows.docnos)}
@@ -194,14 +194,14 @@ def read_changes(
 def documents_of(
     changes: Changes, stored: PostStore, incoming: PostStore
 ) -> tuple[Iterator[Document], Iterator[Document]]:
-    """Return the posts that moved, as they are stored but for their place, and those that are written."""
+    """Return the moved posts, as stored except for their place, and the posts to write."""
     both = zip(stored.stream(changes.moved), incoming.stream(changes.moved), strict=True)
     moved = (old._replace(origin=now.origin, entry=now.entry, digest=now.digest) for old, now in both)
     return moved, incoming.stream(changes.written)
 
 
 def _taken(docno: str, stored: PostStore, incoming: PostStore) -> DocumentError:
-    """Say that a post of another file has the docno."""
+    """Return the error for a docno that a post of another file has."""
     [owner], [post] = stored.get_many([docno]), incoming.get_many([docno])
     places = ["/".join(filter(None, each.origin[:2])) for each in (post, owner)]
     return DocumentError(places[0], f"the id {docno!r:.80} is that of {places[1]}; rename one of the two")
@@ -213,7 +213,7 @@ def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], obj
     Args:
         sources: folders and files.
         ignored: the folder of the engine, which may lie in one of them.
-        update: what is called; changes meanwhile are noticed afterwards.
+        update: the function to call; changes meanwhile are noticed afterwards.
 
     Raises:
         MissingExtraError: the extra ``watch`` is not installed. DocumentError: a source is not there.

@@ -1,4 +1,4 @@
-"""What worker processes make of posts for the indexes of an engine; they start without torch, which takes a second."""
+"""The work of processes on posts for the indexes of an engine; they start without torch, which takes a second."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pyterrier_mathamr.store import row_fingerprint
 
 
 def prepare() -> None:
-    """Load what reading posts takes, in a process that waits for the first of them."""
+    """Load everything needed to read posts, in a process that waits for the first of them."""
     bundled_net()
 
 
 class BatchRead(NamedTuple):
-    """What a worker has made of a batch of posts.
+    """A worker's results for a batch of posts.
 
     Attributes:
         graphs: packed.
         tokens: of each post, for BM25.
-        heard: what was warned of on the way to them.
+        heard: the warnings on the way.
         formulas: with their symbol pairs.
         patterns: with their sub-expressions.
     """

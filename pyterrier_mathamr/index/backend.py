@@ -1,4 +1,4 @@
-"""What retrievers and the scorer require of an index, wherever it is: :class:`Backend`, and the kinds of arrays."""
+"""The requirements of retrievers and the scorer on an index, wherever it is: :class:`Backend`, and kinds of arrays."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ NO_HITS = Hits(np.empty(0, dtype=np.int64), np.empty(0))
 
 
 class IndexDescription(Protocol):
-    """What an index says about itself."""
+    """The description of an index."""
 
     @property
     def dimensions(self) -> int:
-        """The width of its rows; 0 while it has none."""
+        """The width of its rows; 0 if it has none."""
 
     @property
     def model(self) -> str | None:

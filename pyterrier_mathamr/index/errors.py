@@ -1,4 +1,4 @@
-"""What can go wrong with an index; each error names the document, query, file or folder and what to do."""
+"""Errors of an index; each names the document, query, file or folder and the remedy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EmbeddingError(MathAMRIndexError):
 
 
 class ModelMismatchError(MathAMRIndexError):
-    """Vectors of two models meet; their similarities mean nothing."""
+    """Vectors of two models were combined; their similarities are meaningless."""
 
     path: Path | str
     indexed: str
@@ -40,8 +40,8 @@ class QdrantError(MathAMRIndexError):
 
     Args:
         address: the server and the collection, or the folder and the collection.
-        reason: what happened during which request, and what to do.
-        status: the HTTP status of a refusal, 404 where there is no such collection of this package; 0 for others.
+        reason: the event during which request, and the remedy.
+        status: the HTTP status of a refusal, 404 if there is no such collection of this package; 0 for others.
     """
 
     address: str
@@ -51,7 +51,7 @@ class QdrantError(MathAMRIndexError):
 
 
 def check_model(path: Path | str, indexed: str | None, given: str | None) -> None:
-    """Refuse vectors of another model than the index's; an unknown model passes."""
+    """Raise an error for vectors of another model than the index's; an unknown model passes."""
     if indexed and given and indexed.rpartition("@")[2] != given.rpartition("@")[2]:
         raise ModelMismatchError(path, indexed, given)
 
@@ -71,7 +71,7 @@ def query_error(qid: str, reason: str) -> MathAMRIndexError:
 
 
 def parts_error(paths: Iterable[Path], reason: str) -> MathAMRIndexError:
-    """Return the error for parts of an index that did not answer, so that there is no ranking."""
+    """Return the error for parts of an index that did not answer, without which there is no ranking."""
     shown = list(map(str, paths))
     return MathAMRIndexError(f"{', '.join(shown[:3])}{', …' if len(shown) > 3 else ''}: {reason}.")
 

@@ -44,9 +44,9 @@ def index_graph_store(
         model: name or folder of a model.
         output: the new index; a finished index is replaced once the new one is complete.
         docnos: the posts to index, such as the answers of a collection; by default all.
-        sources: what else the index is made from; an unfinished job with other sources is refused.
-        parts: in how many parts, neighbours in one; ``None`` for one index that is no folder of parts.
-        executor: where graphs are encoded, by default in this process; the index is the same for all.
+        sources: further inputs of the index; an unfinished job with other sources is refused.
+        parts: the number of parts, with neighbours in one; ``None`` for one index without a folder of parts.
+        executor: where to encode graphs, by default in this process; the index is the same.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.
 

@@ -1,11 +1,11 @@
-"""The indexes of vectors: how they are filled, read, asked and merged, wherever they are.
+"""The indexes of vectors: how they are filled, read, searched and merged, wherever they are.
 
 ::
 
     VectorIndex ── DocumentVectorIndex ── MathAMRIndex, ShardedIndex, QdrantIndex
                └── FormulaVectorIndex ─── MathAMRFormulaIndex, QdrantFormulaIndex
 
-The two that are folders are here; the others have folders of their own.
+The two in folders are here; the others have separate folders.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         return result
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what contributes to the score of a document: ``retriever().explain(query, docno)``."""
+        """Explain the score of a document: ``retriever().explain(query, docno)``."""
         found: Explanation = self.retriever().explain(query, docno)
         return found
 

@@ -130,7 +130,7 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
 
 
 def check_docno(docno: Any) -> str:
-    """Refuse a docno that is not a string with at least one character."""
+    """Raise an error for a docno that is not a string with at least one character."""
     if not isinstance(docno, str) or not docno:
         raise EmbeddingError(str(docno), f"its docno is {docno!r}, not a string with at least one character")
     return docno
@@ -147,7 +147,7 @@ def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] 
 
 
 class Corpus:
-    """The documents of a corpus: those that an unfinished job has indexed, and those that are encoded now."""
+    """The documents of a corpus: documents that an unfinished job has indexed, and documents to encode now."""
 
     def __init__(self, path: Path, parts: Sequence[StoredPart]) -> None:
         self.path, self._parts = path, [part.meta.name for part in parts]
@@ -155,21 +155,21 @@ class Corpus:
         self._order = np.argsort(found[:, 0], kind="stable")
         self._names, self._prints = np.ascontiguousarray(found[self._order].T)
         self._cuts = np.cumsum([0, *(len(part["sources"]) for part in parts)])
-        self._met = np.zeros(len(found), dtype=np.bool_)
+        self._repeated = np.zeros(len(found), dtype=np.bool_)
         self._new: dict[str, tuple[int, int]] = {}
         self._encoded_again: set[str] = set()
 
     @property
     def done(self) -> int:
         """How many documents are done."""
-        return len(self._met)
+        return len(self._repeated)
 
     def __contains__(self, docno: object) -> bool:
         """Return whether a document is done and encoded again only because others of its batch are not."""
         return docno in self._encoded_again
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
-        """Leave out the batches of which every document is done."""
+        """Leave out the batches in which every document is done."""
         records = iter(stream)
         while batch := list(islice(records, batch_size)):
             docnos = [str(record["docno"]) for record in batch]
@@ -189,12 +189,12 @@ class Corpus:
         done: npt.NDArray[np.bool_] = self._names[places] == pairs[:, 0]
         if (other := np.flatnonzero(done & (self._prints[places] != pairs[:, 1]))).size:
             raise changed_row(self.path, docnos[other[0]])
-        met = self._order[places[done]]
-        again = self._met[met]
-        again |= ~np.isin(np.arange(len(met)), np.unique(met, return_index=True)[1])
+        positions = self._order[places[done]]
+        again = self._repeated[positions]
+        again |= ~np.isin(np.arange(len(positions)), np.unique(positions, return_index=True)[1])
         if again.any():
             raise DuplicateIdError(self.path, [docnos[place] for place in np.flatnonzero(done)[again]])
-        self._met[met] = True
+        self._repeated[positions] = True
         return done
 
     def sources(self, docnos: Iterable[str]) -> Sources:
@@ -206,12 +206,12 @@ class Corpus:
     def tell(self, job: Job) -> None:
         """Tell a resumed job which of its rows were left out of the stream."""
         there = [part.meta.name for part in job.done.parts]
-        if self._met.any() and there != self._parts:
+        if self._repeated.any() and there != self._parts:
             raise UnfinishedJobError(self.path, {"parts": (self._parts, there)})
         for (first, last), base, part in zip(
             pairwise(self._cuts), job.done.bases.tolist(), job.done.parts, strict=False
         ):
-            if first < last and self._met[first:last].all():
+            if first < last and self._repeated[first:last].all():
                 job.came_again(np.arange(base, base + len(part)))
 
 
@@ -268,7 +268,7 @@ class Build:
         width = entry.rows.shape[1]
         if width != self.dimensions:
             if self.dimensions:
-                text = f"its rows have {width} dimensions, those of the index {self.dimensions}"
+                text = f"its rows have {width} dimensions, but the index has {self.dimensions}"
                 raise EmbeddingError(entry.docno, text)
             self.dimensions = width
         self._entries.append(entry)
@@ -333,7 +333,7 @@ class Build:
         return np.where(same, rows, -1)
 
     def _compare(self, rows: Numbers, entries: Sequence[Entry]) -> None:
-        """Refuse entries that differ from the stored ones."""
+        """Raise an error for entries that differ from the stored ones."""
         if not entries:
             return
         stored, offsets = self.done.rows(rows)
@@ -355,7 +355,7 @@ class Build:
 
 
 def warn_of_repeated(path: Path | str, formulas: Sequence[str]) -> None:
-    """Warn of formulas that occurred more than once, all but the first of which were left out."""
+    """Warn of formulas that occurred more than once; all but the first were left out."""
     if formulas:
         shown = ", ".join(sorted(set(formulas))[:5])
         text = f"{len(formulas)} formulas occurred again and were left out; the first occurrence is indexed: {shown}"
@@ -363,7 +363,7 @@ def warn_of_repeated(path: Path | str, formulas: Sequence[str]) -> None:
 
 
 class ArtifactIndexer(Leaf, Indexer):
-    """Writes a stream of documents into an index; subclasses say how records become entries."""
+    """Writes a stream of documents into an index; subclasses define how records become entries."""
 
     checks: ClassVar[Mapping[str, Rule]] = {
         "mode": one_of("create", "overwrite", "append"),
@@ -386,8 +386,8 @@ class ArtifactIndexer(Leaf, Indexer):
         self._index, self.mode, self.model, self.dtype = index, mode, model, dtype
         self.resume, self.sources, self.verbose, self.total = resume, sources, verbose, total
         self._corpus: Corpus | None = None
-        self.beside: Callable[[], str] | None = None
-        """Gives what is shown after the bar."""
+        self.note: Callable[[], str] | None = None
+        """Returns the text after the bar."""
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert the records of the stream to entries."""
@@ -405,7 +405,7 @@ class ArtifactIndexer(Leaf, Indexer):
             model = model or first.get("doc_model")
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
         total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
-        bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "note": self.beside}
+        bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "note": self.note}
         shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", **bar)
         self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
         return self._index
@@ -422,7 +422,7 @@ class ArtifactIndexer(Leaf, Indexer):
         """Encode documents and write them, as ``(encoder >> indexer).index(indexer.pending(documents))`` does.
 
         Args:
-            documents: the corpus; what an interrupted job has finished is not encoded again.
+            documents: the corpus; documents that an interrupted job has finished are not encoded again.
             encoder: adds ``doc_embs``; it works where ``executor`` runs, by default in this process.
             executor: ``Processes(n)`` or ``RayCluster(address)``.
             load: a stage before the encoder that works in this process.
@@ -434,7 +434,7 @@ class ArtifactIndexer(Leaf, Indexer):
         batches: Iterable[Sequence[Mapping[str, Any]]] = iter(lambda: list(islice(pending, size)), [])
         if load is not None:
             batches = map(load.transform_iter, batches)
-        self.beside = where.doing
+        self.note = where.doing
         with reported_once(), closing(where.map(Encode(encoder), batches)) as encoded:
             return self.index(_records_of(encoded))
 
@@ -451,13 +451,13 @@ class ArtifactIndexer(Leaf, Indexer):
         return {**own, "sources": None if self.sources is None else dict(self.sources)}
 
     def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:
-        """Refuse vectors of another model."""
+        """Raise an error for vectors of another model."""
         for record in stream:
             check_model(self._index.path, model, record.get("doc_model"))
             yield record
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus what an interrupted job has finished, so that it is not encoded again."""
+        """Leave out documents that an interrupted job has finished, so that they are not encoded again."""
         if not self.resume:
             yield from stream
             return
@@ -519,7 +519,7 @@ class FormulaIndexer(ArtifactIndexer):
         self._posts = self._formulas = 0  # of the last call of index
 
     def index_inputs(self) -> list[list[str]]:
-        """Return ``docno``, ``doc_embs`` and ``formula_ids``, of which number ``i`` is the id of row ``i``."""
+        """Return ``docno``, ``doc_embs`` and ``formula_ids``; its entry ``i`` is the id of row ``i``."""
         return [["docno", "doc_embs", "formula_ids"]]
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
@@ -538,8 +538,8 @@ class FormulaIndexer(ArtifactIndexer):
         """
         index = super().index(iter, **kwargs)
         if self._posts and not self._formulas and not len(index):
-            text = f"the index is empty: none of {self._posts:,} posts has formula_ids: no formula stands between "
-            advice = "delimiters (GraphBuilder(bare_formulas=True) reads others, too) or the model takes no formulas."
+            text = f"the index is empty: none of {self._posts:,} posts has formula_ids: no formula is between "
+            advice = "delimiters (GraphBuilder(bare_formulas=True) also reads others) or the model uses no formulas."
             warnings.warn(MathAMRWarning(f"{self._index!r}: {text}{advice}"), stacklevel=2)
         return index
 
@@ -556,7 +556,7 @@ _READ = {*DOCUMENT_COLUMNS, "title", "graph"}  # by an encoder, and by no indexe
 
 
 class Encoded(NamedTuple):
-    """The records of a batch with their vectors, and what was warned of."""
+    """The records of a batch with their vectors, and the warnings on the way."""
 
     records: list[dict[str, Any]]
     heard: Overheard

@@ -1,4 +1,4 @@
-"""What an index in a folder consists of: entries, the arrays of a part, and parts read as one.
+"""The parts of an index in a folder: entries, the arrays of a part, and parts read as one.
 
 ::
 
@@ -36,11 +36,11 @@ DType = Literal["float32", "float16", "int8"]
 DTYPES: tuple[DType, ...] = ("float32", "float16", "int8")
 
 WIDE = 256
-"""Numbers of a row, as text encoders give, from which rows are stored as int8 unless something else is asked for."""
+"""Numbers of a row, as of text encoders, from which rows are stored as int8 by default."""
 
 
 def default_dtype(dimensions: int) -> DType:
-    """Choose int8 for rows as wide as those of text encoders, a fifth of the size of float32 (docs/how-it-works.md)."""
+    """Choose int8 for rows as wide as a text encoder's, a fifth of the size of float32 (docs/how-it-works.md)."""
     return "int8" if dimensions >= WIDE else "float32"
 
 
@@ -118,14 +118,14 @@ def merge(layout: Layout, parts: Sequence[StoredPart]) -> Content:
     together = VectorParts(parts)
     sources = [part["sources"] for part in parts]
     if any(len(of) == 0 for of in sources) or any(len(part.deleted) for part in parts):
-        sources = [np.zeros((0, 2), dtype=np.uint64)]  # read only in unfinished jobs, of which nothing is deleted
+        sources = [np.zeros((0, 2), dtype=np.uint64)]  # read only in unfinished jobs, where nothing is deleted
     dtype = next(known for known in DTYPES if known == parts[0]["rows"].dtype.name)
     model = parts[0].meta.details.get("model")
     return part_content(layout, dtype, list(together.entries()), np.concatenate(sources), model)
 
 
 def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry], how: str = "") -> float:
-    """Refuse rows that have no direction; return the greatest length, rounded up."""
+    """Raise an error for rows without a direction; return the greatest length, rounded up."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)
     bad = ~(np.isfinite(squares) & (squares > 0))
@@ -171,7 +171,7 @@ DOCUMENTS = Kind(
         PartField("codes", "int8", "r d", optional=True),
         PartField("scales", "float32", "d", optional=True),
         PartField("code_bounds", "float64", "2", optional=True),
-        # a copy of the last row of each document, its VIRTUAL_DOCUMENT, to be read alone; an index of int8 has none
+        # a copy of the last row of each document, its VIRTUAL_DOCUMENT, to be read separately; not in an index of int8
         PartField("document_vectors", "float32", "m d", optional=True),
         # the place of each document in the order of indexing
         PartField("arrival", "int32", "m", below="m"),
@@ -250,7 +250,7 @@ class Shard:
 
     @cached_property
     def rows(self) -> StoredRows:
-        """The vectors of all documents as they are stored."""
+        """The vectors of all documents as stored."""
         rows: Array = self.part["rows"]
         if rows.dtype != np.int8:
             return rows
@@ -275,7 +275,7 @@ class Shard:
         return Coding(codes, scales, bounds)
 
     def field(self, field: Field) -> tuple[StoredRows, Numbers]:
-        """Return the vectors of one field as they are stored, end to end."""
+        """Return the vectors of one field as stored, end to end."""
         if self.layout == "formulas":
             return self.rows, self._ones
         if field != "doc":
@@ -283,7 +283,7 @@ class Shard:
         return self._document_rows if "row_scales" in self.part else self.part["document_vectors"], self._ones
 
     def live_rows(self, field: Field) -> StoredRows:
-        """Return the vectors of one field without those of deleted documents."""
+        """Return the vectors of one field without deleted documents."""
         rows, offsets = self.field(field)
         if not len(self.part.deleted):
             return rows

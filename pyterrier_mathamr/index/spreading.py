@@ -8,9 +8,9 @@
 Either way one job of the store holds the lock, checks duplicates and publishes. A killed job is resumed, also the other
 way or on another executor.
 
-The planned parts are those that one process would write: documents in order, a part closed after
-:data:`.indexing.PART_BYTES` of rows. Their boundaries follow from the numbers of rows, which graphs tell without being
-encoded. Batches are cut by position in the whole corpus, so a worker also encodes the rest of the first and last batch
+The planned parts are the parts that one process would write: documents in order, a part closed after
+:data:`.indexing.PART_BYTES` of rows. Their boundaries follow from the numbers of rows, which are known without encoding
+graphs. Batches are cut by position in the whole corpus, so a worker also encodes the rest of the first and last batch
 of its part.
 """
 
@@ -63,7 +63,7 @@ def index_on(
 
 
 _COUNTED = 2048  # graphs whose rows are counted by one piece of work
-_SAMPLE = 512  # graphs by which the number of parts is estimated
+_SAMPLE = 512  # graphs from which the number of parts is estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def _sees_index(executor: Executor, path: Path) -> bool:
 
 
 class PlannedPart(NamedTuple):
-    """A planned part: the docnos of its batches, whole, of which it owns ``size`` documents from ``first`` on."""
+    """A planned part: the docnos of its batches, whole; it owns ``size`` documents from ``first`` on."""
 
     number: int
     first: int

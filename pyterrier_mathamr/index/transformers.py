@@ -53,7 +53,7 @@ from .search.maxsim import best_of
 from .search.queries import QueryBatch, query_batch
 
 _MANY = 32
-"""Queries in one call after which free memory goes back to the system; for few it takes longer than they leave."""
+"""Queries in one call after which free memory is returned to the system; for few queries this is not worth it."""
 
 
 def check_device(device: object) -> str | None:
@@ -100,7 +100,7 @@ class IndexTransformer(Leaf, Transformer):
 
 
 class _Scoring(IndexTransformer):
-    """What retrievers and the scorer share: reading queries, and explaining a score."""
+    """The common part of retrievers and the scorer: reading queries, and explaining a score."""
 
     needs: ClassVar[tuple[str, ...]] = ("query_embs",)
 
@@ -136,7 +136,7 @@ class _Scoring(IndexTransformer):
         return {"normalise": getattr(self, "normalise", False), "formulas": "query_formula_id" in self.needs}
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each virtual node of a query contributes to the score of a document (eq. 3.4)."""
+        """Explain the contribution of each virtual node of a query to the score of a document (eq. 3.4)."""
         asked = read_asked(query, docno, self.label, self.needs)
         backend = self.index.snapshot()
         numbers = backend.find([asked.docno])
@@ -172,7 +172,7 @@ class _Scoring(IndexTransformer):
 
 
 class Strategy(NamedTuple):
-    """The vectors that documents are selected by, and those that they are ranked by."""
+    """The vectors that select documents, and the vectors that rank them."""
 
     select: Field
     rank: Field
@@ -359,11 +359,11 @@ class MaxSimScorer(_Scoring):
     Args:
         index: the index.
         num_results: documents kept for each query; ``None`` keeps all.
-        vectors: ``all``, or ``document`` for the product of the two VIRTUAL_DOCUMENTs alone.
-        exact: ``True``: a scorer knows no approximation.
+        vectors: ``all``, or ``document`` for only the product of the two VIRTUAL_DOCUMENTs.
+        exact: always ``True`` for a scorer.
         normalise: divide scores by the query's number of rows (eq. 3.7).
         verbose: show a progress bar.
-        batch_size: queries scored at once, one request where the documents are elsewhere.
+        batch_size: queries scored at once, one request if the documents are elsewhere.
         device: ``None``, ``cpu`` or ``cuda``, without effect, so that one set of options serves retrievers and scorers.
     """
 

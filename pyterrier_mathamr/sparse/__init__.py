@@ -11,7 +11,7 @@
     terms, patterns              their sub-expressions, matched with wildcards and under other letters
 
 ``expressions/`` is more than Tangent needs: the indexes of formulas in :mod:`pyterrier_mathamr.systems` (Approach Zero,
-Tangent-CFT, In+Out, formula trees) are built, merged, resumed and searched by it, each with a payload of its own.
+Tangent-CFT, In+Out, formula trees) are built, merged, resumed and searched by it, with different payloads.
 """
 
 import lazy_loader

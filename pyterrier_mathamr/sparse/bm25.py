@@ -1,4 +1,4 @@
-"""A BM25 index of math-aware tokens: building it, adding to it, and what a reader of it has opened.
+"""A BM25 index of math-aware tokens: building it, adding to it, and its opened state for readers.
 
 ::
 
@@ -136,7 +136,7 @@ class BM25Indexer(SparseIndexer):
 
 
 Read = tuple[DocNo, int, str]
-"""What was read of a document: its hash, and its tokens, which have no white space, in one text."""
+"""A document that was read: its hash, and its tokens, which have no white space, in one text."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class _Growing:
                 self.write()
 
     def write(self) -> None:
-        """Write what was counted since the last part."""
+        """Write the counts since the last part."""
         if self._sources:
             sources = np.fromiter(self._sources.values(), dtype=np.uint64, count=len(self._sources))
             self._job.add(Content(list(self._sources), {**self._builder.postings().arrays(), "sources": sources}))
@@ -278,7 +278,7 @@ class BM25Snapshot(Snapshot):
         return postings_of(self.parts)
 
     def weights(self, weighting: Weighting) -> PostingWeights:
-        """Return the weights of postings; those of the last weighting are kept."""
+        """Return the weights of postings; the last weights are cached."""
         weighting = weighting._replace(query_weights="linear")  # on which the weights of postings do not depend
         found = self._weights
         if found is None or found.weighting != weighting:

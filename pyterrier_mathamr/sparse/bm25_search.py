@@ -7,8 +7,8 @@ documents with the term, and ``s = f / (f + k1 · (1 - b + b · l / L))``, an oc
     BM25+    ln((m + 1) / n)                   · ((k1 + 1) · s + delta)
     TF-IDF   log2(m / n + 1)                   · k1 · s                   Terrier's form
 
-A score is a sum over tokens, so an explanation groups them: those of a formula are one part, and a token that several
-formulas or words share is divided among them by how often each has it.
+A score is a sum over tokens, so an explanation groups them: the tokens of a formula are one part, and a token that
+several formulas or words share is divided among them by how often each has it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Weighting(NamedTuple):
 
     @property
     def most(self) -> float:
-        """What a term that is repeated without end adds to a score, for a rarity of 1."""
+        """The score of a term that is repeated without end, for a rarity of 1."""
         if self.scheme == "tf-idf":
             return self.k1
         return 1.0 if self.delta is None else self.k1 + 1 + self.delta
@@ -142,11 +142,11 @@ class PostingWeights:
 
 SYSTEM = "BM25"
 _WORD = re.compile(r"[^\W_]+")
-_COMPARED = 2_000  # formulas of a document that one of the query may be said to meet, the first ones
+_COMPARED = 2_000  # formulas of a document that may be matches of a query's formula, the first ones
 
 
 def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot: BM25Snapshot) -> Explanation:
-    """Group what each token contributes to a score by the words and formulas that it comes from."""
+    """Group the contributions of tokens to a score by the words and formulas that they come from."""
     document, options = asked.document_reading(), snapshot.tokens
     of_tokens = zip(tokens.weights, tokens.shares(snapshot.rows_of([asked.docno]))[0].tolist(), strict=True)
     shares = {token: share for token, share in of_tokens if share}
@@ -173,11 +173,11 @@ def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot:
 def _symbols(
     row: int, given: Mapping[str, float], query: MathPost, document: Reading | None, found: Sequence[Set[str]]
 ) -> Part:
-    """Make the part of a formula, beside the formula of the document with most of its tokens."""
+    """Make the part of a formula, with the formula of the document that has most of its tokens."""
     formulas = () if document is None else document.post.formulas
     common = [sum(given.get(token, 0.0) for token in tokens) for tokens in found]
-    met = common.index(max(common)) if any(common) else -1
-    kind, latex, name = ("formula", formulas[met].latex, formulas[met].id) if met >= 0 else ("", "", "")
+    matched = common.index(max(common)) if any(common) else -1
+    kind, latex, name = ("formula", formulas[matched].latex, formulas[matched].id) if matched >= 0 else ("", "", "")
     return Part(
         SYSTEM,
         "symbols",
@@ -186,7 +186,7 @@ def _symbols(
         latex,
         contribution=sum(given.values()),
         query_row=row,
-        document_row=met,
+        document_row=matched,
         query_formula_id=query.formulas[row].id,
         document_formula_id=name,
     )
@@ -234,7 +234,7 @@ class QueryTokens:
         return scores
 
     def shares(self, documents: Rows) -> npt.NDArray[np.float64]:
-        """Compute what each token contributes to the score of some documents: float64 ``[documents, tokens]``."""
+        """Compute the contribution of each token to the score of some documents: float64 ``[documents, tokens]``."""
         postings, of_postings = self._snapshot.postings, self._snapshot.weights(self._weighting)
         found = np.zeros((len(documents), len(self._terms)))
         for column, (term, weight) in enumerate(zip(self._terms, self.weights.values(), strict=True)):
@@ -254,7 +254,7 @@ class QueryTokens:
         return self._weighting.most * float(np.dot(self.rarity, list(self.weights.values())))
 
     def unknown(self) -> float:
-        """Return what the tokens that no document has would add to :meth:`greatest` if a single document did."""
+        """Return the sum that tokens in no document would add to :meth:`greatest` if a single document had them."""
         documents = len(self._snapshot)
         rarity = float(self._weighting.rarity_of(documents, np.ones(1))[0]) if documents else 0.0
         return self._weighting.most * rarity * self._missing
@@ -325,7 +325,7 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each word and the symbols of each formula of a query contribute to the score of a document."""
+        """Explain the contribution of each word and each formula's symbols of a query to the score of a document."""
         asked = read_asked(query, docno, self.label)
         if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body")):
             raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
@@ -396,7 +396,7 @@ class BM25Retriever(_Weighted, SparseRetriever):
         return ranking_frame(queries, found, docno=snapshot.docnos)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each word and formula of a query contributes to a score; see :meth:`BM25Scorer.explain`."""
+        """Explain the contribution of each word and formula of a query to a score; see :meth:`BM25Scorer.explain`."""
         return self.scorer().explain(query, docno)
 
     def scorer(self) -> BM25Scorer:

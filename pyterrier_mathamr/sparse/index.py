@@ -1,4 +1,4 @@
-"""What every sparse index does: it reads posts, is one part after a build, merges, and ranks.
+"""The common part of sparse indexes: they read posts, are one part after a build, merge, and rank.
 
 ::
 
@@ -58,7 +58,7 @@ class SparseRetriever(Retriever):
     """Searches with each query of a frame, once for each ``qid``."""
 
     inputs: ClassVar[tuple[tuple[str, ...], ...]]
-    """What a query may bring besides ``qid``, one tuple for each way."""
+    """The columns of a query besides ``qid``, one tuple for each way."""
     outputs: ClassVar[tuple[str, ...]]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -73,7 +73,7 @@ class SparseRetriever(Retriever):
         raise NotImplementedError
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what contributes to the score of a result; see :meth:`SparseIndex.explain`."""
+        """Explain the score of a result; see :meth:`SparseIndex.explain`."""
         raise NotImplementedError
 
 
@@ -152,7 +152,7 @@ def sources_of(parts: Parts) -> npt.NDArray[np.uint64]:
 
 
 class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
-    """What is built from posts into a folder, in one step at the end."""
+    """An artifact that is built from posts into a folder, in one step at the end."""
 
     KEEPS_FIRST: ClassVar[bool] = False
     """Whether a second row of an id is left out; otherwise it is an error."""
@@ -205,7 +205,7 @@ class SparseIndex(BuiltOnce):
         return self.retriever().transform_iter(inp)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what contributes to the score of a result: ``retriever().explain(query, docno)``."""
+        """Explain the score of a result: ``retriever().explain(query, docno)``."""
         return self.retriever().explain(query, docno)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
@@ -249,7 +249,7 @@ class SparseIndexer(Indexer):
 
     @contextmanager
     def begun(self, index: BuiltOnce, details: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Job]:
-        """Open a job of the index, and publish what the body has added to it."""
+        """Open a job of the index, and publish the additions of the body."""
         details = {**details, "bare_formulas": bool(self.bare_formulas)}
         with reported_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:

@@ -92,7 +92,7 @@ class Matched(NamedTuple):
         tier: of formulas that it is the whole of.
         kept: the share of the pattern's own symbols that have their names in it.
         brevity: the number of symbols of the pattern, divided by the number in the term; at most 1.
-        substitution: what makes both equal.
+        substitution: the substitution that makes both equal.
     """
 
     term: int
@@ -103,7 +103,7 @@ class Matched(NamedTuple):
 
 
 class SimilarFormulas(NamedTuple):
-    """What another search has found for a query.
+    """The results of another search for a query.
 
     Attributes:
         docnos: the ids of formulas, best first.
@@ -130,7 +130,7 @@ NONE_SIMILAR = SimilarFormulas([], np.empty(0), {})
 
 
 class MatchedFormula(NamedTuple):
-    """A formula that a query has found, and what of it matches, if it is not only similar."""
+    """A formula that a query has found, and its matching part, if it is not only similar."""
 
     docno: str
     post_id: str
@@ -148,8 +148,8 @@ class PatternScores(NamedTuple):
         which: int64 ``[x]``, the number of its match; -1 for none.
         tiers: int64 ``[x]``.
         cover: float64 ``[x]``.
-        matches: what the pattern matches.
-        similar: what the other search has found.
+        matches: the matches of the pattern.
+        similar: the results of the other search.
         numbers: int64, of each of these; -1 for a formula that the index does not have.
         similarity: float64, of each of these.
     """
@@ -205,7 +205,7 @@ def read_pattern(latex: str) -> Terms | None:
 def find_matches(pattern: Terms, terms: StoredTerms, most: int = MOST_STEPS) -> list[Matched]:
     """Unify a pattern with all terms that may match, within a bound on work.
 
-    Those with the same letters come first, then whole formulas and statements, then small terms.
+    Terms with the same letters come first, then whole formulas and statements, then small terms.
     """
     index, found = terms.of, list[Matched]()
     candidates = index.candidates(pattern)
@@ -235,11 +235,11 @@ class PatternRetriever(FormulaRetriever):
     ``?a`` and ``\qvar{a}`` are wildcards: each matches any sub-expression, and equal wildcards match equal ones.
     Letters of the query match letters, one to one. A whole formula can match, each line of ``align`` and its like, each
     equation of a chain, each side of a relation, and any other sub-expression. Operands of sums, products and equal
-    signs match in any order. π, ℝ and its like, and e with an exponent are no letters: each matches itself only.
+    signs match in any order. π, ℝ and its like, and e with an exponent are not letters: each matches only itself.
 
-    A query is ``latex``, or ``query`` that is one formula in LaTeX, with or without dollars. What is no formula finds
+    A query is ``latex``, or ``query`` that is one formula in LaTeX, with or without dollars. Other queries find
     nothing, with a warning; so does a single wildcard, which would match everything. Unification stops after
-    :data:`MOST_STEPS` steps; formulas that are left then can only be similar.
+    :data:`MOST_STEPS` steps; the remaining formulas can then only be similar.
 
     It adds the columns ``docno`` (the formula's id), ``post_id``, ``visual_id``, ``score`` and ``rank``; ``tier``, such
     as ``renamed``; ``matched``, the part that matches, in LaTeX; and ``substitution``, a dictionary from letters and
@@ -249,7 +249,7 @@ class PatternRetriever(FormulaRetriever):
         pattern_index: the index.
         num_results: the number of formulas for each query.
         similar: a search for formulas, from ``latex`` to ``docno``, ``post_id`` and ``score``, such as
-            ``tangent.retriever()``; it finds what does not match, and orders formulas within a tier.
+            ``tangent.retriever()``; it finds formulas that do not match, and orders formulas within a tier.
         verbose: show a progress bar.
 
     Raises:
@@ -292,7 +292,7 @@ class PatternRetriever(FormulaRetriever):
         unread = [qid for qid, pattern in zip(queries["qid"], patterns, strict=True) if pattern is None]
         warn_of_queries(
             unread,
-            "they are no formula, or nothing but a wildcard",
+            "they are not formulas, or only a wildcard",
             "Give each a formula in LaTeX, in `latex` or `query`.",
         )
         similar = self._search_similar(queries)
@@ -307,14 +307,14 @@ class PatternRetriever(FormulaRetriever):
         return _best(snapshot, _score(snapshot, pattern, similar), self.num_results)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say how a formula matches: its tier, what orders it there, and the substitution.
+        """Explain how a formula matches: its tier, its order in it, and the substitution.
 
         Args:
             query: a row with ``latex`` or ``query``, or a frame of one query.
             docno: the id of a formula; by default the ``docno`` of the row.
 
         Returns:
-            The parts of the score. Each letter and wildcard of the query is a part, too, with what it stands for as its
+            The parts of the score. Each letter and wildcard of the query is a part, too, with its value as its
             ``document`` and no contribution.
 
         Raises:
@@ -358,7 +358,7 @@ class PatternRetriever(FormulaRetriever):
             yield Part(self.label, "wildcard" if name[0] == "?" else "letter", name, "sub-expression", value)
 
     def _search_similar(self, queries: pd.DataFrame) -> dict[str, SimilarFormulas]:
-        """Search with the other system; wildcards are symbols of their own to it."""
+        """Search with the other system; wildcards are distinct symbols in it."""
         if self.similar is None:
             return {}
         latex = [with_wildcards(query_formula(row).latex) for row in queries.to_dict("records")]
@@ -382,7 +382,7 @@ def _score(snapshot: PatternSnapshot, pattern: Terms | None, similar: SimilarFor
 def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[MatchedFormula]:
     """List the results of one query."""
     expressions, similar, places = snapshot.expressions, scored.similar, scored.numbers
-    # those that are similar, too, may have moved others beyond the end
+    # results that are also similar may have moved others beyond the end
     matching, _ = expressions.best(scored.scores, count + len(places), snapshot.formula_ids)
     there, others = places >= 0, np.flatnonzero(places < 0)  # the index does not have the others
     known = np.union1d(matching, places[there])
@@ -415,7 +415,7 @@ def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[
 
 
 def described(terms: StoredTerms, match: Matched | None) -> tuple[str, dict[str, str]]:
-    """Write the part that matches, and what letters and wildcards stand for, as LaTeX."""
+    """Write the matching part, and the values of letters and wildcards, as LaTeX."""
     if match is None:
         return "", {}
     substitution = match.substitution
@@ -502,5 +502,5 @@ class PatternIndex(ExpressionIndex[PatternSnapshot], SparseIndex):
     retriever = method(PatternRetriever)
 
     def packing(self) -> Packing:
-        """Say what the index keeps of an expression: its sub-expressions."""
+        """Describe the stored data of an expression: its sub-expressions."""
         return Packing(TermsBuilder, take_terms, official=False)

@@ -80,7 +80,7 @@ class Postings:
         """Combine collections into one of ``size`` documents, a block of terms at a time.
 
         ``numbers`` has an int64 ``[m]`` of each collection: the place of each document in the result, -1 to leave it
-        out. With a folder, what grows with the collections is kept there in files without names.
+        out. With a folder, data that grows with the collections is stored there in files without names.
         """
         lengths = scratch_array(folder, size, np.dtype(np.int32))
         for piece, number in zip(pieces, numbers, strict=True):
@@ -92,7 +92,7 @@ class Postings:
         offsets.append(np.zeros(1))
         end = 0
         for terms, places in united([piece.names for piece in pieces]):
-            greatest = np.zeros(len(terms), dtype=np.int64)  # postings, with those of documents that are left out
+            greatest = np.zeros(len(terms), dtype=np.int64)  # postings, including documents that are left out
             for piece, (start, of) in zip(pieces, places, strict=True):
                 greatest[of] += np.diff(piece.offsets[start : start + len(of) + 1])
             for first, last in _term_blocks(ends_of(greatest)):

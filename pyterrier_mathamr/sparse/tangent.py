@@ -48,7 +48,7 @@ _PAPER = "https://doi.org/10.1145/3077136.3080748"
 
 @dataclass(frozen=True, slots=True)
 class PairOptions:
-    """Which symbol pairs are taken.
+    """Which symbol pairs are used.
 
     Attributes:
         window: longest distance between the two symbols, in edges; 0 for any distance. Tangent-CFT has 2.
@@ -56,7 +56,7 @@ class PairOptions:
             second level below the root, as the ARQMath runs of Tangent-S did, with a window of 4.
 
     Raises:
-        ConfigError: the window is no integer, or negative, or the ends are none of the three.
+        ConfigError: the window is negative or not an integer, or the ends are none of the three.
     """
 
     window: int = 2
@@ -103,7 +103,7 @@ def _all_are_short(tree: FormulaTree, window: int) -> bool:
 
 
 def _short_terms(tree: FormulaTree, window: int, ends: bool) -> list[str]:
-    """List the terms from each node upwards, faster than by subtrees, which also tell each pair's place."""
+    """List the terms from each node upwards, faster than by subtrees, which also give each pair's place."""
     nodes, above, edge = tree.nodes, [-1] * len(tree.nodes), [""] * len(tree.nodes)
     for parent, child, label in tree.edges:
         above[child], edge[child] = parent, label
@@ -181,13 +181,13 @@ class TangentRetriever(FormulaRetriever):
     """Ranks formulas by the symbol pairs that they share with the query's formula; the text around it is not used.
 
     The score is w · D(layout trees) + (1 - w) · D(operator trees), D the harmonic mean of recall and precision of
-    symbol pairs; a query that has one tree only is scored by that. Formulas of the same score are in order of their
-    ids. A query is ``latex``, or ``query`` that is one formula in LaTeX, with or without dollars. What is no formula
-    (blank text, prose, braces that do not pair) finds nothing, with a warning.
+    symbol pairs; if the query has only one tree, only that counts. Formulas with equal scores are in order of their
+    ids. A query is ``latex``, or ``query`` that is one formula in LaTeX, with or without dollars. Other queries
+    (blank text, prose, braces that do not pair) find nothing, with a warning.
 
     Args:
         tangent_index: the index.
-        num_results: the number of formulas for each query; those without a common symbol pair are left out.
+        num_results: the number of formulas for each query; formulas without a common symbol pair are left out.
         slt_weight: w, 0 to 1.
         store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
@@ -227,7 +227,7 @@ class TangentRetriever(FormulaRetriever):
         return total
 
     def terms(self, snapshot: TangentSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
-        """Compute what the two trees contribute to the score of a formula."""
+        """Compute the contributions of the two trees to the score of a formula."""
         expression = snapshot.expressions_of([docno])[0]
         for tree, weight, similarities in self._terms(snapshot, pair):
             similarity = float(similarities[expression])
@@ -284,7 +284,7 @@ class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
     retriever = method(TangentRetriever)
 
     def packing(self, pairs: PairOptions = PairOptions()) -> Packing:
-        """Say what the index keeps of an expression: these symbol pairs."""
+        """Describe the stored data of an expression: these symbol pairs."""
         return Packing(SymbolPairsBuilder, partial(take_pairs, pairs), {"pairs": pairs.to_dict()})
 
     def indexer(
@@ -313,5 +313,5 @@ class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
         )
 
     def pair_options(self) -> PairOptions:
-        """Return the options with which the symbol pairs were taken (raises as :meth:`snapshot`)."""
+        """Return the options of the stored symbol pairs (raises as :meth:`snapshot`)."""
         return self.snapshot().pairs

@@ -1,4 +1,4 @@
-"""The distinct sub-expressions of a collection in a few arrays, and the expressions that each is in.
+"""The distinct sub-expressions of a collection in a few arrays, and the expressions that contain each.
 
 A term is stored once, whatever number of formulas have it; see :mod:`pyterrier_mathamr.formula.matching`::
 
@@ -10,11 +10,11 @@ A term is stored once, whatever number of formulas have it; see :mod:`pyterrier_
     weights       int32  [t]      its symbols
     owners        int64  [t + 1]  term ``i`` is in the expressions ``within[owners[i]:owners[i + 1]]``
     within        int32  [p]      expressions, ascending for each term
-    places        uint8  [p]      what of them the term is: a :class:`Extent`
+    places        uint8  [p]      the extent of the term in each: an :class:`Extent`
     symbols       int32  [x]      the symbols of each expression, 0 for one without operator tree
     label_names   texts  [l]      ascending
 
-:meth:`SubExpressions.candidates` finds the terms that may match a pattern: of a pattern without wildcards the terms
+:meth:`SubExpressions.candidates` finds the terms that may match a pattern: for a pattern without wildcards the terms
 of its shape, otherwise the terms whose operator and operands may match its own, from the leaves up. Each step is a few
 array operations over the terms with one label.
 """
@@ -51,12 +51,12 @@ class Taken(NamedTuple):
     shapes: list[int]
     keys: list[int]
     sizes: list[int]
-    places: list[int]  # -1 for a term that is no sub-expression
+    places: list[int]  # -1 for a term that is not a sub-expression
     symbols: int
 
 
 def take_terms(pair: FormulaPair) -> Taken | None:
-    """List the sub-expressions of an expression; one without operator tree has none."""
+    """List the sub-expressions of an expression; without an operator tree the list is empty."""
     if pair.opt is None:
         return None
     terms = read_terms(pair.opt, line_trees(pair.opt))
@@ -218,7 +218,7 @@ class SubExpressions:
         return first, last
 
     def candidates(self, pattern: Terms, *, renamed: bool = True) -> Rows:
-        """Find the terms that may match a pattern, ascending; all of them, or those with the same letters."""
+        """Find the terms that may match a pattern, ascending; all of them, or only with the same letters."""
         found: list[Rows | None] = []
         for term in range(pattern.root + 1):
             found.append(self._matching(pattern, term, found, renamed))
@@ -226,7 +226,7 @@ class SubExpressions:
         return np.zeros(0, dtype=np.int64) if last is None else last
 
     def _matching(self, pattern: Terms, term: int, found: Sequence[Rows | None], renamed: bool) -> Rows | None:
-        """Find the terms that may match one of a pattern's, from those that may match its operands; ``None`` is all."""
+        """Find the terms that may match a term of a pattern, from those for its operands; ``None`` is all."""
         label, args = pattern.labels[term], pattern.args[term]
         if is_wildcard(label):
             return None

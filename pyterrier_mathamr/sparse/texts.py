@@ -1,8 +1,8 @@
 """Texts in arrays, and vocabularies of them.
 
 A text is UTF-8 in one array with all others end to end, with offsets; that is lossless, and each costs its own length.
-A vocabulary is ascending texts: its terms are read where they lie on the disk, looked up by halving, and united with
-those of others a block at a time.
+A vocabulary is ascending texts: its terms are read in place on the disk, looked up by bisection, and merged with
+other vocabularies a block at a time.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _cut(data: Array, offsets: Rows) -> list[str]:
 
 
 class TermVocabulary(Mapping[str, int]):
-    """Terms and their numbers; those that were sought last are remembered.
+    """Terms and their numbers; the most recently used ones are cached.
 
     Args:
         terms: ascending.

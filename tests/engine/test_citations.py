@@ -86,7 +86,7 @@ def test_a_post_without_its_file_is_cited_as_it_was_indexed(tmp_path) -> None:
     assert cited(at, "root.md", quotation).note.startswith("root.md cannot be read any longer")
     records = built(tmp_path / "r", [{"id": "record", "text": "Records have no $x^2$ file."}]).snapshot()
     assert cited(records, "record", "no x^2 file") == (
-        "record", 0, 0, "no $x^2$ file", "the post came from no file of its own; this is the post as it was indexed",
+        "record", 0, 0, "no $x^2$ file", "the post did not come from a file; this is the post as it was indexed",
     )  # fmt: skip
 
 

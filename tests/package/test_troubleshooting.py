@@ -55,7 +55,7 @@ FAILURES: dict[str, Callable[[SimpleNamespace], object]] = {
     ),
     "1 id(s) are not in it": lambda sample: (sample.encode >> sample.index.scorer())(RANKING),
     "1 query(ies) find nothing, since they are blank": lambda sample: sample.bm25.search("  "),
-    "since they are no formula": lambda sample: sample.tangent.search("two words"),
+    "since they are not formulas": lambda sample: sample.tangent.search("two words"),
     "$ is never closed": lambda sample: sample.graphs([{"docno": "open", "text": "$x^2 is open"}]),
     "the index is empty: none of": lambda _: mathamr.TangentIndex("t.tangent").index([{"docno": "a", "text": "words"}]),
     "does not match required columns for this transformer. [TransformerMode(missing_columns=['query_embs']": (

@@ -111,6 +111,6 @@ def test_the_command_verify_knows_it(artifact, toy, path) -> None:
     artifact.build(path, range(2))
     result = CliRunner().invoke(main, ["verify", str(path)])
     if artifact.__name__ == toy.__name__:
-        assert "which is no artifact of this package" in result.output
+        assert "which is not an artifact of this package" in result.output
     else:
         assert result.output.startswith(f"ok   {path}"), result.output

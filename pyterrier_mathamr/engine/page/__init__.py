@@ -3,7 +3,7 @@
 ::
 
     browser ──/api/…──▶ server   checks, limits, security headers; connections: slow clients
-                          └──▶ workers   processes that are ended when a request takes too long
+                          └──▶ workers   processes that are ended when a request is too slow
                                  └──▶ answers   engine ──▶ plain values and safe HTML
             ◀──static──── static   one page, no framework, one font
 """

@@ -7,8 +7,8 @@
     neither, a browser                            ──▶  401 with a form, which posts the token and gets the cookie
     neither, a program                            ──▶  401 with one line
 
-The token is never part of an address, which browsers and proxies write down. The cookie holds a hash of the token, and
-is sent when somebody follows a link to a search, but not with what another site loads.
+The token is never part of an address, which browsers and proxies record. The cookie holds a hash of the token, and
+is sent when somebody follows a link to a search, but not with requests from another site.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FORM = """<form method="post">
 
 
 class Guard:
-    """Refuses names of other hosts and whoever has no token, and adds :data:`HEADERS`."""
+    """Refuses other host names and requests without a token, and adds :data:`HEADERS`."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], files: PageFiles, token: str, root_path: str) -> None:
         self._app, self._files = app, files
@@ -84,13 +84,13 @@ class Guard:
             return None
         if request.method == "POST" and self._is_token(await _token_of_form(request)):
             return self._signed_in(request)
-        told = (
+        message = (
             "This is not the token."
             if request.method == "POST"
             else "A token is needed; programs send it as Authorization: Bearer TOKEN."
         )
         challenge = {"WWW-Authenticate": "Bearer"}
-        return self._files.error(request, 401, told, form=_FORM, headers=challenge)
+        return self._files.error(request, 401, message, form=_FORM, headers=challenge)
 
     def _may_read(self, request: Request) -> bool:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

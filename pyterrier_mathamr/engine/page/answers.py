@@ -1,4 +1,4 @@
-"""What the page shows, as plain values for JSON: results, explanations, previews and graphs.
+"""The contents of the page, as plain values for JSON: results, explanations, previews and graphs.
 
 All HTML in these answers is made of escaped text and converted formulas, by :mod:`~pyterrier_mathamr.formula.display`.
 An explanation is both texts, matching parts in one color, and a row for each part of the score; the rows and the sum of
@@ -63,10 +63,10 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     """Explain the score of a post.
 
     Args:
-        engine: what is searched.
+        engine: the engine to search.
         q: the query.
         docno: the post.
-        system: ``blend``, or ``bm25`` or ``mathamr``, of which the blend is the weighted sum.
+        system: ``blend``, or one of its two parts, ``bm25`` or ``mathamr``.
 
     Raises:
         UnknownIdError: there is no such post.
@@ -179,7 +179,7 @@ def _cut(text: str) -> str:
 _LONGEST_LINE = 1_000  # characters of a title, or of the sentence of a formula
 _LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
 _LARGEST_GRAPH = 100_000  # nodes
-_SIMILAR = 400  # characters of a post that others like it are searched by
+_SIMILAR = 400  # characters of a post that are the query for similar posts
 _LISTED = 200  # folders, and types, that a page offers
 _LISTED_POSTS = 100_000  # of a larger engine, whose posts would have to be read for it, none
 _COMPARED = 1000  # ranks of the first system that the others are compared with
@@ -204,7 +204,7 @@ class Answers:
 
     @property
     def engine(self) -> EngineSnapshot:
-        """The engine as it is now; a request is answered from one state."""
+        """The current state of the engine; a request is answered from one state."""
         return self._engine.snapshot()
 
     def settings(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class Answers:
         return found
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
-        """The query as it is read, and what is wrong with its LaTeX."""
+        """The query as it is read, and the faults of its LaTeX."""
         engine = self.engine
         read = read_box(engine, q)
         of_formula = mode == "formulas" or read.kind == "formula"
@@ -264,11 +264,11 @@ class Answers:
         return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
-        """The parts of a score, and both texts with what is alike in one color."""
+        """The parts of a score, and both texts with matches in one color."""
         return explained(self.engine, q, docno, system)
 
     def post(self, docno: str, q: str = "", start: int | None = None) -> dict[str, Any]:
-        """A post, with what a question has, too, in its colors; of a long one a piece."""
+        """A post, with matches of a question in its colors; of a long one a piece."""
         engine = self.engine
         post, titled = read_post(engine, docno)
         query = engine.read_query(q)
@@ -369,12 +369,12 @@ def _without_headings(text: str, document: Document) -> str:
 
 
 def _formula(row: FoundFormula, pattern: Terms | None) -> dict[str, Any]:
-    """A formula that was found, inside its sentence, and what of it matches the query."""
+    """A formula that was found, inside its sentence, and its part that matches the query."""
     kind, post, title = f"part-0 {step_of(row.tier)}", row.post, post_from_html(row.document.title)
     parts = find_part(pattern, row.latex) if pattern is not None and row.matched else []
     if parts == [(0, len(row.latex))]:
         parts = []  # all of it
-    # what contains a match is colored only there
+    # text around a match is colored only there
     shown = f"{kind} has-matched" if parts else kind
     numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.id]
     places = ((text, m) for text in post.sentences for m in PLACEHOLDER.finditer(text) if int(m[1]) in numbers)
@@ -427,7 +427,7 @@ def _formula_query_html(latex: str) -> str:
 
 
 def _add_moves(systems: Sequence[dict[str, Any]], first: Sequence[str]) -> None:
-    """Say of each result at which rank the first system has it, from 1; ``None`` where it is not among its 1,000."""
+    """Add to each result its rank in the first system, from 1; ``None`` if it is not among its 1,000."""
     ranks = {docno: rank for rank, docno in enumerate(first, start=1)}
     for system in systems[1:]:
         for result in system["results"]:

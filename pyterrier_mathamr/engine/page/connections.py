@@ -1,7 +1,7 @@
-"""Connections that cannot be held open: a client that is slow, or says nothing, loses its own and nobody else's.
+"""Connections that cannot be held open: a slow or silent client loses its own and nobody else's.
 
 A connection has 15 seconds to send a request, from its opening or from the last answer, whatever it sends in between,
-and two minutes to wait for the answer and take it. When as many are open as are allowed, the one that has been idle for
+and two minutes to wait for the answer and read it. When the maximum number is open, the one that has been idle for
 the longest is closed for the new one.
 """
 
@@ -23,7 +23,7 @@ SECONDS_TO_END = 0.3
 MOST = 400
 """Open connections; fewer where the process may not have that many files."""
 
-_RESERVED = 64  # files that are no connections
+_RESERVED = 64  # files that are not connections
 _FEWEST = 8
 _WAITING = 1_024  # connections that the kernel keeps until they are accepted
 

@@ -53,14 +53,14 @@ class PageFiles:
         return text.replace('"static/', f'"{home.removeprefix("./")}{self.folder}/')
 
     def error(
-        self, request: Request, status: int, told: str, *, form: str = "", headers: Mapping[str, str] | None = None
+        self, request: Request, status: int, text: str, *, form: str = "", headers: Mapping[str, str] | None = None
     ) -> Response:
         """Answer with an error: a page for a person, JSON for a program.
 
         Args:
-            request: what is answered.
+            request: the request.
             status: the status.
-            told: one sentence.
+            text: one sentence.
             form: HTML below it.
             headers: of the answer.
         """
@@ -68,11 +68,11 @@ class PageFiles:
 
         headers = {"Cache-Control": "no-store", **(headers or {})}
         if not _prefers_html(request):
-            return JSONResponse({"error": told}, status, headers=headers)
+            return JSONResponse({"error": text}, status, headers=headers)
         path = request.scope.get("raw_path") or request.scope["path"].encode()
         deep = path.removeprefix(self._root_path.encode()).count(b"/") - 1
         page = self.html("error.html", "../" * min(deep, _DEEPEST) or "./")
-        message = f'<p role="alert">{escape(told)}</p>{form}'
+        message = f'<p role="alert">{escape(text)}</p>{form}'
         return HTMLResponse(page.replace("<main></main>", f"<main>{message}</main>"), status, headers=headers)
 
     def routes(self) -> list[Route]:

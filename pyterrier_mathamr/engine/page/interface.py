@@ -6,7 +6,7 @@
              │
     ANSWERS ─┴──description──▶ OpenAPI 3.1 at ``/api/openapi.json``, which the page ``/api`` shows
 
-A parameter is declared by its JSON schema, which is also what a value is checked against.
+A parameter is declared by its JSON schema, which also validates its values.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Request(NamedTuple):
     """A request.
 
     Attributes:
-        summary: what it is for.
+        summary: its purpose.
         about: further sentences.
         parameters: names in :data:`PARAMETERS`, separated by blanks.
         answer: a name in :data:`ANSWERS`; nothing for a drawing.
@@ -119,7 +119,7 @@ REQUESTS: Mapping[str, Request] = {
 
 
 def read_parameters(path: str, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Read the parameters of a request; those that were not given have their defaults.
+    """Read the parameters of a request; missing ones have their defaults.
 
     Args:
         path: the request, a key of :data:`REQUESTS`.
@@ -130,14 +130,14 @@ def read_parameters(path: str, given: Sequence[tuple[str, str]]) -> dict[str, An
     """
     names, values = REQUESTS[path].parameters.split(), dict(given)
     if unknown := [name for name in values if name not in names]:
-        raise BadRequestError(f"{unknown[0][:80]!r} is no parameter; there are {', '.join(names)}")
+        raise BadRequestError(f"{unknown[0][:80]!r} is not a parameter; there are {', '.join(names)}")
     if len(values) < len(given):
         raise BadRequestError("a parameter is given twice")
     return {name: _value(name, values.get(name)) for name in names}
 
 
 def _value(name: str, given: str | None) -> Any:
-    """Read a value as its schema says; a text that is missing is empty."""
+    """Read a value by its schema; a missing text is empty."""
     schema, required = PARAMETERS[name]["schema"], PARAMETERS[name].get("required")
     if not given and required:
         raise BadRequestError(f"{name} is missing")
@@ -164,7 +164,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 def as_text(answer: Any) -> Any:
-    """Write the HTML in an answer as text, in which a formula is ``$latex$``; ``title_html`` becomes ``title``."""
+    """Convert the HTML in an answer to text, with formulas as ``$latex$``; ``title_html`` becomes ``title``."""
     if isinstance(answer, list):
         return [as_text(each) for each in answer]
     if not isinstance(answer, dict):
@@ -258,7 +258,7 @@ ANSWERS: Mapping[str, Schema] = {
                      enum=["equal", "renamed", "instance", "contains", "contains, renamed", "contains, instance",
                            "similar"]),
         "substitution?": _list(_object({"name_html": _HTML, "value_html": _HTML}),
-                               "Of a formula: what letters and wildcards of the query stand for."),
+                               "Of a formula: the values of letters and wildcards of the query."),
         "rank_in_first?": {"type": ["integer", "null"], "minimum": 1, "description":
                            "Of the second system and later ones: the rank in the first one; null beyond 1,000."},
     }),
@@ -321,7 +321,7 @@ _ERRORS = {
     "400": "A parameter is missing, unknown or wrong.",
     "401": "The server has a token; send it as Authorization: Bearer TOKEN.",
     "404": "There is no such post.",
-    "500": "The server failed; its log says why.",
+    "500": "The server failed; its log has the reason.",
     "503": f"{WAITING} requests wait already: try again after the seconds in Retry-After. Or, without it: the request "
     f"took more than {SECONDS:g} s of computing.",
 }

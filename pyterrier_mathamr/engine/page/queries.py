@@ -1,4 +1,4 @@
-r"""What stands in the search box: how it is read, what is wrong with it, and examples of what it may be.
+r"""The text in the search box: how it is read, its faults, and examples.
 
 ::
 
@@ -88,7 +88,7 @@ def read_box(engine: EngineSnapshot, q: str) -> ReadQuery:
 
 
 def problems(q: str, latex: str = "") -> list[dict[str, Any]]:
-    """List what is wrong with the LaTeX of a query, with the place of each: the formula, and a range of it.
+    """List the faults in the LaTeX of a query, with the place of each: the formula, and a range of it.
 
     Args:
         q: the query.

@@ -1,8 +1,8 @@
 """The server: a few routes, with everything that a request could do wrong answered as a short error.
 
-Searches compute in a few processes; others wait in the order in which they came, up to a number above which they are
-told to try again. Previews and posts, which take milliseconds, have processes of their own, so that the page stays
-alive while searches wait. Whoever has left the queue costs nothing, and a request that takes too long is ended.
+Searches compute in a few processes; others wait in order of arrival, up to a maximum number, beyond which they are
+asked to try again. Previews and posts, which need milliseconds, have separate processes, so that the page stays
+responsive while searches wait. A client that has left the queue costs nothing, and a slow request is ended.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def make_app(
     """Make the web application.
 
     Args:
-        answers: what it serves.
+        answers: computes the answers.
         hosts: the names by which it may be called; ``*`` for any.
-        token: what everybody needs who reads; empty for nothing.
+        token: the token that readers need; empty for none.
         root_path: the path below which a proxy serves it, such as ``/notes``, whether the proxy removes it or not.
     """
     require("starlette", "serve")
@@ -71,8 +71,8 @@ def make_app(
 
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        told = "There is nothing at this address." if status == 404 else f"{getattr(error, 'detail', 'Error')}."
-        return files.error(request, status, told)
+        message = "There is nothing at this address." if status == 404 else f"{getattr(error, 'detail', 'Error')}."
+        return files.error(request, status, message)
 
     routes = [*files.routes(), Route("/api/openapi.json", openapi, methods=["GET"]), *_api(answers)]
     guard = Middleware(Guard, hosts=hosts, files=files, token=token, root_path=root_path)
@@ -115,7 +115,7 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
 
 
 class _Queue:
-    """Threads in which requests are answered, first come, first served."""
+    """Threads that answer requests, first come, first served."""
 
     def __init__(self, threads: int) -> None:
         self.waiting = 0
@@ -166,12 +166,12 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
             pack = len(content) > _SHORT and accepts_gzip(request)
             return (gzip.compress(content, _LEVEL) if pack else content), pack
 
-        with gathered():  # what is wrong with a typed query is nothing for a server's log
+        with gathered():  # faults of a typed query do not belong into a server's log
             content, packed = await queue.compute(request, job) or (b"", False)
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except OverLimitError:
-        return JSONResponse({"error": "This takes too long and was ended; ask something shorter."}, 503, headers=fresh)
+        return JSONResponse({"error": "This is too slow and was ended; ask something shorter."}, 503, headers=fresh)
     except UnknownIdError:
         return JSONResponse({"error": "There is no such post."}, 404, headers=fresh)
     except Exception:
@@ -198,21 +198,21 @@ def serve_page(
     proxies: Collection[str] = (),
     started: Callable[[str, bool], None] = lambda *_: None,
 ) -> None:
-    """Serve the page until the process is told to end.
+    """Serve the page until the process is asked to end.
 
     Args:
         path: the engine.
-        systems: which systems are shown.
+        systems: the systems to show.
         host: the address to listen on.
         port: the port, 0 for a free one.
         link: the template of links to sources.
-        title: the name of the collection; by default that of the folder.
+        title: the name of the collection; by default the folder's.
         about: a sentence about it.
-        token: what everybody needs who reads; empty for nothing, ``None`` only for this machine.
-        hosts: further names by which the server may be called, such as that of a proxy.
+        token: the token that readers need; empty for none, ``None`` only for this machine.
+        hosts: further names by which the server may be called, such as a proxy's.
         root_path: the path below which a proxy serves the page.
-        proxies: addresses of proxies that may say who asks and whether by https, besides this machine.
-        started: called with the address, and whether everybody may read who reaches it.
+        proxies: addresses of proxies whose headers on client and https are trusted, besides this machine.
+        started: called with the address, and whether everybody who reaches it may read.
 
     Raises:
         MathAMRError: there is no engine, the address is taken, or others could read without a token.
@@ -260,7 +260,7 @@ def serve_page(
 
 
 def _check_access(host: str, token: str | None, *, public: bool) -> None:
-    """Refuse to show posts to others unless it is said who may read them."""
+    """Raise an error if posts would be shown to others without a decision on who may read them."""
     if public and token is None:
         raise MathAMRError(
             f"Others could read the posts at {host}. Say who may: with a token, of at least {_SHORTEST_TOKEN} "
@@ -273,7 +273,7 @@ def _check_access(host: str, token: str | None, *, public: bool) -> None:
 
 
 def _refuse(path: Path) -> None:
-    """Say what a folder without an engine holds instead."""
+    """Raise an error that names the other contents of a folder without an engine."""
     from pyterrier_mathamr.engine.search_engine import SearchEngine
 
     len(SearchEngine(path))

@@ -1,4 +1,4 @@
-"""The answers of the page, computed in processes that are ended when a request takes too long.
+"""The answers of the page, computed in processes that are ended when a request is too slow.
 
 ::
 
@@ -6,7 +6,7 @@
                                  └── small      processes for preview, post and settings ──▶ Answers ──▶ SearchEngine
 
 The process of the server opens no index and loads no model. Whatever a question does to a library, the server answers
-others meanwhile, and ends when it is told to.
+others meanwhile, and ends on request.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class SeparateAnswers:
         return found
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
-        """The query as it is read, and what is wrong with its LaTeX."""
+        """The query as it is read, and the faults of its LaTeX."""
         found: dict[str, Any] = self._small("preview", q, mode)
         return found
 
@@ -114,7 +114,7 @@ class SeparateAnswers:
 
 
 class _Served(NamedTuple):
-    """What the processes serve; see :class:`~.answers.Answers`."""
+    """The arguments of the processes; see :class:`~.answers.Answers`."""
 
     path: str
     systems: tuple[str, ...]
@@ -124,7 +124,7 @@ class _Served(NamedTuple):
 
 
 class _Processes:
-    """Some processes, of which each request takes a free one, the last that was used first."""
+    """Some processes; each request uses a free one, the most recently used first."""
 
     def __init__(self, count: int, served: _Served) -> None:
         self._served = served
@@ -144,9 +144,9 @@ class _Processes:
             self._free.put(process)
 
     def open(self, count: int, request: str, *args: object) -> None:
-        """Send a request to some processes, one after the other, in the order in which requests take them.
+        """Send a request to some processes, one after the other, in the order in which requests use them.
 
-        They stay free for others, which wait for the one that is being opened: it answers sooner than another.
+        They stay free for others, which wait for the process that is being opened: it answers sooner than another.
         """
         for process in list(reversed(self._all))[:count]:
             if self._closed:
@@ -160,7 +160,7 @@ class _Processes:
 
 
 def answer(served: _Served, request: str, *args: object) -> Any:
-    """Answer a request; called in a process of its own."""
+    """Answer a request; called in a separate process."""
     from pyterrier_mathamr.formula import one_text  # not for the process of the server
 
     try:
@@ -168,7 +168,7 @@ def answer(served: _Served, request: str, *args: object) -> Any:
             one_text(),
             gathered(),
             warnings.catch_warnings(),
-        ):  # what is wrong with a typed query is nothing for a server's log
+        ):  # faults of a typed query do not belong into a server's log
             warnings.simplefilter("ignore", MathAMRWarning)
             return getattr(_answers(served), request)(*args)
     except MathAMRError:

@@ -1,9 +1,9 @@
-"""The indexes in Qdrant: the methods of those in a folder over a server, a cluster, or Qdrant's local mode.
+"""The indexes in Qdrant: the methods of indexes in a folder over a server, a cluster, or Qdrant's local mode.
 
 ::
 
     index          QdrantIndex, QdrantFormulaIndex, their indexers
-      │ upload       entries → points, visible in one step; what an interrupted upload has stored
+      │ upload       entries → points, visible in one step; the points of an interrupted upload
       │ snapshot     the state of a collection as opened, a backend: lists of Qdrant → proven candidates → exact scores
       ▼
     collection     points, metadata, the alias of the two collections behind a name; requests with retries

@@ -139,7 +139,7 @@ def _timeout(address: str, reason: str) -> QdrantError:
 
 def _of_status(error: Any, address: str, doing: str) -> tuple[QdrantError, float | None]:
     """Return the error for an HTTP status."""
-    status, said = int(error.status_code or 0), error.content[:500].decode("utf-8", "replace")
+    status, answer = int(error.status_code or 0), error.content[:500].decode("utf-8", "replace")
     if status in (401, 403):
         reason = f"the server refuses the API key while {doing}; give api_key=… or set {KEY_VARIABLE}"
         return QdrantError(address, reason, status), None
@@ -148,8 +148,8 @@ def _of_status(error: Any, address: str, doing: str) -> tuple[QdrantError, float
     if status == 408 or status == 504:
         return _timeout(address, f"no answer in time while {doing} (status {status})"), 0.0
     if status in _TRANSIENT:
-        return QdrantError(address, f"the server fails while {doing} (status {status}: {said})", status), 0.0
-    return QdrantError(address, f"refused while {doing} (status {status}: {said})", status), None
+        return QdrantError(address, f"the server fails while {doing} (status {status}: {answer})", status), 0.0
+    return QdrantError(address, f"refused while {doing} (status {status}: {answer})", status), None
 
 
 def _of_folder(error: Exception, address: str, doing: str) -> Exception:
@@ -184,7 +184,7 @@ class CollectionOptions:
     Args:
         shard_number: shards of a cluster; ``None`` lets the server choose.
         replication_factor: copies of each shard; ``None`` lets the server choose.
-        on_disk: keep vectors and payload on disk, memory-mapped, in place of in memory.
+        on_disk: keep vectors and payload on disk, memory-mapped, instead of in memory.
         quantise: keep an int8 code of each vector in memory for approximate search; exact search ignores it.
     """
 
@@ -343,7 +343,7 @@ class Collection:
         return models.FieldCondition(key=BUILD, match=models.MatchValue(value=build))
 
     def count(self, slot: str, *, hidden: int = 0, build: int = 0) -> int:
-        """Return the number of points, without those of one call or only those of another."""
+        """Return the number of points, except the points of one call or only the points of another."""
         models = self.connection.models
         without = [self.of_build(hidden)] if hidden else None
         where = models.Filter(must=[self.of_build(build)] if build else None, must_not=without)

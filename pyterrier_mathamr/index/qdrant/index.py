@@ -63,7 +63,7 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
     """
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus what an interrupted call has stored, so that it is not encoded again."""
+        """Leave out documents that an interrupted call has stored, so that they are not encoded again."""
         if not self.resume:
             yield from stream
             return
@@ -164,7 +164,7 @@ class QdrantBase(Counted, VectorIndex):
         return self.collection.read() is not None
 
     def snapshot(self) -> QdrantSnapshot:
-        """Return the collection as it is now."""
+        """Return the current state of the collection."""
         return QdrantSnapshot(self.collection)
 
     @classmethod
@@ -187,7 +187,7 @@ class QdrantBase(Counted, VectorIndex):
         return index
 
     def discard(self) -> None:
-        """Remove the points of an interrupted call; the collection that readers see stays as it is."""
+        """Remove the points of an interrupted call; the collection that readers see is unchanged."""
         discard(self.collection)
 
     def delete(self, docnos: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from pyterrier_mathamr.index.search.queries import QueryBatch
 from .collection import BUILD, VECTORS, Collection, CollectionMeta, point_id
 
 PAGE = 256
-"""Points asked for in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
+"""Points in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
 
 REQUESTED = 16
 """Queries in one request."""
@@ -136,7 +136,7 @@ class QdrantSnapshot(Backend):
                 return
 
     def visible(self) -> Any:
-        """Return the filter that hides the points of an unfinished call; ``None`` where there is no such call."""
+        """Return the filter that hides the points of an unfinished call; ``None`` if there is no such call."""
         if not self.meta.pending:
             return None
         return self.collection.connection.models.Filter(must_not=[self.collection.of_build(self.meta.pending)])

@@ -57,12 +57,12 @@ def discard(collection: Collection) -> None:
 
 
 class Upload:
-    """One call that fills a collection beside the one that readers see, or adds to that one, hidden from them.
+    """One call that fills a collection separate from the one that readers see, or adds to that one, hidden from them.
 
     Args:
         collection: the collection.
         mode: of the call.
-        fingerprint: what determines the vectors, besides the documents, as plain values: the call continues an
+        fingerprint: the inputs of the vectors, besides the documents, as plain values: the call continues an
             interrupted one of the same fingerprint, and can be continued itself. ``None`` for neither.
     """
 
@@ -79,7 +79,7 @@ class Upload:
         self._again: list[str] = []
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus the batches of which every document is stored."""
+        """Leave out the batches in which every document is stored."""
         found, records = self._interrupted(self.collection.read()), iter(stream)
         while some := list(islice(records, batch_size)):
             names = [str(record["docno"]) for record in some]
@@ -109,7 +109,7 @@ class Upload:
         found = base or self.collection.read(self.collection.other_slot(present))
         if found is None or not found.dimensions:
             return None
-        if not found.pending and (base is not None or not found.job):  # a new one may be complete, but for the alias
+        if not found.pending and (base is not None or not found.job):  # a new one may be complete except for the alias
             return None
         kept = json.loads(found.job)[0] if found.job else {}
         if kept != self._header:
@@ -158,7 +158,7 @@ class Upload:
         warn_of_repeated(self.collection.address, self._again)
 
     def _prepare(self, options: CollectionOptions) -> None:
-        """Make the place for the points, without those of an interrupted call that is not continued."""
+        """Make the place for the points, without points of an interrupted call that is not continued."""
         slot = self.meta.slot
         if self._base is not None:
             if self._base.pending and not self._resumed:
@@ -188,7 +188,7 @@ class Upload:
         width = entry.rows.shape[1]
         if width != self.meta.dimensions:
             known = self.meta.dimensions
-            raise EmbeddingError(entry.docno, f"its rows have {width} dimensions, those of the index {known}")
+            raise EmbeddingError(entry.docno, f"its rows have {width} dimensions, but the index has {known}")
         if entry.rows.size > MOST_NUMBERS:
             rows = len(entry.rows)
             raise EmbeddingError(entry.docno, f"it has {rows} rows, and Qdrant accepts at most {MOST_NUMBERS // width}")
@@ -198,7 +198,7 @@ class Upload:
             raise EmbeddingError(entry.docno, f"Qdrant accepts only valid Unicode ({error.reason})") from error
 
     def _new(self, batch: Sequence[Entry]) -> list[dict[str, Any]]:
-        """Return the points of a batch that are to be sent: all that are not stored as they are."""
+        """Return the points of a batch to send: all that are not stored with the same values."""
         number, names, there = self.meta.pending, [point_id(entry.docno) for entry in batch], {}
         if self._resumed or self._base is not None:
             there = self.collection.stored(self.meta.slot, names, BUILD, PRINT, SOURCE)

@@ -1,11 +1,11 @@
-"""The scan of int8 codes by a function compiled for this processor, which the extra ``compiled`` brings.
+"""The scan of int8 codes by a function compiled for this processor, with the extra ``compiled``.
 
-It multiplies and reduces in registers what torch writes to a cache and reads again, in less than a third of the time.
-Without llvmlite, on a processor without AVX-512 VNNI, or where its result is not right, :class:`~.int8.CodeScan` scans
+It multiplies and reduces in registers, where torch writes to a cache and reads again, in less than a third of the time.
+Without llvmlite, on a processor without AVX-512 VNNI, or if its result is wrong, :class:`~.int8.CodeScan` scans
 instead: the answer is the same.
 
 One instruction, ``vpdpbusd``, multiplies four bytes of a row of codes with the same four of sixteen query rows, and
-adds them up. Products stay in registers, where the greatest of each document is found::
+adds them up. Products stay in registers, where the maximum of each document is found::
 
     document:  codes + 128, at most CHUNK rows of it    ->  scratch          bytes without sign, as it takes them
         group: sixteen query rows, or twice as many
@@ -45,7 +45,7 @@ CHUNK = 64
 """Rows of one document in the scratch memory, which stays in the nearest cache."""
 
 _AHEAD = 2048
-"""Bytes that are asked for before they are needed; memory that is not there is not read."""
+"""Bytes that are prefetched; memory that is not there is not read."""
 
 _POINTERS = (
     "codes",
@@ -77,7 +77,7 @@ class _ScanSource:
         self.ir, self.module = ir, ir.Module("scan")
         self.word, self.index, self.float = ir.IntType(32), ir.IntType(64), ir.FloatType()
         self.ints, self.floats = ir.VectorType(self.word, LANES), ir.VectorType(self.float, LANES)
-        self.kept = self.floats if scaled else self.ints  # of what the greatest is found
+        self.kept = self.floats if scaled else self.ints  # the type of the maxima
         pointer = ir.PointerType()
         self.umin = self._declared("llvm.umin.i64", self.index, self.index, self.index)
         self.smax = self._declared(f"llvm.smax.v{LANES}i32", self.ints, self.ints, self.ints)
@@ -218,7 +218,7 @@ class _ScanSource:
 
 Number = TypeVar("Number", np.int8, np.int32, np.float32)
 
-_FOUR = 4  # bytes of a row that one instruction takes
+_FOUR = 4  # bytes of a row in one instruction
 _MOST = 1 << 12
 """Dimensions up to which the scratch memory stays in a cache."""
 
@@ -277,7 +277,7 @@ class Columns:
             groups = range(first // LANES, (last - 1) // LANES + 1)
             slots += groups
             sources += [of[group * LANES : (group + 1) * LANES] for group in groups]
-            if queries.document_weights is not None:  # the product with the document's own row has a sum of its own
+            if queries.document_weights is not None:  # the product with the document's own row has a separate sum
                 own = np.full(LANES, -1)
                 own[(last - 1) % LANES] = rows + len(starts) - 1
                 slots.append(self.groups + groups[-1])
@@ -332,7 +332,7 @@ def _at(array: Array) -> int:
 
 
 def _aligned(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Copy an array to memory that begins with a line of the cache, so that no register is read from two."""
+    """Copy an array to memory that begins with a cache line, so that no register is read from two."""
     memory = np.empty(array.nbytes + _LINE, dtype=np.uint8)
     start = -_at(memory) % _LINE
     copy: npt.NDArray[Number] = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -341,7 +341,7 @@ def _aligned(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def _right(function: Callable[..., None], dimensions: int, scaled: bool) -> bool:
-    """Compare the scores of some documents with those of plain products."""
+    """Compare the scores of some documents with plain products."""
     rng = np.random.default_rng(0)
     lengths, sizes = (1, 7, 8, 9, 2 * CHUNK + 3), (1, LANES, 2 * LANES + 3)
     offsets, ends = (np.cumsum([0, *of], dtype=np.int64) for of in (lengths, sizes))

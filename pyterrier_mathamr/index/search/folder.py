@@ -1,14 +1,14 @@
 """The index in a folder as a backend: candidates by a scan that is proven to find the best, or by HNSW graphs.
 
-A scan of all documents is fast and approximate, and its greatest possible error is known: every document that can be
-among the best ``k`` is kept, and scored exactly. Which of three scans is used depends on what is faster; the answer
+A scan of all documents is fast and approximate, and its maximum error is known: every document that can be
+among the best ``k`` is kept, and scored exactly. Which of three scans is used depends on speed; the answer
 does not. See docs/how-it-works.md::
 
     float32           maxsim      few documents for each result, and document vectors
     int8, by torch    int8        the codes stay memory-mapped, or are copied to a GPU once; threads share the shards
     int8, compiled    compiled    the same on processors for which llvmlite is installed
 
-Approximate candidates are those of FAISS, as the paper searches (MathAMR+, section 3.5.2, efSearch 128). A graph is
+Approximate candidates come from FAISS, as in the paper (MathAMR+, section 3.5.2, efSearch 128). A graph is
 built on first use, on one thread so that it is the same each time, and stays in memory with the snapshot.
 """
 
@@ -41,13 +41,13 @@ QUERY_ROWS = 160
 """Query rows scanned at once: with more the products leave the CPU's caches."""
 
 _FEW = 1 << 14
-"""Documents of one query from which those that fell behind are dropped, which bounds the memory."""
+"""Documents of one query from which hopeless ones are dropped, which bounds the memory."""
 
 Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], Iterable[Scores]]
 """``map``, or the same on threads."""
 
 _LONG = 1 << 19
-"""Rows of which a scan in float32 takes as long as the compiler takes to load."""
+"""Rows for which a scan in float32 takes as long as loading the compiler."""
 
 _ROUNDED = 2.0**-23
 """The error of exact scores, which are rounded to float32, and more."""
@@ -90,7 +90,7 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
 
     def bounds(self, query: QueryBatch, k: int) -> tuple[Weights, Weights]:
-        """Bound the exact score of every document for one query, of which about ``k`` are sought.
+        """Bound the exact score of every document for one query, to find about ``k``.
 
         The first scan is in float32, unless it is a long one: a compiler, or torch where there is none, takes longer to
         load than it saves a process that searches once.
@@ -133,7 +133,7 @@ def exact_candidates(
             scan_codes(snapshot.shards, group, device, add)
             if len(group) == 1:
                 selected.append(_narrow(snapshot, group, best[0], k, on_threads))
-            else:  # a thread takes a query, which needs fewer threads than if all took pieces of each
+            else:  # each thread scans for one query, which needs fewer threads than splitting each query
                 each = zip(group.each(), best, strict=True)
                 selected += on_threads(lambda of: _narrow(snapshot, *of, k, map), each)
         else:
@@ -151,7 +151,7 @@ def _codes_pay(snapshot: FolderSnapshot, k: int) -> bool:
 
 
 def _narrow(snapshot: FolderSnapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
-    """Rescore candidates in float32, the most promising first, and drop those that cannot be among the best ``k``."""
+    """Rescore candidates in float32, the most promising first, and drop any that cannot be among the best ``k``."""
     numbers, most = best.left()
     if len(numbers) <= k:
         return numbers
@@ -268,7 +268,7 @@ def _graph(snapshot: FolderSnapshot, field: Field) -> Any:
     return snapshot.caches[name]
 
 
-_PIECES = 8  # that each of several threads takes, one after the other, so that all end at about the same time
+_PIECES = 8  # for each of several threads, one after the other, so that all end at about the same time
 _PIECE_ROWS = 1 << 15, 1 << 19  # of a piece, at least and at most
 
 

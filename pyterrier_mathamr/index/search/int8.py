@@ -77,7 +77,7 @@ _LOW_BITS = 7
 
 
 def scaled_rows(rows: Rows) -> ScaledRows:
-    """Quantise each row to int8 with a scale of its own: its greatest number becomes 127 or -127."""
+    """Quantise each row to int8 with a separate scale: its greatest number becomes 127 or -127."""
     scales = (np.abs(rows).max(axis=1) / np.float32(_GREATEST)).astype(np.float32)
     bits = scales.view(np.uint32)  # to 17 significant bits, so that a product with a code is exact
     bits += np.uint32(1 << _LOW_BITS - 1)
@@ -242,21 +242,21 @@ PRODUCTS = 1 << 18
 """Products computed before they are reduced: one megabyte, which stays in a cache."""
 
 FEW_PRODUCTS = 1 << 19
-"""The same for one query or two, whose products are so fast that each call of torch takes longer than a cache saves."""
+"""The same for one query or two, whose products are so fast that a call of torch costs more than a cache saves."""
 
 BEST = 1 << 17
 """The greatest products of documents that become scores at once, from the same cache."""
 
 ALIGNED = 16
-"""An integer product of 117 columns takes longer than one of 128."""
+"""An integer product of 117 columns is slower than one of 128."""
 
 _GPU_PRODUCTS = 1 << 25
-_WIDE = 32  # columns from which torch finds the greatest over rows at full speed
-_PAIRED = 4  # rows from which it pays to lay two side by side where there are fewer columns
+_WIDE = 32  # columns from which torch finds maxima over rows at full speed
+_PAIRED = 4  # rows from which it pays to lay two side by side if there are fewer columns
 
 
 def on_device(codes: Codes, device: str) -> Tensor:
-    """Copy codes to a device, padded with zeros: its product takes multiples of 8 columns and at least 17 rows."""
+    """Copy codes to a device, padded with zeros: its product needs multiples of 8 columns and at least 17 rows."""
     import torch
 
     rows, width = codes.shape
@@ -301,7 +301,7 @@ class CodeScan:
 
         self.codes, self.offsets, self.memory, self.padded = codes, offsets, memory, padded
         self.row_scales = None if row_scales is None else row_scales.unsqueeze(1)  # [r, 1]
-        self.kept = torch.int32 if row_scales is None else torch.float32  # of what the greatest is found
+        self.kept = torch.int32 if row_scales is None else torch.float32  # the type of the maxima
         self.runs = run_bounds(offsets) if runs is None else runs
         columns, self.width = len(coded.codes), codes.shape[1]
         self.columns = columns + -columns % (ALIGNED if padded or columns <= ALIGNED else _WIDE)
@@ -339,7 +339,7 @@ class CodeScan:
                 out[:, at : at + documents] = self._scores(row, documents, length, block)
 
     def _scores(self, row: int, documents: int, length: int, block: int) -> Tensor:
-        """Score some documents of one length, the first of which begins at ``row``: float32 ``[queries, D]``."""
+        """Score some documents of one length, beginning at ``row``: float32 ``[queries, D]``."""
         import torch
 
         best = self._take("best", documents, self.columns)

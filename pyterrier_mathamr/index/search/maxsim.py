@@ -44,7 +44,7 @@ _SHARED = 1 << 29
 """Multiplications from which threads share a scan: below, they wait for each other longer than they compute."""
 
 _WIDE = 64
-"""Columns from which numpy finds the greatest over rows at full speed."""
+"""Columns from which numpy finds maxima over rows at full speed."""
 
 
 def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:

@@ -96,7 +96,7 @@ _OF_SCORES = ("query_weights", "query_document_weight")
 def batch_of(
     given: Mapping[str, Mapping[str, Any]], backend: Backend, *, normalise: bool = False, formulas: bool = False
 ) -> QueryBatch:
-    """Read queries of which each column is given by qid; see :func:`query_batch`."""
+    """Read queries whose columns are given by qid; see :func:`query_batch`."""
     of_rows = _OF_FORMULAS if formulas else _OF_SCORES
     for model in given.get("query_model", {}).values():
         check_model(backend.path, backend.meta.model, str(model))
@@ -123,7 +123,7 @@ def batch_of(
 
 
 def need_values(values: Mapping[str, Any], column: str, qids: Iterable[str]) -> None:
-    """Refuse queries without a value."""
+    """Raise an error for queries without a value."""
     if missing := [qid for qid in dict.fromkeys(qids) if qid not in values]:
         raise MissingValueError(column, "qid", missing)
 
@@ -170,7 +170,7 @@ def _check_document_weight(qid: str, value: Any) -> float:
 def _formula_row(qid: str, rows: Rows, ids: Sequence[str], asked: str) -> Rows:
     known = [str(formula) for formula in ids]
     if str(asked) not in known:
-        raise query_error(qid, f"formula {asked!r} is not among its formulas: {', '.join(known[:5]) or 'it has none'}")
+        raise query_error(qid, f"formula {asked!r} is not among its formulas: {', '.join(known[:5]) or '(none)'}")
     row = known.index(str(asked))
     if row >= len(rows):
         raise query_error(qid, f"formula {asked!r} is number {row}, but query_embs has {len(rows)} rows")

@@ -82,7 +82,7 @@ def join_parts(path: Path, names: Sequence[str] | None = None) -> None:
 
 
 def _check_distinct(path: Path, parts: Sequence[FolderSnapshot]) -> None:
-    """Refuse a document that is in two parts: eight bytes of memory for each document."""
+    """Raise an error for a document in two parts, with eight bytes of memory for each document."""
     together = np.sort(np.concatenate([_hash(part) for part in parts]))
     equal = together[1:][together[1:] == together[:-1]]
     if not len(equal):
@@ -128,7 +128,7 @@ def _standing(path: Path) -> list[str]:
         raise OtherArtifactError(path, "it is a file, not an index in parts")
     foreign = [entry.name for entry in path.glob("[!.]*") if entry.name != NOTE and not PART.fullmatch(entry.name)]
     if foreign:
-        raise OtherArtifactError(path, f"it has no {META}, and {foreign[0]!r:.80}, which is no part of an index")
+        raise OtherArtifactError(path, f"it has no {META}, and {foreign[0]!r:.80}, which is not a part of an index")
     return []
 
 
@@ -146,7 +146,7 @@ def _unfinished(path: Path, fingerprint: Mapping[str, Any], old: Sequence[str]) 
 
 
 def _begin(path: Path, old: Sequence[str], parts: int, fingerprint: Mapping[str, Any]) -> list[str]:
-    """Remove what no manifest names, and write the note of a new job."""
+    """Remove files that no manifest names, and write the note of a new job."""
     path.mkdir(parents=True, exist_ok=True)
     (path / NOTE).unlink(missing_ok=True)
     _clean(path, old)

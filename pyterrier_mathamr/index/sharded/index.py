@@ -27,7 +27,7 @@ from .snapshot import ShardedSnapshot
 
 
 class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[misc]
-    """Several indexes of documents searched as one, each part in a process of its own, or on a cluster.
+    """Several indexes of documents searched as one, each part in a separate process, or on a cluster.
 
     Its rankings and scores equal the ones of one :class:`~pyterrier_mathamr.MathAMRIndex` of all documents::
 
@@ -49,7 +49,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
             one, without a time limit; ``RayCluster(address)`` for an actor for each part, on a node that has it at its
             path. The actors reserve ``resources``, by default nothing.
         threads: of each process or actor.
-        time_limit: seconds that a request may take: a batch of queries, with the starts of processes.
+        time_limit: seconds for a request: a batch of queries, including starts of processes.
     """
 
     ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = PARTS.type, PARTS.format, PACKAGE
@@ -133,7 +133,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         return MathAMRIndex.merge(path, *self.parts(), dtype=dtype)
 
     def snapshot(self) -> ShardedSnapshot:
-        """Return all parts as they are now.
+        """Return the current state of all parts.
 
         Raises:
             StoreError: a part is missing, damaged or something else.
@@ -192,7 +192,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
             raise fault
 
     def indexer(self) -> NoReturn:
-        """Refuse: each part is an index that is built by itself.
+        """Raise an error: each part is an index that is built separately.
 
         Raises:
             MathAMRIndexError: always; the message explains how parts are built.
@@ -203,7 +203,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         )
 
     def delete(self, ids: Iterable[str]) -> NoReturn:
-        """Refuse: a document is removed from its part.
+        """Raise an error: a document is removed from its part.
 
         Raises:
             MathAMRIndexError: always; the message explains how.

@@ -54,16 +54,16 @@ _DIED = (
 )
 
 TRIES = 3
-"""How often a place is asked, started again before each further time."""
+"""How often a place is tried, restarted before each further time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """What one part says about itself."""
+    """The description of one part by itself."""
 
     identity: str  # the checksum of its manifest
     numbers: int  # of documents, deleted ones included
-    documents: int  # those that are not deleted
+    documents: int  # without deleted ones
     meta: IndexMeta
     size: int  # bytes of its files
 
@@ -120,7 +120,7 @@ def _best(
 
 
 def _portable(error: Exception, path: Path) -> Exception:
-    """Return the error that the caller sees in another process: this package's as they are, if they can go there."""
+    """Return the error that the caller sees in another process: this package's unchanged, if they can be sent."""
     if not isinstance(error, MathAMRError):
         return parts_error([path], f"{type(error).__name__}: {error!s:.500}")
     try:
@@ -201,7 +201,7 @@ def _end(asked: Mapping[Future[Any], Place], over: threading.Event) -> None:
 
 
 class ProcessPlace:
-    """Some parts in a process of their own."""
+    """Some parts in a separate process."""
 
     def __init__(self, paths: Mapping[int, Path], threads: int) -> None:
         self.paths, self._threads = dict(paths), threads
@@ -232,7 +232,7 @@ def _readers(paths: tuple[tuple[int, Path], ...]) -> PartReaders:
 
 
 _ASKED = 20.0
-"""Seconds that nodes have to say what lies there, after one has said that the part does: one that died says nothing."""
+"""Seconds for nodes to describe their files, after one has reported the part; a dead node is silent."""
 
 _AGAIN = 0.5
 
@@ -343,7 +343,7 @@ class ActorPlace:
 
 
 class Actor:
-    """What runs on a node."""
+    """The actor on a node."""
 
     def __init__(self, paths: Mapping[int, Path], threads: int) -> None:
         limit_cores(threads)

@@ -133,11 +133,11 @@ class ShardedSnapshot(Backend):
 
 
 def joint_meta(paths: Sequence[Path], metas: Sequence[IndexMeta]) -> IndexMeta:
-    """Return what some parts say together; an empty one says nothing."""
+    """Combine the descriptions of some parts; an empty part has none."""
     filled = [(path, meta) for path, meta in zip(paths, metas, strict=True) if meta.dimensions]
     for path, meta in filled[1:]:
         if meta.dimensions != filled[0][1].dimensions:
-            there = f"those of {filled[0][0]} {filled[0][1].dimensions}"
+            there = f"but {filled[0][0]} has {filled[0][1].dimensions}"
             raise EmbeddingError(str(path), f"its rows have {meta.dimensions} dimensions, {there}")
     known = [(path, meta.model) for path, meta in zip(paths, metas, strict=True) if meta.model]
     for path, model in known[1:]:

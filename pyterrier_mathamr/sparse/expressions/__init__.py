@@ -1,4 +1,4 @@
-"""Formulas stored once for each expression: what every formula search engine is built upon.
+"""Formulas stored once for each expression: the basis of every formula search engine.
 
 ::
 

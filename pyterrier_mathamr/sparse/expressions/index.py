@@ -1,4 +1,4 @@
-"""An index of expressions on disk, what a reader of it has opened, and what every search in it does.
+"""An index of expressions on disk, its opened state for readers, and the common part of every search in it.
 
 ::
 
@@ -84,7 +84,7 @@ class ExpressionIndex(BuiltOnce, Generic[S]):
     indexer = method(ExpressionIndexer)
 
     def packing(self) -> Packing:
-        """Say what the index keeps of an expression."""
+        """Describe the stored data of an expression."""
         raise NotImplementedError
 
     def snapshot(self) -> S:
@@ -112,12 +112,12 @@ def query_trees(queries: pd.DataFrame, store: FormulaStore | None) -> list[Formu
     """Read the formula of each query: official trees where the store has its ``formula_id``."""
     trees = formula_trees([query_formula(row) for row in queries.to_dict("records")], store)
     unread = [qid for qid, pair in zip(queries["qid"], trees, strict=True) if pair.slt is None and pair.opt is None]
-    warn_of_queries(unread, "they are no formula", "Give each a formula in LaTeX, in `latex` or `query`.")
+    warn_of_queries(unread, "they are not formulas", "Give each a formula in LaTeX, in `latex` or `query`.")
     return trees
 
 
 def asked_formula(query: QueryRow, docno: str | None, system: str) -> tuple[Asked, PostFormula]:
-    """Read what an explanation of a formula's score is asked for."""
+    """Read the query and formula that an explanation of a formula's score is about."""
     asked = read_asked(query, docno, system)
     if all(is_missing(asked.row.get(name)) for name in ("latex", "query")):
         raise AskedError(system, "the row has no formula", "Give it `latex`, or `query`.")
@@ -125,7 +125,7 @@ def asked_formula(query: QueryRow, docno: str | None, system: str) -> tuple[Aske
 
 
 def query_formula(query: Mapping[Any, Any]) -> PostFormula:
-    """Read the formula of a query, from ``latex`` or ``query``; what is no formula is blank."""
+    """Read the formula of a query, from ``latex`` or ``query``; blank if it is not a formula."""
     text, formula_id = (
         next((str(query[name]) for name in names if not is_missing(query.get(name))), "")
         for names in (("latex", "query"), ("formula_id",))
@@ -158,7 +158,7 @@ class FormulaScoring:
         raise NotImplementedError
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what makes up the score of a formula.
+        """Explain the score of a formula.
 
         Args:
             query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
@@ -180,7 +180,7 @@ class FormulaScoring:
 
 
 Q = TypeVar("Q")
-"""What a query is to a system: its trees, or what is made of them."""
+"""A query in the form of a system: its trees, or data made from them."""
 
 
 class FormulaRetriever(FormulaScoring, SparseRetriever):
@@ -211,7 +211,7 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
     def rank_each(
         self, queries: pd.DataFrame, read: Sequence[Q], snapshot: ExpressionSnapshot[Any], find: Callable[[Q], Found]
     ) -> pd.DataFrame:
-        """Rank for what was read of each query."""
+        """Rank for each query, as read."""
         found = [find(each) for each in progress(read, self.label, "queries", verbose=self.verbose)]
         names = {"docno": snapshot.formula_ids, "post_id": snapshot.post_ids, "visual_id": snapshot.visual_ids}
         return ranking_frame(queries, found, **names)
@@ -248,7 +248,7 @@ class FormulaReranker(Leaf, Transformer):
     def by_query(
         self, ranking: pd.DataFrame, read: Callable[[pd.DataFrame, FormulaStore | None], Sequence[Q]]
     ) -> Iterator[tuple[Rows, Q]]:
-        """Yield the rows of each query, and what is read of it."""
+        """Yield the rows of each query, and the query in the form of the system."""
         codes, _ = pd.factorize(ranking["qid"])
         asked = read(ranking.drop_duplicates("qid"), self.store)
         for number, each in enumerate(progress(asked, self.label, "queries", verbose=self.verbose)):

@@ -2,11 +2,11 @@
 
 ::
 
-    posts ──▶ formulas ──▶ both trees of each ──take──▶ what a payload keeps       ReadPosts: here, or in workers
+    posts ──▶ formulas ──▶ both trees of each ──take──▶ data of a payload          ReadPosts: here, or in workers
                                                               │
           a part of the job, when it is large enough ◀── Growing: equal trees are one expression
 
-A system says by its :class:`Packing` what is kept of an expression; all else is the same for every index of formulas.
+The :class:`Packing` of a system defines the stored data of an expression; all else is common to all formula indexes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .parts import KEY_BYTES, Formulas, Payload, content_of, digests, expression
 if TYPE_CHECKING:
     from .index import ExpressionIndex
 
-_FORMULA_BYTES = 400  # of memory for a formula, besides what is kept of its expression
+_FORMULA_BYTES = 400  # of memory for a formula, besides the data of its expression
 _SHOWN, _EXCERPT = 5, 60  # formulas without trees that a warning shows, and characters of each
 
 Row = Mapping[str, Any]
@@ -58,7 +58,7 @@ class PayloadBuilder(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, about."""
+        """Its memory, approximately."""
 
     def add(self, taken: Any) -> None:
         """Add what :attr:`Packing.take` has returned for an expression."""
@@ -68,11 +68,11 @@ class PayloadBuilder(Protocol):
 
 
 class CollectingBuilder:
-    """Keeps what was taken of expressions until a payload is packed of it.
+    """Collects the data of expressions until a payload is packed of it.
 
     Args:
         pack: makes the payload of all.
-        size: the memory of what was taken of one expression, about.
+        size: the approximate memory of the data of one expression.
     """
 
     def __init__(self, pack: Callable[[list[Any]], Payload], size: Callable[[Any], int]) -> None:
@@ -93,13 +93,13 @@ def _both_trees(pair: FormulaPair) -> FormulaPair:
 
 @dataclass(frozen=True)
 class Packing:
-    """What an index keeps of expressions.
+    """The stored data of expressions.
 
     Attributes:
         builder: makes an empty payload.
-        take: computes what the payload is given of an expression; it is pickled for workers. By default both trees.
+        take: computes the data of an expression for the payload; it is pickled for workers. By default both trees.
         details: options that all parts of an index share; its manifest records them.
-        official: whether official trees are used where there are some; otherwise all are read from LaTeX.
+        official: whether official trees are used if there are some; otherwise all are read from LaTeX.
     """
 
     builder: Callable[[], PayloadBuilder]
@@ -135,12 +135,12 @@ class Expression(NamedTuple):
     post_id: DocNo
     source: int  # a hash of the post
     key: Key | None  # None for a formula without trees
-    taken: Any  # what a payload keeps of it; the same object for equal expressions
+    taken: Any  # the data for a payload; the same object for equal expressions
     problems: tuple[Problem, ...]  # reported if the formula is the first of its id
 
 
 class Unread(NamedTuple):
-    """Posts to read: how many, the hashes of those that an earlier run has stored, and the others with theirs."""
+    """Posts to read: how many, the hashes of posts that an earlier run has stored, and the others with their hashes."""
 
     posts: int
     done: list[int]
@@ -148,7 +148,7 @@ class Unread(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What was read of posts: how many, those that were stored before, the formulas of the others, and warnings."""
+    """Posts that were read: how many, posts that were stored before, the formulas of the others, and warnings."""
 
     posts: int
     done: list[int]
@@ -158,14 +158,14 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReadPosts:
-    """Reads the formulas of posts, and takes what is kept of each expression; a worker is handed it."""
+    """Reads the formulas of posts, and computes the stored data of each expression; sent to workers."""
 
     bare_formulas: bool
     store: FormulaStore | None
     take: Callable[[FormulaPair], Any]
 
     def __call__(self, posts: Unread) -> Read:
-        """Read posts in a worker, which keeps its warnings for the process that asked it."""
+        """Read posts in a worker, which returns its warnings to the parent process."""
         with overheard() as heard:
             read = self.read(posts)
         return read._replace(heard=heard)
@@ -196,21 +196,21 @@ class ReadPosts:
 class ExpressionIndexer(sparse.SparseIndexer):
     """Builds an index of the formulas of posts, or adds to one, in one step at the end.
 
-    Of an id that comes twice, or is in the index already, the first place with a tree is kept, as in ARQMath's own
+    If an id comes twice, or is in the index already, the first place with a tree is kept, as in ARQMath's own
     tables. Building needs 0.2 to 0.3 ms for each formula.
 
     Finished parts are kept if the process is killed: the same call with ``resume=True`` continues after the last one. A
-    post that differs from that of the earlier call is then an error.
+    post that differs from the earlier call's is then an error.
 
     Args:
         formula_index: the index.
         mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
-        packing: what is kept of an expression; by default what the index says.
-        store: official trees by formula id; formulas that it does not have get theirs from LaTeX.
-        visual_ids: formula id to visual id; formulas that are not in it get the empty string. By default the store's.
+        packing: the stored data of an expression; by default the index's.
+        store: official trees by formula id; other formulas get their trees from LaTeX.
+        visual_ids: formula id to visual id; missing formulas get the empty string. By default the store's.
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
         resume: continue an earlier call that was interrupted.
-        executor: where formulas are read, by default in this process; the index is the same.
+        executor: where to read formulas, by default in this process; the index is the same.
         verbose: show a progress bar.
 
     Raises:
@@ -276,7 +276,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
         }
 
     def made_packing(self) -> Packing:
-        """Return what is kept of an expression."""
+        """Return the stored data of an expression."""
         return self.packing or self.formula_index.packing()
 
     def _read(self, part: Growing, batches: Iterator[sparse.Batch]) -> Generator[Read, None, None]:
@@ -321,7 +321,7 @@ class Growing:
     def __init__(self, job: Job, indexer: ExpressionIndexer, packing: Packing) -> None:
         self._job, self._by, self.packing = job, indexer, packing
         self.posts = self.seen = self.without = 0  # posts, their formulas, and formulas without trees
-        self.first_without: list[str] = []  # as they are shown
+        self.first_without: list[str] = []  # as displayed
         sources = sparse.sources_of(job.done)
         self._order = np.argsort(sources, kind="stable")
         self._sources, self._came = sources[self._order], np.zeros(len(sources), dtype=np.bool_)
@@ -333,7 +333,7 @@ class Growing:
         self._rows: dict[FormulaId, tuple[int, DocNo, str, int]] = {}  # expression, post, visual id, source
 
     def unread(self, posts: Sequence[Row]) -> Unread:
-        """Choose the posts that are to be read: those that no earlier run has stored."""
+        """Choose the posts to read: posts that no earlier run has stored."""
         hashed = [(row, row_fingerprint(row)) for row in posts]
         done = [len(self._stored(source)) > 0 for _, source in hashed]
         return Unread(
@@ -399,7 +399,7 @@ class Growing:
         return self._order[first:last]
 
     def _check(self, ids: Sequence[FormulaId]) -> None:
-        """Refuse formulas of new posts that an earlier run stored from a post with another content."""
+        """Raise an error for formulas of new posts that an earlier run stored from a post with another content."""
         for name, row in zip(ids, self._job.done.look_up(ids).tolist(), strict=True):
             if row >= 0 and not self._came[row]:
                 raise self._job.changed(name)

@@ -1,6 +1,6 @@
-"""Which formulas are the same expression, what a part keeps of each, and how parts are made of parts.
+"""Formulas grouped by expression, the data of each expression in a part, and how parts are made of parts.
 
-    …                           the payload: what the index keeps of each expression, in the order of the keys
+    …                           the payload: the data of each expression, in the order of the keys
     keys     uint8  [x, 16]     a digest of each expression's trees, ascending; it identifies the expression
     owned    int64  [x + 1]     expression ``i`` owns the formulas ``owned[i]:owned[i + 1]``
     ids                         of the formulas, ascending for each expression
@@ -8,8 +8,8 @@
     sources  uint64 [m]         a hash of each formula's post
 
 Half of the formulas of a collection repeat another one, so a payload is stored and scored once for all formulas with
-the same trees. Parts are merged a block of expressions at a time, and what grows with the formulas is on the disk of
-the part that is made, in files without names: an index of 28 million formulas takes the memory of a block.
+the same trees. Parts are merged a block of expressions at a time, and data that grows with the formulas is on the disk
+of the new part, in files without names: an index of 28 million formulas needs the memory of a block.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ BLOCK = 1 << 16
 
 
 class Payload(Protocol):
-    """What an index keeps of ``x`` expressions."""
+    """The stored data of ``x`` expressions."""
 
     @classmethod
     def of_part(cls, part: StoredPart) -> Self:
-        """Open what a part has."""
+        """Memory-map the payload of one part."""
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
@@ -91,7 +91,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class BothTrees(Generic[T]):
-    """A payload of two: what is kept of the layout trees of expressions, and of their operator trees."""
+    """A payload of two: the data of the layout trees of expressions, and of their operator trees."""
 
     OF: ClassVar[Any]
     """The class of each: it has ``of_part(part, prefix)``, ``combined`` as a payload, and ``arrays(prefix)``."""
@@ -117,11 +117,11 @@ class BothTrees(Generic[T]):
 class Expressions(Generic[P]):
     """``x`` expressions and the ``f`` formulas that they own.
 
-    Formulas are numbered in the order of their rows, without those that were deleted. A run is some neighbouring
+    Formulas are numbered in the order of their rows, without deleted ones. A run is some neighbouring
     formulas of one expression, ids ascending; an index of one part has one run for each expression.
 
     Attributes:
-        payload: what is kept of the expressions.
+        payload: the data of the expressions.
         numbers: int64 ``[runs]``, the expression of each run.
         owned: int64 ``[runs + 1]``; run ``i`` has the formulas ``owned[i]:owned[i + 1]``.
     """
@@ -132,7 +132,7 @@ class Expressions(Generic[P]):
 
     @classmethod
     def of_parts(cls, parts: Sequence[StoredPart], payload: type[P]) -> Self:
-        """Open what was not deleted: memory-mapped from one part, else combined."""
+        """Open the rows that were not deleted: memory-mapped from one part, else combined."""
         if len(parts) == 1 and not len(parts[0].deleted):
             return cls(payload.of_part(parts[0]), np.arange(len(parts[0]["keys"])), parts[0]["owned"])
         sizes = [np.diff(ends_of(part.alive)[part["owned"]]) for part in parts]  # formulas of each expression
@@ -233,7 +233,7 @@ class Formulas(Generic[P]):
 
     Attributes:
         keys: bytes ``[x]``, of the expressions.
-        payload: what is kept of the expressions.
+        payload: the data of the expressions.
         expressions: int64 ``[f]``, the expression of each formula.
         sources: uint64 ``[f]``.
         texts: ids, ids of posts, and visual ids, each ``[f]``.
@@ -247,7 +247,7 @@ class Formulas(Generic[P]):
 
     @classmethod
     def of_part(cls, part: StoredPart, payload: type[P], folder: Path | None = None) -> Formulas[P]:
-        """Read the formulas of a part that were not deleted; what is not the part's own may be kept in a folder."""
+        """Read the formulas of a part that were not deleted; temporary data may be stored in a folder."""
         texts = {"ids": Texts.of(part.ids, folder), **{name: texts_of(part, name) for name in _TEXTS[1:]}}
         owners = _owners(part["owned"], folder)
         whole = cls(keys_of(part), payload.of_part(part), owners, part["sources"], texts)

@@ -84,7 +84,7 @@ BAD = {
     "beyond float32": (np.array([[1e300, 0.0]]), "NaN or infinity"),
     "zero": (np.array([[1, 0], [0, 0], [0, 1.0]]), "row 1 .* zero"),
     "a length beyond float32": (np.array([[1e30, 0.0]], np.float32), "too long"),
-    "wrong width": (np.ones((2, 3)), "3 dimensions, those of the index 2"),
+    "wrong width": (np.ones((2, 3)), "3 dimensions, but the index has 2"),
     "no rows": (np.ones((0, 2)), "empty"),
     "no columns": (np.ones((2, 0)), "empty"),
     "one-dimensional": (np.ones(2), r"shape \(2,\)"),

@@ -163,7 +163,7 @@ def test_modes_do_what_they_do_in_a_folder(server, remote, posts, topics):
     index.indexer("append").index([])
     with pytest.raises(ModelMismatchError):
         index.indexer("append", model="b").index(posts[3:])
-    with pytest.raises(EmbeddingError, match="3 dimensions, those of the index 8"):
+    with pytest.raises(EmbeddingError, match="3 dimensions, but the index has 8"):
         index.indexer("append").index([{"docno": "x", "doc_embs": np.eye(3, dtype=np.float32)}])
     assert docnos(index) == docnos_of(posts[:3])
     assert index.model == "a"
