@@ -1,5 +1,7 @@
 """Formula search of an engine: ids that repeat, formulas of posts that are gone."""
 
+import pandas as pd
+
 from pyterrier_mathamr.engine.posts import distinct_formulas
 from pyterrier_mathamr.posts import Document
 from tests.engine.conftest import built
@@ -65,3 +67,12 @@ def test_the_best_of_few_formulas_are_the_first_of_many(tmp_path) -> None:
     for query, k in ((r"\frac{\sqrt{x}}{n+2}", 1), (r"\sqrt{a+b}+\frac{x}{y}", 3), (r"\frac{?a^2}{k+1}", 7)):
         many = engine.search_formula(query, k=100)["docno"].tolist()
         assert engine.search_formula(query, k=k)["docno"].tolist() == many[:k]
+
+
+def test_a_search_ranks_formulas_as_the_pipeline_of_frames_does(engine) -> None:
+    for latex in (r"\sum 1/n", "?a^2", "x^2+y^2", r"\pi"):
+        ranking = engine.formulas()(pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"]))
+        found = engine.search_formula(latex, k=50)
+        expected = ranking[ranking["docno"].isin(found["docno"])]  # a formula that a post repeats is there once
+        for column in ("docno", "post_id", "score", "tier", "matched", "substitution"):
+            assert found[column].tolist() == expected[column].tolist()
