@@ -3,10 +3,17 @@
 import runpy
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+from tiny_colbert import tiny_colbert
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+from pyterrier_mathamr import MathAMRIndex
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SAYS = {
+    "late_interaction": ["222 documents", "| BM25 % 100 >> MaxSim |"],
     "quickstart": ["| BM25 % 100 >> scorer", "1. answer "],
     "rerank_terrier": ["| BM25 + MaxSim + document"],
     "train_variant": ["operator trees: epoch ", "p-value corrected"],
@@ -24,7 +31,42 @@ def test_an_example_runs_and_prints_its_results(
 ) -> None:
     pytest.importorskip("Stemmer", reason="the extra bm25 is not installed")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", [str(path)])
+    arguments = []
+    if path.stem == "late_interaction":
+        pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
+        tiny_colbert(tmp_path / "model")
+        arguments = [str(tmp_path / "model" / "colbert")]
+    monkeypatch.setattr("sys.argv", [str(path), *arguments])
     runpy.run_path(str(path), run_name="__main__")
     output = capsys.readouterr().out
     assert all(words in output for words in SAYS[path.stem])
+
+
+def test_an_index_of_a_multi_vector_model_gives_the_scores_of_the_model(tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
+    tiny_colbert(tmp_path / "model")
+    model = library.MultiVectorEncoder(str(tmp_path / "model" / "colbert"), device="cpu")
+    texts = [f"the {word} of {other}" for word in ("sum", "limit", "norm", "rank") for other in "nxyzabk"]
+    documents = model.encode_document(texts, convert_to_numpy=True)
+    (query,) = model.encode_query(["a limit of x"], convert_to_numpy=True)
+    index = MathAMRIndex(tmp_path / "index.mathamr")
+    for mode, some in (("create", range(20)), ("append", range(20, len(texts)))):
+        index.indexer(mode=mode).index({"docno": str(i), "doc_embs": documents[i]} for i in some)
+    found = index.colbert()(pd.DataFrame({"qid": ["q"]}).assign(query_embs=[query]))
+    scores = model.similarity([query], documents).numpy()[0]
+    assert len(found) == len(texts)
+    assert found["score"].to_numpy() == pytest.approx(scores[found["docno"].to_numpy(dtype=int)], abs=1e-5)
+    assert np.all(np.diff(found["score"]) <= 0)
+
+
+def test_the_example_of_the_page_on_late_interaction_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
+    page = (ROOT / "docs" / "results" / "late-interaction.md").read_text("utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    tiny_colbert(tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("lightonai/GTE-ModernColBERT-v1", "model/colbert"), {})
+    assert "docno" in capsys.readouterr().out
+    assert len(MathAMRIndex("late-interaction.mathamr")) == 222
