@@ -25,7 +25,7 @@ DEPTH = 1000
 
 
 class Collection(NamedTuple):
-    """What is built: its name, folder, license, and how it is attributed; ``tasks`` are its datasets with judgments."""
+    """An artifact to build: its name, folder, license, and attribution; ``tasks`` are its datasets with judgments."""
 
     name: str
     folder: Path
@@ -97,9 +97,9 @@ def measured(systems: dict[str, pt.Transformer], collection: Collection) -> pd.D
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build, measure, describe, and perhaps upload."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("output", type=Path, help="a folder for the artifacts and what is uploaded")
+    parser.add_argument("output", type=Path, help="a folder for the artifacts and their packages")
     parser.add_argument("--arqmath", type=Path, help="a folder of ARQMath's release, or of a part of it")
-    parser.add_argument("--name", default="arqmath", help="how what is built of --arqmath is called")
+    parser.add_argument("--name", default="arqmath", help="name of the artifacts built from --arqmath")
     parser.add_argument("--model", default=mathamr.model.DEFAULT_MODEL, help="the model of both")
     parser.add_argument("--upload", metavar="ORGANIZATION", help="upload both to this organization of the hub")
     options = parser.parse_args(arguments)

@@ -60,7 +60,7 @@ _BRACED = re.compile(r"([_^])\{([A-Za-z0-9])\}")
 _EQUATION = re.compile(r"(?=.*[A-Za-z0-9})] ?= ?[\\(A-Za-z0-9])[A-Za-z0-9^_{}+=() \\-]{7,36}")
 
 
-class ReadQuery(NamedTuple):
+class BoxQuery(NamedTuple):
     """A query as the page reads it.
 
     Attributes:
@@ -74,17 +74,17 @@ class ReadQuery(NamedTuple):
     latex: str
 
 
-def read_box(engine: EngineSnapshot, q: str) -> ReadQuery:
+def read_box(engine: EngineSnapshot, q: str) -> BoxQuery:
     """Read a query; one that is nothing but a formula needs no delimiters, and may be a pattern."""
     post, typed = engine.read_query(q), post_from_any(q).formulas
     is_source = _WILDCARD.search(q) or (not post.formulas and _SOURCE.search(q))
     if is_source and not typed and not _WORD.search(_NAMES.sub(" ", q)):
-        return ReadQuery("formula", MathPost("FORMULA_0", (PostFormula(q.strip()),)), q.strip())
+        return BoxQuery("formula", MathPost("FORMULA_0", (PostFormula(q.strip()),)), q.strip())
     if not post.formulas:
-        return ReadQuery("words", post, "")
+        return BoxQuery("words", post, "")
     if _LETTER.search(PLACEHOLDER.sub(" ", post.text)):
-        return ReadQuery("mixed", post, (typed or post.formulas)[0].latex)
-    return ReadQuery("formula", post, typed[0].latex if typed else latex_of_unicode(q.strip()))
+        return BoxQuery("mixed", post, (typed or post.formulas)[0].latex)
+    return BoxQuery("formula", post, typed[0].latex if typed else latex_of_unicode(q.strip()))
 
 
 def problems(q: str, latex: str = "") -> list[dict[str, Any]]:

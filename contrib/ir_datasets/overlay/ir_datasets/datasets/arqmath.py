@@ -260,7 +260,7 @@ class ArqmathQueries(BaseQueries):
 
 
 class ArqmathQrels(TrecQrels):
-    """Codes 5 (system failure) and 6 (do not know) are no grades, and such lines are left out."""
+    """Codes 5 (system failure) and 6 (do not know) are not grades, and such lines are left out."""
 
     def qrels_iter(self):
         return (qrel for qrel in super().qrels_iter() if qrel.relevance in QREL_DEFS)
