@@ -205,7 +205,9 @@ class _Drawing:
         self.canvas.text(_MARGIN, 26, title, self.colors.text, strong=True, size=14)
         drawn = [node for band in bands for node in band.nodes]
         drawn += [node for band in bands for box in band.boxes for tree in box.trees for node in tree.nodes]
-        start = paint_key(self.canvas, key_of(drawn), _MARGIN, 38.0, width - 2 * _MARGIN, self.colors) + 8
+        start = (
+            paint_key(self.canvas, key_of(drawn), _MARGIN, 38.0, min(width, _NARROWEST) - 2 * _MARGIN, self.colors) + 8
+        )
         tops = [start + 20.0]
         for band in bands:
             tops.append(tops[-1] + band.height + _BETWEEN)

@@ -205,7 +205,10 @@ def within(inner: tuple[float, ...], outer: tuple[float, ...]) -> bool:
 
 def test_the_key_explains_what_the_drawing_has_and_nothing_else() -> None:
     key = " ".join(words(draw_graph(GRAPH))[1:])
-    for meaning in ("V variable", "N number", "U operator, operands in any order", "edge a above", "drawn elsewhere"):
+    for meaning in (
+        "V variable", "N number", "U operator, operands in any order", "edge a above", "drawn elsewhere",
+        "number of an operand", "relation of the AMR graph",
+    ):  # fmt: skip
         assert meaning in key
     for absent in ("function", "not understood", "matrix", "within"):
         assert absent not in key

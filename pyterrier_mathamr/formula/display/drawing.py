@@ -130,8 +130,12 @@ _KINDS = {
     "opt": "operator tree (OPT)",
     "slt": "symbol layout tree (SLT)",
 }
-_EDGES = {"a": "above", "b": "below", "o": "over", "u": "under", "w": "within", "e": "element", "c": "before, above",
-          "d": "before, below"}  # fmt: skip
+_OPERAND, _RELATION = "0 1 …", ":…"
+_EDGES = {
+    "a": "above", "b": "below", "o": "over", "u": "under", "w": "within", "e": "element", "c": "before, above",
+    "d": "before, below", _OPERAND: "number of an operand; all 0 where any order means the same",
+    _RELATION: "relation of the AMR graph",
+}  # fmt: skip
 _ROW, _GAP = 18.0, 20.0
 
 
@@ -152,6 +156,8 @@ def key_of(nodes: Iterable[TreeNode], *, virtual: bool = True) -> list[KeyEntry]
         again |= node.again
         if node.kind == "slt":
             edges.add(node.role)
+        elif node.role:
+            edges.add(_RELATION if node.role.startswith(":") else _OPERAND)
     entries = [KeyEntry(kind, "", meaning) for kind, meaning in _KINDS.items() if kind in kinds]
     entries += [KeyEntry("again", "", "a node drawn elsewhere")] if again else []
     entries += [KeyEntry("", letter, meaning) for letter, meaning in TYPES.items() if letter in letters]
