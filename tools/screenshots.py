@@ -1,7 +1,8 @@
-"""Take the pictures of the page for the README: ``python tools/screenshots.py [FOLDER]``, by default ``docs/images``.
+"""Take the pictures of the page for the documentation: ``python tools/screenshots.py [FOLDER]``, into ``docs/images``.
 
-Builds an engine of the bundled sample with the bundled model, serves it, and opens the explanation of the first result
-in Chromium, in the light and the dark theme. Needs the extras ``serve`` and ``test``, and Chromium.
+Builds an engine of the bundled sample with the bundled model, serves it, and opens the page in Chromium: the first
+page, results with an explanation in the light and the dark theme, formulas by a pattern, and a telephone. Needs the
+extras ``serve`` and ``test``, and Chromium.
 """
 
 from __future__ import annotations
@@ -22,7 +23,17 @@ from pyterrier_mathamr.engine import SearchEngine
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "pyterrier_mathamr" / "data" / "sample"
 QUESTION = r"How do I compute $\int_0^\infty e^{-x^2}\,dx$ by hand?"
-SIZE = {"width": 1280, "height": 1000}
+PATTERN = r"\int_?a^?b ?f \,dx"
+TITLE, ABOUT = "Sums and integrals", "A sample of questions and answers, written for this package."
+SIZE, TELEPHONE = {"width": 1100, "height": 860}, {"width": 390, "height": 780}
+PICTURES = (
+    ("home", "light", SIZE, ""),
+    ("light", "light", SIZE, QUESTION),
+    ("dark", "dark", SIZE, QUESTION),
+    ("formulas", "light", SIZE, PATTERN),
+    ("telephone", "dark", TELEPHONE, QUESTION),
+)
+"""Name, theme, size of the window, and query of each picture."""
 
 
 def build(path: Path) -> None:
@@ -32,20 +43,25 @@ def build(path: Path) -> None:
 
 
 def take(address: str, folder: Path) -> None:
-    """Take a picture in each theme."""
+    """Take all pictures."""
     with sync_playwright() as playwright:
         program = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        for theme in ("light", "dark"):
-            page = browser.new_page(color_scheme=theme, viewport=SIZE, reduced_motion="reduce")
+        for name, theme, size, query in PICTURES:
+            page = browser.new_page(color_scheme=theme, viewport=size, reduced_motion="reduce")
             page.goto(address)
-            page.fill("#query", QUESTION)
-            page.click("button[type=submit]")
-            page.locator("article button", has_text="Why?").first.click()
-            page.wait_for_selector(".explanation")
+            page.wait_for_selector(".examples")
+            if query:
+                page.fill("#query", query)
+                page.click(".bar button[type=submit]")
+                page.locator("#query").blur()
+                page.wait_for_selector("article")
+            if query and size == SIZE:
+                page.locator("article button", has_text="Why?").first.click()
+                page.wait_for_selector(".explanation")
             page.mouse.move(0, 0)
             page.wait_for_load_state("networkidle")
-            page.screenshot(path=folder / f"page-{theme}.png")
+            page.screenshot(path=folder / f"page-{name}.png")
         browser.close()
 
 
@@ -58,7 +74,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as work:
         path = Path(work) / "sample.engine"
         build(path)
-        command = [sys.executable, "-m", "pyterrier_mathamr", "serve", str(path), "--port", "0"]
+        command = [
+            sys.executable,
+            "-m",
+            "pyterrier_mathamr",
+            "serve",
+            str(path),
+            "--port",
+            "0",
+            "--title",
+            TITLE,
+            "--about",
+            ABOUT,
+        ]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
             try:
