@@ -50,7 +50,7 @@ from pyterrier_mathamr.posts import (
 from pyterrier_mathamr.sparse.patterns import read_pattern
 from pyterrier_mathamr.store import META
 
-from .queries import examples, problems, read_box, step_between, step_of
+from .queries import examples, pattern_html, problems, read_box, step_between, step_of
 from .workers import SYSTEMS
 
 _ROWS = 60
@@ -379,6 +379,8 @@ def _formula(row: FoundFormula, pattern: Terms | None) -> dict[str, Any]:
     numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.id]
     places = ((text, m) for text in post.sentences for m in PLACEHOLDER.finditer(text) if int(m[1]) in numbers)
     sentence, place = next(places, ("", None))
+    if plain_text(MathPost(sentence, post.formulas)) == plain_text(MathPost(_line(title), title.formulas)):
+        sentence, place = "", None  # the page shows the title above it
     if place is not None and place.start() > _LONGEST_LINE // 2:
         sentence = sentence[place.start() :]
     html = inline_html(
@@ -423,7 +425,9 @@ def _query_html(query: MathPost, matcher: Matcher) -> str:
 
 
 def _formula_query_html(latex: str) -> str:
-    return formula_span(latex, "part-0", display=True) if latex else ""
+    if not latex:
+        return ""
+    return f'<span class="formula part-0" data-latex="{escape(latex)}">{pattern_html(latex, display=True)}</span>'
 
 
 def _add_moves(systems: Sequence[dict[str, Any]], first: Sequence[str]) -> None:

@@ -38,6 +38,7 @@ from pyterrier_mathamr.posts import (
 from pyterrier_mathamr.sparse.patterns import read_pattern
 
 _WILDCARD = re.compile(r"\?[A-Za-z]|\\qvar\s*\{")
+_TYPED_WILDCARD = re.compile(r"\?([A-Za-z])")
 _NAMES = re.compile(r"\\(?:(?:begin|end|text\w*|operatorname|mathrm)\*?\s*\{[^{}]*\}|[A-Za-z]+)")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SOURCE = re.compile(r"[\\^_{}=]")
@@ -53,10 +54,12 @@ _MESSAGES = {
     "Expected argument but reached end of input.": "Something is missing here.",
 }
 _COMPARED = 300  # characters of formulas that are compared
-_EXAMINED, _FORMULAS_OF_POST, _READ = 500, 20, 40
+_EXAMINED, _FORMULAS_OF_POST, _READ = 500, 20, 200
 _LONGEST_EXAMPLE = 110
 _SENTENCE = re.compile(r"[A-Z][A-Za-z ,'’-]*[.?]?")
+_GROUP = re.compile(r"\{[^{}]*\}")
 _BRACED = re.compile(r"([_^])\{([A-Za-z0-9])\}")
+_SINGLE = re.compile(r"[A-Za-z]")
 _EQUATION = re.compile(r"(?=.*[A-Za-z0-9})] ?= ?[\\(A-Za-z0-9])[A-Za-z0-9^_{}+=() \\-]{7,36}")
 
 
@@ -117,6 +120,11 @@ def _problem(latex: str) -> tuple[str, int, int, str] | None:
     return None if start < 0 else (latex, start, start + len(command), "This command is not known.")
 
 
+def pattern_html(latex: str, *, display: bool = False) -> str:
+    """Render a formula whose wildcards are single symbols, so that the exponent of ``x^?n`` is all of ``?n``."""
+    return formula_html(_TYPED_WILDCARD.sub(r"{?\1}", latex), display=display)
+
+
 def step_of(tier: str) -> str:
     """The class of a formula that was found, by its tier; the part that a query is contained in matches as well."""
     return tier.removeprefix("contains, ").replace("contains", "equal")
@@ -155,18 +163,26 @@ def examples(engine: EngineSnapshot) -> list[dict[str, str]]:
     equations = Counter(
         formula.latex.strip() for pair in posts for post in pair for formula in post.formulas[:_FORMULAS_OF_POST]
     )
-    best = sorted((_unusual(latex, count), latex) for latex, count in equations.items() if _EQUATION.fullmatch(latex))
+    best = sorted((_unusual(latex, count), latex) for latex, count in equations.items() if _is_equation(latex))
     readable = [latex for _, latex in best[:_READ] if "<math" in formula_html(latex) and _problem(latex) is None]
     patterns = [(latex, pattern) for latex in readable if (pattern := _pattern_of(latex))]
-    of, pattern = max(patterns, key=lambda pair: ("(" not in pair[0], "^" in pair[0]), default=("", ""))
+    of, pattern = max(
+        patterns,
+        key=lambda pair: ("(" not in pair[0], "^" in pair[0], -abs(14 - len(pair[1].replace("?", "")))),
+        default=("", ""),
+    )
     for kind, latex in (
         ("formula", next((each for each in readable if each != of), "")),
         ("pattern", pattern),
     ):
         if latex:
             latex = _BRACED.sub(r"\1\2", latex)
-            found.append({"kind": kind, "q": latex if kind == "pattern" else f"${latex}$", "html": formula_html(latex)})
+            found.append({"kind": kind, "q": latex if kind == "pattern" else f"${latex}$", "html": pattern_html(latex)})
     return found
+
+
+def _is_equation(latex: str) -> bool:
+    return _EQUATION.fullmatch(latex) is not None and "=" in _GROUP.sub("", latex)
 
 
 def _lines(posts: Sequence[tuple[MathPost, MathPost]]) -> Iterator[tuple[MathPost, str]]:
@@ -193,11 +209,11 @@ def _unusual(latex: str, count: int) -> tuple[int, int]:
 
 def _pattern_of(latex: str) -> str:
     """Write wildcards for the letters of an equation that has two to four; empty for any other."""
-    tokens = [token for token, _ in tokens_of(latex)]
-    letters = {token for token in tokens if len(token) == 1 and token.isascii() and token.isalpha()}
-    if not 2 <= len(letters) <= 4 or "\\" in latex:
+    latex = _BRACED.sub(r"\1\2", latex)
+    letters = set(_SINGLE.findall(latex))
+    if not 2 <= len(letters) <= 4 or set(latex) & set("\\_{}"):
         return ""
-    return "".join(f"?{token}" if token in letters else token for token in tokens)
+    return _SINGLE.sub(r"?\g<0>", latex)
 
 
 def _plain(line: str, post: MathPost) -> str:

@@ -3,6 +3,7 @@
 import { GROUPS, commandsFor, isCommand } from "./commands.js";
 import { $, ask, element } from "./dom.js";
 import { mayChange, pasted } from "./paste.js";
+import { fit } from "./results.js";
 
 const form = $("form"), box = $("query"), preview = $("preview"), symbols = $("symbols"), list = $("commands"), all = $("all");
 
@@ -124,7 +125,9 @@ function problemOf({ latex, start, end, message }) {
 }
 
 export function showRead(read) {
-  preview.replaceChildren(element("div", { html: read.html, dir: "auto" }), ...read.problems.map(problemOf));
+  const same = read.kind === "words" && !read.html.includes("<mark"); // nothing that the box does not show
+  preview.replaceChildren(element("div", { html: same ? "" : read.html, dir: "auto" }), ...read.problems.map(problemOf));
+  fit(preview);
 }
 
 let timer = 0;

@@ -62,7 +62,16 @@ export const addressOf = (state, changes) => {
   return `${location.pathname}?${parameters}`;
 };
 
-function resultOf(result, rank, state, system, heading) {
+const textOf = (html) => element("div", { html }).textContent.trim();
+
+// A file without a heading has its own name as a title; then its path says more.
+function withPath(result) {
+  const isName = result.file && `/${result.file}`.includes(`/${textOf(result.title_html)}.`);
+  return isName ? { ...result, title_html: element("bdi", {}, result.file).outerHTML, file: "" } : result;
+}
+
+function resultOf(found, rank, state, system, heading) {
+  const result = withPath(found);
   const formulas = state.mode === "formulas";
   const name = result.title_html || element("bdi", {}, result.post_id).outerHTML;
   const title = element("a", { href: result.link || addressOf(state, { post: result.post_id }), html: name });
@@ -103,9 +112,9 @@ const percent = (match) => element("span", { title: "The share of unrelated post
 
 // One line: file, section, line and date, and how good a match it is.
 export function contextOf(result, ...notes) {
-  const name = element("div", { html: result.title_html || "" }).textContent.trim();
+  const name = textOf(result.title_html || "");
   const section = (result.section || "").split(" › ").filter((part) => part && part !== name).join(" › ");
-  const where = [result.file || (name ? result.post_id : ""), section, result.line ? `line ${result.line}` : "", result.date ? dateOf(result.date) : ""];
+  const where = [result.file || (name && !result.kind ? result.post_id : ""), section, result.line ? `line ${result.line}` : "", result.date ? dateOf(result.date) : ""];
   return element("p", { class: "context" }, ...where.filter(Boolean).map((part) => element("bdi", {}, part)), ...notes.filter(Boolean).map((note) => element("span", { class: "note" }, note)));
 }
 
@@ -144,7 +153,17 @@ export function toggle(name, place, make) {
 
 const QUIET = "a, button, .formula .formula, #preview";
 
+export function fit(place) {
+  const formulas = [...place.querySelectorAll(".formula")].filter((formula) => !formula.closest("a, .legend"));
+  for (const formula of formulas) formula.classList.remove("wide");
+  const wide = formulas.filter((formula) => formula.firstElementChild?.getBoundingClientRect().width > formula.parentElement.clientWidth && formula.parentElement.clientWidth);
+  for (const formula of wide) formula.classList.add("wide");
+}
+
+addEventListener("resize", () => fit(document));
+
 export function finish(place) {
+  requestAnimationFrame(() => fit(place));
   for (const formula of place.querySelectorAll(".formula")) {
     if (formula.closest(QUIET) || formula.tabIndex === 0) continue;
     formula.tabIndex = 0;
