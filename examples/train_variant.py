@@ -1,8 +1,7 @@
 """Training a variant and testing whether it differs: only operator trees against both trees, on the bundled sample.
 
 The sample is tiny, so this needs seconds and its table means nothing: it shows the method. Real studies
-train each condition with several seeds: `mathamr experiment paper/4.6 --collection ARQMATH_FOLDER`. Run it in an empty
-folder.
+train each condition with several seeds: `python -m studies paper/4.6 ARQMATH_FOLDER`. Run it in an empty folder.
 """
 
 import pyterrier as pt

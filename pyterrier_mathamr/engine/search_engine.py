@@ -54,7 +54,7 @@ class SearchEngine(EngineReader, SharedArtifact):
     """
 
     ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = ENGINE.type, ENGINE.format, PACKAGE
-    USAGE = r"found.search('How do I show that $\sum 1/n^2$ converges?')"
+    _USAGE = r"found.search('How do I show that $\sum 1/n^2$ converges?')"
     schematic: ClassVar[dict[str, str]] = {
         "label": "SearchEngine",
         "help_url": "https://pypi.org/project/pyterrier-mathamr/",

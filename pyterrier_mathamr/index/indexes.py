@@ -295,7 +295,7 @@ class MathAMRIndex(DocumentVectorIndex, IndexArtifact):
 
     KIND = DOCUMENTS
     HOLDS = "document"
-    USAGE = (
+    _USAGE = (
         "encode = mathamr.GraphBuilder() >> mathamr.MathAMR.from_pretrained('{model}').query_encoder()\n"
         "pipeline = encode >> found.retriever()"
     )

@@ -58,7 +58,7 @@ class MathAMR(SavedModel):
         encode = mathamr.GraphBuilder() >> model.doc_encoder()
     """
 
-    EXPORTED_BY = "mathamr"
+    _EXPORTED_BY = "mathamr"
 
     def __init__(
         self,

@@ -288,7 +288,7 @@ def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
 class SavedModel:
     """A model that can be saved: equality and hash by its identity, and a `repr` that opens it again where it can."""
 
-    EXPORTED_BY: ClassVar[str] = "mathamr.systems"
+    _EXPORTED_BY: ClassVar[str] = "mathamr.systems"
     """Where users import the class from."""
 
     _folder: Path | None
@@ -332,7 +332,7 @@ class SavedModel:
             MissingExtraError: huggingface_hub is not installed (extra ``hub``).
             MathAMRError: the hub refuses it, or cannot be reached.
         """
-        name = f"{self.EXPORTED_BY}.{type(self).__name__}"
+        name = f"{self._EXPORTED_BY}.{type(self).__name__}"
         text = card(
             title=split_branch(repo)[0].rpartition("/")[2],
             tags=["pyterrier", "math-aware-retrieval"],

@@ -224,7 +224,7 @@ class BM25Index(SparseIndex):
 
     KIND = BM25
     HOLDS = "document"
-    USAGE = "pipeline = found.retriever()"
+    _USAGE = "pipeline = found.retriever()"
 
     schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": SURVEY}
 

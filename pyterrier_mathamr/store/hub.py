@@ -132,7 +132,7 @@ def first_line(error: Exception) -> str:
 class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
     """An artifact that is published with a card that is complete."""
 
-    USAGE: ClassVar[str] = ""
+    _USAGE: ClassVar[str] = ""
     """The lines of the card that use the loaded object as ``found``; ``{model}`` becomes the name of its model."""
 
     def to_hf(
@@ -148,6 +148,8 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         measures: pd.DataFrame | None = None,
     ) -> None:
         """Publish the artifact on the Hugging Face hub, with everything that it contains.
+
+        An engine contains its posts, and names the folders that it was built from.
 
         Args:
             repo: ``organization/name``, perhaps with ``@branch``.
@@ -217,6 +219,7 @@ def write_package(
     metadata: dict[str, Any] = {}
     package = str(folder / "artifact.tar.lz4")
     artifact.build_package(package, max_file_size=_LARGEST_FILE, metadata_out=metadata, verbose=False)
+    facts = {name: value for name, value in metadata.items() if not isinstance(value, dict | list)}
     kinds = artifact.ARTIFACT_TYPE, f"{artifact.ARTIFACT_TYPE}.{artifact.ARTIFACT_FORMAT}"
     name = type(artifact).__name__
     load = f"import pyterrier_mathamr as mathamr\n\nfound = mathamr.{name}.from_hf({repo!r})\n"
@@ -224,8 +227,8 @@ def write_package(
         title=title or split_branch(repo)[0].rpartition("/")[2],
         tags=["pyterrier", "pyterrier-artifact", *(f"pyterrier-artifact.{each}" for each in kinds)],
         front={"pretty_name": title, "task_categories": ["text-retrieval"], "viewer": False},
-        usage=load + artifact.USAGE.replace("{model}", model),
+        usage=load + artifact._USAGE.replace("{model}", model),
         license=license, description=description, reproduction=reproduction, measures=measures,
-        metadata={**metadata, "rows": manifest.get("count"), "model": model or None},
+        metadata={**facts, "rows": manifest.get("count"), "model": model or None},
     )  # fmt: skip
     (folder / "README.md").write_text(text, encoding="utf-8")

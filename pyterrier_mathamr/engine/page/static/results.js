@@ -54,7 +54,7 @@ function nothing(state, weak) {
 
 function weakOf(count, good, show) {
   return element("p", { class: "note" }, good ? "Other posts are no better matches than a random one may be. " : null,
-    element("button", { type: "button", onclick: show }, good ? `Show ${plural(count, "weak match").replace("matchs", "matches")}` : "Show the closest"));
+    element("button", { type: "button", onclick: show }, good ? `Show ${count} weak match${count === 1 ? "" : "es"}` : "Show the closest"));
 }
 
 export const addressOf = (state, changes) => {
