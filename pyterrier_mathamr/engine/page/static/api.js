@@ -30,7 +30,7 @@ function kindOf(schema) {
 
 function operation([path, { get }]) {
   const parameters = get.parameters.map((each) => rowOf(
-    element("code", {}, each.name), each.required ? "required" : "", kindOf(each.schema),
+    element("code", {}, each.name), each.required ? "yes" : "no", kindOf(each.schema),
     [each.description, each.schema.enum && each.schema.default && `By default ${each.schema.default}.`].filter(Boolean).join(" ")));
   const answers = Object.entries(get.responses).map(([status, answer]) => {
     const { description, content } = resolved(answer);
@@ -39,8 +39,8 @@ function operation([path, { get }]) {
   });
   return element("article", {},
     element("h3", {}, element("code", {}, `GET ${path}`)), element("p", {}, `${get.summary}. ${get.description || ""}`),
-    parameters.length ? tableOf(["parameter", "", "values", ""], parameters) : null,
-    tableOf(["status", "answer", ""], answers));
+    parameters.length ? tableOf(["parameter", "required", "values", "meaning"], parameters) : null,
+    tableOf(["status", "answer", "meaning"], answers));
 }
 
 function noteOf(field, of, required) {
@@ -54,7 +54,7 @@ function schemaOf([name, schema]) {
     element("code", {}, field), kindOf(of), [noteOf(field, of, schema.required), of.description].filter(Boolean).join("; ")));
   return element("article", { id: name },
     element("h3", {}, name), schema.description ? element("p", {}, schema.description) : null,
-    fields.length ? tableOf(["field", "value", ""], fields) : null);
+    fields.length ? tableOf(["field", "value", "meaning"], fields) : null);
 }
 
 $("api").append(
