@@ -13,8 +13,6 @@ import ir_datasets
 import pytest
 import yaml
 
-from pyterrier_mathamr.arqmath import register_arqmath
-
 ROOT = Path(__file__).parents[2]
 CONTRIB = ROOT / "contrib" / "ir_datasets"
 SAMPLE = ROOT / "pyterrier_mathamr" / "data" / "sample"
@@ -98,7 +96,7 @@ def test_the_definition_reads_the_sample_as_this_package_does(checkout: Path, tm
 
 @pytest.mark.filterwarnings("ignore:.*codes? 5:pyterrier_mathamr._common.errors.MathAMRWarning")
 def test_the_definition_reads_a_part_of_the_release_as_this_package_does(
-    checkout: Path, shared_data: Path, tmp_path: Path
+    checkout: Path, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = shared_data / "arqmath-mini"
     files = {name: folder / name for name in ("Posts.V1.3.xml", "latex_representation_v3")}
@@ -122,7 +120,7 @@ def test_the_definition_reads_a_part_of_the_release_as_this_package_does(
     place(tmp_path, files)
     years = [f"arqmath/{year}/{task}" for year in (2020, 2022) for task in ("task1", "task2", "task2/visual")]
     names = ["arqmath", "arqmath/formulas", *years, "arqmath/2022/task3"]
-    register_arqmath(folder)
+    monkeypatch.setenv("ARQMATH_HOME", str(folder))
     compare(read(checkout, tmp_path, names), {name: name for name in names})
 
 

@@ -89,7 +89,7 @@ def test_the_command_repeats_no_stage_and_accepts_no_years(report: Report, workd
     assert [row["Bpref full"] for row in rows] == before.loc[before["name"] == TANGENT, "Bpref full"].tolist()
     refused = CliRunner().invoke(main, ["experiment", str(EXAMPLE), *options, "--years", "2022"])
     assert refused.exit_code == 2
-    assert "--task ntcir12 takes --systems, --model and --workdir" in refused.output
+    assert "Nothing is trained for --task ntcir12. Give only --systems, --model and --workdir." in refused.output
 
 
 def test_judged_formulas_that_the_corpus_lacks_are_named(tmp_path: Path) -> None:

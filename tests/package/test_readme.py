@@ -26,7 +26,11 @@ def run(page: Path) -> dict[str, Any]:
     return names
 
 
-PAGES = [page for page in sorted((README.parent / "docs" / "results").glob("*.md")) if python_blocks(page)]
+PAGES = [
+    page
+    for page in sorted((README.parent / "docs" / "results").glob("*.md"))
+    if python_blocks(page) and page.stem != "late-interaction"  # run by test_examples.py, without network
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

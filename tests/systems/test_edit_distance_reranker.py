@@ -70,7 +70,7 @@ def test_hostile_rankings(trees: FormulaTrees) -> None:
         reranker(RANKING.assign(docno="elsewhere"))
     with pytest.raises(ConfigError, match="combine"):
         EditDistanceReranker(trees, combine="sum")
-    with pytest.warns(MathAMRWarning, match="no formula"):
+    with pytest.warns(MathAMRWarning, match="not formulas"):
         blank = reranker(RANKING[:3].assign(latex=" "))
     assert np.all(blank["score"] == 0)
     assert len(blank) == 3

@@ -147,7 +147,7 @@ def test_hostile_rankings(trees: FormulaTrees) -> None:
     for option in ({"tuples": "jaccard"}, {"nodes": "mean"}, {"costs": "unit"}, {"max_nodes": 0}):
         with pytest.raises(ConfigError, match=next(iter(option))):
             FormulaFeatures(trees, **option)
-    with pytest.warns(MathAMRWarning, match="no formula"):
+    with pytest.warns(MathAMRWarning, match="not formulas"):
         blank = features(RANKING[:3].assign(latex=" "))
     assert not np.stack(blank["features"].tolist()).any()
     chain = "+".join(["x"] * 600)

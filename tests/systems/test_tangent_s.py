@@ -89,7 +89,7 @@ def test_an_explanation_sums_to_the_score(parts: SimpleNamespace) -> None:
 
 def test_a_query_without_a_formula_finds_nothing_and_missing_trees_warn(parts: SimpleNamespace, tmp_path: Path) -> None:
     system = TangentS(parts.tangent, parts.trees)
-    with pytest.warns(MathAMRWarning, match="no formula"):
+    with pytest.warns(MathAMRWarning, match="not formulas"):
         assert system(pd.DataFrame({"qid": ["1"], "latex": [" "]})).empty
     assert list(system(QUERIES[:0]).columns) == list(system(QUERIES).columns)
     others = FormulaTrees(tmp_path / "others.trees").index(POSTS[1:])

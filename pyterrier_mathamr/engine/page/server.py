@@ -171,7 +171,7 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except OverLimitError:
-        return JSONResponse({"error": "This is too slow and was ended; ask something shorter."}, 503, headers=fresh)
+        return JSONResponse({"error": "This took too long and was stopped. Ask something shorter."}, 503, headers=fresh)
     except UnknownIdError:
         return JSONResponse({"error": "There is no such post."}, 404, headers=fresh)
     except Exception:

@@ -208,5 +208,5 @@ def test_the_matrix_of_a_model_of_text_is_checked_when_a_query_is_encoded(querie
     ):
         with pytest.raises(ModelFileError, match=rf"weights\.safetensors: .*{problem}"):
             encoded(wrong)
-    with pytest.raises(ModelFileError, match=r"not those that config\.json names"):
+    with pytest.raises(ModelFileError, match=r"differ from the ones that config\.json names"):
         encoded({"text.project.weight": project}, "0" * 64)
