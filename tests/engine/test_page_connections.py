@@ -1,5 +1,6 @@
 """Connections that are slow, silent, broken or too many end without disturbing others."""
 
+import asyncio
 import contextlib
 import http.client
 import resource
@@ -19,7 +20,7 @@ pytest.importorskip("httpx")
 import httpx
 import uvicorn
 
-from pyterrier_mathamr.engine.page import Answers, connections, make_app
+from pyterrier_mathamr.engine.page import Answers, connections, make_app, server
 from tests.engine.conftest import QUERY
 
 pytestmark = pytest.mark.enable_socket
@@ -35,15 +36,15 @@ def port(engine) -> Iterator[int]:
         patch.setattr(connections, "SECONDS_TO_ASK", 0.6)
         patch.setattr(connections, "MOST", 30)
         config = uvicorn.Config(make_app(Answers(engine)), log_level="critical", **connections.limits())
-        server = connections.PageServer(config)
+        served = connections.PageServer(config)
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, args=([listener],))
+        thread = threading.Thread(target=served.run, args=([listener],))
         thread.start()
-        while not server.started:
+        while not served.started:
             time.sleep(0.01)
         yield listener.getsockname()[1]
-        server.should_exit = True
+        served.should_exit = True
         thread.join()
 
 
@@ -175,3 +176,21 @@ def test_fewer_files_allow_fewer_connections(monkeypatch) -> None:
         monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
         found.append(connections.most_connections())
     assert found == [400, 400, 400, 96, 8]
+
+
+def test_an_answer_does_not_wait_until_the_one_before_is_acknowledged() -> None:
+    async def accepted() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection: socket.socket = writer.get_extra_info("socket")
+            found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with server._listening("127.0.0.1", 0) as listener:
+            async with await asyncio.start_server(connected, sock=listener):
+                _, writer = await asyncio.open_connection(*listener.getsockname())
+                writer.close()
+                return await found
+
+    assert asyncio.run(accepted())

@@ -282,7 +282,8 @@ def _refuse(path: Path) -> None:
 def _listening(host: str, port: int) -> socket.socket:
     """Open the socket, so that an address that is taken is an error before anything is served."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends small packets without delay only over sockets that name their protocol: 40 ms of each answer
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
