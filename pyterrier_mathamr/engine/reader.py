@@ -155,9 +155,10 @@ class EngineReader(Counted):
         """Read a query as the engine's posts are read."""
         return post_from_any(query, bare_formulas=self.snapshot().options.reading.bare_formulas).in_latex()
 
-    def frame(self, query: str) -> pd.DataFrame:
+    def frame(self, query: str | MathPost) -> pd.DataFrame:
         """Write a query as a frame, with delimiters around each of its formulas."""
-        return pd.DataFrame([["1", text_of(self.read_query(query))]], columns=["qid", "query"])
+        post = self.read_query(query) if isinstance(query, str) else query
+        return pd.DataFrame([["1", text_of(post)]], columns=["qid", "query"])
 
     def question(self, query: str | MathPost) -> ReadQuery:
         """Read a query and encode it, once for all its uses."""

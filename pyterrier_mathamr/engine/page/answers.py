@@ -34,7 +34,7 @@ from pyterrier_mathamr.engine.snippets import (
     marked_post,
     piece_of,
 )
-from pyterrier_mathamr.explain import Explanation, Reading, draw_graph, explain_score
+from pyterrier_mathamr.explain import Asked, Explanation, Reading, draw_graph, explain_score
 from pyterrier_mathamr.formula.display.typesetting import formula_span, inline_html
 from pyterrier_mathamr.formula.located import find_part
 from pyterrier_mathamr.formula.matching import Terms
@@ -73,9 +73,14 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     """
     query = engine.read_query(q)
     matcher = engine.matcher(query)
-    post, titled = read_post(engine, docno)
-    read = Reading.of_graph(engine.graph(docno)) or Reading(post, post.sentences)  # perhaps after a question's title
-    parts = _explanation(engine, q, docno, system, aligned=len(post.text) <= _ALIGNED).parts
+    [document] = engine.indexes.posts.get_many([docno])
+    post, title, graph = (
+        post_from_html(document.html, document.title),
+        post_from_html(document.title),
+        engine.graph(docno),
+    )
+    read = Reading.of_graph(graph) or Reading(post, post.sentences)  # perhaps after a question's title
+    parts = _explanation(engine, query, docno, system, {"graph": graph} if len(post.text) <= _ALIGNED else {}).parts
     matched = _matched_formulas(parts)
 
     def of_document(formula: int) -> str:
@@ -90,7 +95,7 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
         "system": system,
         "score": float(parts["contribution"].sum()),
         "query_html": marked_post(query, matcher, color_of),
-        "document": shown_piece(post, best_piece(post, matcher), matcher, titled, of_document),
+        "document": shown_piece(post, best_piece(post, matcher), matcher, bool(title.text), of_document),
         "parts": [_row(part, of_query, of_post) for part in counted.head(_ROWS).itertuples(index=False)],
         "rest": {"parts": len(rest), "contribution": float(rest.sum())},
     }
@@ -100,12 +105,6 @@ def _kind(query: MathPost, latex: str, like: int | None, matcher: Matcher) -> st
     """The classes of a formula: the color of the query's formula that it is like, and how well it matches that one."""
     like = matcher.like(latex) if like is None else like
     return "" if like is None else f"{color_of(like)} {step_between(query.formulas[like].latex, latex)}"
-
-
-def read_post(engine: EngineSnapshot, docno: str) -> tuple[MathPost, bool]:
-    """Read a post, and whether its first block is a title."""
-    [document] = engine.indexes.posts.get_many([docno])
-    return post_from_html(document.html, document.title), bool(post_from_html(document.title).text)
 
 
 def shown_piece(
@@ -121,11 +120,14 @@ def shown_piece(
     return {"html": html, "start": piece.start, "end": piece.end, "characters": piece.characters}
 
 
-def _explanation(engine: EngineSnapshot, q: str, docno: str, system: str, *, aligned: bool) -> Explanation:
-    """Explain the score of the blend, or the one of its systems by its own retriever; aligned with the post's texts."""
-    asked = with_objects(engine.frame(q), docno=[docno], **({"graph": [engine.graph(docno)]} if aligned else {}))
+def _explanation(
+    engine: EngineSnapshot, query: MathPost, docno: str, system: str, known: dict[str, Any]
+) -> Explanation:
+    """Explain the score of the blend, or of one of its systems; ``known`` is its graph, for the post's texts."""
     if system == "blend":
-        return engine.retriever().explain(asked)
+        return engine.retriever().explain_read(engine.question(query), Asked(known, docno))
+    columns = {name: [value] for name, value in known.items()}
+    asked = with_objects(engine.frame(query), docno=[docno], **columns)
     retriever = engine.bm25(num_results=1) if system == "bm25" else engine.mathamr(num_results=1)
     return explain_score(retriever, asked).scaled(1.0, _NAMES[system])
 
@@ -270,11 +272,11 @@ class Answers:
     def post(self, docno: str, q: str = "", start: int | None = None) -> dict[str, Any]:
         """A post, with matches of a question in its colors; of a long one a piece."""
         engine = self.engine
-        post, titled = read_post(engine, docno)
         query = engine.read_query(q)
         matcher = engine.matcher(query)
         [document] = engine.indexes.posts.get_many([docno])
-        title, piece = post_from_html(document.title), best_piece(post, matcher, start)
+        title, post = post_from_html(document.title), post_from_html(document.html, document.title)
+        piece = best_piece(post, matcher, start)
 
         def of_post(formula: int) -> str:
             return _kind(query, post.formulas[formula].latex, None, matcher)
@@ -283,7 +285,7 @@ class Answers:
             "docno": docno,
             "title_html": inline_html(_short(_line(title), title), title),
             **self._place(document),
-            **shown_piece(post, piece, matcher, titled, of_post),
+            **shown_piece(post, piece, matcher, bool(title.text), of_post),
             "latex": plain_text(MathPost(piece.text, post.formulas)),
             "similar": plain_text(MathPost(" ".join(piece_of(post, 0, _SIMILAR).text.split("\n")), post.formulas)),
         }
@@ -350,7 +352,7 @@ def _result(document: Document, score: float, matcher: Matcher, query: MathPost)
     def kind(formula: int) -> str:
         return _kind(query, body.formulas[formula].latex, None, matcher)
 
-    text = _without_headings(snippet.text, document)
+    text = _without_headings(snippet.text, [*document.origin.section.split(" › "), title.text])
     return {
         "docno": document.docno,
         "post_id": document.docno,
@@ -360,9 +362,9 @@ def _result(document: Document, score: float, matcher: Matcher, query: MathPost)
     }
 
 
-def _without_headings(text: str, document: Document) -> str:
+def _without_headings(text: str, headings: Sequence[str]) -> str:
     """Leave out the headings that a snippet begins with, since the page shows them above it."""
-    for heading in [*document.origin.section.split(" › "), post_from_html(document.title).text]:
+    for heading in headings:
         if heading and text.startswith(f"{heading} "):
             text = text.removeprefix(heading).lstrip(" .:")
     return text
