@@ -235,7 +235,11 @@ class Answers:
         engine = self.engine
         read = read_box(engine, q)
         of_formula = mode == "formulas" or read.kind == "formula"
-        html = _formula_query_html(read.latex) if of_formula else _query_html(read.post, engine.matcher(read.post))
+        html = (
+            _formula_query_html(read.latex)
+            if of_formula
+            else marked_post(read.post, engine.matcher(read.post), color_of)
+        )
         wrong = problems(q, read.latex if read.kind == "formula" else "")
         return {"html": html, "kind": read.kind, "latex": plain_text(read.post), "problems": wrong}
 
@@ -261,7 +265,7 @@ class Answers:
         else:
             query = engine.read_query(q)
             matcher = engine.matcher(query)
-            html = _query_html(query, matcher)
+            html = marked_post(query, matcher, color_of)
             systems = self._posts(engine, query, matcher, weak, chosen, k, offset) if query.text.strip() else []
         return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
 
@@ -420,10 +424,6 @@ def _short(text: str, post: MathPost) -> str:
     """Cut a text with placeholders that is too long for a result."""
     piece = piece_of(MathPost(text, post.formulas), 0, _LONGEST_LINE)
     return piece.text if piece.end == piece.characters else f"{piece.text}…"
-
-
-def _query_html(query: MathPost, matcher: Matcher) -> str:
-    return marked_post(query, matcher, color_of)
 
 
 def _formula_query_html(latex: str) -> str:

@@ -101,7 +101,7 @@ async function showResults(state, signal, shown) {
   const view = viewOf(state);
   showTabs(modes, mode, view, state);
   for (const each of [mode, ...modes.filter((other) => other !== mode)]) {
-    const answer = view.answers[each] || await askFor(each, state, signal, each === mode).catch((error) => {
+    const answer = view.answers[each] || await askFor(each, state, each === mode && state.k ? { k: state.k } : {}, signal).catch((error) => {
       if (each === mode || signal.aborted) throw error;
     });
     clearTimeout(waiting);
@@ -115,20 +115,16 @@ async function showResults(state, signal, shown) {
   }
 }
 
-function askFor(mode, state, signal, counted) {
-  const { q, k, weak, ...filters } = state;
-  const asked = Object.fromEntries(Object.entries(mode === "posts" ? { weak, ...only(filters) } : {}).filter(([, value]) => value));
-  return ask("search", { q, mode, ...(k && counted ? { k } : {}), ...asked }, signal);
+function askFor(mode, state, part, signal) {
+  const names = mode === "posts" ? ["weak", ...FILTERS] : [];
+  const chosen = names.filter((name) => state[name]).map((name) => [name, state[name]]);
+  return ask("search", { q: state.q, mode, ...part, ...Object.fromEntries(chosen) }, signal);
 }
-
-const only = (state) => Object.fromEntries(FILTERS.map((name) => [name, state[name]]));
 
 function showFound(view, mode, state) {
   const of = { ...state, mode };
   const more = async (offset) => {
-    const { q, weak } = state;
-    const asked = mode === "posts" ? Object.entries({ weak, ...only(state) }).filter(([, value]) => value) : [];
-    const found = await ask("search", { q, mode, k: STEP, offset, ...Object.fromEntries(asked) });
+    const found = await askFor(mode, state, { k: STEP, offset });
     view.answers[mode].systems.forEach((system, i) => {
       system.results.push(...found.systems[i].results);
       system.more = found.systems[i].more;
