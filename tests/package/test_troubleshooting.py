@@ -77,6 +77,7 @@ def test_an_error_has_the_words_that_the_page_explains(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ARQMATH_HOME", raising=False)
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     assert words in " ".join(PAGE.read_text(encoding="utf-8").split())
     with pytest.raises(Exception, match=re.escape(words)):
