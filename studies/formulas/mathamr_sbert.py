@@ -13,7 +13,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,13 +80,22 @@ class Recipe(NamedTuple):
 
     backbone: str
     options: FitOptions
-    candidates: int  # formulas of other systems that are re-ranked
+    depth: int  # formulas of other systems that are re-ranked
 
 
 RECIPES = {
     "mini": Recipe("all-MiniLM-L6-v2", FitOptions(epochs=2, batch_size=16, learning_rate=1e-4, layers=2), 50),
     "full": Recipe("hf:sentence-transformers/all-distilroberta-v1", FitOptions(epochs=50, batch_size=16), 1000),
 }
+
+
+def recipe_of(setting: Setting) -> Recipe:
+    """Return the recipe of a preset with what was set by hand: ``depth``, or options of the training."""
+    recipe, changes = RECIPES[setting.preset.name], dict(setting.changes)
+    depth = changes.pop("depth", recipe.depth)
+    return recipe._replace(depth=depth, options=FitOptions.from_dict({**recipe.options.to_dict(), **changes}))
+
+
 JUDGED, RERANKED = "Judged formulas", "The first formulas of other systems, re-ranked"
 FIRST, COSINE, RRF, SCALED = "first stage", "re-ranked", "modified RRF", "modified RRF, scaled"
 
@@ -152,10 +161,10 @@ class _Materials:
     @cached_property
     def first_stages(self) -> dict[tuple[str, str], pd.DataFrame]:
         """The first results of other systems, by system and year."""
-        candidates = RECIPES[self.setting.preset.name].candidates
+        depth = recipe_of(self.setting).depth
         indexes = {TANGENT: self.shared.tangent, APPROACH0: approach0(self.shared)}
         return {
-            (system, name): index.retriever(candidates, store=self.shared.topic_formulas(name))(year.measured)
+            (system, name): index.retriever(depth, store=self.shared.topic_formulas(name))(year.measured)
             for system, index in indexes.items()
             for name, year in self.years.items()
         }
@@ -197,14 +206,17 @@ class _Run:
     @property
     def recipe(self) -> Recipe:
         """The scale of the run."""
-        return RECIPES[self.materials.setting.preset.name]
+        return recipe_of(self.materials.setting)
 
     @cached_property
     def texts(self) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         """The texts of formulas by id, and of the topics of each year by qid."""
-        path, years = self.folder / "texts.json.gz", list(self.materials.years)
-        settings = {**self.shared.origin, **dict(self.one.changes), "years": years, "candidates": self.is_mathamr}
-        self.shared.stages.run(f"contexts of {self.one.name}", path, settings, lambda: self._write(path))
+        years, depth = list(self.materials.years), self.recipe.depth if self.is_mathamr else 0
+        path = self.folder / f"texts-{depth}.json.gz"
+        settings = {**self.shared.origin, **dict(self.one.changes), "years": years, "depth": depth}
+        self.shared.stages.run(
+            f"contexts of {self.one.name}, {depth} re-ranked", path, settings, lambda: self._write(path)
+        )
         formulas, topics = json.loads(gzip.decompress(path.read_bytes()))
         return formulas, topics
 
@@ -243,9 +255,7 @@ class _Run:
 
     def options(self, seed: int) -> FitOptions:
         """Return the options of training."""
-        setting = self.materials.setting
-        plain = self.recipe.options.to_dict()
-        return FitOptions.from_dict({**plain, **setting.changes, "seed": seed})
+        return replace(self.recipe.options, seed=seed)
 
     def model(self, year: str, seed: int) -> MathAMRSentenceBERT:
         """Train the model for a year on the judgments of the others; without others it is untrained."""
@@ -314,7 +324,7 @@ class _Run:
                     found.append(values.assign(condition=system, seed=seed))
             return pd.concat(found)[VALUES]
 
-        depth = self.recipe.candidates
+        depth = self.recipe.depth
         return self._kept(f"other systems, {depth} re-ranked", f"reranked-{depth}-{seed}.csv", compute)
 
     def _kept(self, stage: str, name: str, compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
@@ -363,7 +373,7 @@ def _lengths(materials: _Materials) -> dict[str, Any]:
 def report(outcome: Outcome) -> Report:
     """Make the report: judged formulas, and rankings of other systems."""
     setting, results = outcome.setting, outcome.results
-    recipe = RECIPES[setting.preset.name]
+    recipe = recipe_of(setting)
     measured = results.measured
     own: list[Key] = [(FLOOR, "")]
     own += [(one.name, system) for one in setting.study.conditions for system in (UNTRAINED, TRAINED)]
@@ -378,9 +388,9 @@ def report(outcome: Outcome) -> Report:
             "study": setting.study.name,
             "years": ", ".join(setting.years),
             "seeds": ", ".join(map(str, setting.seeds)),
-            "training": recipe.options.to_dict() | dict(setting.changes),
+            "training": recipe.options.to_dict(),
             "language model": recipe.backbone,
-            "candidates": recipe.candidates,
+            "depth": recipe.depth,
             **{f"{name}": found for name, found in outcome.extra.items()},
         },
         stages=tuple(setting.shared.stages.records),
@@ -391,7 +401,7 @@ def report(outcome: Outcome) -> Report:
         about={
             JUDGED: f"A star: nDCG' differs from that of {MATHAMR}, trained {tested.format(len(against))}. The first "
             f"condition is the mean of {len(setting.seeds)} seeds.",
-            RERANKED: f"The first {recipe.candidates} formulas. A star: nDCG' differs from that of the first stage "
+            RERANKED: f"The first {recipe.depth} formulas. A star: nDCG' differs from that of the first stage "
             f"{tested.format(len(firsts))}.",
         },
         notes=NOTES,

@@ -54,3 +54,7 @@ def test_models_are_trained_once_and_other_systems_re_ranked(
     monkeypatch.setattr(MathAMRSentenceBERT, "fit", None)
     again = run_study(study, SAMPLE, tmp_path, years=["sample"], preset="mini", verbose=False)
     pd.testing.assert_frame_equal(again.tables[mathamr_sbert.JUDGED], judged)
+    deeper = run_study(study, SAMPLE, tmp_path, years=["sample"], preset="mini", changes={"depth": 20}, verbose=False)
+    found = report.values["by-topic"], deeper.values["by-topic"]
+    assert not found[0].equals(found[1])
+    pd.testing.assert_frame_equal(deeper.tables[mathamr_sbert.JUDGED], judged)
