@@ -102,6 +102,16 @@ def test_formulas_previews_posts_and_graphs_are_answered(client) -> None:
     assert client.get("/api/graph/gauss.svg?sentence=99").status_code == 400
 
 
+def test_the_sentence_of_a_formula_does_not_repeat_the_title_above_it(tmp_path) -> None:
+    posts = [{"title": "Basel", "text": "We have $x=y^2$ here."}, {"title": "The sum $a+b$", "text": "It is large."}]
+    engine = built(tmp_path / "e", [{"id": str(number), **post} for number, post in enumerate(posts)])
+    client = TestClient(make_app(Answers(engine)), base_url="http://localhost")
+    for q, title, sentence in (("x=y^2", "Basel", "We have "), ("a+b", "The sum", "<span")):
+        [found, *_] = get(client, "/api/search", q=q, mode="formulas")["systems"][0]["results"]
+        assert found["title_html"].startswith(title)
+        assert found["snippet_html"].startswith(sentence)
+
+
 def test_a_formula_is_searched_whole_with_or_without_delimiters(client) -> None:
     formulas_only = get(client, "/api/search", q=r"\frac{1}{n^2}", mode="formulas")
     for q in (r"$\frac{1}{n^2}$", r"\(\frac{1}{n^2}\)", r"$$\frac{1}{n^2}$$"):

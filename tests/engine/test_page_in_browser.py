@@ -291,6 +291,17 @@ def test_why_of_a_formula_lists_what_the_wildcards_stand_for(page) -> None:
     opened(page, "Why?", ".substitution")
     assert page.locator(".substitution").first.inner_text().split()[:4] == ["in", "the", "query", "here"]
     assert "?a" in page.locator(".substitution").first.inner_text()
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert all(head.is_visible() for head in page.locator(".substitution").first.locator("th").all())
+
+
+def test_a_note_separates_similar_formulas_from_those_that_match(page) -> None:
+    ask(page, r"\frac{?a}{?b^2}")
+    items = page.locator("ol.results > li").all()
+    noted = [place for place, item in enumerate(items) if "No other formula matches" in item.inner_text()]
+    similar = [item.locator(".context .note").inner_text() == "similar" for item in items]
+    assert noted == [similar.index(True)]
+    assert similar == sorted(similar)
 
 
 def test_going_back_asks_the_server_for_nothing(page) -> None:

@@ -91,5 +91,11 @@ def test_examples_are_a_question_a_formula_and_a_pattern_that_are_easy_to_read(t
     assert all("<math" in example["html"] for example in found)
 
 
+def test_a_short_statement_is_an_example_where_there_is_no_longer_one(tmp_path) -> None:
+    posts = [{"id": "1", "title": "Series", "text": r"The sum $\sum 1/n$ diverges."}, {"id": "2", "text": "$x$"}]
+    [found, *_] = examples(built(tmp_path / "e", posts).snapshot())
+    assert (found["kind"], found["q"]) == ("question", r"The sum $\sum 1/n$ diverges.")
+
+
 def test_posts_without_formulas_have_no_examples(tmp_path) -> None:
     assert examples(built(tmp_path / "e", [{"id": "1", "text": "Only words are here."}]).snapshot()) == []

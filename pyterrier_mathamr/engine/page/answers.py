@@ -369,7 +369,7 @@ def _result(document: Document, score: float, matcher: Matcher, query: MathPost)
 def _without_headings(text: str, headings: Sequence[str]) -> str:
     """Leave out the headings that a snippet begins with, since the page shows them above it."""
     for heading in headings:
-        if heading and text.startswith(f"{heading} "):
+        if heading and f"{text} ".startswith(f"{heading} "):
             text = text.removeprefix(heading).lstrip(" .:")
     return text
 
@@ -383,10 +383,10 @@ def _formula(row: FoundFormula, pattern: Terms | None) -> dict[str, Any]:
     # text around a match is colored only there
     shown = f"{kind} has-matched" if parts else kind
     numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.id]
-    places = ((text, m) for text in post.sentences for m in PLACEHOLDER.finditer(text) if int(m[1]) in numbers)
+    headings = [*row.document.origin.section.split(" › "), _line(title)]
+    texts = (_without_headings(text, headings) for text in post.sentences)
+    places = ((text, m) for text in texts for m in PLACEHOLDER.finditer(text) if int(m[1]) in numbers)
     sentence, place = next(places, ("", None))
-    if plain_text(MathPost(sentence, post.formulas)) == plain_text(MathPost(_line(title), title.formulas)):
-        sentence, place = "", None  # the page shows the title above it
     if place is not None and place.start() > _LONGEST_LINE // 2:
         sentence = sentence[place.start() :]
     html = inline_html(

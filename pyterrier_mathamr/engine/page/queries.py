@@ -55,7 +55,7 @@ _MESSAGES = {
 }
 _COMPARED = 300  # characters of formulas that are compared
 _EXAMINED, _FORMULAS_OF_POST, _READ = 500, 20, 200
-_LONGEST_EXAMPLE = 110
+_LONGEST_EXAMPLE, _FEW_WORDS = 110, 25  # characters
 _SENTENCE = re.compile(r"[A-Z][A-Za-z ,'’-]*[.?]?")
 _GROUP = re.compile(r"\{[^{}]*\}")
 _BRACED = re.compile(r"([_^])\{([A-Za-z0-9])\}")
@@ -190,16 +190,17 @@ def _lines(posts: Sequence[tuple[MathPost, MathPost]]) -> Iterator[tuple[MathPos
     for title, body in posts:
         for post, line in ((title, " ".join(title.text.split("\n"))), (body, next(iter(body.sentences), ""))):
             written = len(plain_text(MathPost(line, post.formulas)))
-            if PLACEHOLDER.search(line) and len(PLACEHOLDER.sub("", line)) > 25 and written < _LONGEST_EXAMPLE:
+            if PLACEHOLDER.search(line) and _WORD.search(PLACEHOLDER.sub("", line)) and written < _LONGEST_EXAMPLE:
                 yield post, line
 
 
-def _unreadable(post: MathPost, line: str) -> tuple[bool, bool, int]:
-    """Order lines: questions first, then what has no strange signs, then the one whose length is nearest to 60."""
+def _unreadable(post: MathPost, line: str) -> tuple[bool, bool, bool, int]:
+    """Order lines: some words first, then questions, then no strange signs, then the length nearest to 60."""
     words = PLACEHOLDER.sub("x", line)
     formulas = [post.formulas[int(match[1])].latex for match in PLACEHOLDER.finditer(line)]
     odd = not _SENTENCE.fullmatch(words) or len(formulas) > 2 or any(_problem(latex) for latex in formulas)
-    return not line.endswith("?"), odd, abs(60 - len(plain_text(MathPost(line, post.formulas))))
+    few = len(PLACEHOLDER.sub("", line)) <= _FEW_WORDS
+    return few, not line.endswith("?"), odd, abs(60 - len(plain_text(MathPost(line, post.formulas))))
 
 
 def _unusual(latex: str, count: int) -> tuple[int, int]:

@@ -12,22 +12,25 @@ export function columnsOf(answer, state, { more, weak }) {
     const section = element("section", { "aria-label": system.name }), list = element("ol", { class: "results" });
     if (several) section.append(element("h2", {}, system.name, " ", element("small", {}, `${system.milliseconds} ms`)));
     section.append(list, element("div", { class: "after" }));
-    return { section, list, system, after: section.lastChild };
+    return { section, list, system, after: section.lastChild, tier: "" };
   });
   node.append(...lists.map(({ section }) => section));
 
   const append = (found) => {
     found.systems.forEach((system, i) => {
       const { list, after } = lists[i];
-      list.append(...system.results.map((result) => element("li", {}, resultOf(result, list.childElementCount + 1, state, system, several ? "h3" : "h2"))));
+      for (const result of system.results) {
+        const begins = result.tier === "similar" && lists[i].tier !== "similar", rank = list.childElementCount + 1;
+        const note = begins ? element("p", { class: "note" }, `No ${rank > 1 ? "other " : ""}formula matches. These are similar.`) : null;
+        list.append(element("li", {}, note, resultOf(result, rank, state, system, several ? "h3" : "h2")));
+        lists[i].tier = result.tier;
+      }
       after.replaceChildren(...[list.childElementCount ? null : nothing(state, system.weak), system.weak ? weakOf(system.weak, list.childElementCount, weak) : null,
         system.more && i === 0 ? moreOf(more, append) : null].filter(Boolean));
     });
     finish(node);
   };
   append(answer);
-  if (state.mode === "formulas" && answer.systems[0]?.results[0]?.tier === "similar")
-    node.prepend(element("p", { class: "note" }, "No formula matches. These are similar."));
   return node;
 }
 

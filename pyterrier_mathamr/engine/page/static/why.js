@@ -84,7 +84,7 @@ function tableOf(answer) {
   };
   const sumOf = (name, value) => element("tr", {},
     element("td", { class: "kind" }), element("th", { colspan: "2", scope: "row" }, name), element("td", { class: "points" }, numberOf(value)));
-  const head = element("tr", {}, ...["part", "in the question", "in the post", "points"].map((name) => element("th", { scope: "col" }, name)));
+  const head = element("tr", {}, ...["part", "in the question", "in the post", "points"].map((name, i) => element("th", { scope: "col", class: !i && "kind" }, name)));
   const rows = answer.parts.map(row);
   const last = [sumOf("score", answer.score)];
   if (answer.rest.parts) last.unshift(sumOf(`${answer.rest.parts} smaller parts`, answer.rest.contribution));
