@@ -14,7 +14,8 @@ adds them up. Products stay in registers, where the maximum of each document is 
     each query:  sum of greatest times factors          ->  its score        float32
 
 A document's last tile repeats its last row until it is full, which changes no maximum, so the last register has the
-products of the document's own row.
+products of the document's own row. Where all documents have one row, as formulas do, a tile is eight documents, and
+there is no maximum to find.
 """
 
 from __future__ import annotations
@@ -66,13 +67,14 @@ _NUMBERS = ("first", "last", "words", "groups", "queries", "stride")
 class _ScanSource:
     """Builds the function ``scan`` of :data:`_POINTERS` and :data:`_NUMBERS`; an ``alloca`` becomes a register.
 
-    With ``scaled``, a product is multiplied by the scale of its row before the greatest is found.
+    With ``scaled``, a product is multiplied by the scale of its row before the greatest is found. With ``single``, each
+    document has one row.
     """
 
-    def __init__(self, scaled: bool) -> None:
+    def __init__(self, scaled: bool, single: bool) -> None:
         from llvmlite import ir
 
-        self.scaled = scaled
+        self.scaled, self.single = scaled, single
 
         self.ir, self.module = ir, ir.Module("scan")
         self.word, self.index, self.float = ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -121,23 +123,36 @@ class _ScanSource:
     def build(self) -> str:
         """Return the module."""
         b, of = self.b, self.of
-        of["own"] = self._at(of["best"], of["groups"], self.ints)
+        of["sums"] = b.shl(of["groups"], self._number(1))  # of a document: the greatest, and its own row's
         of["width"] = b.shl(of["words"], self._number(2))
-        with b.if_then(b.icmp_unsigned("<", of["first"], of["last"])), self._loop(of["first"], of["last"]) as document:
+        step = TILE if self.single else 1
+        some = b.icmp_unsigned("<", of["first"], of["last"])
+        with b.if_then(some), self._loop(of["first"], of["last"], step) as document:
             begin = self._read(of["offsets"], document, self.index, 8)
-            length = b.sub(self._read(of["offsets"], b.add(document, self._number(1)), self.index, 8), begin)
             rows = self._at(of["codes"], b.mul(begin, of["width"]), self.ir.IntType(8))
-            with self._loop(self._number(0), of["groups"]) as group:
-                least = self.ir.Constant(self.kept, [-math.inf if self.scaled else -(2**31)] * LANES)
-                b.store(least, self._at(of["best"], group, self.kept), align=4)
-            with self._loop(self._number(0), length, CHUNK) as start:
-                some = b.call(self.umin, [b.sub(length, start), self._number(CHUNK)])
-                self._lift(self._at(rows, b.mul(start, of["width"]), self.ir.IntType(8)), b.mul(some, of["words"]))
-                self._multiply_groups(b.add(begin, start), some)
-            with self._loop(self._number(0), of["queries"]) as query:
-                self._score(query, document)
+            if self.single:
+                documents = b.call(self.umin, [b.sub(of["last"], document), self._number(TILE)])
+                self._lift(rows, b.mul(documents, of["words"]))
+                self._multiply_groups(begin, documents)
+            else:
+                documents = self._number(1)
+                length = b.sub(self._read(of["offsets"], b.add(document, self._number(1)), self.index, 8), begin)
+                self._multiply_document(begin, rows, length)
+            with self._loop(self._number(0), documents) as one, self._loop(self._number(0), of["queries"]) as query:
+                self._score(query, b.add(document, one), self._at(of["best"], b.mul(one, of["sums"]), self.kept))
         b.ret_void()
         return str(self.module)
+
+    def _multiply_document(self, begin: Any, rows: Any, length: Any) -> None:
+        """Find the greatest products of the rows of one document."""
+        b, of = self.b, self.of
+        with self._loop(self._number(0), of["groups"]) as group:
+            least = self.ir.Constant(self.kept, [-math.inf if self.scaled else -(2**31)] * LANES)
+            b.store(least, self._at(of["best"], group, self.kept), align=4)
+        with self._loop(self._number(0), length, CHUNK) as start:
+            some = b.call(self.umin, [b.sub(length, start), self._number(CHUNK)])
+            self._lift(self._at(rows, b.mul(start, of["width"]), self.ir.IntType(8)), b.mul(some, of["words"]))
+            self._multiply_groups(b.add(begin, start), some)
 
     def _lift(self, source: Any, size: Any) -> None:
         """Copy words of codes to the scratch memory, with 128 added to each byte."""
@@ -163,7 +178,10 @@ class _ScanSource:
                         self._tile(b.add(base, row), row, b.sub(rows, row), group, groups)
 
     def _tile(self, number: Any, row: Any, left: Any, group: Any, groups: int) -> None:
-        """Multiply a tile with one or two groups of query rows, and keep the greatest products and the last row's."""
+        """Multiply a tile with one or two groups of query rows, and keep the greatest products and the last row's.
+
+        If each row is a document, the products of all rows are kept.
+        """
         b, of, zeros = self.b, self.of, self.ir.Constant(self.ints, [0] * LANES)
         tile = self._at(of["scratch"], b.mul(row, of["width"]), self.ir.IntType(8))
         query = [self._at(of["query"], b.mul(b.add(group, self._number(i)), of["words"]), self.ints) for i in range(2)]
@@ -182,16 +200,24 @@ class _ScanSource:
                     codes = b.shuffle_vector(one, one, zeros)
                     b.store(b.call(self.multiply, [b.load(sums[i], typ=self.ints), codes, asked[i]]), sums[i])
         for i in range(groups):
+            products = [b.load(sums[i], typ=self.ints) for sums in self.sums]
+            if self.scaled:
+                scales = [self._scale(b.add(number, line)) for line in within]
+                products = [b.fmul(b.sitofp(of, self.floats), by) for of, by in zip(products, scales, strict=True)]
+            if self.single:
+                for line, product in enumerate(products):
+                    self._keep(product, product, b.add(places[i], b.mul(self._number(line), of["sums"])))
+                continue
             most = self._read(of["best"], places[i], self.kept)
-            for sums, line in zip(self.sums, within, strict=True):
-                product = b.load(sums[i], typ=self.ints)
-                if self.scaled:
-                    product = b.fmul(b.sitofp(product, self.floats), self._scale(b.add(number, line)))
-                    most = b.select(b.fcmp_ordered(">", product, most), product, most)
-                else:
-                    most = b.call(self.smax, [most, product])
-            b.store(most, self._at(of["best"], places[i], self.kept), align=4)
-            b.store(product, self._at(of["own"], places[i], self.kept), align=4)
+            for product in products:
+                greater = b.fcmp_ordered(">", product, most) if self.scaled else None
+                most = b.select(greater, product, most) if greater else b.call(self.smax, [most, product])
+            self._keep(most, products[-1], places[i])
+
+    def _keep(self, most: Any, own: Any, place: Any) -> None:
+        """Store the greatest products of a document with a group of query rows, and its own row's."""
+        for value, at in ((most, place), (own, self.b.add(place, self.of["groups"]))):
+            self.b.store(value, self._at(self.of["best"], at, self.kept), align=4)
 
     def _scale(self, row: Any) -> Any:
         """Read the scale of a row, sixteen times."""
@@ -200,13 +226,13 @@ class _ScanSource:
         one = b.insert_element(self.ir.Constant(self.floats, self.ir.Undefined), scale, self._number(0))
         return b.shuffle_vector(one, one, self.ir.Constant(self.ints, [0] * LANES))
 
-    def _score(self, query: Any, document: Any) -> None:
+    def _score(self, query: Any, document: Any, best: Any) -> None:
         """Sum the greatest products of one query times their factors."""
         b, of = self.b, self.of
         b.store(self.ir.Constant(self.floats, [0.0] * LANES), self.total)
         ends = [self._read(of["starts"], b.add(query, self._number(i)), self.index, 8) for i in range(2)]
         with self._loop(*ends) as place:
-            found = self._read(of["best"], self._read(of["slots"], place, self.index, 8), self.kept)
+            found = self._read(best, self._read(of["slots"], place, self.index, 8), self.kept)
             factors = self._read(of["factors"], place, self.floats)
             numbers = found if self.scaled else b.sitofp(found, self.floats)
             product = b.fmul(numbers, factors, flags=["contract"])
@@ -227,19 +253,22 @@ _NEEDED = "avx512vnni"
 
 
 @lru_cache(maxsize=16)
-def compiled(dimensions: int, scaled: bool = False) -> Callable[..., None] | None:
-    """Return the function for vectors of some width, tested once; ``None`` where it cannot be used."""
+def compiled(dimensions: int, scaled: bool = False, single: bool = False) -> Callable[..., None] | None:
+    """Return the function for vectors of some width, tested once; ``None`` where it cannot be used.
+
+    ``single`` is for documents that have one row each.
+    """
     if dimensions % _FOUR or not 0 < dimensions <= _MOST:
         return None
     try:
-        function = _compile(scaled)
+        function = _compile(scaled, single)
     except (ImportError, AttributeError, OSError, RuntimeError):  # no llvmlite, or another release of it
         return None
-    return function if function is not None and _right(function, dimensions, scaled) else None
+    return function if function is not None and _right(function, dimensions, scaled, single) else None
 
 
-@lru_cache(maxsize=2)
-def _compile(scaled: bool) -> Callable[..., None] | None:
+@lru_cache(maxsize=4)
+def _compile(scaled: bool, single: bool) -> Callable[..., None] | None:
     """Compile the function; ``None`` on a processor without the instruction."""
     import llvmlite.binding as llvm
 
@@ -251,7 +280,7 @@ def _compile(scaled: bool) -> Callable[..., None] | None:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2
     )
-    module = llvm.parse_assembly(_ScanSource(scaled).build())
+    module = llvm.parse_assembly(_ScanSource(scaled, single).build())
     module.verify()
     passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes.getModulePassManager().run(module, passes)
@@ -318,7 +347,7 @@ class CompiledScan:
     def fill(self, first: int, last: int, scores: Scores) -> None:
         """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``."""
         columns = self.columns
-        best = _aligned(np.empty((2 * columns.groups, LANES), dtype=np.int32))
+        best = _aligned(np.empty((2 * TILE * columns.groups, LANES), dtype=np.int32))
         scratch = _aligned(np.empty(CHUNK * self.words, dtype=np.int32))
         documents: tuple[Array, ...] = self.codes, self.row_scales, self.offsets
         asked: tuple[Array, ...] = self.asked, self.bias, columns.starts, columns.slots, self.factors
@@ -340,10 +369,11 @@ def _aligned(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return copy
 
 
-def _right(function: Callable[..., None], dimensions: int, scaled: bool) -> bool:
+def _right(function: Callable[..., None], dimensions: int, scaled: bool, single: bool) -> bool:
     """Compare the scores of some documents with plain products."""
     rng = np.random.default_rng(0)
-    lengths, sizes = (1, 7, 8, 9, 2 * CHUNK + 3), (1, LANES, 2 * LANES + 3)
+    lengths = (1,) * (2 * TILE + 3) if single else (1, 7, 8, 9, 2 * CHUNK + 3)
+    sizes = (1, LANES, 2 * LANES + 3)
     offsets, ends = (np.cumsum([0, *of], dtype=np.int64) for of in (lengths, sizes))
     codes, asked = (rng.integers(-127, 128, (of[-1], dimensions)).astype(np.int8) for of in (offsets, ends))
     queries = QueryBatch(asked.astype(np.float32), ends, None, np.ones(len(sizes)))

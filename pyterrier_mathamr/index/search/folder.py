@@ -146,8 +146,7 @@ def exact_candidates(
 
 def _codes_pay(snapshot: FolderSnapshot, k: int) -> bool:
     """Decide whether the scan of codes is faster: it saves on each document, but leaves more to rescore."""
-    width, scaled = snapshot.meta.dimensions, snapshot.meta.dtype == "int8"
-    return len(snapshot) >= CODES_PAY * k and (compiled(width, scaled) is not None or usable(width))
+    return len(snapshot) >= CODES_PAY * k and (all(map(_compiled, snapshot.shards)) or usable(snapshot.meta.dimensions))
 
 
 def _narrow(snapshot: FolderSnapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
@@ -313,8 +312,8 @@ def scan_codes(
 
 
 def _compiled(shard: Shard) -> Callable[..., None] | None:
-    coding = shard.coding
-    return compiled(coding.codes.shape[1], coding.row_scales is not None)
+    codes, row_scales = shard.coding.codes, shard.coding.row_scales
+    return compiled(codes.shape[1], row_scales is not None, len(codes) == len(shard))
 
 
 def _scan_of(

@@ -56,7 +56,8 @@ def widened(rows: np.ndarray | ScaledRows) -> np.ndarray:
 def by_codes(scan: str, coding, offsets, coded, queries) -> np.ndarray:
     scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
     if scan.startswith("int8 compiled"):
-        function = compiled.compiled(coding.codes.shape[1], coding.row_scales is not None)
+        single = len(coding.codes) == scores.shape[1]
+        function = compiled.compiled(coding.codes.shape[1], coding.row_scales is not None, single)
         run = compiled.CompiledScan(function, coding, offsets, coded, compiled.Columns(queries))
     else:
         scales = None if coding.row_scales is None else torch.from_numpy(coding.row_scales)
@@ -77,7 +78,7 @@ def true_scores(rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> n
 @settings(max_examples=60, deadline=None)
 @given(
     scan=st.sampled_from(SCANS),
-    lengths=st.lists(st.integers(1, 20), min_size=1, max_size=25),
+    lengths=st.lists(st.integers(1, 20), min_size=1, max_size=25) | st.integers(1, 40).map(lambda count: count * [1]),
     queries=st.lists(st.integers(1, 40), min_size=1, max_size=4),
     d=st.sampled_from((2, 3, 4, 8, 31, 32, 36, 100)),
     scale=st.floats(-6, 6),
@@ -171,8 +172,8 @@ def test_only_a_compiled_function_that_is_right_is_used(monkeypatch):
     assert compiled.compiled.__wrapped__(30) is None  # not a number of whole words
     with monkeypatch.context() as patch:
         patch.setattr(llvmlite.binding, "get_host_cpu_features", lambda: {"avx2": True})
-        assert compiled._compile.__wrapped__(False) is None
-    monkeypatch.setattr(compiled, "_compile", lambda scaled: lambda *of: None)
+        assert compiled._compile.__wrapped__(False, False) is None
+    monkeypatch.setattr(compiled, "_compile", lambda *of: lambda *of: None)
     assert compiled.compiled.__wrapped__(32) is None
 
 
