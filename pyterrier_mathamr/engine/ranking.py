@@ -30,15 +30,19 @@ from pyterrier_mathamr._common.frames import best_places, distinct_queries, empt
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.fusion.fusions import fused_standard
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.graph.mathamr import EMPTY_AMR
-from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.index.search.queries import QueryBatch, batch_of
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.sparse import BM25Index
+from pyterrier_mathamr.posts import MathPost, PostFormula
+from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.sparse.bm25_search import QueryTokens, explain_tokens
-from pyterrier_mathamr.sparse.index import warn_of_queries
+from pyterrier_mathamr.sparse.expressions import query_formula
+from pyterrier_mathamr.sparse.expressions.indexer import formula_trees
+from pyterrier_mathamr.sparse.index import SparseRetriever, warn_of_queries
+from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas
 from pyterrier_mathamr.store import Rows
 
 SCALE = 100.0
@@ -270,6 +274,67 @@ class BlendedRetriever(Leaf, Retriever):
         return of_words.scaled(SCALE * self.weights.words / query.words) + of_graph.scaled(
             SCALE * self.weights.graph / query.graph, "MathAMR+"
         )
+
+
+class SimilarFormulaRetriever(SparseRetriever):
+    """Ranks formulas by Tangent's scores and those of formula vectors, standardised as by ``ZScoreFusion``.
+
+    Args:
+        tangent: the index of symbol pairs.
+        vectors: the index of formula vectors, which need not be built.
+        graphs: builds the graphs of formulas.
+        model: the model of the vectors.
+        candidates: formulas that each of the two proposes.
+        num_results: formulas for each query.
+    """
+
+    label = "Similar formulas"
+    inputs = (("latex",),)
+    outputs = ("docno", "post_id", "score", "rank")
+    checks: ClassVar[Mapping[str, Rule]] = BlendedRetriever.checks
+
+    def __init__(
+        self,
+        tangent: TangentIndex,
+        vectors: MathAMRFormulaIndex,
+        graphs: GraphBuilder,
+        model: MathAMR,
+        *,
+        candidates: int = 1000,
+        num_results: int = 1000,
+    ) -> None:
+        super().__init__()
+        self.tangent, self.vectors, self.graphs, self.model = tangent, vectors, graphs, model
+        self.candidates, self.num_results = candidates, num_results
+
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row."""
+        found = [self.best(query_formula(row).latex) for row in queries.to_dict("records")]
+        ids = [docno for of in found for docno in of.docnos]
+        posts = [of.places[docno][0] for of in found for docno in of.docnos]
+        ranked = [(range(len(of.docnos)), of.scores) for of in found]
+        return ranking_frame(queries, ranked, docno=lambda _: ids, post_id=lambda _: posts)
+
+    def best(self, latex: str) -> SimilarFormulas:
+        """Find the best formulas for one."""
+        if not latex:
+            return NONE_SIMILAR
+        tangent = self.tangent.retriever(num_results=self.candidates)
+        snapshot, [pair] = tangent.snapshot(), formula_trees([PostFormula(latex)], None)
+        numbers, scores = tangent.best(snapshot, pair)
+        rankings = [(snapshot.formula_ids(numbers), scores)]
+        posts = dict(zip(rankings[0][0], snapshot.post_ids(numbers), strict=True))
+        if self.vectors.built():
+            vectors = self.vectors.snapshot()
+            [row] = self.graphs.build_rows([{"qid": "1", "latex": latex}])
+            row |= self.model.post_rows().of_queries([row["query_graph"]])[0] | {"query_formula_id": ""}
+            batch = batch_of({name: {"1": value} for name, value in row.items()}, vectors, formulas=True)
+            nearest = self.vectors.retriever(num_results=self.candidates).best(batch, vectors) if len(batch) else []
+            for numbers, scores in nearest:
+                rankings.append((vectors.texts("docno", numbers), scores))
+                posts = {**dict(zip(rankings[1][0], vectors.texts("post_id", numbers), strict=True)), **posts}
+        docnos, scores = fused_standard(rankings, self.num_results)
+        return SimilarFormulas(docnos, scores, {docno: (posts[docno], "") for docno in docnos})
 
 
 def _greatest(values: Floats, count: int) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,30 +25,25 @@ from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
 from pyterrier_mathamr.explain import Asked, Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.formula.matching import with_wildcards
-from pyterrier_mathamr.fusion import ZScoreFusion
-from pyterrier_mathamr.fusion.fusions import fused_standard
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
-from pyterrier_mathamr.index.search.queries import batch_of
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import Document, MathPost, Origin, PostFormula, post_from_any, post_from_html
+from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
 from pyterrier_mathamr.posts.reading import report_unclosed
 from pyterrier_mathamr.sparse.expressions import query_formula
-from pyterrier_mathamr.sparse.expressions.indexer import formula_trees
-from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas, described, read_pattern
+from pyterrier_mathamr.sparse.patterns import described, read_pattern
 from pyterrier_mathamr.store import StoreError, signature
 
 from .duplicates import ERROR, candidates, compared, errors, fitted_to
 from .filters import EVERYTHING, Filter, file_of
 from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, share_known
-from .ranking import BlendedRetriever, ReadQuery, fitted_weights
+from .ranking import BlendedRetriever, ReadQuery, SimilarFormulaRetriever, fitted_weights
 from .snippets import Matcher, best_snippet, marked_text
 
 if TYPE_CHECKING:
     from .generations import Indexes
 
 
-_SIMILAR = 1000  # formulas that are fused, however many are sought
 _SCORED = 5_000  # posts that pass a filter; if no more, each is scored
 
 
@@ -287,7 +282,7 @@ class EngineReader(Counted):
         if not at.indexes.tangent.built():
             return []
         patterns, found = at.indexes.patterns.retriever(num_results=10 * k), list[FoundFormula]()
-        matches = patterns.find(read_pattern(asked), at._similar_formulas(with_wildcards(asked)))
+        matches = patterns.find(read_pattern(asked), at.similar_formulas().best(with_wildcards(asked)))
         read: dict[str, tuple[Document, MathPost]] = {}
         seen: set[tuple[str, str]] = set()
         for start in range(0, len(matches), k):
@@ -307,28 +302,6 @@ class EngineReader(Counted):
                 if len(found) == k:
                     return found
         return found
-
-    def _similar_formulas(self, latex: str) -> SimilarFormulas:
-        """Rank formulas as the fusion in :meth:`formulas` does, for one query."""
-        at = self.snapshot()
-        if not latex:
-            return NONE_SIMILAR
-        tangent = at.indexes.tangent.retriever(num_results=_SIMILAR)
-        snapshot, [pair] = tangent.snapshot(), formula_trees([PostFormula(latex)], None)
-        numbers, scores = tangent.best(snapshot, pair)
-        rankings = [(snapshot.formula_ids(numbers), scores)]
-        posts = dict(zip(rankings[0][0], snapshot.post_ids(numbers), strict=True))
-        if at.indexes.formulas.built():
-            vectors = at.indexes.formulas.snapshot()
-            [row] = GraphBuilder(at.options.parser, queries="formula").build_rows([{"qid": "1", "latex": latex}])
-            row |= _model(at.options).post_rows().of_queries([row["query_graph"]])[0] | {"query_formula_id": ""}
-            batch = batch_of({name: {"1": value} for name, value in row.items()}, vectors, formulas=True)
-            nearest = at.indexes.formulas.retriever(num_results=_SIMILAR).best(batch, vectors) if len(batch) else []
-            for numbers, scores in nearest:
-                rankings.append((vectors.texts("docno", numbers), scores))
-                posts = {**dict(zip(rankings[1][0], vectors.texts("post_id", numbers), strict=True)), **posts}
-        docnos, scores = fused_standard(rankings, _SIMILAR)
-        return SimilarFormulas(docnos, scores, {docno: (posts[docno], "") for docno in docnos})
 
     def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:
         """Find pairs of duplicate posts, such as a statement that was noted twice.
@@ -378,14 +351,18 @@ class EngineReader(Counted):
         at = self.snapshot()
         return at.encode() >> at.indexes.vectors.colbert(num_results=num_results)
 
-    def formulas(self, *, num_results: int = 1000, candidates: int = _SIMILAR) -> pt.Transformer:
+    def formulas(self, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
         at = self.snapshot()
-        similar: pt.Transformer = at.indexes.tangent.retriever(num_results=candidates)
-        if at.indexes.formulas.built():
-            vectors = at.indexes.formulas.retriever(num_results=candidates)
-            similar = ZScoreFusion(similar, _encoder(at.options, "formula") >> vectors)
+        similar = at.similar_formulas(candidates=candidates)
         return at.indexes.patterns.retriever(num_results=num_results, similar=similar)
+
+    def similar_formulas(self, *, candidates: int = 1000) -> SimilarFormulaRetriever:
+        """Return the retriever of formulas that share symbols: ``latex`` to ``docno``, ``post_id``, ``score``."""
+        at = self.snapshot()
+        graphs, model = GraphBuilder(at.options.parser, queries="formula"), _model(at.options)
+        indexes = at.indexes.tangent, at.indexes.formulas
+        return SimilarFormulaRetriever(*indexes, graphs, model, candidates=candidates)
 
 
 def is_good(table: pd.DataFrame) -> pd.Series[bool]:
@@ -463,17 +440,13 @@ class EngineSnapshot(EngineReader):
 
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""
-        return _encoder(self.options, "post")
+        return GraphBuilder(self.options.parser) >> _model(self.options).query_encoder()
 
 
 def blended(indexes: Indexes, options: EngineOptions, **how: int) -> BlendedRetriever:
     """Return the retriever of some indexes."""
     graphs, weights = GraphBuilder(options.parser), fitted_weights(options.model)
     return BlendedRetriever(indexes.bm25, indexes.vectors, graphs, _model(options), weights, **how)
-
-
-def _encoder(options: EngineOptions, queries: Literal["post", "formula"]) -> pt.Transformer:
-    return GraphBuilder(options.parser, queries=queries) >> _model(options).query_encoder()
 
 
 @lru_cache(maxsize=4)

@@ -169,12 +169,18 @@ def _range_of(latex: str, tokens: list[Token], terms: Terms, term: int) -> tuple
     ranges = sorted(islice(_ranges(tokens, wanted), _MOST_RANGES))
     for _, _, start, end in ranges[:MOST_READ]:
         try:
-            read = read_terms(opt_from_latex(latex[start:end], lines="all"))
+            if _identity_of(latex[start:end]) == identity:
+                return start, end
         except FormulaError:
             continue
-        if read.identity(read.root) == identity:
-            return start, end
     return None
+
+
+@lru_cache(maxsize=4096)  # formulas with the same part have the same ranges
+def _identity_of(latex: str) -> tuple[int, int]:
+    """Return the shape and the key of a formula."""
+    read = read_terms(opt_from_latex(latex, lines="all"))
+    return read.identity(read.root)
 
 
 def _ranges(tokens: list[Token], wanted: Counter[str]) -> Iterator[tuple[int, int, int, int]]:

@@ -3,6 +3,9 @@
 import pandas as pd
 
 from pyterrier_mathamr.engine.posts import distinct_formulas
+from pyterrier_mathamr.fusion import ZScoreFusion
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document
 from tests.engine.conftest import built
 
@@ -69,9 +72,15 @@ def test_the_best_of_few_formulas_are_the_first_of_many(tmp_path) -> None:
         assert engine.search_formula(query, k=k)["docno"].tolist() == many[:k]
 
 
-def test_a_search_ranks_formulas_as_the_pipeline_of_frames_does(engine) -> None:
+def test_a_search_ranks_formulas_as_a_fusion_of_retrievers_does(engine) -> None:
+    indexes = engine.snapshot().indexes
+    encode = GraphBuilder(queries="formula") >> MathAMR.from_pretrained("mathamr-plus-mini").query_encoder()
+    fusion = ZScoreFusion(indexes.tangent.retriever(), encode >> indexes.formulas.retriever())
+    retriever = indexes.patterns.retriever(similar=fusion)
     for latex in (r"\sum 1/n", "?a^2", "x^2+y^2", r"\pi"):
-        ranking = engine.formulas()(pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"]))
+        asked = pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"])
+        ranking = retriever(asked)
+        pd.testing.assert_frame_equal(engine.formulas()(asked), ranking)
         found = engine.search_formula(latex, k=50)
         expected = ranking[ranking["docno"].isin(found["docno"])]  # a formula that a post repeats is there once
         for column in ("docno", "post_id", "score", "tier", "matched", "substitution"):
