@@ -25,6 +25,7 @@ import shutil
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -67,6 +68,8 @@ FORMULA_DEPTH = 10_000
 """Formulas that are ranked before de-duplication; half of a collection's formulas look like another one."""
 DISTINCT_FORMULAS = 1000
 """Visually distinct formulas of a ranking, as Task 2 allows."""
+MOST_QUESTIONS = 1000
+"""Validation or test questions to search with: rankings of the tens of thousands in a release would fill the memory."""
 
 Index = TypeVar("Index", bound=StoredArtifact)
 Split = Literal["train", "validation", "test"]
@@ -345,11 +348,16 @@ class Artifacts(FormulaArtifacts):
         return index
 
     def questions(self, split: Split) -> TopicSet:
-        """Return the questions of a split, and their own answers as judgments."""
+        """Return the questions of a split, of many a thousand with answers, and their own answers as judgments."""
 
         def read() -> tuple[pd.DataFrame, pd.DataFrame]:
-            topics = known_item_topics(self.collection.questions(), split)
-            return topics, known_item_qrels(self.collection.pairs(), split)
+            qrels, questions = known_item_qrels(self.collection.pairs(), split), self.collection.questions()
+            asked = sorted(set(qrels["qid"]), key=lambda qid: sha256(qid.encode()).digest())
+            if len(asked) > MOST_QUESTIONS:
+                kept = set(asked[:MOST_QUESTIONS])
+                qrels = qrels[qrels["qid"].isin(kept)].reset_index(drop=True)
+                questions = (question for question in questions if question.id in kept)
+            return known_item_topics(questions, split), qrels
 
         return TopicSet(*self.kept(split, read), self.graphs)
 

@@ -137,6 +137,18 @@ def test_topics_are_those_with_a_relevant_answer_in_the_index() -> None:
         judged_topics(collection, "sample", set())
 
 
+def test_of_many_test_questions_the_same_few_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Artifacts(SAMPLE, tmp_path / "whole").questions("test")
+    monkeypatch.setattr("pyterrier_mathamr.experiments.workdir.MOST_QUESTIONS", 3)
+    few, again = (Artifacts(SAMPLE, tmp_path / name).questions("test") for name in ("few", "again"))
+    assert len(few.topics) == 3 < len(whole.topics)
+    assert set(few.qrels["qid"]) == set(few.topics["qid"]) < set(whole.qrels["qid"])
+    for found, other in zip(few[:2], again[:2], strict=True):
+        pd.testing.assert_frame_equal(found, other)
+    monkeypatch.setattr("pyterrier_mathamr.experiments.workdir.MOST_QUESTIONS", len(whole.topics))
+    pd.testing.assert_frame_equal(Artifacts(SAMPLE, tmp_path / "all").questions("test").topics, whole.topics)
+
+
 def test_a_second_year_shares_the_folder_with_the_first(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
     for file in folder.glob("*/*sample*"):
