@@ -202,6 +202,9 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
             return with_objects(inp, **posts.queries(inp))
 
 
+_AT_ONCE = 2048  # documents of a ranking whose vectors are in memory
+
+
 class TextScorer(_PostTransformer):
     """Score the document of each row against the query by MaxSim (MathAMR+, eq. 3.4), without an index.
 
@@ -230,14 +233,18 @@ class TextScorer(_PostTransformer):
         posts.check(inp, "ranking", self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        with reported_once():
-            queries, documents = posts.queries(inp), posts.documents(inp, of_ranking=True)
-        codes, qids = pd.factorize(inp["qid"])
+        codes, places = (pd.factorize(inp[name], use_na_sentinel=False)[0] for name in ("qid", "docno"))
         scores = np.empty(len(inp), np.float64)
-        for code in range(len(qids)):
-            rows = np.flatnonzero(codes == code)
-            query = {name: values[0] for name, values in _of_rows(queries, rows[:1]).items()}
-            scores[rows] = posts.score(query, _of_rows(documents, rows))
+        with reported_once():
+            queries = posts.queries(inp)
+            for start in range(0, int(places.max()) + 1, _AT_ONCE):
+                of_block = np.flatnonzero((places >= start) & (places < start + _AT_ONCE))
+                documents = posts.documents(inp.iloc[of_block], of_ranking=True)
+                for code in np.unique(codes[of_block]).tolist():
+                    own = np.flatnonzero(codes[of_block] == code)
+                    rows = of_block[own]
+                    query = {name: values[0] for name, values in _of_rows(queries, rows[:1]).items()}
+                    scores[rows] = posts.score(query, _of_rows(documents, own))
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:

@@ -174,6 +174,16 @@ def test_text_scorer_and_index_agree_and_explain(tmp_path: Path) -> None:
     assert index.search("the sum of $x^2$", model=marf)["docno"].nunique() == len(POSTS)
 
 
+def test_texts_score_the_same_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = fusing(tiny_marf(tmp_path)).text_scorer(**EXACT)
+    ranking = QUERIES.merge(DOCUMENTS, how="cross").assign(score=0.0, rank=0).sample(frac=1, random_state=1)
+    whole = scorer(ranking)
+    monkeypatch.setattr("pyterrier_mathamr.model.transformers._AT_ONCE", 3)
+    found = scorer(ranking)
+    assert found[["qid", "docno"]].equals(whole[["qid", "docno"]])
+    assert found["score"].tolist() == pytest.approx(whole["score"].tolist(), abs=1e-5)
+
+
 def test_a_copy_of_an_encoder_makes_the_same_index(tmp_path: Path) -> None:
     tiny_marf(tmp_path).save(tmp_path / "marf")
     encode = MaRF.from_pretrained(tmp_path / "marf").doc_encoder(**EXACT)
