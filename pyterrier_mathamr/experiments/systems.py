@@ -65,6 +65,7 @@ class System(Generic[Of, Made]):
             raises ``MissingExtraError``, and the row names the extra.
         against: names of further systems that it is tested against, such as its parts.
         trained: whether it depends on the seed, the preset and the options that are set by hand.
+        sized: whether it depends on preset and options, but not on the seed.
         fitted: whether it is fitted on judgments of years other than the one whose topics it ranks for.
         known: whether it can search for known items; false for a system that reads the text of questions, since each
             question would find itself.
@@ -80,6 +81,7 @@ class System(Generic[Of, Made]):
     make: Callable[[Of], Made]
     against: tuple[str, ...] = ()
     trained: bool = False
+    sized: bool = False
     fitted: bool = False
     known: bool = True
     linked: bool = True
@@ -326,7 +328,8 @@ class AnswerParts:
         if self.live:
             self.asked.append(system)
         fitted = {"years": list(self.years)} if system.fitted else {}
-        own = {**self.shared.origin, **system.settings, **(parts._training if system.trained else {}), **fitted}
+        training = parts._training if system.trained or system.sized else {}
+        own = {**self.shared.origin, **system.settings, **training, **fitted}
         name = f"{_key_of(system.name, own)}-{self.of.replace(' ', '-')}"
         file = self.folder / "rankings" / f"{name}.csv.gz"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -92,6 +92,17 @@ def marf_model(parts: AnswerParts, kind: type[MaRF] | None = None, *, trained: b
     return marf
 
 
+def _scorer(parts: AnswerParts, marf: MaRF, name: str) -> pt.Transformer:
+    """Return the scorer of a ranking by a model: from an index of all answers, or at the paper's size from texts.
+
+    There the views of all answers would need 2.9 TB, and the candidates of all topics are fewer than the answers.
+    """
+    if parts.preset != "mini":
+        marf.context.cache = None
+        return parts.answer_texts() >> marf.text_scorer(device=parts.device)
+    return marf.query_encoder(device=parts.device) >> _index(parts, marf, name).scorer()
+
+
 def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
     from pyterrier_mathamr.systems.marf import MaRFIndex
 
@@ -107,49 +118,36 @@ def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
 
 def _context_alone(parts: AnswerParts) -> pt.Transformer:
     """Rank by the context encoder: an untrained model in which each answer has one view."""
-
-    def make() -> tuple[MaRF, MaRFIndex]:
-        marf = marf_model(parts, trained=False, formulas=1)
-        return marf, _index(parts, marf, "none")
-
-    marf, index = parts.once("context alone", make)
-    return marf.query_encoder(device=parts.device) >> index.retriever(num_results=DEPTH)
+    marf = parts.once("context alone", lambda: marf_model(parts, trained=False, formulas=1))
+    if parts.preset != "mini":
+        return parts.shared.bm25.retriever(DEPTH) >> _scorer(parts, marf, "none")
+    return marf.query_encoder(device=parts.device) >> _index(parts, marf, "none").retriever(num_results=DEPTH)
 
 
 def _fused(parts: AnswerParts) -> pt.Transformer:
-    def make() -> tuple[MaRF, MaRFIndex]:
-        marf = marf_model(parts)
-        return marf, _index(parts, marf, "own")
-
-    return _reranking(parts, *parts.once(("MaRF", parts.seed), make))
+    return _reranking(parts, parts.once(("MaRF", parts.seed), lambda: marf_model(parts)), "own")
 
 
 def _context_as_keys(parts: AnswerParts) -> pt.Transformer:
     """Rank by a model whose context attends to itself: as many parameters, no formulas."""
-
-    def make() -> tuple[MaRF, MaRFIndex]:
-        marf = marf_model(parts, keys="context")
-        return marf, _index(parts, marf, "none")
-
-    return _reranking(parts, *parts.once(("MaRF of contexts", parts.seed), make))
+    marf = parts.once(("MaRF of contexts", parts.seed), lambda: marf_model(parts, keys="context"))
+    return _reranking(parts, marf, "none")
 
 
 def _other_formulas(parts: AnswerParts) -> pt.Transformer:
     """Rank by MaRF with formulas of other posts, of the same lengths."""
 
-    def make() -> tuple[MaRF, MaRFIndex]:
-        _, posts = _training_data(parts)
-        marf = with_other_formulas(marf_model(parts), list(posts.values()))
-        return marf, _index(parts, marf, "others")
+    def make() -> MaRF:
+        return with_other_formulas(marf_model(parts), list(_training_data(parts)[1].values()))
 
-    return _reranking(parts, *parts.once(("MaRF of other formulas", parts.seed), make))
+    return _reranking(parts, parts.once(("MaRF of other formulas", parts.seed), make), "others")
 
 
-def _reranking(parts: AnswerParts, marf: MaRF, index: MaRFIndex) -> pt.Transformer:
+def _reranking(parts: AnswerParts, marf: MaRF, name: str) -> pt.Transformer:
     """Order the best answers of the context encoder by a model; those after them follow."""
     found = parts.ranking(CONTEXT)[["qid", "docno", "score", "rank"]]
     first = pt.apply.generic(lambda topics: topics.merge(found, on="qid"))
-    return (first % RERANKED >> marf.query_encoder(device=parts.device) >> index.scorer()) ^ first
+    return (first % RERANKED >> _scorer(parts, marf, name)) ^ first
 
 
 def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
@@ -174,16 +172,14 @@ def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
 def _over_trees(parts: AnswerParts, others: bool) -> pt.Transformer:
     """Rank by MaRF over In+Out's vectors of symbols, with a document's own formulas or other posts' formulas."""
 
-    def make() -> tuple[MaRF, MaRFIndex]:
+    def make() -> MaRF:
         from .marf_trees import SIZES, TreeMaRF
 
         marf = marf_model(parts, TreeMaRF, **SIZES)
-        if others:
-            _, posts = _training_data(parts)
-            marf = with_other_formulas(marf, list(posts.values()))
-        return marf, _index(parts, marf, "others" if others else "own")
+        return with_other_formulas(marf, list(_training_data(parts)[1].values())) if others else marf
 
-    return _reranking(parts, *parts.once(("MaRF over trees", others, parts.seed), make))
+    marf = parts.once(("MaRF over trees", others, parts.seed), make)
+    return _reranking(parts, marf, "others" if others else "own")
 
 
 def _posts(parts: AnswerParts, pairs: Sequence[tuple[str, str]]) -> dict[str, MathPost]:
@@ -224,7 +220,7 @@ def _share_table(outcome: Outcome, topics: Sequence[str], measure: str) -> pd.Da
     return pd.DataFrame(lines)
 
 
-CONTEXT = AnswerSystem("context encoder of MaRF", _context_alone)
+CONTEXT = AnswerSystem("context encoder of MaRF", _context_alone, sized=True)
 OTHERS = "MaRF, formulas of other posts"
 KEYS = AnswerSystem("MaRF, context in place of formulas", _context_as_keys, against=(CONTEXT.name,), trained=True)
 MARF = AnswerSystem(

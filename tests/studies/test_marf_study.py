@@ -1,13 +1,17 @@
 """The study of MaRF: its controls, and its table by the share of formulas."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import System
+from pyterrier_mathamr.experiments.systems import AnswerParts
+from pyterrier_mathamr.experiments.workdir import Artifacts
 from pyterrier_mathamr.posts import post_from_text
 from pyterrier_mathamr.systems import MaRFConfig
 from studies import answers
@@ -54,6 +58,26 @@ def test_the_study_runs_with_both_controls(backbone: Path, tmp_path: Path, monke
     assert shares["questions"].is_monotonic_decreasing
     means = judged.set_index("system")[MAIN]
     assert np.isclose(shares.iloc[0][names].astype(float), means[names]).all()
+
+
+def test_at_the_paper_s_size_candidates_are_scored_from_texts_as_they_are_from_an_index(
+    backbone: Path, tmp_path: Path
+) -> None:
+    changes = {**SMALL, "formulas": 2, "backbone": str(backbone)}
+    parts = AnswerParts(Artifacts(SAMPLE, tmp_path), "sample", ("sample",), 1, changes=changes, device="cpu")
+    model, full = marf.marf_model(parts, trained=False), replace(parts, preset="full")
+    with torch.no_grad():
+        model._network.fusion.network[-1].bias.fill_(0.5)  # an untrained fusion adds nothing
+    first = parts.shared.bm25.retriever(10)(parts.found.topics.head(3))
+    of_index, of_texts = (
+        marf._scorer(of, model, "own")(first).set_index(["qid", "docno"])["score"] for of in (parts, full)
+    )
+    assert len(of_texts) == len(first)
+    assert of_texts.reindex(of_index.index).tolist() == pytest.approx(of_index.tolist(), abs=0.02)
+    assert of_texts.std() > 0.1
+    rankings = [of.ranking(marf.CONTEXT) for of in (parts, parts.at(seed=2), full)]
+    assert rankings[0].equals(rankings[1])  # no seed changes it, but the preset does
+    assert not rankings[0].equals(rankings[2])
 
 
 def test_a_symbol_of_both_trees_is_a_state_and_a_post_without_formulas_has_its_context(backbone: Path) -> None:
