@@ -4,6 +4,8 @@ The models are the ones of ``answers/colbert`` and ``answers/marf``, trained on 
 trains further for formulas::
 
     answers/made/…       the models, the vectors of all formulas, and of candidates in their posts
+
+With ``--model full`` they have the papers' sizes, and MaRF re-ranks the first formulas of Tangent.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pyterrier as pt
 
@@ -23,6 +25,7 @@ from pyterrier_mathamr.experiments.workdir import DISTINCT_FORMULAS, FORMULA_DEP
 from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import ColBERT, FormulaQuery, MaRF, MaRFIndex, formula_documents
+from pyterrier_mathamr.systems.formula_texts import FormulaContext
 from studies.answers.colbert import ALPHAS, train_colbert
 from studies.answers.marf import marf_model
 
@@ -41,14 +44,20 @@ def _collection(parts: FormulaParts) -> Artifacts:
     return cast("Artifacts", parts.shared)
 
 
+class Recipe(NamedTuple):
+    """How a model is trained; all seeds of a preset share some artifacts, such as states of texts."""
+
+    seed: int = SEED
+    preset: str = "mini"
+
+    def parts(self, shared: Artifacts) -> AnswerParts:
+        """Return the artifacts of the model."""
+        return _first(shared, self.preset).at(seed=self.seed)
+
+
 @cache
-def _first(shared: Artifacts) -> AnswerParts:
-    return AnswerParts(shared, of="", years=(), seed=SEED)
-
-
-def _answers(shared: Artifacts, seed: int) -> AnswerParts:
-    """Return the artifacts of models of a seed; all seeds share some, such as states of texts."""
-    return _first(shared).at(seed=seed)
+def _first(shared: Artifacts, preset: str) -> AnswerParts:
+    return AnswerParts(shared, of="", years=(), seed=SEED, preset=preset)
 
 
 def _formulas(shared: Artifacts, **options: Any) -> Iterator[dict[str, Any]]:
@@ -56,42 +65,45 @@ def _formulas(shared: Artifacts, **options: Any) -> Iterator[dict[str, Any]]:
 
 
 @cache
-def _colbert(shared: Artifacts, seed: int) -> tuple[ColBERT, MathAMRIndex]:
-    """Return ColBERT, and the index of formulas without their posts."""
-    parts = _answers(shared, seed)
-    model = ColBERT.from_pretrained(parts.stage("colbert", partial(train_colbert, parts), trained=True))
+def _colbert(shared: Artifacts, recipe: Recipe) -> ColBERT:
+    parts = recipe.parts(shared)
+    return ColBERT.from_pretrained(parts.stage("colbert", partial(train_colbert, parts), trained=True))
+
+
+@cache
+def _marf(shared: Artifacts, kind: str, recipe: Recipe) -> MaRF:
+    """Return MaRF, or only its text encoder or formula encoder."""
+    parts = recipe.parts(shared)
+    marf = marf_model(parts, trained=False, formulas=1) if kind == "text encoder" else marf_model(parts)
+    marf.context.cache = None
+    return marf.formulas_alone() if kind == "formula encoder" else marf
+
+
+def _by_colbert(parts: FormulaParts, recipe: Recipe) -> TimedPipeline:
+    shared = _collection(parts)
+    model = _colbert(shared, recipe)
 
     def build(path: Path) -> None:
         indexer = MathAMRIndex(path).indexer("overwrite", dtype="float16", verbose=shared.verbose)
         (model.doc_encoder() >> indexer).index(_formulas(shared))
 
-    return model, MathAMRIndex(parts.stage("colbert-formulas", build, model=model.identity))
+    index = MathAMRIndex(recipe.parts(shared).stage("colbert-formulas", build, model=model.identity))
+    return _of_distinct(FormulaQuery() >> model.query_encoder(), index.colbert(num_results=_DEPTH), parts)
 
 
-@cache
-def _marf(shared: Artifacts, kind: str, seed: int) -> tuple[MaRF, MaRFIndex]:
-    """Return MaRF, or only its text encoder or formula encoder, and the index of formulas without their posts."""
-    parts = _answers(shared, seed)
-    marf = marf_model(parts, trained=False, formulas=1) if kind == "text encoder" else marf_model(parts)
-    marf.context.cache = None
-    if kind == "formula encoder":
-        marf = marf.formulas_alone()
+def _by_marf(parts: FormulaParts, recipe: Recipe, kind: str = "") -> TimedPipeline:
+    """Rank all formulas, or, at the paper's size, the first of Tangent: a scan would read 200 GB for each query."""
+    shared = _collection(parts)
+    marf = _marf(shared, kind, recipe)
+    if recipe.preset == "full":
+        return _reranked(parts, recipe, marf, "marf-candidates", DISTINCT_FORMULAS)
 
     def build(path: Path) -> None:
         indexer = MaRFIndex(path).indexer("overwrite", verbose=shared.verbose)
         (marf.doc_encoder() >> indexer).index(_formulas(shared), batch_size=1024)
 
-    return marf, MaRFIndex(parts.stage("marf-formulas", build, model=marf.identity))
-
-
-def _by_colbert(parts: FormulaParts, seed: int) -> TimedPipeline:
-    model, index = _colbert(_collection(parts), seed)
-    return _of_distinct(FormulaQuery() >> model.query_encoder(), index.colbert(num_results=_DEPTH), parts)
-
-
-def _by_marf(parts: FormulaParts, seed: int, kind: str = "") -> TimedPipeline:
-    model, index = _marf(_collection(parts), kind, seed)
-    return _of_distinct(FormulaQuery() >> model.query_encoder(), index.retriever(num_results=_DEPTH), parts)
+    index = MaRFIndex(recipe.parts(shared).stage("marf-formulas", build, model=marf.identity))
+    return _of_distinct(FormulaQuery() >> marf.query_encoder(), index.retriever(num_results=_DEPTH), parts)
 
 
 def _of_distinct(encode: pt.Transformer, search: pt.Transformer, parts: FormulaParts) -> TimedPipeline:
@@ -99,28 +111,41 @@ def _of_distinct(encode: pt.Transformer, search: pt.Transformer, parts: FormulaP
     return TimedPipeline(ranked, encode)
 
 
-def _fused(parts: FormulaParts, seed: int, alpha: float) -> TimedPipeline:
+def _fused(parts: FormulaParts, recipe: Recipe, alpha: float) -> TimedPipeline:
     other = distinct(approach0(parts.shared).retriever(FORMULA_DEPTH, store=parts.trees))
-    fusion = ConvexFusion(_by_colbert(parts, seed).whole, other, alpha=alpha, num_results=DISTINCT_FORMULAS)
+    fusion = ConvexFusion(_by_colbert(parts, recipe).whole, other, alpha=alpha, num_results=DISTINCT_FORMULAS)
     return TimedPipeline(fusion)
 
 
-def _in_posts(parts: FormulaParts, seed: int) -> TimedPipeline:
-    """Order the best formulas of Tangent by ColBERT, each in its post; the others follow."""
+def _in_posts(parts: FormulaParts, recipe: Recipe) -> TimedPipeline:
+    """Order the best formulas of Tangent by ColBERT, each in its post."""
+    model = _colbert(_collection(parts), recipe)
+    return _reranked(parts, recipe, model, "colbert-contexts", CANDIDATES, "post")
+
+
+def _reranked(
+    parts: FormulaParts,
+    recipe: Recipe,
+    model: ColBERT | MaRF,
+    name: str,
+    candidates: int,
+    context: FormulaContext = "formula",
+) -> TimedPipeline:
+    """Order the best formulas of Tangent by a model; the others follow."""
     shared = _collection(parts)
-    model, _ = _colbert(shared, seed)
     formulas = VisualIdDeduplication(keep="formula") >> pt.RankCutoff(DISTINCT_FORMULAS)
     first = shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees) >> formulas
+    made = MathAMRIndex if isinstance(model, ColBERT) else MaRFIndex
 
     def build(path: Path) -> None:
-        wanted = set((first % CANDIDATES)(parts.topics)["docno"])
-        posts = _formulas(shared, context="post", instances=FORMULA_DEPTH)
-        indexer = MathAMRIndex(path).indexer("overwrite", dtype="float16", verbose=shared.verbose)
-        (model.doc_encoder() >> indexer).index(of for of in posts if of["docno"] in wanted)
+        wanted = set((first % candidates)(parts.topics)["docno"])
+        documents = _formulas(shared, context=context, instances=FORMULA_DEPTH)
+        indexer = made(path).indexer("overwrite", dtype="float16", verbose=shared.verbose)
+        (model.doc_encoder() >> indexer).index(of for of in documents if of["docno"] in wanted)
 
-    made: dict[str, Any] = {"model": model.identity, "year": parts.year, "candidates": CANDIDATES}
-    index = MathAMRIndex(_answers(shared, seed).stage("colbert-contexts", build, **made))
-    scored = first % CANDIDATES >> FormulaQuery("post") >> model.query_encoder() >> index.scorer()
+    settings: dict[str, Any] = {"model": model.identity, "year": parts.year, "candidates": candidates}
+    index = made(recipe.parts(shared).stage(name, build, **settings))
+    scored = first % candidates >> FormulaQuery(context) >> model.query_encoder() >> index.scorer()
     return TimedPipeline((scored ^ first) >> VisualIdDeduplication(keep="visual"))
 
 
@@ -128,18 +153,19 @@ COLBERT, MARF = "ColBERT", "MaRF"
 IN_POSTS = f"Tangent % {CANDIDATES} >> ColBERT in posts"
 
 
-def language_models(seed: int = SEED) -> dict[str, FormulaSystem]:
+def language_models(seed: int = SEED, preset: str = "mini") -> dict[str, FormulaSystem]:
     """Make the systems that need a language model, and so the extras ``colbert`` and ``answers``, with a seed."""
-    trained = partial(FormulaSystem, trained=True)
+    own, first = Recipe(seed, preset), Recipe(SEED, preset)
+    trained, known = partial(FormulaSystem, trained=True), preset == "mini"
     systems = (
-        trained(COLBERT, partial(_by_colbert, seed=seed)),
+        trained(COLBERT, partial(_by_colbert, recipe=own)),
         *(
-            trained(f"{COLBERT} + Approach Zero, α {alpha}", partial(_fused, seed=seed, alpha=alpha))
+            trained(f"{COLBERT} + Approach Zero, α {alpha}", partial(_fused, recipe=own, alpha=alpha))
             for alpha in ALPHAS
         ),
-        trained(IN_POSTS, partial(_in_posts, seed=seed), known=False),
-        trained(MARF, partial(_by_marf, seed=seed)),
-        FormulaSystem("MaRF, text encoder alone", partial(_by_marf, seed=SEED, kind="text encoder")),
-        trained("MaRF, formula encoder alone", partial(_by_marf, seed=seed, kind="formula encoder")),
+        trained(IN_POSTS, partial(_in_posts, recipe=own), known=False),
+        trained(MARF, partial(_by_marf, recipe=own), known=known),
+        FormulaSystem("MaRF, text encoder alone", partial(_by_marf, recipe=first, kind="text encoder"), known=known),
+        trained("MaRF, formula encoder alone", partial(_by_marf, recipe=own, kind="formula encoder"), known=known),
     )
     return {system.name: system for system in systems}

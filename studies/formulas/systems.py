@@ -254,11 +254,13 @@ ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
 """The baseline first, fusions last."""
 
 
-def task2_systems(names: Sequence[str] | None, seed: int = SEED) -> list[FormulaSystem] | None:
-    """Choose the systems of a table: names, ``all``, or ``variants``, which are systems with other options."""
+def task2_systems(
+    names: Sequence[str] | None, models: Mapping[str, FormulaSystem] = MappingProxyType({})
+) -> list[FormulaSystem] | None:
+    """Choose the systems of a table: names, ``all``, or ``variants``; ``models`` replace those of the same name."""
     if names is None:
         return None
-    known = {**ALL_SYSTEMS, **(language_models(seed) if seed != SEED else {}), **VARIANTS}
+    known = {**ALL_SYSTEMS, **models, **VARIANTS}
     groups: dict[str, Sequence[str]] = {ALL: tuple(ALL_SYSTEMS), "variants": tuple(VARIANTS)}
     chosen = {TANGENT}
     for name in names:
@@ -289,7 +291,7 @@ def compare_formulas(
 
     def more(report: Report, searched: SearchedYears) -> Report:
         if len(seeds) > 1:
-            report = _with_seeds(report, searched, seeds)
+            report = _with_seeds(report, searched, seeds, of_seed)
         if not known_items:
             return report
         first = searched.years[0]  # without systems that read a formula's question, which these formulas lack
@@ -300,25 +302,29 @@ def compare_formulas(
         }
         return with_known_formulas(report, first.parts.shared, kept)
 
-    chosen = task2_systems(systems, seeds[0])
+    of_seed = partial(language_models, preset="full" if options.get("model") == "full" else "mini")
+    chosen = task2_systems(systems, of_seed(seeds[0]))
     rows = {**FORMULA_SYSTEMS, **{system.name: system for system in chosen or ()}}
     notes = NOTES if chosen and len(chosen) > len(FORMULA_SYSTEMS) else ()
     return run_task2(path, years, workdir, systems=chosen, weights=shipped_weights(), more=more, notes=notes, **options)
 
 
-def _with_seeds(report: Report, searched: SearchedYears, seeds: Sequence[int]) -> Report:
+def _with_seeds(
+    report: Report,
+    searched: SearchedYears,
+    seeds: Sequence[int],
+    of_seed: Callable[[int], Mapping[str, FormulaSystem]],
+) -> Report:
     """Add a table of the systems that are trained, with the means over several seeds."""
-    names = [name for name, of in language_models().items() if of.trained and name in searched.years[0].rankings]
+    names = [name for name, of in of_seed(seeds[0]).items() if of.trained and name in searched.years[0].rankings]
     if not names:
         return report
     found: dict[str, list[pd.DataFrame]] = {}
     for seed, year in product(seeds, searched.years):
         rankings = {name: year.rankings[name] for name in (TANGENT, *names)}
         if seed != seeds[0]:
-            of_seed = language_models(seed)
-            rankings |= run_systems({name: of_seed[name].make(year.parts).whole for name in names}, year.parts.topics)[
-                0
-            ]
+            others = {name: of_seed(seed)[name].make(year.parts).whole for name in names}
+            rankings |= run_systems(others, year.parts.topics)[0]
         for kind, qrels in year.parts.judged.items():
             values = measure_by_topic(rankings, year.parts.topics, qrels, TASK2_MEASURES).fillna({"value": 0.0})
             found.setdefault(kind, []).append(values.assign(qid=f"{year.parts.year} " + values["qid"], seed=seed))

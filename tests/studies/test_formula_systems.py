@@ -16,10 +16,11 @@ from pyterrier_mathamr.experiments import ExperimentError, Report
 from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline
 from pyterrier_mathamr.experiments.systems import System
 from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts, SearchedYear
-from pyterrier_mathamr.experiments.workdir import TANGENT
+from pyterrier_mathamr.experiments.workdir import TANGENT, Artifacts
 from pyterrier_mathamr.systems import FormulaFeatures, FormulaTrees
 from studies.answers import colbert, marf
 from studies.formulas import systems
+from studies.formulas.language_models import language_models
 from studies.formulas.systems import (
     ALL_SYSTEMS,
     FUSED,
@@ -132,6 +133,18 @@ def test_means_over_seeds_equal_the_means_of_single_runs(two_years: Path, workdi
     assert one[42][NDCG].tolist() != one[43][NDCG].tolist()
     with pytest.raises(ConfigError, match="seeds"):
         found()
+
+
+def test_at_the_paper_s_size_marf_orders_what_tangent_finds(
+    two_years: Path, workdir: Path, tiny: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(marf.PRESETS, "published", marf.PRESETS["mini"])
+    parts = FormulaParts(Artifacts(two_years, workdir, verbose=False), None, None, "odd")  # type: ignore[arg-type]
+    full = {system.name: system for system in task2_systems(["MaRF"], language_models(preset="full")) or ()}
+    assert not full["MaRF"].known  # only the candidates of the topics are encoded
+    first, found = (full[name].make(parts).whole(parts.topics) for name in (TANGENT, "MaRF"))
+    assert set(zip(found["qid"], found["docno"], strict=True)) == set(zip(first["qid"], first["docno"], strict=True))
+    assert found["docno"].tolist() != first["docno"].tolist()
 
 
 def test_weights_are_fitted_only_on_the_other_years(report: Report, two_years: Path, workdir: Path) -> None:
