@@ -7,11 +7,12 @@ the trained model with formulas of other posts; and results by the share of form
 from __future__ import annotations
 
 import bisect
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -59,12 +60,21 @@ def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTrain
     return str(changes.get("backbone", MINI_LM)), replace(config, **chosen[0]), replace(training, **chosen[1])
 
 
-def _training_data(parts: AnswerParts) -> tuple[list[tuple[str, str]], dict[str, MathPost]]:
+class _Data(NamedTuple):
+    """Training data."""
+
+    pairs: list[tuple[str, str]]
+    accepted: list[tuple[str, str]]  # whose formulas are paired (section 3.4)
+    posts: dict[str, MathPost]
+
+
+def _training_data(parts: AnswerParts) -> _Data:
     """Return the training pairs and their posts, read once for all models."""
 
-    def read() -> tuple[list[tuple[str, str]], dict[str, MathPost]]:
-        pairs = right_answers(parts.shared.collection.path, LEAST_VOTES)
-        return pairs, _posts(parts, pairs)
+    def read() -> _Data:
+        source = parts.shared.collection.path
+        pairs, accepted = (right_answers(source, votes) for votes in (LEAST_VOTES, sys.maxsize))
+        return _Data(pairs, accepted, _posts(parts, pairs))
 
     return parts.once("training data of MaRF", read)
 
@@ -77,11 +87,11 @@ def marf_model(parts: AnswerParts, kind: type[MaRF] | None = None, *, trained: b
     backbone, config, training = _options(parts, **own)
 
     def build(path: Path) -> None:
-        pairs, posts = _training_data(parts)
+        pairs, accepted, posts = _training_data(parts)
         options: dict[str, Any] = {"device": parts.device, "verbose": parts.shared.verbose}
         marf = kind.new(backbone, posts.values(), config=config, training=training, cache=_cache(parts), **options)
         if trained:
-            marf.fit(pairs, posts, **options)
+            marf.fit(pairs, posts, formula_pairs=accepted, **options)
         marf.save(path)
 
     made = {"backbone": backbone, "config": config.to_dict(), "training": training.to_dict() if trained else {}}
@@ -138,7 +148,7 @@ def _other_formulas(parts: AnswerParts) -> pt.Transformer:
     """Rank by MaRF with formulas of other posts, of the same lengths."""
 
     def make() -> MaRF:
-        return with_other_formulas(marf_model(parts), list(_training_data(parts)[1].values()))
+        return with_other_formulas(marf_model(parts), list(_training_data(parts).posts.values()))
 
     return _reranking(parts, parts.once(("MaRF of other formulas", parts.seed), make), "others")
 
@@ -176,7 +186,7 @@ def _over_trees(parts: AnswerParts, others: bool) -> pt.Transformer:
         from .marf_trees import SIZES, TreeMaRF
 
         marf = marf_model(parts, TreeMaRF, **SIZES)
-        return with_other_formulas(marf, list(_training_data(parts)[1].values())) if others else marf
+        return with_other_formulas(marf, list(_training_data(parts).posts.values())) if others else marf
 
     marf = parts.once(("MaRF over trees", others, parts.seed), make)
     return _reranking(parts, marf, "others" if others else "own")

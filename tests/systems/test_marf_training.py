@@ -53,6 +53,18 @@ def test_encoders_get_no_gradient_in_the_fusion_and_the_context_never(tmp_path: 
     assert not same(after, state(marf, "after"))
 
 
+def test_only_formulas_of_accepted_answers_are_paired(tmp_path: Path) -> None:
+    accepted = PAIRS[:3]  # PAIRS[4] has formulas, too
+    training = MaRFRun(tiny_marf(tmp_path), PAIRS, POSTS, {}, formula_pairs=accepted, device="cpu")
+    paired: list[tuple[str, str]] = []
+    epochs = training._epochs
+    training._epochs = lambda pairs, *rest: paired.extend(pairs) or epochs(pairs, *rest)  # type: ignore[func-returns-value,method-assign]
+    assert training.formulas()
+    assert paired == accepted
+    steps = tiny_marf(tmp_path / "none").fit(PAIRS, POSTS, formula_pairs=[], device="cpu")
+    assert {step.part for step in steps} == {"fusion"}
+
+
 def test_the_same_pairs_make_the_same_bytes(tmp_path: Path) -> None:
     models = [tiny_marf(tmp_path / name, output=8) for name in "ab"]
     for marf in models:

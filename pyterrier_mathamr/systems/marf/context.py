@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from sys import intern
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -166,7 +167,7 @@ class FormulaTokens:
 
 @lru_cache(maxsize=65_536)
 def _tokens(latex: str) -> Formula:
-    return tuple(formula_tokens(latex))
+    return tuple(map(intern, formula_tokens(latex)))  # of a million posts, equal tokens are one object
 
 
 def formula_tokens(latex: str) -> list[str]:

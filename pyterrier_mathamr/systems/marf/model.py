@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -97,7 +97,6 @@ class MaRF(TokenModel):
         config: the options of the model.
         vocabulary: math tokens of the formula encoder.
         training: how :meth:`fit` trains.
-        weights: the trained parameters by name; random if not given.
         weights: the trained parameters by name; random ones if not given.
 
     Example::
@@ -269,6 +268,7 @@ class MaRF(TokenModel):
         posts: Mapping[str, MathPost],
         *,
         known: Mapping[str, Iterable[str]] | None = None,
+        formula_pairs: Collection[tuple[str, str]] | None = None,
         checkpoint: str | Path | None = None,
         fresh: bool = False,
         save_every: float = 600.0,
@@ -284,6 +284,7 @@ class MaRF(TokenModel):
             pairs: questions and right answers, by id.
             posts: by id, all of the pairs.
             known: by question, further answers that are never its negatives.
+            formula_pairs: the pairs whose formulas are trained on, in the paper accepted answers; ``None`` for all.
             checkpoint: a folder for the state of training, from which the same call resumes after an interruption.
             fresh: discard a run that was interrupted at ``checkpoint``.
             save_every: seconds after which the state is also saved within an epoch.
@@ -304,6 +305,7 @@ class MaRF(TokenModel):
             pairs,
             posts,
             known or {},
+            formula_pairs=formula_pairs,
             checkpoint=None if checkpoint is None else Path(checkpoint),
             fresh=fresh,
             save_every=save_every,

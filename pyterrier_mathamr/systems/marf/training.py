@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -126,6 +126,7 @@ class MaRFRun:
         posts: Mapping[str, MathPost],
         known: Mapping[str, Iterable[str]],
         *,
+        formula_pairs: Collection[Pair] | None = None,
         checkpoint: Path | None = None,
         fresh: bool = False,
         save_every: float = math.inf,
@@ -142,7 +143,10 @@ class MaRFRun:
         self.answers = PairAnswers(self.pairs, answers)
         names = dict.fromkeys(name for pair in self.pairs for name in pair)
         self.readings = dict(zip(names, marf.readings([posts[name] for name in names]), strict=True))
-        self.digest = hashlib.sha256(repr([self.pairs, sorted(answers.items()), self.readings]).encode()).hexdigest()
+        self.formula_pairs = set(self.pairs if formula_pairs is None else formula_pairs)
+        data = [self.pairs, sorted(answers.items()), self.readings]
+        data += [] if formula_pairs is None else [sorted(self.formula_pairs)]
+        self.digest = hashlib.sha256(repr(data).encode()).hexdigest()
         self.network = marf._network.to(self.device)
 
     def formulas(self) -> list[MaRFStep]:
@@ -151,7 +155,7 @@ class MaRFRun:
             name: [formula for formula in of.formulas if len(formula) >= MIN_TOKENS]
             for name, of in self.readings.items()
         }
-        pairs = [(question, answer) for question, answer in self.pairs if long[question] and long[answer]]
+        pairs = [pair for pair in self.pairs if pair in self.formula_pairs and long[pair[0]] and long[pair[1]]]
         if len(pairs) < 2:
             return []
         options, draw, most = self.options, random.Random(self.options.seed), self.options.formula_steps
