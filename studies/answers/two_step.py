@@ -83,7 +83,7 @@ RECIPES: Mapping[str, Recipe] = {
         judgments=replace(_FULL, epochs=50),
         first="whole",
         related=False,
-        depth=1000,
+        depth=10_000,  # all answers to a thousand questions
     ),
 }
 
@@ -457,12 +457,12 @@ def _qqsim(parts: AnswerParts) -> pt.Transformer:
 
 
 def _math_se(parts: AnswerParts) -> pt.Transformer:
-    return ranked_candidates(parts) >> MathSEScore(parts.threads)
+    return ranked_candidates(parts) >> MathSEScore(parts.threads) % DEPTH
 
 
 def _qasim(form: Form) -> Callable[[AnswerParts], pt.Transformer]:
     def make(parts: AnswerParts) -> pt.Transformer:
-        return ranked_candidates(parts, form) >> qasim_scorer(parts, form) >> TimesQQ()
+        return ranked_candidates(parts, form) >> qasim_scorer(parts, form) >> TimesQQ() % DEPTH
 
     return make
 
@@ -508,7 +508,7 @@ def _features(parts: AnswerParts, model_of: AnswerParts) -> TwoStepFeatures:
 
 def _svm(parts: AnswerParts) -> pt.Transformer:
     learned = pt.ltr.apply_learned_model(ranking_svm(parts), form="ltr")
-    return ranked_candidates(parts) >> _features(parts, parts) >> learned
+    return ranked_candidates(parts) >> _features(parts, parts) >> learned % DEPTH
 
 
 def _rrf(parts: AnswerParts) -> pt.Transformer:

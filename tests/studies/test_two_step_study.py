@@ -113,7 +113,7 @@ def test_only_judged_answers_or_the_first_of_all_are_ranked(
 
     assert ranked() == [judged[0].answer]
     assert ranked(depth=2) == docnos[:2]
-    assert RECIPES["full"].depth == 1000
+    assert (RECIPES["full"].depth or 0) > 1000  # answers to a thousand questions
 
 
 def test_the_published_recipe_reads_whole_questions_then_duplicates_and_judgments_without_pretraining(
