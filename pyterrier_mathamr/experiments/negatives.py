@@ -143,7 +143,7 @@ def _search_tags(source: str | Path, pairs: Pairs, questions: Iterable[str], roo
         for tag in sorted(tags.get(question, ()), key=lambda tag: (len(below[tag]), tag)):
             found = below[tag]
             start = _pseudo_random(question) % len(found)
-            given.update(dict.fromkeys((found[start:] + found[:start])[:room]))
+            given.update(dict.fromkeys([*found[start : start + room], *found[: min(start, room)]][:room]))
             if len(given) >= room:
                 break
         yield from ((question, docno) for docno in given)

@@ -32,6 +32,9 @@ FormulaContext = Literal["formula", "post"]
 INSTANCES: Mapping[FormulaContext, int] = {"formula": 1, "post": 5}
 """Maximum indexed formulas of one appearance: by themselves their texts are equal; in posts, 5 (Zhong et al., 4.4)."""
 
+SHORT = 2
+"""Characters of formulas that are indexed in one post only (the same section)."""
+
 MASK = "[MASK]"
 """The replacement of other formulas: a token of BERT without any particular meaning."""
 
@@ -60,7 +63,8 @@ def formula_documents(
         context: ``formula``, only the formula; or ``post``, with up to ``words`` words on each side of it.
         visual_ids: formula id to visual id; formulas without one, and all by default, look alike if their LaTeX is the
             same up to spaces.
-        instances: the maximum number of formulas that look alike; by default 1, or 5 in posts.
+        instances: the maximum number of formulas that look alike; by default 1, or 5 in posts if they have more than
+            two characters.
         words: of the context.
 
     Yields:
@@ -80,11 +84,16 @@ def formula_documents(
     COUNT.check("words", words)
     most = INSTANCES[context] if instances is None else instances
     COUNT.check("instances", most)
-    return _documents(posts, context, visual_ids, most, words)
+    return _documents(posts, context, visual_ids, most, 1 if instances is None else most, words)
 
 
 def _documents(
-    posts: Iterable[Mapping[str, Any]], context: FormulaContext, visual_ids: VisualIds | None, most: int, words: int
+    posts: Iterable[Mapping[str, Any]],
+    context: FormulaContext,
+    visual_ids: VisualIds | None,
+    most: int,
+    most_of_short: int,
+    words: int,
 ) -> Iterator[dict[str, Any]]:
     seen, ids = Counter[str](), SeenIds()
     for row in posts:
@@ -92,7 +101,7 @@ def _documents(
         known = {} if visual_ids is None else lookup(visual_ids, [formula.id for formula in post.formulas])
         for number, formula in enumerate(post.formulas):
             appearance = known.get(formula.id) or f"${' '.join(formula.latex.split())}"
-            if ids.add(formula.id) and seen[appearance] < most:
+            if ids.add(formula.id) and seen[appearance] < (most if len(formula.latex) > SHORT else most_of_short):
                 seen[appearance] += 1
                 yield {"docno": formula.id, "post_id": str(row["docno"]), "html": _text(post, number, context, words)}
 

@@ -52,6 +52,9 @@ def test_in_its_post_every_other_formula_is_a_mask_and_the_formula_is_kept() -> 
     assert set(found) == {"f1", "f2", "f3", "4#0", "4#1"}
     assert found["f2"].text == "If [MASK] then FORMULA_0."
     assert found["4#1"].formulas[0].latex == "x < y"
+    twice = [{"docno": str(i), "text": f"${latex}$"} for i, latex in enumerate(["n!", "n!", "n=1", "n=1"])]
+    assert [of["docno"] for of in formula_documents(twice, "post")] == ["0#0", "2#0", "3#0"]  # "n!" is short
+    assert len(list(formula_documents(twice, "post", instances=5))) == 4
     long = {"docno": "5", "text": " ".join(["before"] * 500 + ["$z$,"] + ["after"] * 500)}
     (only,) = formula_documents([long], "post", words=3)
     assert document_post(only).text == "before before before FORMULA_0, after after after"
