@@ -54,6 +54,10 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
     "structural search": (lambda lab, **options: StructuralSearch(lab.a0, lab.bm25, hits=20, **options), "topics"),
     "MaRF": (lambda lab, **options: lab.marf_index.retriever(**options), "marf"),
     "Tangent": (lambda lab, **options: lab.tangent.retriever(store=lab.visual_ids, **options), "formula topics"),
+    "patterns": (
+        lambda lab, **options: lab.patterns.retriever(similar=lab.tangent.retriever(), **options),
+        "formula topics",
+    ),
     "Tangent, layout": (lambda lab, **options: lab.tangent.retriever(slt_weight=0.8, **options), "formula topics"),
     "In+Out": (lambda lab, **options: lab.in_out.retriever(**options), "formula topics"),
     "In+Out, ranks": (lambda lab, **options: lab.in_out.retriever(combine="rrf", **options), "formula topics"),
@@ -75,6 +79,7 @@ SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "topics"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "query graphs"),
     "MaRF scorer": (lambda lab: lab.marf_index.scorer(), "marf"),
+    "MaRF parts scorer": (lambda lab: lab.marf_parts.parts_scorer(lab.marf, device="cpu", precision="float32"), "marf"),
     "MaRF text scorer": (lambda lab: lab.marf.text_scorer(device="cpu", precision="float32"), "topics"),
     "cosine scorer": (lambda lab: CosineScorer(mathamr.TextEncoder()), "topics"),
     "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(precision="float32"), "topics"),
@@ -177,6 +182,9 @@ def lab(sample: SimpleNamespace) -> Lab:
         FormulaTrees(lab.folder / "packed trees").indexer(store=lab.visual_ids).index(lab.answers.to_dict("records"))
     )
     lab.colbert = tiny_colbert(lab.folder / "tiny colbert of explanations")
+    lab.marf_parts = mathamr.systems.MaRFIndex(lab.folder / "parts of explanations")
+    parts = lab.marf.doc_encoder(store="parts", device="cpu", precision="float32")
+    (parts >> lab.marf_parts.indexer()).index([*lab.answers.to_dict("records"), {"docno": "words", "body": WORDS}])
     trained = TangentCFT(Path(__file__).parents[1] / "data" / "cft-format-1")
     indexer = TangentCFT(lab.folder / "cft").indexer(model=trained, store=lab.visual_ids)
     lab.cft = indexer.index(lab.answers.to_dict("records"))

@@ -29,7 +29,9 @@ from pyterrier_mathamr.systems import (
     CosineScorer,
     ExtractAnswer,
     FormulaAnswers,
+    FormulaContexts,
     FormulaFeatures,
+    FormulaQuery,
     FormulaTrees,
     InOut,
     InOutIndex,
@@ -97,6 +99,7 @@ RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
     "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(), "html ranking"),
     "MaRF scorer": (lambda lab: lab.marf_index.scorer(), "marf ranking"),
+    "MaRF parts scorer": (lambda lab: lab.marf_parts.parts_scorer(lab.marf, **PLAIN), "marf ranking"),
     "MaRF text scorer": (lambda lab: lab.marf.text_scorer(**PLAIN), "html ranking"),
     "blend": (lambda lab: LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)), "encoded ranking"),
     "Approach Zero scorer": (lambda lab: lab.a0.scorer(), "formula ranking"),
@@ -129,6 +132,9 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
         "text ranking",
     ),
     "thread loader": (lambda lab: lab.threads.text_loader(), "ranking"),
+    "formula contexts": (lambda lab: FormulaContexts("text+opt", window=3), "formula topics"),
+    "formula contexts of documents": (lambda lab: FormulaContexts("opt"), "documents"),
+    "formula query": (lambda lab: FormulaQuery("post"), "formula topics"),
     "query reduction": (lambda lab: QueryReduction(lab.bm25), "topics"),
     "with question": (lambda lab: lab.threads.with_question(), "documents"),
     "parent titles": (lambda lab: lab.threads.parent_titles(), "documents"),
@@ -187,6 +193,8 @@ def lab(sample: SimpleNamespace) -> Lab:
     with pytest.warns(mathamr._common.errors.MathAMRWarning, match="comments"):
         lab.threads.tell_unknown("comments")  # once for each store: the sample has none
     lab.links = questions.groupby("qid")["docno"].agg(list).to_dict()
+    lab.marf_parts = MaRFIndex(lab.folder / "marf parts")
+    (lab.marf.doc_encoder(store="parts", **PLAIN) >> lab.marf_parts.indexer()).index(lab.frames["documents"])
     lab.frames["document views"] = lab.marf.doc_encoder(**PLAIN)(lab.frames["documents"])
     lab.frames |= {
         "marf topics": lab.marf.query_encoder(**PLAIN)(topics),

@@ -8,6 +8,7 @@ import pyterrier as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyterrier.measures import RR
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.explain import AskedError
@@ -128,6 +129,16 @@ def test_several_fused_searches_are_one_that_is_similar(index: PatternIndex, tan
     assert found["tier"].tolist()[:3] == ["instance", "instance", "similar"]
     assert found["score"].is_monotonic_decreasing
     assert found["post_id"].tolist() == [f"post-{docno}" for docno in found["docno"]]
+
+
+def test_patterns_compose_with_cuts_fusions_and_experiments(index: PatternIndex, tangent: TangentIndex) -> None:
+    topics = pd.DataFrame({"qid": ["1", "2"], "query": ["?a^2+?b^2=?c^2", r"Cw=\mu w"]})
+    qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["pythagoras", "same"], "label": 1})  # it has a μ, too
+    found = index.retriever(similar=tangent.retriever())
+    systems = [found, found % 1, ZScoreFusion(found, tangent.retriever())]
+    table = pt.Experiment(systems, topics, qrels, [RR], names=list("abc"), validate="error")
+    assert table["RR"].tolist() == [1.0, 1.0, 1.0]
+    assert {"tier", "substitution"} <= set(pt.inspect.transformer_outputs(found % 1, ["qid", "query"]))
 
 
 def test_formulas_that_only_the_other_search_has_are_kept(index: PatternIndex) -> None:

@@ -9,12 +9,16 @@ import pyterrier as pt
 import pytest
 from folder_bytes import folder_bytes
 from marf_examples import DOCUMENTS, EXACT, POSTS, QUERIES, fusing, tiny_marf
+from pyterrier.measures import RR, R
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import MissingValueError
+from pyterrier_mathamr.explain import explain_score
+from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.index import EmbeddingError
 from pyterrier_mathamr.index.errors import ModelMismatchError
 from pyterrier_mathamr.model import exact_maxsim
+from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError
 from pyterrier_mathamr.systems import MaRF, MaRFIndex, SystemsError
 from pyterrier_mathamr.systems.marf import index as marf_index
@@ -219,6 +223,25 @@ def test_views_that_are_computed_from_parts_score_as_texts_do(tmp_path: Path, op
     row = found.iloc[0]
     assert index.parts_scorer(marf, **EXACT).explain(row).score == pytest.approx(row["score"], abs=1e-5)
     assert index.parts_scorer(marf)(asked[:0]).empty
+
+
+def test_views_from_parts_compose_with_cuts_fusions_and_experiments(tmp_path: Path) -> None:
+    marf = fusing(tiny_marf(tmp_path))
+    index = MaRFIndex(tmp_path / "parts")
+    (marf.doc_encoder(store="parts", **EXACT) >> index.indexer()).index(DOCUMENTS)
+    words = BM25Index(tmp_path / "words").index(DOCUMENTS).retriever()
+    rerank = marf.query_encoder(**EXACT) >> index.parts_scorer(marf, **EXACT)
+    pipeline = words % 3 >> rerank
+    topics = pd.DataFrame({"qid": ["1", "2"], "query": ["the sum of $x^2$", "limit of two"]})
+    found = pipeline(topics)
+    assert found.groupby("qid").size().max() <= 3
+    for row in found.to_dict("records"):
+        assert explain_score(pipeline, row, row["docno"]).score == pytest.approx(row["score"], abs=1e-5)
+    qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["d1", "d5"], "label": 1})
+    systems = [words, pipeline, pipeline % 1, ZScoreFusion(words, pipeline)]
+    table = pt.Experiment(systems, topics, qrels, [RR, R @ 1], names=list("abcd"), validate="error")
+    assert table["RR"].between(0.1, 1).all()
+    assert {"docno", "score", "rank", "query_embs"} <= set(pt.inspect.transformer_outputs(pipeline, ["qid", "query"]))
 
 
 def test_parts_and_views_are_refused_for_each_other(tmp_path: Path) -> None:
