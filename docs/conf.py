@@ -70,6 +70,15 @@ class Schematic(Directive):
         return [block, drawing] if "show_code" in self.options else [drawing]
 
 
+def link_within_the_site(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """Link to a page of this site where a page that PyTerrier's site shows, too, links to the repository."""
+    for link in tree.findall(nodes.reference):
+        path, _, place = link.get("refuri", "").removeprefix(f"{SOURCE}blob/main/").partition("#")
+        name = path.rpartition(".")[0]
+        if name in app.env.found_docs:
+            link["refuri"] = app.builder.get_relative_uri(page, name) + (place and f"#{place}")
+
+
 def open_at_the_manual(app: Sphinx, failed: Exception | None) -> None:
     """Lead from the root of the site to its first page, which is in ``docs``."""
     page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html">'
@@ -80,5 +89,6 @@ def setup(app: Sphinx) -> None:
     """Register PyTerrier's directives; drawings ask no other site where PyTerrier's own classes are documented."""
     pt.documentation.url_for_class = lambda _: None
     app.add_directive("schematic", Schematic)
+    app.connect("doctree-resolved", link_within_the_site)
     app.connect("build-finished", open_at_the_manual)
     os.environ.setdefault("MPLCONFIGDIR", tempfile.gettempdir())

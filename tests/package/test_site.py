@@ -62,6 +62,14 @@ def test_the_site_needs_no_network_and_has_search_a_version_and_a_dark_theme(sit
     assert not [style for style in styles if re.search(r"url\([\"']?https?://|@import [\"']https?://", style)]
 
 
+def test_links_between_pages_stay_within_the_site(site: Path) -> None:
+    away = re.compile(r'href="https://github\.com/pyterrier-mathamr/pyterrier-mathamr/blob/main/(docs/[\w./-]+\.md)')
+    texts = {file: file.read_text(encoding="utf-8") for file in site.rglob("*.html")}
+    assert {match[1] for text in texts.values() for match in away.finditer(text.partition("<article")[2])} == set()
+    pipelines = texts[site / "pyterrier_mathamr" / "pt_docs" / "pipelines.html"]
+    assert 'href="../../docs/how-it-works.html"' in pipelines
+
+
 def test_the_api_page_shows_the_parameters_of_each_callable(site: Path) -> None:
     page = (site / "pyterrier_mathamr/pt_docs/api.html").read_text(encoding="utf-8")
     shown = re.findall(r'<dt class="sig sig-object py" id="pyterrier_mathamr\.([\w.]+)">(.*?)</dt>', page, re.DOTALL)
