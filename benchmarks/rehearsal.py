@@ -36,7 +36,7 @@ ESTIMATES = {
 """Units a CPU second, and bytes of a unit, as extrapolated; graphs and encoding on one core."""
 
 
-def beside(rows: Sequence[Result]) -> str:
+def compared(rows: Sequence[Result]) -> str:
     """Return the table of measurements and estimates, in Markdown."""
     lines = ["| part | units | a CPU second | estimated | bytes a unit | estimated | private MiB |"]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
@@ -61,7 +61,7 @@ def main() -> None:
     given = parser.parse_args()
     options = {"share": given.share, "kill_after": given.kill_after, "keep": True}
     rows = series.run(series.Series(given.source, given.folder, [given.posts], given.parts, math.inf, **options))
-    print("\n" + beside([row for row in rows if row["posts"] == given.posts]))
+    print("\n" + compared([row for row in rows if row["posts"] == given.posts]))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     print(f"* {rows:.1f} rows of {of.dimensions} dimensions a document; {len(of.queries)} queries of", end=" ")
     print(f"{np.mean(lengths):.1f} rows, {measure.K:,} documents for each.")
     if of.encoding_ms:
-        print(f"* Encoding a query takes {of.encoding_ms:.1f} ms, not included in the times below.")
+        print(f"* Encoding a query needs {of.encoding_ms:.1f} ms, not included in the times below.")
     index = build(of, folder, options.dtype)
     here = floor.machine(of.dimensions)
     print(here.describe(len(of.rows), of.dimensions, of.queries), end="\n\n")

@@ -13,7 +13,7 @@ questions are still being sent: the table has the seconds until it has ended.
 bodies that never end, bytes that are no HTTP. A good question must have the same answer before, meanwhile and after.
 
 ``--cpu ENGINE [ENGINE …] [--before CLONE]`` prints the CPU time of each request without a server, in milliseconds, and
-beside it two lower bounds: the scan of the vectors only, and the JSON of the answers only. Each engine is measured by
+next to it two lower bounds: the scan of the vectors only, and the JSON of the answers only. Each engine is measured by
 this clone and, in turns, by the clone of an earlier commit. ``--grow ENGINE TARGET POSTS`` makes a larger engine of
 copies of the posts, whose vectors have noise; it has no formulas.
 """

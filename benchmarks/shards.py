@@ -197,8 +197,8 @@ def conclude(medians: dict[str, Spent], most: str, index: ShardedIndex, queries:
     merging = parts.driver / shares * _CORES
     sent = _CORES * (answer + request) / _NETWORK
     print(
-        f"* the scan takes {scanned * 1e3:.1f} CPU-ms a query for {rows:,} rows, so {scan:.1f} CPU s for 10⁹; "
-        f"in addition each part takes {fixed * 1e3:.2f} ms"
+        f"* the scan needs {scanned * 1e3:.1f} CPU-ms a query for {rows:,} rows, so {scan:.1f} CPU s for 10⁹; "
+        f"in addition each part needs {fixed * 1e3:.2f} ms"
     )
     print(f"* a part returns {answer:,.0f} bytes a query and receives {request:,.0f}; {K} documents for each")
     print(

@@ -4,7 +4,7 @@
     python late_interaction.py MODEL                              # another name, or a folder
 
 A MultiVectorEncoder (ColBERT, PyLate's models and others) makes a vector of each token. MathAMRIndex keeps them on
-disk, ranks exactly by MaxSim, and takes more documents at any time.
+disk, ranks exactly by MaxSim, and accepts more documents at any time.
 """
 
 import sys

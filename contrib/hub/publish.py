@@ -48,7 +48,7 @@ Questions and answers of [Math Stack Exchange](https://math.stackexchange.com), 
 (2.5, 3.0 or 4.0 by the date of the post). The docno of a post is its id there:
 `https://math.stackexchange.com/q/DOCNO` shows a question with its authors, `https://math.stackexchange.com/a/DOCNO` an
 answer. They were collected by the ARQMath lab at CLEF (Zanibbi, Mansouri, Agarwal, Oard). Changes: posts were converted
-to graphs, vectors and inverted lists. Share what you derive of it under the same license. Topics and judgments of
+to graphs, vectors and inverted lists. Share what you derive from it under the same license. Topics and judgments of
 ARQMath are not contained."""
 
 
