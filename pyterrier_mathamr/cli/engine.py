@@ -287,7 +287,7 @@ def _search(
     overwrite: bool,
     **filters: str,
 ) -> None:
-    from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
+    from pyterrier_mathamr.engine.filters import Filter
     from pyterrier_mathamr.engine.links import LinkTemplate
     from pyterrier_mathamr.explain.display import table_of
 
@@ -301,12 +301,10 @@ def _search(
         raise click.UsageError("--formula works without --explain and --system. Leave them out.")
     if explain and system != "blend":
         raise click.UsageError(f"--explain explains only the system blend, not {system}. Leave out --system.")
-    if formula and chosen != EVERYTHING:
-        raise click.UsageError("--formula cannot be combined with --in, --kind, --since or --until. Leave them out.")
     template = LinkTemplate(link) if link else None
     closest = ""
     if formula:
-        found = engine.search_formula(query, k=k)
+        found = engine.search_formula(query, k=k, **chosen._asdict())
     else:
         question = engine.question(query)
         found = engine.shown(question, engine.found(question, k, system, chosen))

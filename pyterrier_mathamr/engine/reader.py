@@ -30,7 +30,7 @@ from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
 from pyterrier_mathamr.posts.reading import report_unclosed
 from pyterrier_mathamr.sparse.expressions import query_formula
-from pyterrier_mathamr.sparse.patterns import described, read_pattern
+from pyterrier_mathamr.sparse.patterns import MatchedFormula, described, read_pattern
 from pyterrier_mathamr.store import StoreError, signature
 
 from .duplicates import ERROR, candidates, compared, errors, fitted_to
@@ -256,46 +256,68 @@ class EngineReader(Counted):
             }
         )
 
-    def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
+    def search_formula(
+        self, latex: str, k: int = 10, *, within: str = "", kind: str = "", since: str = "", until: str = ""
+    ) -> pd.DataFrame:
         r"""Find formulas like a given one; ``?a`` is a wildcard, and letters may have other names.
 
         Args:
             latex: a formula, with or without dollars.
             k: the number of formulas at most.
+            within: the folder or file of their posts, and ``kind``, ``since`` and ``until`` as for :meth:`search`;
+                formulas beyond the best 1,000 ``k`` are not found.
+            kind: see :meth:`search`.
+            since: see :meth:`search`.
+            until: see :meth:`search`.
 
         Returns:
             ``docno`` (the formula's id), ``post_id``, ``score``, ``latex``; ``tier``, how it matches, such as
             ``renamed``; ``matched``, the matching part, in LaTeX; ``substitution``, the values of the letters and
             wildcards of the query; and ``file``, ``line`` and ``section`` of the place where the post was read. A
             formula that occurs several times in a post is listed once.
+
+        Raises:
+            ConfigError: no post is in the folder or of the type, or a date is invalid.
         """
         COUNT.check("k", k)
-        found = self.found_formulas(latex, k)
+        found = self.found_formulas(latex, k, Filter(within, kind, since, until))
         columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
         rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in found]
         places = _columns([of.document for of in found], "file", "line", "section")
         return pd.DataFrame(rows, columns=columns).assign(**places)
 
-    def found_formulas(self, latex: str, k: int) -> list[FoundFormula]:
-        """Find the best ``k`` formulas, each only once in a post; see `search_formula`."""
+    def found_formulas(self, latex: str, k: int, chosen: Filter = EVERYTHING) -> list[FoundFormula]:
+        """Find the best ``k`` formulas of posts that pass a filter, each only once in a post; see `search_formula`."""
         at, asked = self.snapshot(), query_formula({"latex": latex}).latex
+        among = None if chosen == EVERYTHING else set(chosen.chosen(at.origins))
         if not at.indexes.tangent.built():
             return []
-        patterns, found = at.indexes.patterns.retriever(num_results=10 * k), list[FoundFormula]()
-        matches = patterns.find(read_pattern(asked), at.similar_formulas().best(with_wildcards(asked)))
+        pattern, similar = read_pattern(asked), at.similar_formulas().best(with_wildcards(asked))
+        found = list[FoundFormula]()
+        for count in (10 * k, 100 * k, 1000 * k):
+            matches = at.indexes.patterns.retriever(num_results=count).find(pattern, similar)
+            found = at._distinct([match for match in matches if among is None or match.post_id in among], k)
+            if len(found) == k or len(matches) < count:
+                break
+        return found
+
+    def _distinct(self, matches: Sequence[MatchedFormula], k: int) -> list[FoundFormula]:
+        """Read the first ``k`` formulas, those that a post repeats once."""
+        indexes, found = self.snapshot().indexes, list[FoundFormula]()
+        terms = indexes.patterns.snapshot().terms
         read: dict[str, tuple[Document, MathPost]] = {}
         seen: set[tuple[str, str]] = set()
         for start in range(0, len(matches), k):
             some = matches[start : start + k]
             new = [docno for docno in dict.fromkeys(match.post_id for match in some) if docno not in read]
-            for post in at.indexes.posts.get_many(new):
+            for post in indexes.posts.get_many(new):
                 read[post.docno] = post, post_from_html(post.html, post.title)
             for match in some:
                 document, post_read = read[match.post_id]
                 own = next((formula.latex for formula in post_read.formulas if formula.id == match.docno), "")
                 if (match.post_id, own) not in seen:
                     seen.add((match.post_id, own))
-                    what = described(patterns.snapshot().terms, match.match)
+                    what = described(terms, match.match)
                     found.append(
                         FoundFormula(match.docno, match.score, own, match.tier.words, *what, document, post_read)
                     )

@@ -70,6 +70,8 @@ def test_the_best_of_few_formulas_are_the_first_of_many(tmp_path) -> None:
     for query, k in ((r"\frac{\sqrt{x}}{n+2}", 1), (r"\sqrt{a+b}+\frac{x}{y}", 3), (r"\frac{?a^2}{k+1}", 7)):
         many = engine.search_formula(query, k=100)["docno"].tolist()
         assert engine.search_formula(query, k=k)["docno"].tolist() == many[:k]
+        some = [docno for docno in many if docno.startswith("p9")]
+        assert engine.search_formula(query, k=1, within="p9")["docno"].tolist() == some[:1]  # beyond the best ten, too
 
 
 def test_a_search_ranks_formulas_as_a_fusion_of_retrievers_does(engine) -> None:

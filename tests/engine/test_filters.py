@@ -125,7 +125,8 @@ def test_the_command_has_the_filters(notes, tmp_path) -> None:
     assert "top" not in run("limit", "--in", "analysis/", "--weak", "--kind", "file", "--since", "2026").output
     wrong = run("limit", "--kind", "lemma")
     assert (wrong.exit_code, "kind='lemma' is not accepted; give one of the types: file." in wrong.output) == (1, True)
-    assert "--formula cannot be combined with --in" in run("x", "--formula", "--in", "algebra/").output
+    assert "analysis/limits.md:1" in run("x^2", "--formula", "--in", "analysis/").output
+    assert run("x^2", "--formula", "--in", "algebra/").output == "Nothing was found.\n"
     (tmp_path / "topics.tsv").write_text("1\tlimit\n")
     of_topics = run("--topics", str(tmp_path / "topics.tsv"), "-o", str(tmp_path / "run"), "--in", "algebra/")
     assert "filters do not work with --topics" in of_topics.output
@@ -144,5 +145,6 @@ def test_the_page_has_the_filters_and_lists_folders_and_types(notes) -> None:
             assert [result["docno"].partition("/")[0] for result in system["results"]] == ["algebra"] * count
         wrong = client.get("/api/search", params={"q": "limit", "in": "nowhere/"})
         assert (wrong.status_code, "analysis/deep/" in wrong.json()["error"]) == (400, True)
-        formulas = client.get("/api/search", params={"q": "x", "mode": "formulas", "kind": "file"})
-        assert formulas.json() == {"error": "in, kind, since and until are for mode=posts"}
+        for folder, count in (("analysis/", 1), ("algebra/", 0)):
+            formulas = client.get("/api/search", params={"q": "x^2", "mode": "formulas", "in": folder}).json()
+            assert len(formulas["systems"][0]["results"]) == count

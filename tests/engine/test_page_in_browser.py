@@ -237,6 +237,14 @@ def test_weak_matches_are_shown_by_a_button_and_filters_are_in_the_address(page)
     assert page.input_value("input[name=in]") == "basel"
 
 
+def test_filters_apply_to_formulas_too(page, address) -> None:
+    page.goto(f"{address}?q=%5Cfrac%7B1%7D%7Bn%5E2%7D&in=basel")
+    page.wait_for_selector("article")
+    assert shown_tab(page) == "Formulas"
+    assert all(article.get_attribute("data-docno").startswith("basel") for article in page.locator("article").all())
+    assert page.locator("#filters summary").inner_text() == "Filter: basel"
+
+
 def test_the_graph_is_drawn(page) -> None:
     ask(page, QUERY)
     opened(page, "Why?", ".explanation")

@@ -260,7 +260,7 @@ class Answers:
         engine = self.engine
         if mode == "formulas":
             latex = read_box(engine, q).latex or latex_of_unicode(q.strip())
-            systems = [self._formulas(engine, latex, k, offset)] if latex else []
+            systems = [self._formulas(engine, latex, chosen, k, offset)] if latex else []
             html = _formula_query_html(latex)
         else:
             query = engine.read_query(q)
@@ -327,9 +327,9 @@ class Answers:
         _add_moves(answers, rankings[0])
         return answers
 
-    def _formulas(self, engine: EngineSnapshot, latex: str, k: int, offset: int) -> dict[str, Any]:
+    def _formulas(self, engine: EngineSnapshot, latex: str, chosen: Filter, k: int, offset: int) -> dict[str, Any]:
         start = time.perf_counter()
-        found = engine.found_formulas(latex, offset + k + 1)[offset:]
+        found = engine.found_formulas(latex, offset + k + 1, chosen)[offset:]
         more, pattern = len(found) > k, read_pattern(strip_delimiters(latex))
         rows = [{**_formula(of, pattern), **self._place(of.document)} for of in found[:k]]
         return {

@@ -59,8 +59,7 @@ PARAMETERS: Mapping[str, Schema] = {
     "k": _number("The number of results of each system.", 1, MOST_RESULTS, 10),
     "offset": _number("The number of best results to leave out, which came before.", 0, MOST_SKIPPED, 0),
     "weak": _choice("1 also gives weak matches: posts that are no better than a random one may be.", "0", "1"),
-    "in": _text("A folder or file, such as analysis/; of records the beginning of their ids. Only for posts, as kind, "
-                "since and until."),
+    "in": _text("A folder or file, such as analysis/; of records the beginning of their ids."),
     "kind": _text("The type of unit, such as theorem."),
     "since": _text("The day, month or year of the last change, or later: 2026-03-01, 2026-03, 2026."),
     "until": _text("The same, or earlier."),

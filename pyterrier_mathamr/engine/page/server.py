@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
 from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr._common.running.worker import OverLimitError
-from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
+from pyterrier_mathamr.engine.filters import Filter
 from pyterrier_mathamr.store import META, UnknownIdError
 
 from .access import LOCAL, Guard
@@ -97,8 +97,6 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
 
     def search(given: dict[str, Any]) -> Any:
         chosen = Filter(given["in"], given["kind"], given["since"], given["until"])
-        if given["mode"] == "formulas" and chosen != EVERYTHING:
-            raise BadRequestError("in, kind, since and until are for mode=posts")
         return answers.search(given["q"], given["mode"], given["weak"] == "1", chosen, given["k"], given["offset"])
 
     def graph(given: dict[str, Any]) -> str:

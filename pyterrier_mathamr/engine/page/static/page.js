@@ -116,7 +116,7 @@ async function showResults(state, signal, shown) {
 }
 
 function askFor(mode, state, part, signal) {
-  const names = mode === "posts" ? ["weak", ...FILTERS] : [];
+  const names = mode === "posts" ? ["weak", ...FILTERS] : FILTERS;
   const chosen = names.filter((name) => state[name]).map((name) => [name, state[name]]);
   return ask("search", { q: state.q, mode, ...part, ...Object.fromEntries(chosen) }, signal);
 }
@@ -149,7 +149,6 @@ function showTabs(modes, mode, view, state) {
   tabs.replaceChildren(...["posts", "formulas"].filter((each) => modes.includes(each)).map((each) => element("a", {
     href: addressOf(state, { mode: each === modes[0] ? "" : each, k: "" }), "data-mode": each === modes[0] ? "" : each, "aria-current": each === mode && "page",
   }, NAMES[each], " ", element("span", { class: "count" }, view.answers[each] ? countOf(view.answers[each]) : "…"))));
-  $("filters").hidden = mode === "formulas";
 }
 
 // ---- filters
