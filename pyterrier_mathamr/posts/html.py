@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from html import escape, unescape
 
 from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, replaced, strip_delimiters
-from .mathml_latex import latex_of_mathml, text_of_mathml
+from .mathml_latex import RULES, latex_of_mathml, text_of_mathml
 from .post import PostFormula
 
 _START = re.compile(
@@ -110,15 +110,11 @@ _INLINE_NAMES = (
     "input ins label link map mark meta noscript object optgroup param picture q rp rt ruby s select small source span "
     "strike strong sub sup time track u var video wbr"
 )
-_MATHML_NAMES = (
-    "math menclose mfenced mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt "
-    "mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none semantics"
-)
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _CELLS = frozenset({"td", "th"})
 _CODE = frozenset({"code", "pre", "kbd", "samp", "tt"})
 _HIDDEN = frozenset({"annotation", "script", "style", "svg", "template", "textarea"})
-_TAGS = _BLOCKS | _CELLS | _CODE | _HIDDEN | frozenset(_INLINE_NAMES.split()) | frozenset(_MATHML_NAMES.split())
+_TAGS = _BLOCKS | _CELLS | _CODE | _HIDDEN | frozenset(_INLINE_NAMES.split()) | RULES.keys()
 # the bounds keep a hostile text from making each "<" scan the rest of the text
 _TAG = re.compile(
     r"""<(/?)([a-zA-Z][a-zA-Z0-9]{0,11})((?:\s(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,200})?)/?>|<!--"""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import TypeAlias
 
@@ -32,18 +33,7 @@ _NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)*|\.\d+)")
 _WORD = re.compile(r"[A-Za-z]+(?:[ \u2009\u00a0][A-Za-z]+)*")
 _COMMAND_END = re.compile(r"\\[a-zA-Z]+\Z")
 _LENGTH = re.compile(r"(-?)\s*\+?(\d*\.?\d+)\s*(em|ex|pt|px|mu|cm|mm|in|pc|rem)?")
-_EM = {
-    "em": 1.0,
-    "rem": 1.0,
-    "ex": 0.45,
-    "pt": 0.1,
-    "px": 1 / 16,
-    "mu": 1 / 18,
-    "cm": 2.8,
-    "mm": 0.28,
-    "in": 7.2,
-    "pc": 1.2,
-}
+_EM = {"ex": 0.45, "pt": 0.1, "px": 1 / 16, "mu": 1 / 18, "cm": 2.8, "mm": 0.28, "in": 7.2, "pc": 1.2}
 
 _TOKENS = frozenset({"mi", "mn", "mo", "mtext", "ms", "qvar"})
 _SKIPPED = frozenset({"annotation", "annotation-xml"})
@@ -125,31 +115,30 @@ class _Unknown(Exception):  # noqa: N818 - no error for users: the formula is no
     """There is no LaTeX that certainly has the same meaning."""
 
 
+@dataclass(slots=True)
 class _Written:
     """The LaTeX of an element."""
 
-    __slots__ = ("applied", "columns", "kind", "limits", "parts", "single", "stretchy", "tall", "text")
+    parts: Parts
+    kind: str = ""
+    text: str = ""
+    single: bool = False
+    tall: bool = False
+    limits: bool = False
+    stretchy: bool = True
+    applied: Parts = field(default_factory=list)  # the LaTeX as a function of the next symbols
+    columns: int = 0  # of a table
 
-    def __init__(
-        self, parts: Parts, kind: str = "", text: str = "", *, single: bool = False, tall: bool = False
-    ) -> None:
-        self.parts, self.kind, self.text, self.single, self.tall = parts, kind, text, single, tall
-        self.limits = False
-        self.stretchy = True
-        self.applied: Parts = []  # the LaTeX as a function of the next symbols
-        self.columns = 0  # of a table
 
-
+@dataclass(slots=True)
 class _Element:
     """An element whose end has not come."""
 
-    __slots__ = ("attributes", "children", "tag", "text", "variant")
-
-    def __init__(self, tag: str, attributes: dict[str, str], variant: str) -> None:
-        self.tag, self.attributes = tag, attributes
-        self.variant = attributes.get("mathvariant", variant)
-        self.children: list[_Written] = []
-        self.text: list[str] = []
+    tag: str
+    attributes: dict[str, str]
+    variant: str  # style of its letters
+    children: list[_Written] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
 
 
 def latex_of_mathml(source: str) -> str:
@@ -195,15 +184,15 @@ def _fold(source: str) -> _Written:
             continue
         if not tag[1]:
             attributes = {found[1].lower(): found[found.lastindex or 2] for found in _ATTRIBUTE.finditer(tag[3])}
-            stack.append(_Element(name, attributes, stack[-1].variant if stack else ""))
+            variant = attributes.get("mathvariant", stack[-1].variant if stack else "")
+            stack.append(_Element(name, attributes, variant))
         elif not stack or stack[-1].tag != name:
             raise _Unknown
         if tag[1] or closed:
             element = stack.pop()
-            rule = _RULES.get(element.tag)
-            if rule is None:
+            if element.tag not in RULES:
                 raise _Unknown
-            written = rule(element)
+            written = RULES[element.tag](element)
             if not stack:
                 return written
             stack[-1].children.append(written)
@@ -288,9 +277,9 @@ def _styled(text: str, variant: str) -> Parts:
         return _characters(text)
     if variant not in _VARIANTS:
         raise _Unknown
-    if not text.isascii():  # they have one form only, or are letters of that style
-        return _characters(text)
-    if not text.replace(" ", "").isalnum():
+    if not (
+        text.isascii() and text.replace(" ", "").isalnum()
+    ):  # they have one form only, or are letters of that style
         return _characters(text)
     return [f"{_VARIANTS[variant]}{{{text}}}"]
 
@@ -309,13 +298,16 @@ def _identifier(element: _Element) -> _Written:
             return _Written([rf"\mathit{{{plain}}}"], "mi", text, single=True)
     elif len(text) > 1 and text.isalpha() and element.variant in ("", "normal"):
         return _Written([rf"\mathrm{{{text}}}"], "mi", text, single=True)
-    parts = _styled(text, element.variant)
-    if not parts:
-        return _empty()
-    written = _Written(parts, "mi", text, single=len(parts) == 1)
+    written = _other(text, element.variant)
     if element.variant == "normal" and text.isascii() and text.isalpha():
         written.applied = [rf"\operatorname{{{text}}}"]
     return written
+
+
+def _other(text: str, variant: str) -> _Written:
+    """Write letters and digits that are neither one symbol nor a word."""
+    parts = _styled(text, variant)
+    return _Written(parts, "mi", text, single=len(parts) == 1) if parts else _empty()
 
 
 def _word(text: str, kind: str) -> _Written:
@@ -324,12 +316,9 @@ def _word(text: str, kind: str) -> _Written:
     if joined == "mod":
         return _Written([r"\bmod "], kind, joined, single=True)
     if joined in _WORDS:
-        written = _Written([rf"\{joined}"], kind, joined, single=True)
-        written.limits = joined in _LIMIT_WORDS
-        return written
-    written = _Written([r"\mathrm{" + r"\ ".join(text.split()) + "}"], "word", text, single=True)
-    written.applied = [r"\operatorname{" + r"\,".join(text.split()) + "}"]
-    return written
+        return _Written([rf"\{joined}"], kind, joined, single=True, limits=joined in _LIMIT_WORDS)
+    applied: Parts = [r"\operatorname{" + r"\,".join(text.split()) + "}"]
+    return _Written([r"\mathrm{" + r"\ ".join(text.split()) + "}"], "word", text, single=True, applied=applied)
 
 
 def _number(element: _Element) -> _Written:
@@ -341,8 +330,7 @@ def _number(element: _Element) -> _Written:
         return _Written(_styled(text, element.variant or "normal"), "mi", text, single=True)
     if element.variant in ("", "normal") and text.isascii() and text.replace(",", "").isdigit():
         return _Written([text.replace(",", "{,}")], "mn", text)
-    parts = _styled(text, element.variant)
-    return _Written(parts, "mi", text, single=len(parts) == 1) if parts else _empty()
+    return _other(text, element.variant)
 
 
 def _operator(element: _Element) -> _Written:
@@ -357,16 +345,12 @@ def _operator(element: _Element) -> _Written:
         return _Written(shown, "mo", text, single=True)
     if text.isascii() and text.isalpha():
         return _Written([rf"\mathrm{{{text}}}"], "mo", text, single=True)
-    written = _Written(_characters(text), "mo", text)
-    if text == "∥" and ("stretchy" in element.attributes or element.attributes.get("fence") == "true"):
-        written.parts = [r"\|"]
     if text and all(character in _INVISIBLE for character in text):
-        written.kind = "apply" if text == _APPLY else ""
-        return written
-    written.single = len(written.parts) == 1
-    written.limits = text in _BIG
-    written.stretchy = element.attributes.get("stretchy") != "false"
-    return written
+        return _Written([], "apply" if text == _APPLY else "", text)
+    fence = text == "∥" and ("stretchy" in element.attributes or element.attributes.get("fence") == "true")
+    parts: Parts = [r"\|"] if fence else _characters(text)
+    stretchy = element.attributes.get("stretchy") != "false"
+    return _Written(parts, "mo", text, single=len(parts) == 1, limits=text in _BIG, stretchy=stretchy)
 
 
 def _text(element: _Element) -> _Written:
@@ -393,7 +377,7 @@ def _empty() -> _Written:
 def _space(element: _Element) -> _Written:
     """``mspace``: a blank of about its width."""
     length = _LENGTH.fullmatch(element.attributes.get("width", "").strip())
-    width = float(length[2]) * _EM.get(length[3] or "em", 1.0) if length else 0.0
+    width = float(length[2]) * _EM.get(length[3], 1.0) if length else 0.0
     if length and length[1]:
         return _Written([r"\!"], "space")
     return _Written([r"\quad" if width >= 0.9 else r"\," if width else ""], "space") if width else _empty()
@@ -421,22 +405,19 @@ def _row(children: Sequence[_Written]) -> _Written:
         place += 1
     if len(shown) > 2 and shown[0].text == shown[-1].text == "∥":
         parts[0] = parts[-1] = r"\|"
-    if shown and _grows(shown):
+    if len(shown) > 2 and _grows(shown):
         parts = [r"\left", parts[0], parts[1:-1], r"\right", parts[-1]]
     return _Written(parts, tall=any(child.tall for child in shown))
 
 
 def _grows(shown: Sequence[_Written]) -> bool:
     """Whether a row is a pair of fences that grow with their content."""
-    first, last = shown[0], shown[-1]
+    first, *inner, last = shown
     return (
-        len(shown) > 2
-        and first.kind == last.kind == "mo"
-        and first.stretchy
-        and last.stretchy
+        all(fence.kind == "mo" and fence.stretchy for fence in (first, last))
         and _OPENING.get(first.text) == last.text
-        and any(child.tall for child in shown)
-        and all(child.text not in (first.text, last.text) or child.kind != "mo" for child in shown[1:-1])
+        and any(child.tall for child in inner)
+        and not any(child.kind == "mo" and child.text in (first.text, last.text) for child in inner)
     )
 
 
@@ -454,17 +435,17 @@ def _fenced_construct(row: Sequence[_Written], place: int) -> tuple[_Written, in
             over, under = inner.parts[1], inner.parts[3]
             return _Written([r"\binom{", over, "}{", under, "}"], single=True, tall=True), 3
         if opening + closing.text in _MATRICES and inner.text == "matrix":
-            return _environment(_MATRICES[opening + closing.text], inner), 3
+            return _environment(_MATRICES[opening + closing.text], inner.parts[1]), 3
         return None
     if opening == "{" and closing is None and inner.kind == "table":
         if inner.columns == 2:
-            return _environment("cases", inner), 2
+            return _environment("cases", inner.parts[1]), 2
         return _Written([r"\left\{", inner.parts, r"\right."], single=True, tall=True), 2
     return None
 
 
-def _environment(name: str, table: _Written) -> _Written:
-    return _Written([rf"\begin{{{name}}}", table.parts[1], rf"\end{{{name}}}"], single=True, tall=True)
+def _environment(name: str, body: str | Parts, given: str = "") -> _Written:
+    return _Written([rf"\begin{{{name}}}{given}", body, rf"\end{{{name}}}"], single=True, tall=True)
 
 
 def _children(element: _Element, count: int) -> list[_Written]:
@@ -482,10 +463,6 @@ def _base(written: _Written) -> Parts:
     return written.parts if written.single else _braced(written)
 
 
-def _primes(written: _Written) -> int:
-    return _PRIMES.get(written.text, 0) if written.kind == "mo" else 0
-
-
 def _scripts(below: bool, above: bool) -> Callable[[_Element], _Written]:
     """Make the rule of ``msub``, ``msup`` and ``msubsup``."""
 
@@ -495,11 +472,10 @@ def _scripts(below: bool, above: bool) -> Callable[[_Element], _Written]:
         if below and scripts[0].parts:
             attached += ["_", _braced(scripts[0])]
         if above and scripts[-1].parts:
-            primes = _primes(scripts[-1])
+            primes = _PRIMES.get(scripts[-1].text, 0) if scripts[-1].kind == "mo" else 0
             attached += ["'" * primes] if primes and base.parts else ["^", _braced(scripts[-1])]
-        written = _Written([_base(base), attached], tall=base.tall)
-        written.applied = [base.applied, attached] if base.applied else []
-        return written
+        applied: Parts = [base.applied, attached] if base.applied else []
+        return _Written([_base(base), attached], tall=base.tall, applied=applied)
 
     return rule
 
@@ -538,9 +514,7 @@ def _limits(below: bool, above: bool) -> Callable[[_Element], _Written]:
 
 
 def _accented(command: str, base: _Written, *, limits: bool) -> _Written:
-    written = _Written([command, _braced(base)], single=True, tall=base.tall or limits)
-    written.limits = limits
-    return written
+    return _Written([command, _braced(base)], single=True, tall=base.tall or limits, limits=limits)
 
 
 def _fraction(element: _Element) -> _Written:
@@ -567,36 +541,32 @@ def _multiscripts(element: _Element) -> _Written:
     if not element.children:
         raise _Unknown
     base, *scripts = element.children
-    marks = [i for i, script in enumerate(scripts) if script.kind == "prescripts"]
-    mark = marks[0] if marks else len(scripts)
-    after, before = scripts[:mark], scripts[mark + 1 :]
-    if len(marks) > 1 or len(after) % 2 or len(before) % 2:
+    kinds = [script.kind for script in scripts]
+    mark = kinds.index("prescripts") if "prescripts" in kinds else len(scripts)
+    after, before = (_corners(part) for part in (scripts[:mark], scripts[mark + 1 :]))
+    return _Written([*(["{}", *before] if before else []), _base(base), *after])
+
+
+def _corners(scripts: Sequence[_Written]) -> Parts:
+    """Write scripts of one side, which are below and above in turn."""
+    if len(scripts) % 2 or any(script.kind == "prescripts" for script in scripts):
         raise _Unknown
-    parts: Parts = []
-    for each, place in ((before, "{}"), (after, "")):
-        corners = [("_", _row(each[::2])), ("^", _row(each[1::2]))]
-        if not place:
-            parts.append(_base(base))
-        elif any(corner.parts for _, corner in corners):
-            parts.append(place)
-        for sign, corner in corners:
-            parts += [sign, _braced(corner)] if corner.parts else []
-    return _Written(parts)
+    below, above = _row(scripts[::2]), _row(scripts[1::2])
+    parts: Parts = ["_", _braced(below)] if below.parts else []
+    parts += ["^", _braced(above)] if above.parts else []
+    return parts
 
 
 def _fenced(element: _Element) -> _Written:
     """``mfenced``: fences and separators of the attributes."""
-    separators = unescape(element.attributes.get("separators", ",")).split()
-    separators = list("".join(separators))
-    inner: list[_Written] = []
+    given = {"open": "(", "close": ")", "separators": ",", **element.attributes}
+    begin, end, separators = ("".join(unescape(given[name]).split()) for name in ("open", "close", "separators"))
+    row = [_symbol(begin)]
     for i, child in enumerate(element.children):
         if i and separators:
-            inner.append(_symbol(separators[min(i - 1, len(separators) - 1)]))
-        inner.append(child)
-    ends = [
-        unescape(element.attributes.get(name, default)).strip() for name, default in (("open", "("), ("close", ")"))
-    ]
-    return _row([_symbol(ends[0]), *inner, _symbol(ends[1])])
+            row.append(_symbol(separators[min(i, len(separators)) - 1]))
+        row.append(child)
+    return _row([*row, _symbol(end)])
 
 
 def _symbol(text: str) -> _Written:
@@ -631,10 +601,7 @@ def _table(element: _Element) -> _Written:
         ]
         sides += sides[-1:] * (columns - len(sides))
         name, given = "array", "{" + "".join(side[0] for side in sides[:columns] if side[0] in "lcr") + "}"
-    parts: Parts = [rf"\begin{{{name}}}{given}", body, rf"\end{{{name}}}"]
-    written = _Written(parts, "table", "matrix", single=True, tall=True)
-    written.columns = columns
-    return written
+    return replace(_environment(name, body, given), kind="table", text="matrix", columns=columns)
 
 
 def _table_row(element: _Element) -> _Written:
@@ -645,9 +612,7 @@ def _table_row(element: _Element) -> _Written:
     parts: Parts = []
     for i, cell in enumerate(cells):
         parts += [" & ", cell.parts] if i else [cell.parts]
-    row = _Written(parts, "mtr", " ".join(cell.text for cell in cells))
-    row.columns = len(cells)
-    return row
+    return _Written(parts, "mtr", " ".join(cell.text for cell in cells), columns=len(cells))
 
 
 def _cell(element: _Element) -> _Written:
@@ -684,7 +649,7 @@ def _mark(element: _Element) -> _Written:
     return _Written([], element.tag.removeprefix("m"))
 
 
-_RULES: dict[str, Callable[[_Element], _Written]] = {
+RULES: dict[str, Callable[[_Element], _Written]] = {
     "math": _content, "mrow": _content, "mstyle": _content, "mpadded": _content, "maction": _first, "semantics": _first,
     "mi": _identifier, "mn": _number, "mo": _operator, "mtext": _text, "ms": _text, "qvar": _wildcard, "mspace": _space,
     "mphantom": _phantom, "msqrt": _square_root,
