@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from .latex_macros import DEFINED, Macro, Macros, after_blanks, closers, definitions, skipped, without_definitions
+from .latex_macros import DEFINED, Macro, Macros, after_blanks, arguments, closers, definitions, without_definitions
 from .math_spans import clean, math_spans, replaced
 
 SHELTERED = re.compile(
@@ -222,16 +222,16 @@ class _Reader:
         if name in ("begin", "end"):
             group, at = _group(self._masked, at, self._ends)
             self._out.append("\n\n")
-            return skipped(self._masked, at, _ENVIRONMENTS.get(group, ""), self._ends) or at if name == "begin" else at
+            return self._skipped(at, _ENVIRONMENTS.get(group, "")) if name == "begin" else at
         if problem := _problem(name):
             self._problems.setdefault(problem, excerpt(self._source, start))
         if name in _ACCENTS and (end := self._accent(name, at)):
             return end
-        if name in _MATH and (after := skipped(self._masked, at, _MATH[name], self._ends)):
+        if name in _MATH and (after := self._skipped(at, _MATH[name])) > at:
             self._out.append(self._source[start:after])
             return after
         if name in _SILENT:
-            return skipped(self._masked, at, _SILENT[name], self._ends) or at
+            return self._skipped(at, _SILENT[name])
         if name in _BREAKS or name in _HEADINGS:
             self._out.append("\n\n")
         option = _OPTION.match(self._masked, at) if name in _HEADINGS or name == "footnote" else None
@@ -247,6 +247,11 @@ class _Reader:
         symbol = _symbols().get(name, "")
         self._out.append(symbol)
         return group_at if symbol.isalpha() else at
+
+    def _skipped(self, at: int, kinds: str) -> int:
+        """Return where the arguments of a command end, if it has them all."""
+        found = arguments(self._masked, at, kinds, self._ends)
+        return found.end if found else at
 
 
 @cache

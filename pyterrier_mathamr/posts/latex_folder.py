@@ -50,8 +50,8 @@ class LatexFolder:
         self,
         names: Sequence[str],
         read: Callable[[str], str | DocumentError],
-        everywhere: Sequence[LatexFile] = (),
-        known: Mapping[str, Macro] | None = None,
+        everywhere: Sequence[LatexFile],
+        known: Mapping[str, Macro],
         only: str | None = None,
     ) -> None:
         self._read, self._everywhere, self._known = read, everywhere, known

@@ -36,7 +36,7 @@ _DEFS = frozenset(["def", "gdef", "edef", "xdef"])
 _SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are optional
     "documentclass": "[{[", "usepackage": "[{[", "RequirePackage": "[{[", "PassOptionsToPackage": "{{",
     "newtheorem": "{[{[", "theoremstyle": "{", "declaretheorem": "[{", "newtheoremstyle": "{{{{{{{{{",
-    "newtcbtheorem": "[{{{{", "newmdtheoremenv": "[{[{[", "spnewtheorem": "{[{{{", "newframedtheorem": "{[{[",
+    "newtcbtheorem": "[{{{{", "newmdtheoremenv": "[{[{[", "spnewtheorem": "{[{[{{", "newframedtheorem": "{[{[",
     "newshadedtheorem": "{[{[", "newaliascnt": "{{", "aliascntresetthe": "{", "counterwithin": "{{",
     "counterwithout": "{{", "crefname": "{{{", "Crefname": "{{{",
     "newenvironment": "{[[{{", "renewenvironment": "{[[{{", "DeclareMathSymbol": "{{{{",
@@ -45,10 +45,11 @@ _SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are
     "definecolor": "[{{{", "colorlet": "{{", "bibliographystyle": "{", "pagestyle": "{", "thispagestyle": "{",
     "pagenumbering": "{", "hyphenation": "{", "captionsetup": "[{", "lstset": "{", "sisetup": "{",
 }  # fmt: skip
-_HEADS = sorted(
-    {*_COMMANDS, *_DOCUMENT_COMMANDS, *_DEFS, *_SETTINGS, "let", "DeclareMathOperator", "DeclarePairedDelimiter"}
-)
-_DEFINITION = re.compile(rf"\\({'|'.join(_HEADS)})(?![A-Za-z@])\*?")
+_FORMS = {  # the same, after the name of a macro
+    **_SETTINGS, **dict.fromkeys(_COMMANDS, "[[{"), **dict.fromkeys(_DOCUMENT_COMMANDS, "{{"),
+    **dict.fromkeys(_DEFS, "{"), "DeclareMathOperator": "{", "DeclarePairedDelimiter": "{{",
+}  # fmt: skip
+_DEFINITION = re.compile(rf"\\({'|'.join(sorted([*_FORMS, 'let']))})(?![A-Za-z@])\*?")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _PARAMETERS = re.compile(r"[^\S\n]*((?:#[1-9][^\S\n]*)*)(?=\{)")
 _DELIMITED = re.compile(r"[^{}\n]{0,200}(?=\{)")
@@ -80,6 +81,16 @@ class Macro(NamedTuple):
     grouped: bool = True
 
 
+class Definition(NamedTuple):
+    """A definition or setting: where it is, its command and its arguments; a missing one in brackets is empty."""
+
+    start: int
+    end: int
+    by: str
+    starred: bool
+    arguments: list[str]
+
+
 class Macros:
     """The macros of a file, shared by all of its parts, with a shared limit of their output."""
 
@@ -100,7 +111,7 @@ class Macros:
             text, at, ends = waiting.pop()
             for match in _COMMAND.finditer(text, at):
                 macro = self._found.get(match[1])
-                given = _arguments(text, match.end(), macro, ends) if macro else None
+                given = _values(text, match.end(), macro, ends) if macro else None
                 if macro and given:
                     values, end = given
                     written = self._filled(macro, values)
@@ -125,27 +136,20 @@ class Macros:
 
 def without_definitions(source: str) -> str:
     """Put `DEFINED` in the place of each definition."""
-    return replaced(source, ((start, end, DEFINED) for start, end in definitions(source)[1]))
+    return replaced(source, ((of.start, of.end, DEFINED) for of in definitions(source)[1]))
 
 
-def definitions(source: str) -> tuple[dict[str, Macro], list[tuple[int, int]]]:
-    """Find the macros that a document defines, and where all of its definitions are."""
+def definitions(source: str) -> tuple[dict[str, Macro], list[Definition]]:
+    """Find the macros that a document defines, and all of its definitions."""
     macros: dict[str, Macro] = {}
-    spans: list[tuple[int, int]] = []
+    found: list[Definition] = []
     ends: dict[int, int] | None = None
-    at = 0
     for head in _DEFINITION.finditer(source):
-        if head.start() < at:
-            continue
-        ends = closers(source) if ends is None else ends
-        defined = _definition(source, head, ends, macros)
-        if defined is None:
-            continue
-        name, macro, at = defined
-        spans.append((head.start(), at))
-        if macro is not None and not (head[1] == "providecommand" and name in macros):
-            macros[name] = macro
-    return macros, spans
+        if not found or head.start() >= found[-1].end:
+            ends = closers(source) if ends is None else ends
+            defined = _definition(source, head, ends, macros)
+            found += [defined] if defined else []
+    return macros, found
 
 
 def closers(source: str) -> dict[int, int]:
@@ -160,65 +164,70 @@ def closers(source: str) -> dict[int, int]:
     return ends
 
 
-def skipped(source: str, at: int, kinds: str, ends: Mapping[int, int]) -> int | None:
-    """Return where arguments end, each a brace or a bracket; ``None`` if a group is missing."""
+class Arguments(NamedTuple):
+    """Where arguments are, ``None`` for a missing one in brackets, and where they end."""
+
+    spans: list[tuple[int, int] | None]
+    end: int
+
+
+def arguments(source: str, at: int, kinds: str, ends: Mapping[int, int]) -> Arguments | None:
+    """Find arguments in braces or, where they may be missing, in brackets; ``None`` if a group is missing."""
+    spans: list[tuple[int, int] | None] = []  # not sliced, as long ones would be copied in vain if others are missing
     for kind in kinds:
         start = after_blanks(source, at)
         if kind == "[":
             optional = _OPTIONAL.match(source, start)
+            spans.append(optional.span(1) if optional else None)
             at = optional.end() if optional else at
         elif start in ends:
+            spans.append((start + 1, ends[start]))
             at = ends[start] + 1
         else:
             return None
-    return at
+    return Arguments(spans, at)
 
 
 def _definition(
-    source: str, head: re.Match[str], ends: Mapping[int, int], macros: Mapping[str, Macro]
-) -> tuple[str, Macro | None, int] | None:
-    """Read a definition: the name, the macro (nothing if it is not expanded) and its end."""
-    by = head[1]
-    if by in _SETTINGS:
-        end = skipped(source, head.end(), _SETTINGS[by], ends)
-        return None if end is None else ("", None, end)
-    named = _name(source, head.end(), ends)
-    if named is None:
-        return None
-    name, at = named
+    source: str, head: re.Match[str], ends: Mapping[int, int], macros: dict[str, Macro]
+) -> Definition | None:
+    """Read a definition, and add its macro if it is expanded."""
+    by, at, name, parameters = head[1], head.end(), "", None
+    if by not in _SETTINGS:
+        named = _name(source, at, ends)
+        if named is None:
+            return None
+        name, at = named
     if by == "let":
         alias = _ALIAS.match(source, at)
-        return (name, _alias(alias[1], macros), alias.end()) if alias else None
-    count, default, delimited = 0, None, False
+        if alias is None:
+            return None
+        macros[name] = _alias(alias[1], macros)
+        return Definition(head.start(), alias.end(), by, False, [])
     if by in _DEFS:
         parameters = _PARAMETERS.match(source, at) or _DELIMITED.match(source, at)
         if parameters is None:
             return None
-        delimited = parameters.re is _DELIMITED
-        count, at = parameters[0].count("#"), parameters.end()
-    elif by in _COMMANDS:
-        if optional := _OPTIONAL.match(source, after_blanks(source, at)):
-            count, at = int(optional[1]) if optional[1] in set("0123456789") else 0, optional.end()
-            if optional := _OPTIONAL.match(source, after_blanks(source, at)):
-                default, at = optional[1], optional.end()
-    elif by in _DOCUMENT_COMMANDS:
-        start = after_blanks(source, at)
-        if start not in ends:
-            return None
-        kinds = source[start + 1 : ends[start]].split()
-        count, delimited, at = len(kinds), set(kinds) > {"m"}, ends[start] + 1
-    meanings = []
-    for _ in range(2 if by == "DeclarePairedDelimiter" else 1):
-        start = after_blanks(source, at)
-        if start not in ends:
-            return None
-        meanings.append(source[start + 1 : ends[start]])
-        at = ends[start] + 1
+        at = parameters.end()
+    found = arguments(source, at, _FORMS[by], ends)
+    if found is None:
+        return None
+    given = [source[span[0] : span[1]] if span else "" for span in found.spans]
+    macro = None
     if by == "DeclareMathOperator":
-        return name, Macro([rf"\operatorname{{{meanings[0]}}}"]), at
-    if by == "DeclarePairedDelimiter":
-        return name, Macro([meanings[0] + " ", "1", " " + meanings[1]], 1, starred=True), at
-    return name, None if delimited else Macro(_PLACE.split(meanings[0]), count, default), at
+        macro = Macro([rf"\operatorname{{{given[0]}}}"])
+    elif by == "DeclarePairedDelimiter":
+        macro = Macro([given[0] + " ", "1", " " + given[1]], 1, starred=True)
+    elif by in _COMMANDS and not (by == "providecommand" and name in macros):
+        count = int(given[0]) if given[0] in set("0123456789") else 0
+        macro = Macro(_PLACE.split(given[2]), count, given[1] if found.spans[1] else None)
+    elif by in _DOCUMENT_COMMANDS and set(kinds := given[0].split()) <= {"m"}:
+        macro = Macro(_PLACE.split(given[1]), len(kinds))
+    elif parameters and parameters.re is _PARAMETERS:
+        macro = Macro(_PLACE.split(given[0]), parameters[0].count("#"))
+    if macro:
+        macros[name] = macro
+    return Definition(head.start(), found.end, by, head[0].endswith("*"), given)
 
 
 def _name(source: str, at: int, ends: Mapping[int, int]) -> tuple[str, int] | None:
@@ -266,7 +275,7 @@ def _without_cycles(macros: Mapping[str, Macro]) -> dict[str, Macro]:
     return {**macros, **fixed}
 
 
-def _arguments(source: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tuple[list[str], int] | None:
+def _values(source: str, at: int, macro: Macro, ends: Mapping[int, int]) -> tuple[list[str], int] | None:
     """Read the arguments of a use and where they end; nothing if some are missing."""
     if macro.starred and source[at : at + 1] == "*":
         at += 1

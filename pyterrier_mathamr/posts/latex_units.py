@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
-from typing import NamedTuple
+from itertools import accumulate, pairwise
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
 
 from pyterrier_mathamr._common.feedback import report_problem
 
 from .latex_document import REFERENCES, SHELTERED, TITLE, code_hidden, verbatim_spans
-from .latex_macros import BRACE, Macro, after_blanks, closers, definitions
+from .latex_macros import BRACE, Definition, Macro, after_blanks, closers, definitions
 from .math_spans import clean, replaced
-from .statements import PRINTED, PROOFS, Draft, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, references, series
+from .statements import PROOFS, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, printed_name, series
 
 _ANY = re.compile(r"[^\n]")
 _LEVELS = {
@@ -41,17 +44,13 @@ _TOKENS = (
     r"(?P<words>[^{}\n]{1,300})\}|(?:\\S\s*+|§\s*+)?(?P<number>\d{1,3}(?:\.\d{1,3}){1,4})(?=\.?[^\S\n]))"
     r"|\\(?P<matter>appendix|frontmatter|mainmatter|backmatter)(?![A-Za-z@])"
 )
-_DECLARING = re.compile(
-    r"\\(?P<by>newtheorem|spnewtheorem|newmdtheoremenv|newframedtheorem|newshadedtheorem|declaretheorem|newtcbtheorem"
-    r"|newaliascnt|numberwithin|counterwithin|setcounter|addtocounter|documentclass|usepackage|RequirePackage)"
-    r"(?![A-Za-z])(?P<star>\*?)"
-)
 _SETTING_COUNTERS = ("setcounter", "addtocounter")
 _OPTION = re.compile(r"\s*+\[([^\[\]]{0,1000})\]")
 _STRUCTURE = re.compile(rf"\s*+\\(?:{'|'.join(_LEVELS)}|label|begin|end)(?![A-Za-z])")
 _LABELLED = re.compile(r"\s*+\\label\s*+\{([^{}\n]{1,200})\}")
 _OVERLAY = re.compile(r"<[^<>\n]{0,40}>")
 _NOTE = re.compile(r"[\]{]")
+_EDGE = re.compile(r"\s*\\(?P<edge>begin|end)\s*\{(?P<name>[^{}\n]{1,80})\}\s*")
 _SETTING = re.compile(r"([a-z ]{1,30})=\s*(\{[^{}]*\}|[^,{}]*)")
 _LABEL = re.compile(r"\\(?P<edge>begin|end)\{(?P<name>[^{}\n]{1,40})\}|\\label\s*+\{(?P<label>[^{}\n]{1,200})\}")
 _MATH = re.compile(r"(?:equation|align|alignat|gather|multline|eqnarray|flalign|subequations|figure|table)\*?")
@@ -84,17 +83,15 @@ class LatexFile:
         text: its source without control characters.
         blank: the same with comments, code and definitions blanked.
         ends: the brace that closes each brace.
-        spans: the places of the definitions.
+        definitions: of macros and kinds of statements, and settings.
     """
 
     def __init__(self, text: str) -> None:
         self.text = clean(text)
         hidden = SHELTERED.sub(lambda found: found[0] if found["kept"] else _ANY.sub(" ", found[0]), self.text)
-        spans = verbatim_spans(hidden)
-        self._hidden = replaced(hidden, ((a, b, _ANY.sub(" ", hidden[a:b])) for a, b in spans))
-        self.defined, self.spans = definitions(self._hidden)
-        blanked = ((a, b, _ANY.sub(" ", self._hidden[a:b])) for a, b in self.spans)
-        self.blank = replaced(self._hidden, blanked)
+        hidden = _blanked(hidden, verbatim_spans(hidden))
+        self.definitions = definitions(hidden)[1]
+        self.blank = _blanked(hidden, ((of.start, of.end) for of in self.definitions))
         self.ends = closers(self.blank)
         self._lines = list(accumulate((len(line) + 1 for line in self.text.split("\n")), initial=0))
 
@@ -113,13 +110,6 @@ class LatexFile:
         return len(self.ends) == sum(brace[0] == "{" for brace in BRACE.finditer(self.blank))
 
     @cached_property
-    def declarations(self) -> list[tuple[int, re.Match[str], str]]:
-        """Declarations of statements and counters: place, head and the text after it."""
-        texts = ((start, self._hidden[start:end]) for start, end in self.spans)
-        heads = ((start, text, _DECLARING.match(text)) for start, text in texts)
-        return [(start, head, text[head.end() :]) for start, text, head in heads if head]
-
-    @cached_property
     def tokens(self) -> list[re.Match[str]]:
         """Find headings, begins and ends of environments, and files that are included."""
         found = re.finditer(_TOKENS, self.blank)
@@ -130,27 +120,18 @@ class LatexFile:
         before = self.blank[self.blank.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
         return not before.strip() or _STRUCTURE.match(before) is not None
 
-    def aliases(self, macros: Mapping[str, Macro]) -> list[re.Match[str]]:
-        r"""Find the macros that do nothing but begin or end an environment: ``\def\bt{\begin{theorem}}``."""
-        edge = re.compile(r"\s*\\(?P<edge>begin|end)\s*\{[^{}\n]{1,80}\}\s*")
-        names = [
-            name
-            for name, macro in macros.items()
-            if not macro.arguments and len(macro.meaning) == 1 and edge.fullmatch(macro.meaning[0])
-        ]
-        if not names:
-            return []
-        return list(re.finditer(rf"\\(?P<alias>{'|'.join(map(re.escape, names))})(?![A-Za-z@])", self.blank))
-
     def included(self) -> list[tuple[int, str]]:
         """List the files that it names: where, and how."""
         found = [(token.start(), _named(token)) for token in self.tokens if _named(token)]
-        for start, head, rest in self.declarations:
-            if head["by"] in ("usepackage", "RequirePackage", "documentclass"):
-                names = re.match(r"(?:\s*\[[^\[\]]*\])?\s*\{([^{}]*)\}", rest)
-                ending = ".cls" if head["by"] == "documentclass" else ".sty"
-                found += [(start, name.strip() + ending) for name in (names[1] if names else "").split(",")]
+        for of in self.definitions:
+            if of.by in ("usepackage", "RequirePackage", "documentclass"):
+                ending = ".cls" if of.by == "documentclass" else ".sty"
+                found += [(of.start, name.strip() + ending) for name in of.arguments[1].split(",")]
         return sorted(found)
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    return replaced(text, ((start, end, _ANY.sub(" ", text[start:end])) for start, end in spans))
 
 
 def _named(token: re.Match[str]) -> str:
@@ -166,14 +147,9 @@ class _Counters:
         self.values: dict[str, int] = {}
         self.within: dict[str, list[str]] = {}
         self.printed: dict[str, str] = {}
-        self.given: dict[str, str] = {}  # by the document
         self.deepest = 3
         self.numbered = True  # chapters are
-        for inner, outer in (
-            ("subsection", "section"),
-            ("subsubsection", "subsection"),
-            ("paragraph", "subsubsection"),
-        ):
+        for outer, inner in pairwise(["section", "subsection", "subsubsection", "paragraph"]):
             self.put_within(inner, outer)
 
     def book(self) -> None:
@@ -198,14 +174,11 @@ class _Counters:
                     waiting.append(inner)
                     self.values[inner] = 0
 
-    def _format(self, found: re.Match[str]) -> str:
-        return self.given.get(found[1]) or self.printed.get(found[1]) or rf"\arabic{{{found[1]}}}"
-
     def the(self, counter: str) -> str:
         """Print a counter; its bare value where its format is not known."""
         text = rf"\the{counter} "
         for _ in range(8):
-            text = _THE.sub(self._format, text[:200])
+            text = _THE.sub(lambda found: self.printed.get(found[1], rf"\arabic{{{found[1]}}}"), text[:200])
         text = _PRINTED.sub(lambda found: _written(self.values.get(found[2], 0), found[1]), text)
         text = re.sub(r"[{}\s]", "", text)
         return text if re.fullmatch(r"[\w.'()-]{1,40}", text) else str(self.values.get(counter, 0))
@@ -229,16 +202,21 @@ def shown(text: str) -> str:
     return _UNSEEN.sub("", SHELTERED.sub(lambda found: found[0] if found["kept"] else "", text))
 
 
-class _Open(NamedTuple):
+Token: TypeAlias = re.Match[str] | Definition
+
+
+@dataclass
+class _Open:
     """A file that is being read."""
 
     name: str
     file: LatexFile
-    tokens: Iterator[tuple[int, int, re.Match[str] | None]]
-    matched: Mapping[int, int]
-    settings: Mapping[int, tuple[re.Match[str], str]]
+    tokens: Iterator[tuple[int, Token]]
+    matched: Mapping[int, int]  # where each statement and proof ends that has an end
     numbered: frozenset[int]
     end: int
+    silent: bool  # its text is not read, as before the begin of the document
+    at: int = 0
 
 
 class LatexDocument:
@@ -259,95 +237,87 @@ class LatexDocument:
         files: Mapping[str, LatexFile],
         shared: Mapping[str, LatexFile],
         found: Mapping[tuple[str, int], tuple[str, str]],
-        everywhere: Sequence[LatexFile] = (),
-        known: Mapping[str, Macro] | None = None,
+        everywhere: Sequence[LatexFile],
+        known: Mapping[str, Macro],
     ) -> None:
-        self.files, self._root, self._found = files, root, found
-        self.outline = Outline()
-        self.macros: dict[str, Macro] = dict(known or {})
+        self.root, self.files, self._found = root, files, found
+        self.macros: dict[str, Macro] = dict(known)
+        self._outline = Outline()
         self._counters = _Counters()
         self._theorems: dict[str, _Theorem] = {}
         self._frames: list[_Open] = []
-        self._at: list[int] = []
-        self._silent: list[bool] = []
-        self._draft: Draft | None = None  # the statement or proof that is open
-        self._until = -1  # where it ends in its file; -1 where nothing ends it
+        self._until = -1  # where the open statement or proof ends in its file; -1 where nothing ends it
         self._depth = 0  # of the frames, where it began
         for file in (*everywhere, *shared.values(), *files.values()):
             self.macros.update(file.macros)
-            for _, head, rest in file.declarations:
-                if head["by"] not in _SETTING_COUNTERS:
-                    self._declare(head, rest)
+            for of in file.definitions:
+                if of.by not in _SETTING_COUNTERS:
+                    self._declare(of)
         if any(token["heading"] == "chapter" for file in files.values() for token in file.tokens):
             self._counters.book()
+        self._aliases: dict[str, re.Match[str]] = {}  # macros that only begin or end an environment
         for name, macro in self.macros.items():
-            if name.startswith("the") and len(macro.meaning) == 1:
-                self._counters.given[name[3:]] = macro.meaning[0]
+            if len(macro.meaning) == 1 and name.startswith("the"):
+                self._counters.printed[name[3:]] = macro.meaning[0]
+            if len(macro.meaning) == 1 and not macro.arguments and (edge := _EDGE.fullmatch(macro.meaning[0])):
+                self._aliases[name] = edge
         self._seen: set[str] = set()
         for name in (root, *files):  # a file that is named where nothing is read follows at the end
             if name not in self._seen:
-                self._seen.add(name)
                 self._push(name, silent=False)
                 while self._frames:
                     self._next()
 
-    def is_part(self, file: str) -> bool:
-        """Return whether a file is included by another one."""
-        return file != self._root
-
     def units(self, file: str, plain: Callable[[str], str], whole: bool) -> list[Unit]:
         """Return the units of one of its files."""
-        return self.outline.units(file, shown, plain, whole)
+        return self._outline.units(file, shown, plain, whole)
 
     def _push(self, name: str, *, silent: bool) -> None:
+        self._seen.add(name)
         file = self.files[name]
-        tokens: list[tuple[int, int, re.Match[str] | None]] = [
-            (token.start(), token.end(), token) for token in (*file.tokens, *file.aliases(self.macros))
-        ]
-        tokens += [(start, end, None) for start, end in file.spans]
-        tokens.sort(key=lambda token: token[0])
+        found: list[Token] = [*file.tokens, *file.definitions]
+        if self._aliases:
+            names = "|".join(map(re.escape, self._aliases))
+            found += re.finditer(rf"\\(?P<alias>{names})(?![A-Za-z@])", file.blank)
+        tokens = sorted(((_start(token), token) for token in found), key=itemgetter(0))
         begun = file.blank.find(r"\begin{document}")
         ended = file.blank.find(r"\end{document}", max(begun, 0))
         end = ended if ended >= 0 else len(file.text)
-        settings = {start: (head, rest) for start, head, rest in file.declarations if head["by"] in _SETTING_COUNTERS}
-        paragraphs = [token for token in file.tokens if token["par"] is not None]
-        numbers = [token["number"] or numbered_lead(token["words"] or "")[1] for token in paragraphs]
-        numbered = frozenset(paragraphs[i].start() for i in series(numbers))
-        self._frames.append(_Open(name, file, iter(tokens), self._matched(file, tokens), settings, numbered, end))
-        self._at.append(0)
-        self._silent.append(silent or begun >= 0)
+        paragraphs = {token.start(): token for token in file.tokens if token["par"] is not None}
+        numbers = {at: of["number"] or numbered_lead(of["words"] or "")[1] for at, of in paragraphs.items()}
+        numbered = series({at: number for at, number in numbers.items() if number})
+        matched = self._matched(tokens)
+        self._frames.append(_Open(name, file, iter(tokens), matched, numbered, end, silent or begun >= 0))
         title = TITLE.search(file.blank)
         closer = file.ends.get(title.end()) if title else None
         written = file.text[title.end() + 1 : closer] if title and closer else ""
-        if self._draft is None:
-            self.outline.begin_file(name, written, file.line(begun if begun >= 0 else 0))
+        if self._outline.open is None:
+            self._outline.begin_file(name, written, file.line(begun if begun >= 0 else 0))
 
-    def _environment(self, file: LatexFile, token: re.Match[str]) -> tuple[str, str]:
+    def _environment(self, token: Token) -> tuple[str, str]:
         """Return begin or end, and the name of the environment."""
+        if isinstance(token, Definition):
+            return "", ""
         names = token.groupdict()
-        if alias := names.get("alias"):
-            meaning = self.macros[alias].meaning[0].strip()
-            edge, _, name = meaning[1:].partition("{")
-            return edge.strip(), name.rstrip("}").strip()
-        return names.get("edge") or "", (names.get("name") or "").strip()
+        found = self._aliases[names["alias"]] if "alias" in names else token
+        return found["edge"] or "", (found["name"] or "").strip()
 
-    def _matched(self, file: LatexFile, tokens: Sequence[tuple[int, int, re.Match[str] | None]]) -> dict[int, int]:
+    def _matched(self, tokens: Iterable[tuple[int, Token]]) -> dict[int, int]:
         """Find where each statement and proof ends that has an end."""
         matched: dict[int, int] = {}
         opened: list[tuple[str, int]] = []
-        counts: dict[str, int] = {}
-        for start, _, token in tokens:
-            edge, name = self._environment(file, token) if token else ("", "")
+        counts: Counter[str] = Counter()
+        for start, token in tokens:
+            edge, name = self._environment(token)
             if edge == "begin" and self._kind(name):
                 opened.append((name, start))
-                counts[name] = counts.get(name, 0) + 1
-            elif edge == "end" and counts.get(name):
-                while True:
+                counts[name] += 1
+            elif edge == "end" and counts[name]:
+                last = ""
+                while last != name:
                     last, place = opened.pop()
                     counts[last] -= 1
-                    if last == name:
-                        matched[place] = start
-                        break
+                matched[place] = start
         return matched
 
     def _kind(self, name: str) -> str:
@@ -361,44 +331,51 @@ class LatexDocument:
     def _next(self) -> None:
         """Read up to the next token of the innermost file."""
         frame = self._frames[-1]
-        start, _, token = next(frame.tokens, (frame.end, frame.end, None))
-        if start < self._at[-1] < frame.end:
+        start, token = next(frame.tokens, (frame.end, None))
+        if start < frame.at < frame.end:
             return
-        if start >= frame.end:
+        if start >= frame.end or token is None:
             self._write(frame.end)
-            if self._draft is not None and self._depth == len(self._frames):
-                self._close()
+            if self._depth == len(self._frames):
+                self._outline.open = None
             self._frames.pop()
-            self._at.pop()
-            self._silent.pop()
-            return
-        if token is None:
-            if setting := frame.settings.get(start):
-                self._declare(*setting)
-            return  # the reader removes definitions
-        names = token.groupdict()
-        if names.get("heading"):
-            self._heading(token)
-        elif names.get("matter"):
-            self._matter(token["matter"])
-        elif names.get("par") is not None:
-            self._paragraph(token)
-        elif names.get("edge") or names.get("alias"):
+        elif isinstance(token, Definition):
+            if token.by in _SETTING_COUNTERS:
+                self._declare(token)
+        elif "alias" in token.groupdict() or token["edge"]:
             self._edge(token)
+        elif token["heading"]:
+            self._heading(token)
+        elif token["matter"]:
+            self._matter(token["matter"])
+        elif token["par"] is not None:
+            self._paragraph(token)
         else:
             self._include(token)
 
     def _write(self, end: int) -> None:
-        """Append the text up to a place to the open drafts."""
-        frame, start = self._frames[-1], self._at[-1]
-        if end > start:
-            if not self._silent[-1]:
-                draft = self._draft if self._draft is not None else self.outline.prose(frame.name)
-                self.outline.write(draft, frame.file.text[start:end], frame.name)
-            self._at[-1] = end
+        """Pass the text up to a place to the outline."""
+        frame = self._frames[-1]
+        if end > frame.at:
+            if not frame.silent:
+                self._outline.write(frame.name, frame.file.text[frame.at : end])
+            frame.at = end
 
-    def _close(self) -> None:
-        self._draft, self._until = None, -1
+    def _cut(self, start: int, at: int) -> int:
+        """End what is open at a heading or statement, whose text begins at the second place; return its line."""
+        self._write(start)
+        self._outline.open = None
+        self._frames[-1].at = at
+        return self._frames[-1].file.line(start)
+
+    def _begin(self, lead: Lead, line: int, label: str, printed: str = "", until: int = -1) -> None:
+        """Begin a statement or proof."""
+        self._outline.begin(self._frames[-1].name, lead, line, label, printed)
+        self._until, self._depth = until, len(self._frames)
+
+    def _is_inner(self) -> bool:
+        """Return whether text is silent, or in a statement or proof whose end is known."""
+        return self._frames[-1].silent or (self._outline.open is not None and self._until >= 0)
 
     def _heading(self, token: re.Match[str]) -> None:
         frame = self._frames[-1]
@@ -407,27 +384,20 @@ class LatexDocument:
         opener = after_blanks(file.blank, option.end() if option else token.end())
         if opener not in file.ends:
             return
-        title = " ".join(file.text[opener + 1 : file.ends[opener]].split())
         numbered = self._counters.numbered or token["heading"] != "chapter"
         if not token["star"] and numbered and level - _DEPTH_0 <= self._counters.deepest:
             self._counters.step(token["heading"])
-        if self._silent[-1] or (self._draft is not None and self._until >= 0):
+        if self._is_inner():
             return  # a step of a proof
-        self._write(token.start())
-        self._close()
-        line = file.line(token.start())
+        title = " ".join(file.text[opener + 1 : file.ends[opener]].split())
         end = file.ends[opener] + 1
         label = _LABELLED.match(file.blank, end)
+        line = self._cut(token.start(), label.end() if label else end)
         lead = lead_of(title.rstrip(".:")) if level >= _LEVELS["paragraph"] else None
-        self._at[-1] = label.end() if label else end
         if lead is None:
-            self.outline.heading(frame.name, level, title, line, label[1] if label else "")
-            return
-        if lead.kind in PROOFS:
-            self._draft = self.outline.proof(frame.name, lead, line, references(title))
+            self._outline.heading(frame.name, level, title, line, label[1] if label else "")
         else:
-            self._draft = self.outline.statement(frame.name, lead, line, label[1] if label else "")
-        self._until, self._depth = -1, len(self._frames)
+            self._begin(lead, line, label[1] if label else "")
 
     def _matter(self, name: str) -> None:
         counters = self._counters
@@ -440,37 +410,30 @@ class LatexDocument:
 
     def _edge(self, token: re.Match[str]) -> None:
         frame = self._frames[-1]
-        edge, name = self._environment(frame.file, token)
+        edge, name = self._environment(token)
         if name == "document":
-            if edge == "begin" and not any(self._silent[:-1]):
-                self._silent[-1], self._at[-1] = False, token.end()
+            if edge == "begin" and not any(outer.silent for outer in self._frames[:-1]):
+                frame.silent, frame.at = False, token.end()
+            return
+        is_open, is_here = self._outline.open is not None, self._depth == len(self._frames)
+        if edge == "end":
+            if is_open and is_here and token.start() == self._until:
+                self._cut(token.start(), token.end())
             return
         kind = self._kind(name)
-        if edge == "end":
-            if self._draft is not None and self._depth == len(self._frames) and token.start() == self._until:
-                self._write(token.start())
-                self._close()
-                self._at[-1] = token.end()
-            return
-        if not kind or self._silent[-1]:
+        if not kind or frame.silent:
             return
         lead, label, end, printed = self._lead(frame.file, token.end(), name, kind)
-        if self._draft is not None and (self._until >= 0 or self._depth != len(self._frames)):
+        if is_open and (self._until >= 0 or not is_here):
             return  # a claim within a proof
-        self._write(token.start())
-        self._close()
-        line = frame.file.line(token.start())
+        line = self._cut(token.start(), end)
         until = frame.matched.get(token.start(), -1)
         if until < 0:
             what = rf"\begin{{{name}}} is never closed"
             report_problem(frame.name, what, " ".join(frame.file.text[token.start() : token.start() + 60].split()))
-        if kind in PROOFS:
-            self._draft = self.outline.proof(frame.name, lead, line, references(lead.note))
-        else:
+        if kind not in PROOFS:
             label = label or _label_in(frame.file.blank, end, until)
-            self._draft = self.outline.statement(frame.name, lead, line, label, printed)
-        self._until, self._depth = until, len(self._frames)
-        self._at[-1] = end
+        self._begin(lead, line, label, printed, until)
 
     def _lead(self, file: LatexFile, at: int, name: str, kind: str) -> tuple[Lead, str, int, str]:
         """Read the arguments of a statement: its name and note, its label, where its text begins, and its number."""
@@ -481,60 +444,45 @@ class LatexDocument:
         if (end := _bracketed(file, bracket)) is not None:
             note, at = file.text[bracket + 1 : end], end + 1
         if name.rstrip("*") == "restatable":
-            group = after_blanks(file.blank, at)
-            if group in file.ends:
-                name, at = file.text[group + 1 : file.ends[group]].strip(), file.ends[group] + 1
-                group = after_blanks(file.blank, at)
-                at = file.ends[group] + 1 if group in file.ends else at
-                theorem, kind = self._theorems.get(name), self._kind(name) or kind
+            groups, at = _groups(file, at)
+            name = groups[0] if groups else name
+            theorem, kind = self._theorems.get(name), self._kind(name) or kind
         if theorem and theorem.titled:
-            groups: list[str] = []
-            while len(groups) < 2 and (group := after_blanks(file.blank, at)) in file.ends:
-                groups.append(file.text[group + 1 : file.ends[group]].strip())
-                at = file.ends[group] + 1
+            groups, at = _groups(file, at)
             note = groups[0] if groups else ""
             label = f"{theorem.prefix}:{groups[1]}" if len(groups) > 1 and groups[1] else ""
         elif re.match(r"\s*(?:name|label|note|title|restate)\s*=", note):
-            settings = {key.strip(): value.strip("{} ") for key, value in _SETTING.findall(note)}
-            note = settings.get("name") or settings.get("note") or settings.get("title") or ""
+            settings = _settings(note)
+            note = _first_of(settings, "name", "note", "title")
             label = settings.get("label", "")
-        note = " ".join(REFERENCES.sub("", note).split()) if kind not in PROOFS else " ".join(note.split())
-        bare = name.rstrip("*").lower()
-        printed = theorem.name if theorem else (bare if bare in PRINTED else kind).capitalize()
+        note = " ".join((note if kind in PROOFS else REFERENCES.sub("", note)).split())
+        printed = theorem.name if theorem else printed_name(name.rstrip("*"), kind)
         return Lead(kind, printed, "", note.strip(" ;,")), label, at, self._number(name, kind)
 
     def _number(self, name: str, kind: str) -> str:
         """Step the counter of a statement, and print it."""
-        if kind in PROOFS or name.endswith("*"):
-            return ""
         theorem = self._theorems.get(name)
         counter = theorem.counter if theorem else f"{name} "
-        if not counter:
+        if kind in PROOFS or name.endswith("*") or not counter:
             return ""
         self._counters.step(counter)
         return self._counters.the(counter) if theorem else str(self._counters.values[counter])
 
     def _paragraph(self, token: re.Match[str]) -> None:
         """Begin a numbered paragraph, or a statement or proof whose first words are bold."""
-        frame = self._frames[-1]
-        if self._silent[-1] or (self._draft is not None and self._until >= 0):
+        frame, words = self._frames[-1], (token["words"] or "").strip()
+        if self._is_inner():
             return
-        words, line = (token["words"] or "").strip(), frame.file.line(token.start("par"))
         lead, number = numbered_lead(words)
         if lead is None and token.start() not in frame.numbered:
             return
-        self._write(token.start())
-        self._close()
-        self._at[-1] = token.end()
+        self._cut(token.start(), token.end())
+        line = frame.file.line(token.start("par"))
         if lead is None:
             number = number or token["number"]
-            title = words.rstrip(" .:") or number
-            self.outline.paragraph(frame.name, number, title, line)
-        elif lead.kind in PROOFS:
-            self._draft = self.outline.proof(frame.name, lead, line, references(lead.note))
+            self._outline.part(frame.name, "paragraph", number, words.rstrip(" .:") or number, line)
         else:
-            self._draft = self.outline.statement(frame.name, lead, line, _label_in(frame.file.blank, token.end(), -1))
-        self._until, self._depth = -1, len(self._frames)
+            self._begin(lead, line, "" if lead.kind in PROOFS else _label_in(frame.file.blank, token.end(), -1))
 
     def _include(self, token: re.Match[str]) -> None:
         frame = self._frames[-1]
@@ -544,82 +492,84 @@ class LatexDocument:
         if problem:
             report_problem(frame.name, problem, token[0])
         self._write(token.start())
-        self._at[-1] = token.end()
+        frame.at = token.end()
         if name in self.files and name not in self._seen:
-            if self._draft is not None and self._until < 0:
-                self._close()
-            self._seen.add(name)
-            self._push(name, silent=self._silent[-1])
+            if self._until < 0:
+                self._outline.open = None
+            self._push(name, silent=frame.silent)
 
-    def _declare(self, head: re.Match[str], rest: str) -> None:
+    def _declare(self, of: Definition) -> None:
         """Read a declaration of statements or counters."""
-        by, counters = head["by"], self._counters
-        groups = re.findall(r"\[([^\[\]]*)\]|\{([^{}]*)\}", rest[:2_000])
-        braces = [brace for option, brace in groups if not option]
-        if by == "documentclass" and braces and _BOOKS.search(braces[0]):
+        by, counters, given = of.by, self._counters, [text.strip() for text in of.arguments]
+        if by == "documentclass" and _BOOKS.search(given[1]):
             counters.book()
-        elif by in ("numberwithin", "counterwithin") and len(braces) > 1:
-            counters.printed.pop(braces[0], None)
-            counters.put_within(braces[0], braces[1])
-        elif by in ("setcounter", "addtocounter") and len(braces) > 1 and re.fullmatch(r"-?\d{1,6}", braces[1]):
-            old = counters.values.get(braces[0], 0) if by == "addtocounter" else 0
-            if braces[0] == "secnumdepth":
-                counters.deepest = int(braces[1])
-            counters.values[braces[0]] = old + int(braces[1])
-        elif by == "newaliascnt" and len(braces) > 1:
-            self._theorems.setdefault(f"{braces[0]} ", _Theorem("", self._counter_of(braces[1])))
-        elif by == "declaretheorem" and braces:
-            self._declare_by_settings(rest, braces, bool(head["star"]))
-        elif by == "newtcbtheorem" and len(braces) > 3:
-            self._declare_box(rest, braces)
+        elif by in ("numberwithin", "counterwithin"):
+            inner, outer = given[-2:]
+            counters.printed.pop(inner, None)
+            counters.put_within(inner, outer)
+        elif by in _SETTING_COUNTERS and re.fullmatch(r"-?\d{1,6}", given[1]):
+            old = counters.values.get(given[0], 0) if by == "addtocounter" else 0
+            if given[0] == "secnumdepth":
+                counters.deepest = int(given[1])
+            counters.values[given[0]] = old + int(given[1])
+        elif by == "newaliascnt":
+            self._theorems.setdefault(f"{given[0]} ", _Theorem("", self._counter_of(given[1])))
+        elif by == "declaretheorem":
+            options, env = _settings(given[0]), given[1].split(",")[0].strip()
+            name = _first_of(options, "name", "title", "heading") or env.capitalize()
+            shared = _first_of(options, "sibling", "numberlike", "sharenumber")
+            within = _first_of(options, "numberwithin", "within", "parent")
+            self._declare_theorem(env, name, shared, within, of.starred or options.get("numbered") == "no")
+        elif by == "newtcbtheorem":
+            options, (_, env, name, _, prefix) = _settings(given[0]), given
+            shared, within = options.get("use counter from", ""), options.get("number within", "")
+            self._declare_theorem(env, name, shared, within, titled=True, prefix=prefix)
         elif by.endswith(("theorem", "theoremenv")):
-            self._declare_theorem(rest, bool(head["star"]))
+            env, shared, name, within = given[by == "newmdtheoremenv" :][:4]
+            self._declare_theorem(env, " ".join(name.split()), shared, within, of.starred)
+
+    def _declare_theorem(
+        self,
+        env: str,
+        name: str,
+        shared: str,
+        within: str,
+        bare: bool = False,
+        *,
+        titled: bool = False,
+        prefix: str = "",
+    ) -> None:
+        """Declare a kind of statement, which may share the counter of another one or have no numbers."""
+        alias = self._theorems.get(f"{env} ")
+        counter = "" if bare else self._counter_of(shared) if shared else alias.counter if alias else env
+        if within and counter:
+            self._counters.put_within(counter, within)
+        self._theorems[env] = _Theorem(name, counter, titled, prefix)
 
     def _counter_of(self, name: str) -> str:
-        alias = self._theorems.get(f"{name} ")
-        theorem = alias or self._theorems.get(name)
+        theorem = self._theorems.get(f"{name} ") or self._theorems.get(name)
         return theorem.counter or name if theorem else name
 
-    def _declare_theorem(self, rest: str, starred: bool) -> None:
-        declared = re.match(
-            r"(?:\s*\[[^\[\]]*\])?\s*\{(?P<env>[^{}]{1,60})\}\s*(?:\[(?P<shared>[^\[\]]{1,60})\])?"
-            r"\s*\{(?P<name>(?:[^{}]|\{[^{}]*\}){1,200})\}\s*(?:\[(?P<within>[^\[\]]{1,60})\])?",
-            rest,
-        )
-        if declared is None:
-            return
-        env, shared, within = declared["env"].strip(), declared["shared"], declared["within"]
-        counter = "" if starred else self._counter_of(shared.strip()) if shared else env
-        if not starred and not shared:
-            alias = self._theorems.get(f"{env} ")
-            counter = alias.counter if alias else env
-            self._counters.values.setdefault(counter, 0)
-        if within and counter:
-            self._counters.put_within(counter, within.strip())
-        self._theorems[env] = _Theorem(" ".join(declared["name"].split()), counter)
 
-    def _declare_by_settings(self, rest: str, braces: Sequence[str], starred: bool) -> None:
-        settings: dict[str, str] = {}
-        for options in re.findall(r"\[([^\[\]]{0,1000})\]", rest):
-            settings |= {key.strip(): value.strip("{} ") for key, value in _SETTING.findall(options)}
-        env = braces[-1].split(",")[0].strip()
-        shared = settings.get("sibling") or settings.get("numberlike") or settings.get("sharenumber")
-        counter = "" if starred or settings.get("numbered") == "no" else self._counter_of(shared) if shared else env
-        within = settings.get("numberwithin") or settings.get("within") or settings.get("parent")
-        if counter and not shared:
-            self._counters.values.setdefault(counter, 0)
-            if within:
-                self._counters.put_within(counter, within)
-        name = settings.get("name") or settings.get("title") or settings.get("heading") or env.capitalize()
-        self._theorems[env] = _Theorem(name, counter)
+def _start(token: Token) -> int:
+    return token.start if isinstance(token, Definition) else token.start()
 
-    def _declare_box(self, rest: str, braces: Sequence[str]) -> None:
-        options = dict(_SETTING.findall(" ".join(re.findall(r"\[([^\[\]]{0,1000})\]", rest))))
-        options = {key.strip(): value.strip("{} ") for key, value in options.items()}
-        counter = self._counter_of(options["use counter from"]) if "use counter from" in options else braces[0]
-        if "number within" in options:
-            self._counters.put_within(counter, options["number within"])
-        self._theorems[braces[0]] = _Theorem(braces[1], counter, titled=True, prefix=braces[-1])
+
+def _settings(text: str) -> dict[str, str]:
+    return {key.strip(): value.strip("{} ") for key, value in _SETTING.findall(text)}
+
+
+def _first_of(settings: Mapping[str, str], *keys: str) -> str:
+    return next((settings[key] for key in keys if settings.get(key)), "")
+
+
+def _groups(file: LatexFile, at: int) -> tuple[list[str], int]:
+    """Read at most two arguments in braces; return them and where they end."""
+    groups: list[str] = []
+    while len(groups) < 2 and (start := after_blanks(file.blank, at)) in file.ends:
+        groups.append(file.text[start + 1 : file.ends[start]].strip())
+        at = file.ends[start] + 1
+    return groups, at
 
 
 def _bracketed(file: LatexFile, start: int) -> int | None:

@@ -78,13 +78,13 @@ def read_markdown(
     masked = [without_code(part) for part in parts]
     defined = [definitions(text) for text, _ in masked]
     if macros is None:
-        found = dict(chain.from_iterable(each.items() for each, _ in defined))
-        macros = Macros({**(known or {}), **found}, sum(map(len, parts)))
+        own = dict(chain.from_iterable(each.items() for each, _ in defined))
+        macros = Macros({**(known or {}), **own}, sum(map(len, parts)))
     problems: dict[str, str] = {}
     texts: list[str] = []
     held: list[list[tuple[str, str]]] = []
-    for part, (shadow, given), (_, spans) in zip(parts, masked, defined, strict=True):
-        items = list(_held(part, shadow, given, spans))
+    for part, (shadow, given), (_, found) in zip(parts, masked, defined, strict=True):
+        items = list(_held(part, shadow, given, [(of.start, of.end) for of in found]))
         texts.append(replaced(part, ((start, end, f"{_HOLD}{i}{_HOLD}") for i, (start, end, _) in enumerate(items))))
         starts, ends = [start for start, _, _ in items], [end for _, end, _ in items]
         for start, end in zip([0, *ends], [*starts, len(part)], strict=True):
@@ -151,10 +151,6 @@ def _held(
         if start >= at:  # no definition within a formula
             yield start, end, latex
             at = end
-
-
-def _formula(source: str) -> str:
-    return strip_delimiters(source.replace(DEFINED, ""))
 
 
 def _fenced(text: str) -> Iterator[tuple[int, int]]:

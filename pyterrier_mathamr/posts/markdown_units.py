@@ -24,7 +24,7 @@ from typing import NamedTuple
 from .latex_macros import Macro, definitions
 from .markdown import FENCE, FRONT_MATTER, SOFT_BREAK, title_of_front_matter, without_code
 from .math_spans import MARK, clean, math_spans
-from .statements import PRINTED, PROOFS, Draft, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, references, series
+from .statements import PROOFS, Draft, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, printed_name, series
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,})[ \t]*")
@@ -43,6 +43,9 @@ _BLOCK_ID = re.compile(r"(?:^|[ \t]+)\^([A-Za-z][\w-]{0,100})[ \t]*$")
 _LABEL = re.compile(r"\\label\{([^{}\n]{1,200})\}")
 _OPTION = re.compile(r"[ \t]*:([a-z-]{1,30}):[ \t]*(.*)")
 _END_OF_PROOF = re.compile(r"(?:[□∎■◻▪◼]|\\(?:qed|square|blacksquare|Box)\b|\bQ\.?E\.?D)[ \t$\\)\]}*_.]*$")
+_OPENED_DIV = re.compile(
+    r"(?P<word>[\w:-]*)[ \t]*(?:\[(?P<note>[^\[\]]*)\])?[ \t]*(?:\{(?P<in>[^{}]*)\})?[ \t]*(?P<rest>.*)"
+)
 _DIV_NAME = re.compile(r"^[\w:-]*[ \t]*(?:\{[^{}]*\})?[ \t]*")
 _DIRECTIVE = re.compile(r"\{([\w:-]{1,40})\}[ \t]*(.*)")
 _QUARTO = {
@@ -89,11 +92,8 @@ def markdown_units(file: str, notes: Notes, *, whole: bool) -> tuple[list[Unit],
     """Split a text; returns its units and the macros that it defines."""
     splitter = _Splitter(file, notes)
     splitter.split()
-    return splitter.outline.units(file, _shown, lambda title: title, whole), splitter.macros
-
-
-def _shown(text: str) -> str:
-    return "".join(text.split())
+    units = splitter.outline.units(file, lambda text: "".join(text.split()), lambda title: title, whole)
+    return units, splitter.macros
 
 
 class _Splitter:
@@ -105,16 +105,15 @@ class _Splitter:
         self._lines = _with_divs(clean(notes.text).split("\n"))
         text = "\n".join(self._lines)
         masked, _ = without_code(text)
-        self.macros, spans = definitions(masked)
+        self.macros, defined = definitions(masked)
         starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
         self._kept = [masked[start : start + 1] == MARK for start in starts[:-1]]  # code, formulas and definitions
         formulas = [(start, end) for start, end, _ in math_spans(SOFT_BREAK.sub(" ", masked))]
-        for start, end in (*formulas, *spans):
+        for start, end in (*formulas, *((of.start, of.end) for of in defined)):
             for i in range(bisect_right(starts, start), bisect_right(starts, end - 1)):
                 self._kept[i] = True
         self._ends = self._matched()
         self._numbers = self._numbered()
-        self._draft: Draft | None = None
         self._last: Draft | None = None  # the last statement, which a label after it may name
         self._target = ""  # a label for the next unit
         self._held: list[str] = []
@@ -127,7 +126,7 @@ class _Splitter:
         while i < len(self._lines):
             if i in self._notes.pieces:
                 self._end()
-                self.outline.piece(self._file, self._notes.pieces[i], self._number(i))
+                self.outline.part(self._file, "section", self._notes.pieces[i], "", self._number(i))
             line = self._lines[i]
             mark = line.lstrip(" \t")[:1]
             after = None if self._kept[i] or not mark else self._structure(i, line, mark)
@@ -187,28 +186,26 @@ class _Splitter:
     def _text(self, line: str, *, kept: bool = False) -> None:
         if not kept and "^" in line and (block := _BLOCK_ID.search(line)):
             line = line[: block.start()]
-            if self._draft is not None and self._draft is self._last and not self._draft.label:
-                self.outline.label(self._draft, f"^{block[1]}")
+            if self._last is not None and self._last is self.outline.open and not self._last.label:
+                self.outline.label(self._last, f"^{block[1]}")
         if not kept and "[!" in line:
             line = _INNER_CALLOUT.sub(r"\1", line)
         self._held.append(line)
         if line.strip():
             self._target = ""
-            if self._draft is None:
+            if self.outline.open is None:
                 self._last = None
-            elif self._draft is not self._last and _END_OF_PROOF.search(line):
+            elif self.outline.open is not self._last and _END_OF_PROOF.search(line):
                 self._end()
 
     def _flush(self) -> None:
-        if self._held:
-            draft = self._draft if self._draft is not None else self.outline.prose(self._file)
-            self.outline.write(draft, "\n".join(self._held))
-            self._held = []
+        self.outline.write(self._file, "\n".join(self._held))
+        self._held = []
 
     def _end(self) -> None:
         """End the statement or proof that is open."""
         self._flush()
-        self._draft = None
+        self.outline.open = None
 
     def _label(self, given: str = "") -> str:
         label, self._target = given or self._target, ""
@@ -216,10 +213,7 @@ class _Splitter:
 
     def _heading(self, i: int, level: int, title: str) -> None:
         self._end()
-        label = ""
-        if attributes := _ATTRIBUTES.search(title):
-            found = _ID.search(attributes[1])
-            label, title = found[1] if found else "", title[: attributes.start()] + title[attributes.end() :]
+        label, title = _without_label(title)
         lead, _ = numbered_lead(title.strip(" *_"))
         if lead is not None:
             self.outline.end_sections(level)
@@ -228,16 +222,12 @@ class _Splitter:
             self._last = None
             self.outline.heading(self._file, level, title.strip(), self._number(i), self._label(label))
 
-    def _begin(self, i: int, lead: Lead, label: str = "") -> Draft:
+    def _begin(self, i: int, lead: Lead, label: str = "") -> None:
         """Begin a statement or proof."""
         self._end()
-        if lead.kind in PROOFS:
-            self._draft = self.outline.proof(self._file, lead, self._number(i), references(lead.note))
-            self._last = None
-        else:
-            self._draft = self.outline.statement(self._file, lead, self._number(i), self._label(label))
-            self._last = self._draft
-        return self._draft
+        is_proof = lead.kind in PROOFS
+        self.outline.begin(self._file, lead, self._number(i), "" if is_proof else self._label(label))
+        self._last = None if is_proof else self.outline.open
 
     def _whole(self, i: int, lead: Lead, label: str, content: Sequence[str]) -> None:
         """Add a statement or proof whose end is known."""
@@ -269,25 +259,23 @@ class _Splitter:
             label, title = f"^{block[1]}", title[: block.start()]
         lead = lead_of(title.strip(" *_")) if title else None
         if lead is None and kind:
-            name = callout[2].capitalize() if callout[2].lower() in PRINTED else kind.capitalize()
             meta = (callout[3] or "").strip()
-            lead = Lead(kind, name, meta if re.fullmatch(r"[\dA-Z][\d.]{0,10}", meta) else "", title)
+            lead = Lead(
+                kind, printed_name(callout[2], kind), meta if re.fullmatch(r"[\dA-Z][\d.]{0,10}", meta) else "", title
+            )
         if lead is None:
             return None
         self._whole(i, lead, label, [quoted.sub("", line, count=1) for line in self._lines[i + 1 : end]])
         return end
 
     def _div(self, i: int, opened: str) -> int:
-        if not opened or i not in self._ends:
+        lead, label = _of_div(opened) if i in self._ends else (None, "")
+        if lead is None:  # a div of another kind, or an end
             self._flush()
-            return i + 1  # a div of another kind
-        lead, label = _of_div(opened)
-        end = self._ends[i]
-        if lead is None:
-            self._flush()
-            self._text(_DIV_NAME.sub("", opened))
+            if i in self._ends:
+                self._text(_DIV_NAME.sub("", opened))
             return i + 1
-        start = i + 1
+        start, end = i + 1, self._ends[i]
         while start < end and (option := _OPTION.fullmatch(self._lines[start])):
             label = option[2].strip() if option[1] in ("label", "name") else label
             start += 1
@@ -309,22 +297,19 @@ class _Splitter:
             if rest.strip():
                 self._text(rest)
             return i + 1
-        printed = name.capitalize() if name.lower() in PRINTED else kind.capitalize()
-        lead = Lead(kind, printed, "", " ".join((environment[3] or "").split()))
+        lead = Lead(kind, printed_name(name, kind), "", " ".join((environment[3] or "").split()))
         end = self._ends.get(i, i)
         content = [self._lines[i][environment.end() :], *self._lines[i + 1 : end + 1]]
-        closer = content[-1].rfind(rf"\end{{{environment[2]}}}") if i in self._ends else -1
         after = ""
-        if closer >= 0:
-            after = content[-1][closer + len(rf"\end{{{environment[2]}}}") :]
-            content[-1] = content[-1][:closer]
+        if i in self._ends:
+            content[-1], _, after = content[-1].rpartition(rf"\end{{{environment[2]}}}")
         label = next((found[1] for found in map(_LABEL.search, content[:2]) if found), "")
         content = [_LABEL.sub("", line) for line in content]
-        if i not in self._ends:  # never closed: up to the next statement or heading
+        if i in self._ends:
+            self._whole(i, lead, label, content)
+        else:  # never closed: up to the next statement or heading
             self._begin(i, lead, label)
             self._text(content[0])
-            return i + 1
-        self._whole(i, lead, label, content)
         if after.strip():
             self._text(after)
         return end + 1
@@ -340,10 +325,7 @@ class _Splitter:
             return None
         if not lead.note and (note := _NOTE.match(rest)):
             lead, rest = lead._replace(note=note[1]), rest[note.end() :]
-        label = ""
-        if attributes := _ATTRIBUTES.search(rest):
-            found = _ID.search(attributes[1])
-            label, rest = found[1] if found else "", rest[: attributes.start()] + rest[attributes.end() :]
+        label, rest = _without_label(rest)
         self._begin(i, lead, label)
         self._text(rest.lstrip(" \t.:"))
         return i + 1
@@ -351,13 +333,12 @@ class _Splitter:
     def _paragraph(self, i: int, number: str, title: str, rest: str) -> None:
         self._end()
         self._last = None
-        self.outline.paragraph(self._file, number, title or number, self._number(i), self._label())
+        self.outline.part(self._file, "paragraph", number, title or number, self._number(i), self._label())
         self._text(rest)
 
     def _numbered(self) -> frozenset[int]:
         """Find the numbered paragraphs."""
-        places: list[int] = []
-        numbers: list[str] = []
+        numbers: dict[int, str] = {}
         for i, line in enumerate(self._lines):
             if self._kept[i] or (i and self._lines[i - 1].strip() and not self._begun(i - 1)):
                 continue
@@ -365,9 +346,8 @@ class _Splitter:
             plain = None if bold else _PLAIN_NUMBER.match(line)
             lead, number = numbered_lead(bold[2]) if bold else (None, plain[1] if plain else "")
             if number and lead is None and not (bold and len(bold[1]) == 1):
-                places.append(i)
-                numbers.append(number)
-        return frozenset(places[i] for i in series(numbers))
+                numbers[i] = number
+        return series(numbers)
 
     def _matched(self) -> dict[int, int]:
         """Find where each div and each environment of a statement ends that has an end."""
@@ -398,26 +378,28 @@ class _Splitter:
 
 def _of_div(opened: str) -> tuple[Lead | None, str]:
     r"""Read the first line of a div: ``theorem``, ``{.theorem #cs name="…"}``, ``{prf:theorem} Title``."""
-    braces = re.match(
-        r"(?P<word>[\w:-]*)[ \t]*(?:\[(?P<note>[^\[\]]*)\])?[ \t]*(?:\{(?P<in>[^{}]*)\})?[ \t]*(?P<rest>.*)", opened
-    )
-    if braces is None:
+    found = _OPENED_DIV.match(opened)
+    if found is None:
         return None, ""
-    inner = braces["in"] or ""
-    found = _ID.search(inner)
-    label = found[1] if found else ""
-    names = [braces["word"], *re.findall(r"\.([\w-]+)", inner), *re.findall(r"^\s*([\w:-]+)\s*$", inner)]
-    names = [name.rpartition(":")[2] for name in names]
-    kind = next(filter(None, map(kind_of, names)), "")
-    name = next((name for name in names if kind_of(name)), "")
-    if not kind and label[3:4] == "-":
-        kind = _QUARTO.get(label[:3], "")
-    if not kind:
+    inner = found["in"] or ""
+    label, _ = _without_label(f"{{{inner}}}")
+    names = [found["word"], *re.findall(r"\.([\w-]+)", inner), *re.findall(r"^\s*([\w:-]+)\s*$", inner)]
+    names = [name.rpartition(":")[2] for name in names] + ([_QUARTO.get(label[:3], "")] if label[3:4] == "-" else [])
+    name = next(filter(kind_of, names), "")
+    if not name:
         return None, ""
     quoted = re.search(r"""(?:name|title)=["']([^"']*)["']""", inner)
-    note = quoted[1] if quoted else braces["note"] or braces["rest"]
-    printed = name.capitalize() if name.lower() in PRINTED else kind.capitalize()
-    return Lead(kind, printed, "", note.strip()), label
+    note = quoted[1] if quoted else found["note"] or found["rest"]
+    return Lead(kind_of(name), printed_name(name, kind_of(name)), "", note.strip()), label
+
+
+def _without_label(text: str) -> tuple[str, str]:
+    """Take the attributes ``{#label …}`` out of a text; return the label and the rest."""
+    attributes = _ATTRIBUTES.search(text)
+    if attributes is None:
+        return "", text
+    found = _ID.search(attributes[1])
+    return found[1] if found else "", text[: attributes.start()] + text[attributes.end() :]
 
 
 def _with_divs(lines: Sequence[str]) -> list[str]:

@@ -183,7 +183,7 @@ def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | D
     if origin.file in MACRO_FILES and r"\begin{document}" not in file.text:
         return
     units = document.units(origin.file, plain, folder.reading.whole_files)
-    if units or not (file.spans or document.is_part(origin.file)):
+    if units or not (file.definitions or origin.file != document.root):
         yield from _documents(units, folder.prefix, place, origin, read, balanced=file.balanced)
 
 

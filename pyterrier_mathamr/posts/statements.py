@@ -23,7 +23,8 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -62,12 +63,17 @@ _KINDS = {
     "solution": "solution sol lösung solución soluzione solução oplossing решение 解 解答 حل",
 }
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
-PRINTED = frozenset(name for name in _KIND_OF if len(name) > 4 or not name.isascii()) | {"fact", "satz", "lema"}
+_PRINTED = frozenset(name for name in _KIND_OF if len(name) > 4 or not name.isascii()) | {"fact", "satz", "lema"}
 PROOFS = frozenset(["proof", "solution"])
 _PROVEN = {
     **dict.fromkeys(["theorem", "lemma", "proposition", "corollary", "claim", "fact", "observation"], "proof"),
     **dict.fromkeys(["exercise", "problem", "question", "example"], "solution"),
 }
+
+
+def printed_name(name: str, kind: str) -> str:
+    """Return the name that is printed before the statement of an environment."""
+    return (name if name.lower() in _PRINTED else kind).capitalize()
 
 
 def kind_of(name: str) -> str:
@@ -113,7 +119,7 @@ def lead_of(text: str) -> Lead | None:
     if _A_PROOF.fullmatch(text):
         return Lead("proof", "Proof", "", text.rstrip(" .:"))
     found = _LEAD.fullmatch(text)
-    if found is None or found["name"].lower() not in PRINTED:
+    if found is None or found["name"].lower() not in _PRINTED:
         return None
     note = found["note"] or found["bracketed"] or (found["rest"] or "").strip(" .:")
     return Lead(_KIND_OF[found["name"].lower()], found["name"], found["number"] or "", note)
@@ -141,15 +147,14 @@ def numbered_lead(text: str) -> tuple[Lead | None, str]:
     return (lead._replace(number=lead.number or found["number"]) if lead else None), found["number"]
 
 
-def series(numbers: Sequence[str]) -> list[int]:
-    """Return the places of numbers of paragraphs: there are two at least, and they increase."""
-    places = [i for i, number in enumerate(numbers) if number]
-    values = [tuple(map(int, numbers[i].split("."))) for i in places]
+def series(numbers: Mapping[int, str]) -> frozenset[int]:
+    """Return the places of the numbers of paragraphs, if there are two at least and they increase."""
+    values = [tuple(map(int, number.split("."))) for number in numbers.values()]
     increase = all(one < other for one, other in pairwise(values))
-    return places if increase and len(places) > 1 else []
+    return frozenset(numbers) if increase and len(values) > 1 else frozenset()
 
 
-def references(note: str) -> list[str]:
+def _references(note: str) -> list[str]:
     """List the references in the first words of a proof: labels, and names with numbers such as ``Theorem 3.2``."""
     labels = [name.strip() for found in _REFERRED.finditer(note) for name in (found[found.lastindex or 0]).split(",")]
     return [name for name in labels if name] or [f"{found[1]} {found[2]}" for found in _NAMED.finditer(note)]
@@ -175,31 +180,23 @@ class Unit(NamedTuple):
     line: int = 0
 
 
+@dataclass(eq=False)
 class Draft:
-    """A candidate for a unit.
+    """A candidate for a unit."""
 
-    Attributes:
-        file: the file in which it begins.
-        title: in the markup of the file.
-        kind: see :class:`Unit`.
-        line: of its heading or first word, from 1.
-        label: given by the author, or empty.
-        given: the part of its fragment that the author typed as its name or number, or empty.
-        section: headings around it.
-        under: the heading of the same file that it is under.
-        level: of a heading, else 0.
-        pieces: its text in pieces, each with its place in reading order.
-    """
-
-    def __init__(self, file: str, title: str, kind: str, line: int, order: int) -> None:
-        self.file, self.title, self.kind, self.line, self.order = file, title, kind, line, order
-        self.label = self.given = self.name = ""
-        self.section: tuple[str, ...] = ()
-        self.under: Draft | None = None
-        self.level = 0
-        self.pieces: list[tuple[int, str]] = []
-        self.has_text = False
-        self.foreign = False  # it holds text of another file
+    file: str  # in which it begins
+    title: str  # in the markup of the file
+    kind: str  # see :class:`Unit`
+    line: int  # of its heading or first word, from 1
+    order: int  # its place in reading order
+    section: tuple[str, ...]  # headings around it
+    under: Draft | None  # the heading of the same file that it is under
+    level: int = 0  # of a heading
+    name: str = ""  # of a statement: "Theorem"
+    given: str = ""  # the part of its fragment that the author typed as its name or number
+    label: str = ""  # given by the author
+    pieces: list[tuple[int, str]] = field(default_factory=list)  # its text, each piece with its place in reading order
+    foreign: bool = False  # it holds text of another file
 
     @property
     def is_prose(self) -> bool:
@@ -207,10 +204,15 @@ class Draft:
 
 
 class Outline:
-    """The headings, statements and proofs of one or more files, added in reading order."""
+    """The headings, statements and proofs of one or more files, added in reading order.
+
+    Attributes:
+        open: the statement or proof to which text belongs; if there is none, text belongs to the section.
+    """
 
     def __init__(self) -> None:
-        self.drafts: dict[str, list[Draft]] = {}
+        self.open: Draft | None = None
+        self._drafts: dict[str, list[Draft]] = {}
         self._order = 0
         self._sections: list[tuple[int, str]] = []
         self._headings: dict[str, list[Draft]] = {}
@@ -225,108 +227,100 @@ class Outline:
         self._headings[file] = []
         self._prose[file] = self._draft(file, title, "section", line)
 
-    def prose(self, file: str) -> Draft:
-        """Return the draft of the running text of a file."""
-        return self._prose[file]
-
-    def heading(self, file: str, level: int, title: str, line: int, label: str = "") -> Draft:
+    def heading(self, file: str, level: int, title: str, line: int, label: str = "") -> None:
         """Begin a section."""
+        self.open = None
         self.end_sections(level)
         above = self._headings[file]
         while above and above[-1].level >= level:
             above.pop()
-        draft = self._draft(file, title, "section", line, label)
-        draft.level = level
+        draft = self._prose[file] = self._draft(file, title, "section", line, label, level=level)
         above.append(draft)
-        self._prose[file] = draft
         self._sections.append((level, title))
         self._recent, self._proven = None, {}
-        return draft
 
     def end_sections(self, level: int) -> None:
         """End the sections of a level and the sections in them."""
         while self._sections and self._sections[-1][0] >= level:
             self._sections.pop()
 
-    def piece(self, file: str, fragment: str, line: int) -> Draft:
-        """Begin a further part of a section, such as a cell of a notebook."""
-        draft = self._prose[file] = self._draft(file, "", "section", line)
-        draft.given = fragment
-        return draft
+    def part(self, file: str, kind: str, fragment: str, title: str, line: int, label: str = "") -> None:
+        """Begin a further part of a section: a numbered paragraph, or a cell of a notebook."""
+        self.open = None
+        self._prose[file] = self._draft(file, title, kind, line, label, given=fragment)
 
-    def paragraph(self, file: str, number: str, title: str, line: int, label: str = "") -> Draft:
-        """Begin a numbered paragraph, to which the text after it belongs."""
-        draft = self._prose[file] = self._draft(file, title, "paragraph", line, label)
-        draft.given = number
-        return draft
-
-    def statement(self, file: str, lead: Lead, line: int, label: str = "", printed: str = "") -> Draft:
-        """Begin a statement.
+    def begin(self, file: str, lead: Lead, line: int, label: str = "", printed: str = "") -> None:
+        """Begin a statement or proof.
 
         Args:
             file: where it is.
-            lead: with the number that the author typed.
+            lead: its first words, with the number that the author typed.
             line: where it begins.
             label: given by the author.
             printed: the number that LaTeX would print.
         """
+        if lead.kind in PROOFS:
+            self.open = self._proof(file, lead, line)
+            return
         number = lead.number or printed
         title = f"{lead.name}{f' {number}' if number else ''}{f' ({lead.note})' if lead.note else ''}"
-        draft = self._draft(file, title, lead.kind, line, label)
-        draft.name = lead.name
-        draft.given = f"{lead.name} {lead.number or lead.note}" if lead.number or lead.note else ""
+        given = f"{lead.name} {lead.number or lead.note}" if lead.number or lead.note else ""
+        draft = self.open = self._draft(file, title, lead.kind, line, label, name=lead.name, given=given)
         self._recent = draft
         if draft.kind in _PROVEN:
             self._proven[_PROVEN[draft.kind]] = draft
         self._by_name.setdefault(f"{lead.name} {number}".lower(), draft)
-        return draft
 
-    def proof(self, file: str, lead: Lead, line: int, refers: Iterable[str] = ()) -> Draft:
-        """Return the draft to which a proof belongs: its statement, its section, or a new one.
-
-        Args:
-            file: where it is.
-            lead: its first words.
-            line: where it begins.
-            refers: labels in the lead, or ``Theorem 3.2``.
-        """
-        refers = list(refers)
+    def _proof(self, file: str, lead: Lead, line: int) -> Draft:
+        """Return the draft to which a proof belongs: its statement, its section, or a new one."""
+        refers = _references(lead.note)
         named = (self._by_label.get(name) or self._by_name.get(name.lower()) for name in refers)
         target = next(filter(None, named), None)
         words = lead.name if target else lead.note or lead.name
         if target is None and not refers:
             prose = self._prose[file]
-            target = self._proven.get(lead.kind) or self._recent or (prose if prose.has_text else None)
-        if target is not None:
-            self.write(target, f"{words}.")
-            return target
-        title = lead.note if _PROOF_OF.match(lead.note) else lead.name
-        draft = self._draft(file, title, lead.kind, line)
-        draft.name, draft.given = lead.name, lead.note
-        return draft
+            has_text = any(not text.isspace() for _, text in prose.pieces)
+            target = self._proven.get(lead.kind) or self._recent or (prose if has_text else None)
+        if target is None:
+            title = lead.note if _PROOF_OF.match(lead.note) else lead.name
+            return self._draft(file, title, lead.kind, line, name=lead.name, given=lead.note)
+        self._add(target, f"{words}.", file)
+        return target
 
-    def write(self, draft: Draft, text: str, file: str = "") -> None:
-        """Add text to a draft."""
+    def write(self, file: str, text: str) -> None:
+        """Add text to the statement or proof that is open, or to the section."""
         if text:
-            self._order += 1
-            draft.pieces.append((self._order, text))
-            draft.has_text = draft.has_text or not text.isspace()
-            draft.foreign = draft.foreign or (bool(file) and file != draft.file)
+            self._add(self.open or self._prose[file], text, file)
+
+    def _add(self, draft: Draft, text: str, file: str) -> None:
+        self._order += 1
+        draft.pieces.append((self._order, text))
+        draft.foreign = draft.foreign or file != draft.file
 
     def label(self, draft: Draft, label: str) -> None:
         """Add a label by which a draft is referred to."""
         draft.label = draft.label or label
         self._by_label.setdefault(label, draft)
 
-    def _draft(self, file: str, title: str, kind: str, line: int, label: str = "") -> Draft:
+    def _draft(
+        self,
+        file: str,
+        title: str,
+        kind: str,
+        line: int,
+        label: str = "",
+        *,
+        level: int = 0,
+        name: str = "",
+        given: str = "",
+    ) -> Draft:
         self._order += 1
-        draft = Draft(file, title, kind, line, self._order)
-        draft.section = tuple(title for _, title in self._sections)
-        above = self._headings[file]
-        draft.under = above[-1] if above else None
+        section = tuple(title for _, title in self._sections)
+        under = next(reversed(self._headings[file]), None)
+        draft = Draft(file, title, kind, line, self._order, section, under, level, name, given)
         if label:
             self.label(draft, label)
-        self.drafts.setdefault(file, []).append(draft)
+        self._drafts.setdefault(file, []).append(draft)
         return draft
 
     def units(self, file: str, shown: Callable[[str], str], plain: Callable[[str], str], whole: bool) -> list[Unit]:
@@ -338,7 +332,7 @@ class Outline:
             plain: returns a title without markup.
             whole: whether the file becomes one unit.
         """
-        drafts = self.drafts.get(file, [])
+        drafts = self._drafts.get(file, [])
         size = sum(len(shown(text)) for draft in drafts for _, text in draft.pieces)
         if not size and not any(draft.title for draft in drafts):
             return []
