@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
+from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.store import row_fingerprint
 
 from .post import PLACEHOLDER, DocumentError, MathPost, formula_id
@@ -88,7 +89,7 @@ class SourceEntry(NamedTuple):
         root: see :class:`Origin`.
         key: the file, or the id of the record; unique in its source.
         digest: fingerprint of its content, and of whatever else its posts depend on.
-        read: reads its posts, each or why it cannot be read; :meth:`documents` also marks them as of this entry.
+        read: reads its posts, each or why it cannot be read; may raise any error.
     """
 
     place: str
@@ -103,12 +104,19 @@ class SourceEntry(NamedTuple):
         return row_fingerprint({"root": self.root, "key": self.key})
 
     def documents(self) -> Iterator[Document | DocumentError]:
-        """Read the posts."""
+        """Read the posts, each or why it cannot be read; whatever goes wrong is an error of this entry."""
         entry = self.fingerprint
-        for document in self.read():
-            if isinstance(document, Document):
-                document = document._replace(entry=entry, digest=self.digest)
-            yield document
+        try:
+            for document in self.read():
+                if isinstance(document, Document):
+                    document = document._replace(entry=entry, digest=self.digest)
+                yield document
+        except DocumentError as error:
+            yield DocumentError(self.place, error.reason)
+        except MathAMRError as error:
+            yield DocumentError(self.place, str(error).rstrip("."))
+        except Exception as error:  # whatever one post does to its reader, the others are read
+            yield DocumentError(self.place, f"it cannot be read ({type(error).__name__}: {error!s:.80})")
 
 
 LONGEST_POST = 10_000_000
@@ -123,25 +131,22 @@ def is_empty(*posts: MathPost) -> bool:
     return not any(post.formulas or _WORD.search(PLACEHOLDER.sub(" ", post.text)) for post in posts)
 
 
-def html_of(docno: str, post: MathPost, first: int = 0) -> str:
+def document_of(
+    docno: str, title: MathPost, body: MathPost, above: MathPost, origin: Origin, parent: str = ""
+) -> Document:
+    """Make a document of its title and body, and the title of the post or section above."""
+    html = _html_of(docno, body, len(title.formulas))
+    return Document(docno, _html_of(docno, title), html, parent, _html_of("", above), origin)
+
+
+def _html_of(docno: str, post: MathPost, first: int = 0) -> str:
     """Write a post as HTML in which each formula is a container with its id."""
-    pieces: list[str] = []
-    for line in post.text.split("\n"):
-        if not line:
-            continue
-        parts, at = [], 0
-        for match in PLACEHOLDER.finditer(line):
-            formula = post.formulas[int(match[1])]
-            name = formula.id or formula_id(docno, first + int(match[1]))
-            parts.append(_escaped(line[at : match.start()]))
-            latex = escape(formula.latex, quote=False)
-            parts.append(f'<span class="math-container" id="{escape(name)}">{latex}</span>')
-            at = match.end()
-        parts.append(_escaped(line[at:]))
-        pieces.append(f"<p>{''.join(parts)}</p>")
-    return "".join(pieces)
 
+    def formula_html(match: re.Match[str]) -> str:
+        formula = formulas[int(match[1])]
+        name = formula.id or formula_id(docno, first + int(match[1]))
+        return f'<span class="math-container" id="{escape(name)}">{escape(formula.latex, quote=False)}</span>'
 
-def _escaped(text: str) -> str:
-    """Write text as HTML; a dollar that delimited no formula must not when it is read again."""
-    return escape(text, quote=False).replace("$", "\\$")
+    formulas = post.in_latex().formulas
+    text = escape(post.text, quote=False).replace("$", "\\$")  # it delimits no formula when this is read again
+    return "".join(f"<p>{PLACEHOLDER.sub(formula_html, line)}</p>" for line in text.split("\n") if line)

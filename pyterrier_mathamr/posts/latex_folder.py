@@ -52,13 +52,13 @@ class LatexFolder:
         read: Callable[[str], str | DocumentError],
         everywhere: Sequence[LatexFile],
         known: Mapping[str, Macro],
-        only: str | None = None,
+        only: str = "",
     ) -> None:
         self._read, self._everywhere, self._known = read, everywhere, known
         self.errors: dict[str, DocumentError] = {}
         self._files: dict[str, _Scanned] = {}
         there = frozenset(names)
-        waiting = list(names if only is None else {only} & there)
+        waiting = list(names if not only else {only} & there)
         for name in waiting:
             if name in self._files or name in self.errors:
                 continue
@@ -67,7 +67,7 @@ class LatexFolder:
                 self.errors[name] = text
                 continue
             file = self._files[name] = _scanned(name, text, there)
-            waiting += [] if only is None else [*file.styles, *(target for target, _ in file.links.values() if target)]
+            waiting += [] if not only else [*file.styles, *(target for target, _ in file.links.values() if target)]
         self._digests: dict[str, str] = {}  # by root
         self._documents: dict[str, LatexDocument] = {}  # by root, most recently used last
         included = {target for file in self._files.values() for target, _ in file.links.values()}

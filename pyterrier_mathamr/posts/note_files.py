@@ -23,8 +23,8 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.feedback import report_problem
 from pyterrier_mathamr.store import row_fingerprint
 
-from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
-from .files import STYLES, SUFFIXES, day_of, listed, path_text, read_text
+from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
+from .files import STYLES, SUFFIXES, Listing, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .latex_document import UNCLOSED, read_latex_parts
 from .latex_folder import LatexFolder
@@ -50,10 +50,8 @@ _NOTES: Mapping[str, Callable[[str], Notes]] = {
 class _Folder(NamedTuple):
     """The data shared by the entries of a folder."""
 
-    path: Path
     root: str
     reading: ReadingOptions
-    everywhere: Sequence[LatexFile]
     known: Mapping[str, Macro]
     options: str
     latex: LatexFolder
@@ -77,92 +75,49 @@ def options_digest(reading: ReadingOptions, everywhere: Iterable[LatexFile]) -> 
     return repr((reading.bare_formulas, reading.whole_files, [file.text for file in everywhere]))
 
 
-def folder_entries(
-    path: Path, reading: ReadingOptions, everywhere: Sequence[LatexFile], prefix: str
+def note_entries(
+    path: Path, reading: ReadingOptions, given: Sequence[LatexFile], prefix: str
 ) -> Iterator[SourceEntry | DocumentError]:
-    """Iterate over the files of a folder; see :func:`~.own_posts.source_entries`."""
-    listing = listed(path)
-    if not (listing.files or listing.left_out or listing.unread):
+    """Iterate over the files of a folder; or over a file, and the files of its folder that it includes."""
+    only = "" if path.is_dir() else path_text(path.name)
+    top = path.parent if only else path
+    listing = listed(top) if not only or path.suffix.lower() == ".tex" else Listing([], [], [], [])
+    if not (only or listing.files or listing.left_out or listing.unread):
         raise DocumentError(path_text(path), f"the folder has no files of {', '.join(SUFFIXES)}; name another")
-    files = {path_text(file.relative_to(path).as_posix()): file for file in (*listing.files, *listing.styles)}
-    folder = _folder(path, path_text(path.absolute()), files, reading, everywhere, prefix=prefix)
-    for file in listing.files:
-        yield from _entry(folder, path_text(file.relative_to(path).as_posix()), file)
-    yield from listing.left_out
-    yield from listing.unread
-
-
-def file_entries(
-    path: Path, reading: ReadingOptions, everywhere: Sequence[LatexFile]
-) -> Iterator[SourceEntry | DocumentError]:
-    """Iterate over a file, and the files of its folder that it includes."""
-    name = path_text(path.name)
-    files = {name: path}
-    if path.suffix.lower() == ".tex":
-        listing = listed(path.parent)
-        found = (*listing.files, *listing.styles)
-        files |= {path_text(file.relative_to(path.parent).as_posix()): file for file in found}
-    folder = _folder(path.parent, path_text(path.absolute()), files, reading, everywhere, only=name)
-    for each in folder.latex.members(name) or [name]:
-        yield from _entry(folder, each, files[each])
-
-
-def _folder(
-    path: Path,
-    root: str,
-    files: Mapping[str, Path],
-    reading: ReadingOptions,
-    given: Sequence[LatexFile],
-    only: str | None = None,
-    prefix: str = "",
-) -> _Folder:
+    files = {path_text(file.relative_to(top).as_posix()): file for file in (*listing.files, *listing.styles)}
+    files |= {only: path} if only else {}
     everywhere = list(given)
     for name in reversed(MACRO_FILES):
-        text = read_text(path / name) if (path / name).is_file() and not (path / name).is_symlink() else None
+        text = read_text(top / name) if (top / name).is_file() and not (top / name).is_symlink() else None
         if isinstance(text, str):
             everywhere.insert(0, LatexFile(text))
     known = {name: macro for file in everywhere for name, macro in file.macros.items()}
-    options = options_digest(reading, everywhere)
     names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
     latex = LatexFolder(names, lambda name: read_text(files[name]), everywhere, known, only)
-    return _Folder(path, root, reading, everywhere, known, options, latex, prefix)
+    options = options_digest(reading, everywhere)
+    folder = _Folder(path_text(path.absolute()), reading, known, options, latex, "" if only else prefix)
+    if only:
+        for name in latex.members(only) or [only]:
+            yield _entry(folder, name, files[name])
+    else:
+        for name, file in files.items():
+            if file.suffix.lower() in SUFFIXES:
+                yield _entry(folder, name, file)
+        yield from listing.left_out
+        yield from listing.unread
 
 
-def _entry(folder: _Folder, name: str, path: Path) -> Iterator[SourceEntry]:
+def _entry(folder: _Folder, name: str, path: Path) -> SourceEntry:
     place, form = path_text(path), SUFFIXES[path.suffix.lower()]
     origin = Origin(folder.root, name, date=day_of(path))
+    text = read_text(path) if form != "latex" else folder.latex.errors.get(name) or folder.latex.digest(name)
+    if isinstance(text, DocumentError):
+        return SourceEntry(place, folder.root, name, 0, partial(iter, [text]))
     if form == "latex":
-        if name in folder.latex.errors:
-            yield SourceEntry(place, folder.root, name, 0, partial(iter, [folder.latex.errors[name]]))
-            return
-        digest = row_fingerprint({"file": folder.latex.digest(name), "options": folder.options})
         read: Callable[[], Iterable[Document | DocumentError]] = partial(_latex, folder, place, origin)
     else:
-        text = read_text(path)
-        if isinstance(text, DocumentError):
-            yield SourceEntry(place, folder.root, name, 0, partial(iter, [text]))
-            return
-        digest = row_fingerprint({"file": text, "options": folder.options})
         read = partial(_notes if form in _NOTES else _plain, folder, place, origin, form, text)
-    yield SourceEntry(place, folder.root, name, digest, guarded(place, read))
-
-
-def guarded(
-    place: str, read: Callable[[], Iterable[Document | DocumentError]]
-) -> Callable[[], Iterator[Document | DocumentError]]:
-    """Turn whatever goes wrong while an entry is read into the error of that entry."""
-
-    def documents() -> Iterator[Document | DocumentError]:
-        try:
-            yield from read()
-        except DocumentError as error:
-            yield DocumentError(place, error.reason)
-        except MathAMRError as error:
-            yield DocumentError(place, str(error).rstrip("."))
-        except Exception as error:  # whatever one post does to its reader, the others are read
-            yield DocumentError(place, f"it cannot be read ({type(error).__name__}: {error!s:.80})")
-
-    return documents
+    return SourceEntry(place, folder.root, name, row_fingerprint({"file": text, "options": folder.options}), read)
 
 
 Parts = tuple[list[MathPost], dict[str, str]]
@@ -178,13 +133,15 @@ def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | D
 
     def read(parts: Sequence[str]) -> Parts:
         texts, problems = read_latex_parts(parts, macros)
+        if file.balanced:
+            problems.pop(UNCLOSED, None)  # a group that units divide
         return [post_from_text(text, bare_formulas=folder.reading.bare_formulas) for text in texts], problems
 
     if origin.file in MACRO_FILES and r"\begin{document}" not in file.text:
         return
     units = document.units(origin.file, plain, folder.reading.whole_files)
     if units or not (file.definitions or origin.file != document.root):
-        yield from _documents(units, folder.prefix, place, origin, read, balanced=file.balanced)
+        yield from _documents(units, folder.prefix, place, origin, read)
 
 
 def _notes(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
@@ -214,19 +171,13 @@ def _plain(folder: _Folder, place: str, origin: Origin, form: str, text: str) ->
 
 
 def _documents(
-    units: Sequence[Unit],
-    prefix: str,
-    place: str,
-    origin: Origin,
-    read: Callable[[Sequence[str]], Parts],
-    *,
-    balanced: bool = False,
+    units: Sequence[Unit], prefix: str, place: str, origin: Origin, read: Callable[[Sequence[str]], Parts]
 ) -> Iterator[Document | DocumentError]:
     """Read the units of a file."""
     nothing = True
     for unit in units:
         try:
-            document = _document(unit, prefix, origin, read, balanced)
+            document = _document(unit, prefix, origin, read)
         except MathAMRError as error:
             where = f"{place}, line {unit.line}" if unit.line else place
             reason = error.reason if isinstance(error, DocumentError) else str(error).rstrip(".")
@@ -240,9 +191,7 @@ def _documents(
         yield DocumentError(place, "the file has neither a word nor a formula")
 
 
-def _document(
-    unit: Unit, prefix: str, origin: Origin, read: Callable[[Sequence[str]], Parts], balanced: bool
-) -> Document | None:
+def _document(unit: Unit, prefix: str, origin: Origin, read: Callable[[Sequence[str]], Parts]) -> Document | None:
     """Read a unit; nothing if it has no text."""
     docno = f"{prefix}{origin.file}" + (f"#{unit.fragment}" if unit.fragment else "")
     if len(docno) > LONGEST_ID:
@@ -251,21 +200,17 @@ def _document(
         raise DocumentError("", f"its {len(unit.text):,} characters are more than {LONGEST_POST:,}; split it")
     (title, body, *sections), problems = read([unit.title, unit.text, *unit.section])
     for what, where in problems.items():
-        if not (balanced and what == UNCLOSED):  # a group that units divide
-            report_problem(docno, what, where)
+        report_problem(docno, what, where)
     if is_empty(title, body):
         return None
     for post in (title, body):
         report_unclosed(docno, post)
-    section = " › ".join(" ".join(plain_text(post).split()) for post in sections)
     if not title.text:
         stem = origin.file.rpartition("/")[2].rpartition(".")[0]
         title = MathPost(" ".join(plain_text(sections[-1]).split()), ()) if sections else post_from_text(stem)
-    title_html = html_of(docno, title.in_latex())
-    html = html_of(docno, body.in_latex(), len(title.formulas))
     around = _joined(sections)
-    place = origin._replace(line=unit.line, section=section, kind=unit.kind)
-    return Document(docno, title_html, html, parent_title=html_of("", around.in_latex()), origin=place)
+    origin = origin._replace(line=unit.line, section=plain_text(around), kind=unit.kind)
+    return document_of(docno, title, body, around, origin)
 
 
 def _joined(sections: Sequence[MathPost]) -> MathPost:
@@ -273,9 +218,8 @@ def _joined(sections: Sequence[MathPost]) -> MathPost:
     texts: list[str] = []
     formulas: list[PostFormula] = []
     for post in sections:
-        names = [placeholder(len(formulas) + i) for i in range(len(post.formulas))]
-        pieces = PLACEHOLDER.split(post.text)
-        pieces[1::2] = [names[int(number)] for number in pieces[1::2]]
+        pieces = PLACEHOLDER.split(" ".join(post.text.split()))
+        pieces[1::2] = [placeholder(len(formulas) + int(number)) for number in pieces[1::2]]
         texts.append("".join(pieces))
         formulas += post.formulas
-    return MathPost(" › ".join(" ".join(text.split()) for text in texts), tuple(formulas))
+    return MathPost(" › ".join(texts), tuple(formulas))

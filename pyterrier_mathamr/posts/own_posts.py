@@ -30,15 +30,15 @@ from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.store import row_fingerprint
 
-from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, html_of, is_empty
+from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text, why_unread
 from .html import title_of_html
 from .latex_document import read_latex
 from .latex_macros import Macro, Macros
 from .markdown import read_markdown, title_of_markdown
-from .note_files import file_entries, folder_entries, guarded, options_digest, read_macros
+from .note_files import note_entries, options_digest, read_macros
 from .post import DocumentError, MathPost
-from .reading import post_from_any, post_from_html, post_from_text, report_unclosed
+from .reading import check_texts, post_from_any, post_from_html, post_from_text, report_unclosed
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
@@ -69,41 +69,29 @@ def source_entries(
         DocumentError: the source itself, or the file of macros, cannot be read.
     """
     everywhere = [read_macros(reading.macros)] if reading.macros else []
-    if isinstance(source, str | Path):
+    if isinstance(source, str | Path) and not Path(source).name.endswith(LINES):
         path = Path(source)
-        if path.is_dir():
-            yield from folder_entries(path, reading, everywhere, prefix)
-            return
-        if not path.name.endswith(LINES):
-            if path.suffix.lower() not in SUFFIXES or not path.is_file():
-                reason = f"no such folder, .jsonl file or file of {', '.join(SUFFIXES)}"
-                raise DocumentError(path_text(path), why_unread(path) or reason)
-            yield from file_entries(path, reading, everywhere)
-            return
+        if not path.is_dir() and (path.suffix.lower() not in SUFFIXES or not path.is_file()):
+            reason = f"no such folder, .jsonl file or file of {', '.join(SUFFIXES)}"
+            raise DocumentError(path_text(path), why_unread(path) or reason)
+        yield from note_entries(path, reading, everywhere, prefix)
+        return
     root = source_root(source)
-    known_macros = {name: macro for file in everywhere for name, macro in file.macros.items()}
+    known = {name: macro for file in everywhere for name, macro in file.macros.items()}
     options = options_digest(reading, everywhere)
     for place, record in _records(source):
         if isinstance(record, DocumentError):
             yield record
             continue
-        key = next((str(record[name]) for name in IDS if not is_missing(record.get(name))), place)
+        key = _given_id(record) or place
         digest = row_fingerprint({**record, "\0options": options})
-
-        origin = Origin(root, key)
-        read = partial(_of_record, place, record, reading.bare_formulas, known_macros, origin)
-        yield SourceEntry(place, root, key, digest, guarded(place, read))
+        read = partial(_documents, place, record, reading.bare_formulas, known, Origin(root, key))
+        yield SourceEntry(place, root, key, digest, read)
 
 
 def source_root(source: Source) -> str:
     """Return the folder or file that a source is, as :class:`Origin` has it; nothing for dictionaries and frames."""
     return path_text(Path(source).absolute()) if isinstance(source, str | Path) else ""
-
-
-def _of_record(
-    place: str, record: Mapping[str, Any], bare: bool, known: Mapping[str, Macro], origin: Origin
-) -> Iterator[Document]:
-    yield _document(place, record, bare, known)._replace(origin=origin)
 
 
 def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
@@ -138,7 +126,9 @@ def count_posts(source: Source) -> int | None:
 TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
 
 
-def _document(place: str, given: Mapping[str, Any], bare_formulas: bool, known: Mapping[str, Macro]) -> Document:
+def _documents(
+    place: str, given: Mapping[str, Any], bare: bool, known: Mapping[str, Macro], origin: Origin
+) -> Iterator[Document]:
     """Read one post: its id, and its text in the form given by the column's name."""
     docno = _docno(place, given)
     record = {name: _HALF.sub(_REPLACEMENT, text) if isinstance(text, str) else text for name, text in given.items()}
@@ -146,20 +136,18 @@ def _document(place: str, given: Mapping[str, Any], bare_formulas: bool, known: 
     if not kind:
         found = ", ".join(sorted(map(str, record))) or "nothing"
         raise DocumentError(place, f"no text; give one of {', '.join(TEXTS)}, not {found}")
-    title, parent_title = ("" if is_missing(record.get(name)) else record[name] for name in ("title", "parent_title"))
-    for text in (title, parent_title, record[kind]):
-        if isinstance(text, str) and len(text) > LONGEST_POST:
+    title, above = ("" if is_missing(record.get(name)) else record[name] for name in ("title", "parent_title"))
+    check_texts(title, record[kind], above)
+    for text in (title, above, record[kind]):
+        if len(text) > LONGEST_POST:
             raise DocumentError(place, f"its {len(text):,} characters are more than {LONGEST_POST:,}; split it")
-    posts = _read_parts(docno, kind, record[kind], title, bare_formulas, known)
-    title_post, body = (report_unclosed(docno, post) for post in posts)
-    if is_empty(title_post, body):
+    title, body = _title_and_body(docno, kind, title, record[kind], bare, known)
+    above = post_from_any(above, bare_formulas=bare)
+    for post in (title, body, above):
+        report_unclosed(docno, post)
+    if is_empty(title, body):
         raise DocumentError(place, "the post is empty: it has neither a word nor a formula")
-    title_html = html_of(docno, title_post.in_latex(), 0)
-    html = html_of(docno, body.in_latex(), len(title_post.formulas))
-    of_parent = html_of(
-        "", report_unclosed(docno, post_from_any(parent_title, bare_formulas=bare_formulas)).in_latex(), 0
-    )
-    return Document(docno, title_html, html, _parent(place, docno, record), of_parent)
+    yield document_of(docno, title, body, above, origin, _parent(place, docno, record))
 
 
 def _parent(place: str, docno: str, record: Mapping[str, Any]) -> str:
@@ -187,32 +175,34 @@ def _docno(place: str, record: Mapping[str, Any]) -> str:
             if len(docno) > LONGEST_ID:
                 reason = f"its {name} {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
                 raise DocumentError(place, reason)
-    docno = next((str(record[name]) for name in IDS if not is_missing(record.get(name))), "")
+    docno = _given_id(record)
     if not docno.strip():
         raise DocumentError(place, f"no id; give one of {', '.join(IDS)}")
     return docno
 
 
-def _read_parts(
-    docno: str, kind: str, text: Any, title: Any, bare: bool, known: Mapping[str, Macro]
+def _given_id(record: Mapping[str, Any]) -> str:
+    return next((str(record[name]) for name in IDS if not is_missing(record.get(name))), "")
+
+
+def _title_and_body(
+    docno: str, kind: str, title: str, text: str, bare: bool, known: Mapping[str, Macro]
 ) -> tuple[MathPost, MathPost]:
-    """Read title and body."""
-    read: Callable[..., MathPost]
-    if kind == "latex" and isinstance(text, str):
+    read: Callable[..., MathPost] = post_from_html if kind in ("html", "markdown") else post_from_any
+    problems: dict[str, str] = {}
+    found = ""
+    if kind == "latex":
         found, text, problems = read_latex(text, known)
-        title, read = title or found, post_from_text
-    elif kind == "markdown" and isinstance(text, str) and isinstance(title, str):
+        read = post_from_text
+    elif kind == "markdown":
         if not title:
             title, text = title_of_markdown(text)
         (title, text), problems = read_markdown(title, text, known=known)
-        read = post_from_html
-    else:
-        found, text = title_of_html(text) if kind == "html" and isinstance(text, str) else ("", text)
-        title, problems = title or found, {}
-        read = post_from_html if kind == "html" else post_from_any
+    elif kind == "html":
+        found, text = title_of_html(text)
     for what, where in problems.items():
         report_problem(docno, what, where)
-    posts = read(title, bare_formulas=bare), read(text, bare_formulas=bare)
+    posts = read(title or found, bare_formulas=bare), read(text, bare_formulas=bare)
     if kind in ("latex", "markdown") or not known:
         return posts
     macros = Macros(known, len(posts[1].text))
@@ -292,25 +282,21 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
         DocumentError: there was nothing to pass on; the error of the first record, if any.
     """
     errors: list[DocumentError] = []
-    unread: list[DocumentError] = []  # files of kinds that are not read
     read = 0
     for _, record in records:
-        if isinstance(record, UnreadFilesError):
-            unread.append(record)
-        elif isinstance(record, DocumentError):
+        if isinstance(record, DocumentError):
             errors.append(record)
         else:
             read += 1
             yield record
-    if errors and not read:
-        others = f"; none of {len(errors):,} {what} can be read" if len(errors) > 1 else ""
-        raise DocumentError(errors[0].place, errors[0].reason + others)
+    left_out = [error for error in errors if not isinstance(error, UnreadFilesError)]
+    if left_out and not read:
+        others = f"; none of {len(left_out):,} {what} can be read" if len(left_out) > 1 else ""
+        raise DocumentError(left_out[0].place, left_out[0].reason + others)
     if source is not None and not read:
-        raise DocumentError(
-            source,
-            "; ".join([f"it holds no {what}", *(f"{e.place}: {e.reason}" for e in unread), "name another source"]),
-        )
-    warn_of_left_out([*errors, *unread], f"of {len(errors) + read:,} {what}")
+        unread = (f"{error.place}: {error.reason}" for error in errors)
+        raise DocumentError(source, "; ".join([f"it holds no {what}", *unread, "name another source"]))
+    warn_of_left_out(errors, f"of {len(left_out) + read:,} {what}")
 
 
 def warn_of_left_out(errors: Iterable[DocumentError], of: str) -> None:

@@ -41,7 +41,7 @@ def post_from_html(body: str, title: str = "", *, bare_formulas: bool = False) -
     Raises:
         DocumentError: ``body`` or ``title`` is not text.
     """
-    _check(body, title)
+    check_texts(body, title)
     return _from_html(body, title, bare_formulas)
 
 
@@ -65,7 +65,7 @@ def post_from_text(text: str, title: str = "", *, bare_formulas: bool = False) -
     Raises:
         DocumentError: ``text`` or ``title`` is not text.
     """
-    _check(text, title)
+    check_texts(text, title)
     blocks = (
         _PARAGRAPH.sub("\x00", part.replace("\r\n", "\n").strip()).replace("\n", " ").replace("\x00", "\n")
         for part in (clean(title), clean(text))
@@ -84,19 +84,19 @@ def post_from_any(text: str, title: str = "", *, bare_formulas: bool = False) ->
     Raises:
         DocumentError: ``text`` or ``title`` is not text.
     """
-    _check(text, title)
+    check_texts(text, title)
     read = post_from_html if _LOOKS_LIKE_HTML.search(text) or _LOOKS_LIKE_HTML.search(title) else post_from_text
     return read(text, title, bare_formulas=bare_formulas)
 
 
 def post_from_markdown(text: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
     """Read Markdown (CommonMark with tables); code holds no formulas, and links keep their text."""
-    _check(text, title)
+    check_texts(text, title)
     (title, text), _ = read_markdown(title, text)
     return post_from_html(text, title, bare_formulas=bare_formulas)
 
 
-def _check(*texts: object) -> None:
+def check_texts(*texts: object) -> None:
     for text in texts:
         if not isinstance(text, str):
             raise DocumentError("post", f"its title and body are text, not {type(text).__name__}: {text!s:.60}")
