@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Mapping
+from itertools import count
 
 from pyterrier_mathamr._common.records import parse_json
 
@@ -26,19 +27,12 @@ _DEEPEST_HEADING = 6
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 
 
-class _Lines:
-    """Lines of Markdown with their numbers."""
+Lines = list[tuple[str, int]]
+"""Lines of Markdown with their numbers in the file."""
 
-    def __init__(self) -> None:
-        self.text: list[str] = []
-        self.numbers: list[int] = []
 
-    def add(self, line: str, number: int) -> None:
-        self.text.append(line)
-        self.numbers.append(number)
-
-    def notes(self, title: str = "", date: str = "", pieces: dict[int, str] | None = None) -> Notes:
-        return Notes("\n".join(self.text), self.numbers, title, date, pieces or {})
+def _notes(lines: Lines, title: str = "", date: str = "", pieces: Mapping[int, str] | None = None) -> Notes:
+    return Notes("\n".join(text for text, _ in lines), [number for _, number in lines], title, date, pieces or {})
 
 
 # ---- notebooks
@@ -57,7 +51,7 @@ def notes_of_notebook(text: str) -> Notes:
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
         raise DocumentError("", "it is not a notebook of version 4, it has no cells; open and save it in Jupyter")
-    lines, pieces, at = _Lines(), dict[int, str](), _Places(text)
+    lines, pieces, at = Lines(), dict[int, str](), _Places(text)
     title = date = ""
     for number, cell in enumerate(cells, start=1):
         if not isinstance(cell, dict) or cell.get("cell_type") != "markdown":
@@ -67,18 +61,13 @@ def notes_of_notebook(text: str) -> Notes:
         notes = notes_of(source)
         title, date = title or notes.title, date or notes.date
         begins_with_heading = re.match(r"\s*(?:#{1,6}\s|[^\n]+\n(?:=+|-{3,})\s*(?:\n|\Z))", notes.text)
-        if lines.text and not begins_with_heading and len("".join(notes.text.split())) >= TINY:
-            pieces[len(lines.text)] = f"cell-{_cell_id(cell) or number}"
-        for line in notes.text.split("\n"):
-            lines.add(line, at.line(line))
-        lines.add("", lines.numbers[-1])
-    return lines.notes(title, date, pieces)
-
-
-def _cell_id(cell: dict[str, Any]) -> str:
-    """Return the id of a cell, which notebooks have since version 4.5."""
-    name = cell.get("id")
-    return name if isinstance(name, str) and re.fullmatch(r"[\w-]{1,64}", name) else ""
+        if lines and not begins_with_heading and len("".join(notes.text.split())) >= TINY:
+            name = cell.get("id")  # since version 4.5
+            named = isinstance(name, str) and re.fullmatch(r"[\w-]{1,64}", name)
+            pieces[len(lines)] = f"cell-{name if named else number}"
+        lines += [(line, at.line(line)) for line in notes.text.split("\n")]
+        lines.append(("", lines[-1][1]))
+    return _notes(lines, title, date, pieces)
 
 
 class _Places:
@@ -90,18 +79,15 @@ class _Places:
     def line(self, source: str) -> int:
         """Return the line of the next text; that of the last one where it is not found."""
         written = json.dumps(source, ensure_ascii=False)[1:-1]
-        if (
-            not written.strip() or self._misses > 100
-        ):  # so that a file that is written otherwise is not searched forever
+        if not written.strip() or self._misses > 100:  # a file that is written otherwise is not searched forever
             return self._line
         found = self._text.find(f'"{written}', self._at)
         if found < 0:
             found = self._text.find(f'"{json.dumps(source)[1:-1]}', self._at)
-        if found < 0:
-            self._misses += 1
-            return self._line
-        self._line += self._text.count("\n", self._at, found)
-        self._at = found
+        self._misses += found < 0
+        if found >= 0:
+            self._line += self._text.count("\n", self._at, found)
+            self._at = found
         return self._line
 
 
@@ -124,7 +110,7 @@ _RST_TEXT = ADMONITIONS | {
 def notes_of_rst(text: str) -> Notes:
     """Read a file of reStructuredText."""
     source = text.expandtabs(8).split("\n")
-    lines, levels = _Lines(), list[str]()
+    lines, levels = Lines(), list[str]()
     date = ""
     i = 0
     while i < len(source):
@@ -132,13 +118,13 @@ def notes_of_rst(text: str) -> Notes:
         following = source[i + 1] if i + 1 < len(source) else ""
         third = source[i + 2] if i + 2 < len(source) else ""
         if _ADORNMENT.fullmatch(line) and following.strip() and third.strip() == line.strip():
-            lines.add(_rst_heading(levels, line[0] * 2, following), number + 1)
+            lines.append((_rst_heading(levels, line[0] * 2, following), number + 1))
             i += 3
         elif _is_title(line, following, source[i - 1] if i else ""):
-            lines.add(_rst_heading(levels, following[0], line), number)
+            lines.append((_rst_heading(levels, following[0], line), number))
             i += 2
         elif target := _RST_TARGET.fullmatch(line):
-            lines.add(f"({target[1].strip()})=".replace(" ", "-"), number)
+            lines.append((f"({target[1].strip()})=".replace(" ", "-"), number))
             i += 1
         elif directive := _RST_DIRECTIVE.fullmatch(line):
             i = _rst_directive(source, i, directive, lines)
@@ -149,14 +135,14 @@ def notes_of_rst(text: str) -> Notes:
             i += 1
         elif line.rstrip().endswith("::") and not line.strip().startswith(">"):
             shown = line.rstrip()[:-1] if line.strip() != "::" else ""
-            lines.add(_rst_inline(shown), number)
+            lines.append((_rst_inline(shown), number))
             end = _block_end(source, i, _indent(line))
             _add_code(source[i + 1 : end], number + 1, lines)
             i = end
         else:
-            lines.add(_rst_inline(line), number)
+            lines.append((_rst_inline(line), number))
             i += 1
-    return lines.notes(date=date)
+    return _notes(lines, date=date)
 
 
 def _is_title(line: str, under: str, before: str) -> bool:
@@ -188,7 +174,7 @@ def _block_end(source: list[str], i: int, indent: int) -> int:
     return last
 
 
-def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: _Lines) -> int:
+def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: Lines) -> int:
     """Translate a directive; return the line after it."""
     end = _block_end(source, i, len(directive[1]))
     name, argument = directive[2].rpartition(":")[2].lower(), directive[3].strip()
@@ -200,42 +186,36 @@ def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: _
     indent = min((_indent(line) for line in block if line.strip()), default=0)
     block = [line[indent:] for line in block]
     if name == "math":
-        lines.add("", i + 1)
+        lines.append(("", i + 1))
         formulas = "\n".join([argument, *block]).strip()
         for formula in filter(None, map(str.strip, re.split(r"\n[ \t]*\n", formulas))):
-            for line in ("$$", *formula.split("\n"), "$$", ""):
-                lines.add(line, i + 1)
+            lines += [(line, i + 1) for line in ("$$", *formula.split("\n"), "$$", "")]
     elif kind_of(name) or name in _RST_TEXT:
-        lines.add("", i + 1)
+        lines.append(("", i + 1))
         marker = f":::{{{name}}} " if kind_of(name) else ""
-        lines.add(marker + _rst_inline(argument), i + 1)
+        lines.append((marker + _rst_inline(argument), i + 1))
         if marker and label:
-            lines.add(f":label: {label}", i + 1)
-        inner = notes_of_rst("\n".join(block)) if _shallow(block) else Notes("\n".join(map(_rst_inline, block)), [])
-        for k, line in enumerate(inner.text.split("\n")):
-            lines.add(re.sub(r"^#+ ", "", line), start + 1 + (inner.lines[k] - 1 if k < len(inner.lines) else k))
+            lines.append((f":label: {label}", i + 1))
+        if all(_indent(line) < 4 for line in block if _RST_DIRECTIVE.fullmatch(line)):  # read only once more
+            inner = notes_of_rst("\n".join(block))
+        else:
+            inner = _notes([(_rst_inline(line), k) for k, line in enumerate(block, 1)])
+        for k, line in zip(inner.lines, inner.text.split("\n"), strict=False):
+            lines.append((re.sub(r"^#+ ", "", line), start + k))
         if marker:
-            lines.add(":::", end)
-        lines.add("", end)
+            lines.append((":::", end))
+        lines.append(("", end))
     elif name in ("code", "code-block", "sourcecode", "parsed-literal", "doctest", "ipython"):
         _add_code(block, start + 1, lines)
     elif name in ("figure", "table", "list-table", "csv-table"):
-        for k, line in enumerate(block):
-            lines.add(_rst_inline(line), start + 1 + k)
+        lines += [(_rst_inline(line), number) for number, line in enumerate(block, start + 1)]
     return end
 
 
-def _shallow(block: list[str]) -> bool:
-    """Return whether a block holds directives without nested ones, so that reading it once more is enough."""
-    return all(_indent(line) < 4 for line in block if _RST_DIRECTIVE.fullmatch(line))
-
-
-def _add_code(block: list[str], number: int, lines: _Lines) -> None:
+def _add_code(block: list[str], number: int, lines: Lines) -> None:
     fence = "`" * max([3, *(len(run) + 1 for line in block for run in re.findall(r"`+", line))])
-    lines.add("", number)
-    for k, line in enumerate([fence, *block, fence]):
-        lines.add(line, number + max(k - 1, 0))
-    lines.add("", number + len(block))
+    end = number + len(block)
+    lines += [("", number), (fence, number), *zip(block, count(number)), (fence, end), ("", end)]
 
 
 def _rst_inline(line: str) -> str:
@@ -262,6 +242,7 @@ _ORG_BLOCK = re.compile(r"[ \t]*#\+(begin|end)_([\w*-]{1,40})[ \t]*(.*)", re.IGN
 _ORG_DRAWER = re.compile(r"[ \t]*:([\w-]{1,40}):[ \t]*(.*)")
 _ORG_LINK = re.compile(r"\[\[([^\[\]\n]{1,1000})\](?:\[([^\[\]\n]{1,1000})\])?\]")
 _ORG_SHOWN = re.compile(r"(?<![\w*/])([*/])(?=\S)([^\n*]{1,300}?\S|\S)\1(?![\w*/])")
+_ORG_MARKS = {"*": "**", "/": "*"}
 _ORG_CODE_BLOCKS = frozenset(["src", "example", "comment", "export"])
 _ORG_KEPT = re.compile(
     r"(?<![\w=~])([=~])(?=\S)([^\n]{1,300}?\S|\S)\1(?!\w)"
@@ -271,7 +252,7 @@ _ORG_KEPT = re.compile(
 
 def notes_of_org(text: str) -> Notes:
     """Read an Org file."""
-    lines = _Lines()
+    lines = Lines()
     title = date = label = ""
     code = drawer = ""
     opened: list[str] = []
@@ -279,7 +260,7 @@ def notes_of_org(text: str) -> Notes:
         block = _ORG_BLOCK.fullmatch(line)
         if code:
             ended = block and block[1].lower() == "end" and block[2].lower() == code
-            lines.add("~~~~~~" if ended else line, number)
+            lines.append(("~~~~~~" if ended else line, number))
             code = "" if ended else code
         elif block:
             code = _org_block(block, number, lines, opened)
@@ -287,13 +268,13 @@ def notes_of_org(text: str) -> Notes:
             found = _ORG_DRAWER.fullmatch(line)
             if found and found[1].upper() == "END":
                 drawer = ""
-            elif found and found[1].upper() == "CUSTOM_ID" and lines.text and lines.text[-1].startswith("#"):
-                lines.text[-1] += f" {{#{found[2].strip()}}}"
+            elif found and found[1].upper() == "CUSTOM_ID" and lines and lines[-1][0].startswith("#"):
+                lines[-1] = (f"{lines[-1][0]} {{#{found[2].strip()}}}", lines[-1][1])
         elif (found := _ORG_DRAWER.fullmatch(line)) and not found[2] and found[1].upper() in ("PROPERTIES", "LOGBOOK"):
             drawer = found[1]
         elif heading := _ORG_HEADING.fullmatch(line):
             level = min(len(heading[1]), _DEEPEST_HEADING)
-            lines.add(f"{'#' * level} {_org_inline(_ORG_TAGS.sub('', heading[2]))}", number)
+            lines.append((f"{'#' * level} {_org_inline(_ORG_TAGS.sub('', heading[2]))}", number))
         elif keyword := _ORG_KEYWORD.fullmatch(line):
             name, value = keyword[1].lower(), keyword[2].strip()
             title = value if name == "title" and not title else title
@@ -301,33 +282,32 @@ def notes_of_org(text: str) -> Notes:
             if name in ("name", "label"):
                 label = value
             if name in ("latex_header", "latex_header_extra", "latex", "macro"):
-                lines.add(value if name != "macro" else "", number)
+                lines.append((value if name != "macro" else "", number))
         elif not line.lstrip().startswith("# ") and line.strip() != "#":
             if label:
-                lines.add(f"({label.replace(' ', '-')})=", number)
+                lines.append((f"({label.replace(' ', '-')})=", number))
                 label = ""
-            lines.add(_org_inline(line), number)
-    return lines.notes(title, date)
+            lines.append((_org_inline(line), number))
+    return _notes(lines, title, date)
 
 
-def _org_block(block: re.Match[str], number: int, lines: _Lines, opened: list[str]) -> str:
+def _org_block(block: re.Match[str], number: int, lines: Lines, opened: list[str]) -> str:
     """Translate the begin or end of a block; return its name where it holds code."""
     begins, name = block[1].lower() == "begin", block[2].lower()
     if begins and name in _ORG_CODE_BLOCKS:
-        lines.add("~~~~~~", number)
+        lines.append(("~~~~~~", number))
         return name
     if kind_of(name):
         note = re.search(r"\[([^\[\]]{1,300})\]|:name[ \t]+([^:\n]{1,300})|^([^:\[\n]{1,300})$", block[3].strip())
         words = (note[1] or note[2] or note[3]).strip(" \"'") if note else ""
         labelled = re.search(r":label[ \t]+(\S{1,200})", block[3])
         if begins:
-            lines.add("", number)
-            lines.add(f":::{{{name}}} {words}", number)
-            lines.add(f":label: {labelled[1]}" if labelled else "", number)
+            label = f":label: {labelled[1]}" if labelled else ""
+            lines += [("", number), (f":::{{{name}}} {words}", number), (label, number)]
             opened.append(name)
         elif name in opened:
             opened.remove(name)
-            lines.add(":::", number)
+            lines.append((":::", number))
     return ""
 
 
@@ -335,14 +315,11 @@ def _org_inline(line: str) -> str:
     """Translate inline markup; formulas stay unchanged."""
     pieces: list[str] = []
     at = 0
-    for found in _ORG_KEPT.finditer(line):
-        pieces += [_org_text(line[at : found.start()]), f"`{found[2]}`" if found[1] else found[0]]
-        at = found.end()
-    return "".join([*pieces, _org_text(line[at:])])
-
-
-def _org_text(text: str) -> str:
-    text = _ORG_LINK.sub(lambda found: found[2] or found[1].rpartition(":")[2], text)
-    return _ORG_SHOWN.sub(
-        lambda found: f"{'**' if found[1] == '*' else '*'}{found[2]}{'**' if found[1] == '*' else '*'}", text
-    )
+    for kept in [*_ORG_KEPT.finditer(line), None]:
+        text = line[at : kept.start() if kept else None]
+        text = _ORG_LINK.sub(lambda found: found[2] or found[1].rpartition(":")[2], text)
+        pieces.append(_ORG_SHOWN.sub(lambda found: f"{_ORG_MARKS[found[1]]}{found[2]}{_ORG_MARKS[found[1]]}", text))
+        if kept:
+            pieces.append(f"`{kept[2]}`" if kept[1] else kept[0])
+            at = kept.end()
+    return "".join(pieces)
