@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
+from typing import NamedTuple
 
 LONGEST = 200
 """Characters of the longest run."""
@@ -55,30 +56,23 @@ _TERMS = frozenset({"number", "function", "command", "letters", "symbol", "big",
 _RELATIONS = frozenset("≤≥≠≈≡∼≃≅∝∈∉∋⊂⊆⊃⊇→↦⇒⇔⟹⟺↔∣∥⊥≪≫≺≻±∓×÷·⋅∘∪∩∧∨⊕⊗∖")
 
 
-class _Token:
-    """A token: its kind, text and place."""
-
-    __slots__ = ("end", "kind", "start", "text")
-
-    def __init__(self, match: re.Match[str]) -> None:
-        self.text, self.start, self.end = match[0], match.start(), match.end()
-        self.kind = _kind(match)
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
 
 
-def _kind(match: re.Match[str]) -> str:
-    kind = match.lastgroup or "any"
-    if kind == "command" and match[0] in _STRUCTURE:
-        return "word"
-    if kind != "any":
-        return kind
-    character = match[0]
-    if character in _RELATIONS:
-        return "operator"
-    if character in "∑∏∫∬∭∮∂∇√∛∜∀∃¬":
-        return "big"
-    if _is_mathematical(character):
-        return "symbol"
-    return "word"
+def _tokens(text: str) -> Iterator[_Token]:
+    """Find the tokens of a text; an edge comes before and after all, so that each other token has neighbours."""
+    yield _Token("edge", "\n", 0, 0)
+    for match in _TOKEN.finditer(text):
+        kind, found = match.lastgroup or "", match[0]
+        if kind == "any":
+            symbol = "symbol" if _is_mathematical(found) else "word"
+            kind = "operator" if found in _RELATIONS else "big" if found in "∑∏∫∬∭∮∂∇√∛∜∀∃¬" else symbol
+        yield _Token("word" if found in _STRUCTURE else kind, found, match.start(), match.end())
+    yield _Token("edge", "\n", len(text), len(text))
 
 
 def _is_mathematical(character: str) -> bool:
@@ -92,27 +86,21 @@ def _is_mathematical(character: str) -> bool:
 
 def bare_spans(text: str) -> Iterator[tuple[int, int, str]]:
     """Find the formulas of a text that has no delimiters."""
-    tokens = [_Token(match) for match in _TOKEN.finditer(text)]
-    closed = _closed(tokens)
-    at = 0
-    while at < len(tokens):
-        end = _run(tokens, at, closed)
-        if end > at and _has_evidence(tokens[at:end]):
-            start, stop = tokens[at].start, tokens[end - 1].end
-            yield start, stop, _latex(tokens[at:end])
-        at = max(end, at + 1)
-
-
-def _closed(tokens: list[_Token]) -> dict[int, int]:
-    """Where the bracket is that closes each bracket."""
-    closed: dict[int, int] = {}
+    tokens = list(_tokens(text))
+    closed: dict[int, int] = {}  # the bracket that closes each bracket
     opened: list[int] = []
     for at, token in enumerate(tokens):
         if token.kind == "open":
             opened.append(at)
         elif token.kind == "close" and opened:
             closed[opened.pop()] = at
-    return closed
+    at = 1
+    while at < len(tokens) - 1:
+        end = _run(tokens, at, closed)
+        if end > at and _has_evidence(tokens[at:end]):
+            start, stop = tokens[at].start, tokens[end - 1].end
+            yield start, stop, _latex(tokens[at:end])
+        at = max(end, at + 1)
 
 
 def _run(tokens: list[_Token], start: int, closed: dict[int, int]) -> int:
@@ -122,14 +110,13 @@ def _run(tokens: list[_Token], start: int, closed: dict[int, int]) -> int:
     brackets: list[int] = []
     scope = False  # of an operator such as ∑, where a space is a product
     at, end, joined = start, start, True  # joined: a term may follow here
-    while at < len(tokens) and tokens[at].end - tokens[start].start <= LONGEST:
+    while tokens[at].end - tokens[start].start <= LONGEST:
         token, kind = tokens[at], tokens[at].kind
+        apart = not joined and tokens[at - 1].kind == "space"
         if kind == "space":
             joined = joined or scope or _spaces_join(tokens, at)
         elif kind == "open":
-            if not joined and tokens[at - 1].kind == "space":
-                break
-            if at not in closed or tokens[closed[at]].end - tokens[start].start > LONGEST:
+            if apart or at not in closed or tokens[closed[at]].end - tokens[start].start > LONGEST:
                 break
             brackets.append(at)
             joined = True
@@ -142,7 +129,7 @@ def _run(tokens: list[_Token], start: int, closed: dict[int, int]) -> int:
             if kind in ("relation", "operator", "sum") and at == start:
                 break
             joined, scope = True, scope and kind != "relation"
-        elif _ends_run(tokens, at, joined):
+        elif apart or kind in ("word", "address", "edge") or (kind == "letters" and not _is_term(tokens, at)):
             break
         else:
             joined = kind in ("big", "function", "command")
@@ -153,52 +140,36 @@ def _run(tokens: list[_Token], start: int, closed: dict[int, int]) -> int:
     return end
 
 
-def _ends_run(tokens: list[_Token], at: int, joined: bool) -> bool:
-    """Whether a term cannot go on with the run: a word, or one that neither an operator nor touching joins to it."""
-    kind = tokens[at].kind
-    if kind in ("word", "address") or (kind == "letters" and not _is_term(tokens, at)):
-        return True
-    return not joined and tokens[at - 1].kind == "space"
-
-
 def _begins(tokens: list[_Token], at: int) -> bool:
     """Whether a formula may begin here: not within a word, and with a term."""
-    before, token = (tokens[at - 1] if at else None), tokens[at]
-    if before is not None and before.text not in (",", ":", "'"):
+    before, token = tokens[at - 1], tokens[at]
+    if before.text not in (",", ":", "'"):
         glued = before.kind in ("letters", "number", "address", "script", "other")
         if glued or (before.kind == "word" and (before.text.isalnum() or before.text in "@#&_\\")):
             return False
-    if before is not None and before.text in "'’" and at > 1 and tokens[at - 2].kind in ("letters", "word"):
+    if before.text in "'’" and tokens[at - 2].kind in ("letters", "word"):
         return False  # the end of "it's"
-    if token.text in ("-", "−") and at + 1 < len(tokens):
-        token, at = tokens[at + 1], at + 1
-        return token.kind in ("number", "symbol") or _is_term(tokens, at)
+    if token.text in ("-", "−"):
+        return tokens[at + 1].kind in ("number", "symbol") or _is_term(tokens, at + 1)
     return token.kind in ("number", "function", "command", "symbol", "big", "open") or _is_term(tokens, at)
 
 
 def _is_term(tokens: list[_Token], at: int) -> bool:
     """Whether letters are variables: one letter, or a few that a number, a power or an index belongs to."""
-    token = tokens[at]
-    if token.kind != "letters":
+    if tokens[at].kind != "letters":
         return False
-    if len(token.text) == 1:
+    before, token, after = tokens[at - 1 : at + 2]
+    if len(token.text) == 1 or token.text in ("dx", "dy", "dz", "dt", "dr", "ds", "du", "dv"):
         return True
-    before, after = tokens[at - 1] if at else None, tokens[at + 1] if at + 1 < len(tokens) else None
-    scripted = after is not None and (after.kind == "script" or (after.kind == "symbol" and not after.text.isalpha()))
-    counted = before is not None and before.kind == "number"
-    if len(token.text) == 2 and token.text[0] == "d" and token.text[1] in "xyztrsuvθ":
-        return True
-    return len(token.text) <= 3 and (scripted or counted) and (before is None or before.kind != "script" or scripted)
+    scripted = after.kind == "script" or (after.kind == "symbol" and not after.text.isalpha())
+    return len(token.text) <= 3 and (scripted or before.kind == "number")
 
 
 def _spaces_join(tokens: list[_Token], at: int) -> bool:
     """Whether a term may follow a space without an operator: next to functions, after ∑ and the like, before ``dx``."""
-    before = tokens[at - 1] if at else None
-    after = tokens[at + 1] if at + 1 < len(tokens) else None
-    if before is not None and before.kind in ("function", "big", "command"):
+    before, _, after = tokens[at - 1 : at + 2]
+    if before.kind in ("function", "big", "command"):
         return True
-    if after is None or before is None:
-        return False
     return after.kind == "function" or (after.kind == "letters" and len(after.text) == 2 and after.text[0] == "d")
 
 
@@ -207,10 +178,10 @@ def _has_evidence(run: list[_Token]) -> bool:
     tokens = [token for token in run if token.kind != "space"]
     variables = any(token.kind in ("letters", "symbol", "command") for token in tokens)
     for i, token in enumerate(tokens):
-        inner = 0 < i < len(tokens) - 1
-        if token.kind == "command" or (token.kind in ("big", "operator") and len(tokens) > 1):
+        inner, several = 0 < i < len(tokens) - 1, len(tokens) > 1
+        if token.kind == "command" or (token.kind in ("big", "operator") and several):
             return True
-        if token.kind == "symbol" and (len(tokens) > 1 or token.text in "∞∅" or token.text.isalpha()):
+        if token.kind == "symbol" and (several or token.text in "∞∅" or token.text.isalpha()):
             return True
         if inner and (token.kind == "script" or (token.kind in ("relation", "sum") and variables)):
             return True
@@ -225,12 +196,8 @@ def _is_application(tokens: list[_Token], at: int) -> bool:
     """Whether a bracket holds the arguments of a function: ``f(x)``, ``P(x, 2)``."""
     if at == 0 or tokens[at - 1].kind != "letters" or len(tokens[at - 1].text) > 1 or tokens[at].text != "(":
         return False
-    inner: list[str] = []
-    for token in tokens[at + 1 :]:
-        if token.kind == "close":
-            return bool(inner) and any(kind == "letters" for kind in inner)
-        inner.append(token.kind)
-    return False
+    kinds = [token.kind for token in tokens[at + 1 :]]
+    return "close" in kinds and "letters" in kinds[: kinds.index("close")]
 
 
 def _latex(run: list[_Token]) -> str:
@@ -260,14 +227,12 @@ def _latex(run: list[_Token]) -> str:
 def _argument(run: list[_Token], at: int) -> tuple[str, int]:
     """Return the content of a power or an index, and its end: a group in brackets, or a sign and a term."""
     first = at
-    if at < len(run) and run[at].kind == "open":
+    if run[at : at + 1] and run[at].kind == "open":
         depth = 0
-        while at < len(run):
+        while at < len(run) and (depth or at == first):
             depth += (run[at].kind == "open") - (run[at].kind == "close")
             at += 1
-            if depth == 0:
-                return _latex(run[first + 1 : at - 1]), at
-        return _latex(run[first + 1 :]), at
+        return _latex(run[first + 1 : at if depth else at - 1]), at
     while at < len(run) and run[at].text in ("-", "−", "+"):
         at += 1
     at = min(at + 1, len(run))
@@ -290,29 +255,20 @@ _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 @cache
 def _pattern() -> re.Pattern[str]:
     """Characters to rewrite or to skip; made when the first formula needs it."""
-    kinds = {kind: "".join(_characters(kind)) for kind in ("<super>", "<sub>", "<fraction>")}
+    kinds = {"<super>": "", "<sub>": "", "<fraction>": "", "accented": ""}
+    for character in map(chr, range(0x80, 0x10000)):
+        kind = unicodedata.decomposition(character).partition(" ")[0]
+        parts = unicodedata.normalize("NFD", character)
+        if len(parts) == 2 and parts[0].isalpha() and parts[1] in _ACCENTS and character < "\u1f00":
+            kind = "accented"
+        if kind in kinds and character not in "™℠ªº⅟":
+            kinds[kind] += character
     return re.compile(
         rf"(?P<skip>{_SKIPPED.pattern})|(?P<super>[{kinds['<super>']}]+)|(?P<sub>[{kinds['<sub>']}]+)"
         rf"|(?P<fraction>[{kinds['<fraction>']}])|(?P<root>[{''.join(_ROOTS)}])|(?P<dot>·)|(?P<degree>°)"
-        rf"|(?P<accent>[A-Za-zͰ-Ͽ][{''.join(_ACCENTS)}]|[{''.join(_accented())}])|(?P<plain>[{_PLAIN}])",
+        rf"|(?P<accent>[A-Za-zͰ-Ͽ][{''.join(_ACCENTS)}]|[{kinds['accented']}])|(?P<plain>[{_PLAIN}])",
         re.DOTALL,
     )
-
-
-def _characters(kind: str) -> Iterable[str]:
-    """The characters of the Basic Multilingual Plane whose compatibility decomposition is of one kind."""
-    for code in range(0x80, 0x10000):
-        character = chr(code)
-        if unicodedata.decomposition(character).startswith(kind) and character not in "™℠ªº⅟":
-            yield character
-
-
-def _accented() -> Iterable[str]:
-    """The characters that are a letter with one of the accents of mathematics."""
-    for code in range(0xC0, 0x1F00):
-        parts = unicodedata.normalize("NFD", chr(code))
-        if len(parts) == 2 and parts[0].isalpha() and parts[1] in _ACCENTS:
-            yield chr(code)
 
 
 def latex_of_unicode(source: str) -> str:
