@@ -179,7 +179,7 @@ class MathPost:
         """
         if not docno or all(formula.id for formula in self.formulas):
             return self
-        named = (PostFormula(of.latex, of.id or formula_id(docno, i)) for i, of in enumerate(self.formulas))
+        named = [PostFormula(of.latex, of.id or formula_id(docno, i)) for i, of in enumerate(self.formulas)]
         return replace(self, formulas=tuple(named))
 
     def with_macros(self, written_out: Callable[[str], str]) -> MathPost:
@@ -218,72 +218,56 @@ def plain_text(post: MathPost) -> str:
 
 
 def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = False) -> MathPost:
-    """Replace the formulas of a text by placeholders."""
-    writer = _Writer(iter(marked), bare_formulas)
-    at, unclosed = 0, list[int]()
-    for start, end, latex in math_spans(flat, unclosed):
-        writer.add_text(flat[at:start])
-        writer.add_formula(PostFormula(latex))
-        at = end
-    writer.add_text(flat[at:])
-    text = _TYPED_PLACEHOLDER.sub("FORMULA-", "".join(writer.pieces)).replace(MARK, "")
+    """Replace the formulas of a text by placeholders; its marks are the formulas that are already known."""
+    pieces: list[str] = []  # of the text, a `MARK` before each placeholder
+    formulas: list[PostFormula] = []
+    unclosed: list[int] = []
+    for part in _parts(flat, iter(marked), bare_formulas, unclosed):
+        if isinstance(part, PostFormula):
+            if pieces and _in_word(pieces[-1][-1]):
+                pieces.append(" ")
+            pieces.append(MARK + placeholder(len(formulas)))
+            formulas.append(part)
+        elif part:
+            text = part.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
+            glued = pieces and pieces[-1][0] == MARK and _in_word(text[0])
+            pieces.append((" " if glued else "") + text)
+    text = _TYPED_PLACEHOLDER.sub("FORMULA-", "".join(pieces)).replace(MARK, "")
     lines = (_BLANKS.sub(" ", line).strip() for line in text.split("\n"))
     text = "\n".join(line for line in lines if line)
-    return MathPost(text, tuple(writer.formulas), tuple(_excerpt(flat, start) for start in unclosed))
+    return MathPost(text, tuple(formulas), tuple(_excerpt(flat, start) for start in unclosed))
+
+
+def _parts(
+    flat: str, known: Iterator[PostFormula], bare_formulas: bool, unclosed: list[int]
+) -> Iterator[str | PostFormula]:
+    """Divide a text into formulas and the text between them."""
+    at = 0
+    for start, end, latex in (*math_spans(flat, unclosed), (len(flat), len(flat), "")):
+        for i, piece in enumerate(flat[at:start].split(MARK)):
+            if i:
+                yield next(known)
+            yield from _parts_with_bare(piece) if bare_formulas else (piece,)
+        if latex:
+            yield PostFormula(latex)
+        at = end
+
+
+def _parts_with_bare(text: str) -> Iterator[str | PostFormula]:
+    """Divide a text whose formulas may have no delimiters, except in code."""
+    for i, piece in enumerate(_CODE.split(text)):  # text and code in turn
+        at = 0
+        for start, end, latex in bare_spans(piece) if i % 2 == 0 else ():
+            yield piece[at:start]
+            yield PostFormula(latex)
+            at = end
+        yield piece[at:]
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _excerpt(flat: str, start: int) -> str:
     """Return the text from a place on, in one line and without marks."""
     return _BLANKS.sub(" ", _MARKS.sub("…", flat[start : start + _EXCERPT])).replace("\n", " ").strip()
-
-
-class _Writer:
-    """Writes text with a placeholder for each formula.
-
-    Attributes:
-        pieces: of the text, a `MARK` before each placeholder.
-        formulas: those so far.
-    """
-
-    def __init__(self, known: Iterator[PostFormula], bare_formulas: bool) -> None:
-        self._known, self._bare_formulas = known, bare_formulas
-        self.pieces: list[str] = []
-        self.formulas: list[PostFormula] = []
-
-    def add_text(self, text: str) -> None:
-        """Add text without delimited formulas; its marks are the formulas that are already known."""
-        for i, piece in enumerate(text.split(MARK)):
-            if i:
-                self.add_formula(next(self._known))
-            if not self._bare_formulas:
-                self._add(piece)
-                continue
-            at = 0
-            for code in _CODE.finditer(piece):
-                self._add_with_bare(piece[at : code.start()])
-                self._add(code[1])
-                at = code.end()
-            self._add_with_bare(piece[at:])
-
-    def _add_with_bare(self, text: str) -> None:
-        """Add text whose formulas may have no delimiters."""
-        at = 0
-        for start, end, latex in bare_spans(text):
-            self._add(text[at:start])
-            self.add_formula(PostFormula(latex))
-            at = end
-        self._add(text[at:])
-
-    def _add(self, text: str) -> None:
-        """Add plain text, apart from a placeholder that it would run into."""
-        if text:
-            text = text.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
-            glued = self.pieces and self.pieces[-1][0] == MARK and (text[0].isalnum() or text[0] == "_")
-            self.pieces.append((" " if glued else "") + text)
-
-    def add_formula(self, formula: PostFormula) -> None:
-        """Add the placeholder of a formula."""
-        if self.pieces and (self.pieces[-1][-1].isalnum() or self.pieces[-1][-1] == "_"):
-            self.pieces.append(" ")
-        self.pieces.append(MARK + placeholder(len(self.formulas)))
-        self.formulas.append(formula)
