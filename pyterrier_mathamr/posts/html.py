@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from html import escape, unescape
 
 from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, replaced, strip_delimiters
@@ -43,11 +44,11 @@ _CDATA = re.compile(r"\A\s*(?:%\s*)?<!\[CDATA\[\s*(.*?)\s*(?:%\s*)?\]\]>\s*\Z", 
 _STYLE = re.compile(r"\A\s*\{\s*\\(?:display|text)style\b\s*(.*)\}\s*\Z", re.DOTALL)
 
 
-def with_latex(source: str, unread: list[str] | None = None) -> str:
-    """Put LaTeX in the place of rendered formulas."""
+def with_latex(source: str, unread: list[str]) -> str:
+    """Put LaTeX in the place of rendered formulas; collect the text of unreadable ones."""
     if "<mjx-" in source:
         source = _MATHJAX_TAG.sub("", _SHOWN.sub("", source))
-    return replaced(source, _rendered(source, [] if unread is None else unread))
+    return replaced(source, _rendered(source, unread))
 
 
 def _rendered(source: str, unread: list[str]) -> Iterator[tuple[int, int, str]]:
@@ -62,20 +63,18 @@ def _rendered(source: str, unread: list[str]) -> Iterator[tuple[int, int, str]]:
             continue
         close = source.find(">", end.end())
         close = close + 1 if close >= 0 else len(source)
-        latex = _LATEX[name](source[position : end.start()], start[2])
-        position = close
-        if not latex and name == "math":
-            latex = escape(latex_of_mathml(source[start.start() : close]), quote=False)
-        if latex:
-            written = f'<span class="math-container">{latex}</span>'
-        elif name == "math":
-            text = text_of_mathml(source[start.start() : close])
-            if text:
-                unread.append(text)
-            written = f"<code>{escape(text, quote=False)}</code>"
+        content, position = source[position : end.start()], close
+        if name == "script":
+            latex = _of_script(content, start[2])
         else:
-            continue
-        yield start.start(), position, written
+            whole = source[start.start() : close]
+            latex = _of_math(content, start[2]) or escape(latex_of_mathml(whole), quote=False)
+        if latex:
+            yield start.start(), close, f'<span class="math-container">{latex}</span>'
+        elif name == "math":
+            text = text_of_mathml(whole)
+            unread += [text] if text else []
+            yield start.start(), close, f"<code>{escape(text, quote=False)}</code>"
 
 
 def _of_math(content: str, attributes: str) -> str:
@@ -95,9 +94,6 @@ def _of_script(content: str, attributes: str) -> str:
         return ""
     data = _CDATA.match(content)
     return escape((data[1] if data else content).strip(), quote=False)
-
-
-_LATEX = {"math": _of_math, "script": _of_script}
 
 
 _BLOCK_NAMES = (
@@ -133,12 +129,12 @@ def title_of_html(source: str) -> tuple[str, str]:
     return (title[1].strip(), source[: title.start()] + source[title.end() :]) if title else ("", source)
 
 
+@dataclass(eq=False)
 class _MathSpan:
-    """An open math-container: its id until a formula has it, and the LaTeX so far."""
+    """An open math-container."""
 
-    def __init__(self, formula_id: str) -> None:
-        self.id = formula_id
-        self.latex: list[str] = []
+    id: str  # until a formula has it
+    latex: list[str] = field(default_factory=list)
 
 
 _COPY = _MathSpan("")

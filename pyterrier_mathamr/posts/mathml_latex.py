@@ -127,7 +127,7 @@ class _Written:
     limits: bool = False
     stretchy: bool = True
     applied: Parts = field(default_factory=list)  # the LaTeX as a function of the next symbols
-    columns: int = 0  # of a table
+    sides: str = ""  # alignment of the columns of a table: l, c, r
 
 
 @dataclass(slots=True)
@@ -438,7 +438,7 @@ def _fenced_construct(row: Sequence[_Written], place: int) -> tuple[_Written, in
             return _environment(_MATRICES[opening + closing.text], inner.parts[1]), 3
         return None
     if opening == "{" and closing is None and inner.kind == "table":
-        if inner.columns == 2:
+        if len(inner.sides) == 2:
             return _environment("cases", inner.parts[1]), 2
         return _Written([r"\left\{", inner.parts, r"\right."], single=True, tall=True), 2
     return None
@@ -587,21 +587,21 @@ def _table(element: _Element) -> _Written:
     rows = element.children
     if any(row.kind != "mtr" for row in rows):
         raise _Unknown
-    body: Parts = []
-    for i, row in enumerate(rows):
-        body += [r" \\ ", row.parts] if i else [row.parts]
-    columns = max((row.columns for row in rows), default=0)
-    aligned = [side for row in rows for side in row.text.split()]
-    name, given = "matrix", ""
+    sides = max((row.sides for row in rows), key=len, default="")
+    given = [side[0] for side in element.attributes.get("columnalign", "").split()]
+    name, columns = "matrix", ""
     if element.attributes.get("displaystyle") == "true":
         name = "aligned"
-    elif set(aligned) - {"c"} or set(element.attributes.get("columnalign", "center").split()) - {"center"}:
-        sides = element.attributes.get("columnalign", "").split() or [
-            {"l": "left", "r": "right"}.get(side, "center") for side in max((row.text.split() for row in rows), key=len)
-        ]
-        sides += sides[-1:] * (columns - len(sides))
-        name, given = "array", "{" + "".join(side[0] for side in sides[:columns] if side[0] in "lcr") + "}"
-    return replace(_environment(name, body, given), kind="table", text="matrix", columns=columns)
+    elif any(set(side) - {"c"} for side in (given, *(row.sides for row in rows))):
+        letters = given or list(sides)
+        letters += letters[-1:] * (len(sides) - len(letters))
+        name, columns = "array", "{" + "".join(side for side in letters[: len(sides)] if side in "lcr") + "}"
+    table = _environment(name, _separated(rows, r" \\ "), columns)
+    return replace(table, kind="table", text="matrix", sides=sides)
+
+
+def _separated(children: Sequence[_Written], sign: str) -> Parts:
+    return [part for child in children for part in (sign, child.parts)][1:]
 
 
 def _table_row(element: _Element) -> _Written:
@@ -609,27 +609,22 @@ def _table_row(element: _Element) -> _Written:
     cells = element.children[element.tag == "mlabeledtr" :]
     if any(cell.kind != "mtd" for cell in cells):
         raise _Unknown
-    parts: Parts = []
-    for i, cell in enumerate(cells):
-        parts += [" & ", cell.parts] if i else [cell.parts]
-    return _Written(parts, "mtr", " ".join(cell.text for cell in cells), columns=len(cells))
+    return _Written(_separated(cells, " & "), "mtr", sides="".join(cell.sides for cell in cells))
 
 
 def _cell(element: _Element) -> _Written:
     """``mtd``: a row of symbols."""
     inner = _row(element.children)
     side = element.attributes.get("columnalign", "center")[:1]
-    parts: Parts = ["{}", inner.parts] if _begins_with(inner, "[") else inner.parts
-    return _Written(parts, "mtd", side if side in ("l", "r") else "c")
+    parts: Parts = ["{}", inner.parts] if _reads_as_option(inner.parts) else inner.parts
+    return _Written(parts, "mtd", sides=side if side in ("l", "r") else "c")
 
 
-def _begins_with(written: _Written, sign: str) -> bool:
-    parts: str | Parts = written.parts
-    while not isinstance(parts, str):
-        if not parts:
-            return False
+def _reads_as_option(parts: str | Parts) -> bool:
+    r"""Whether LaTeX would read the begin of a cell as an argument of ``\\`` before it."""
+    while parts and not isinstance(parts, str):
         parts = parts[0]
-    return parts.startswith((sign, "*"))
+    return isinstance(parts, str) and parts.startswith(("[", "*"))
 
 
 def _phantom(element: _Element) -> _Written:

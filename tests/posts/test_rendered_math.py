@@ -43,10 +43,10 @@ def test_a_rendered_formula_is_its_latex_once(rendered: str) -> None:
 
 def test_mathml_without_latex_is_written_as_latex_and_other_scripts_stay() -> None:
     bare = MATHML.format("", "")
-    assert with_latex(bare) == '<span class="math-container">a&lt;b</span>'
+    assert with_latex(bare, []) == '<span class="math-container">a&lt;b</span>'
     assert post_from_html(f"<p>{bare}</p>").formulas[0].latex == "a<b"
     script = "<script>let math = 'math/tex'</script>"
-    assert with_latex(script) == script
+    assert with_latex(script, []) == script
     assert "let" not in post_from_html(f"<p>x {script}</p>").text
 
 
@@ -60,7 +60,7 @@ def test_letters_that_are_longer_in_lower_case_move_no_place() -> None:
 
 def test_elements_that_never_end_are_not_changed() -> None:
     source = "<math><script type='math/tex'>" + "<math " * 1000
-    assert with_latex(source) == source
+    assert with_latex(source, []) == source
 
 
 @given(
@@ -72,6 +72,6 @@ def test_elements_that_never_end_are_not_changed() -> None:
 )
 def test_no_text_outside_is_lost(pieces: list[str]) -> None:
     source = "".join(pieces)
-    assert with_latex(f"before {source}").startswith("before ")
-    assert with_latex(f"{source}</math></script> after").endswith(" after")
+    assert with_latex(f"before {source}", []).startswith("before ")
+    assert with_latex(f"{source}</math></script> after", []).endswith(" after")
     post_from_html(source)
