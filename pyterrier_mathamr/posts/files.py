@@ -58,7 +58,7 @@ _UNREAD_KINDS = (
     ("file of another markup", "save it as Markdown or LaTeX", ".lyx .typ .adoc .wiki .mediawiki .textile .nb"),
     ("file of JSON lines", "build or add it by itself", ".jsonl .ndjson"),
 )
-_UNREAD = {suffix: i for i, (_, _, suffixes) in enumerate(_UNREAD_KINDS) for suffix in suffixes.split()}
+_UNREAD = {suffix: (kind, reason) for kind, reason, suffixes in _UNREAD_KINDS for suffix in suffixes.split()}
 _NAMED = 3  # files of a kind, the first ones
 UNREADABLE = (OSError, EOFError, zlib.error)
 
@@ -86,12 +86,10 @@ class Listing(NamedTuple):
 def listed(folder: Path) -> Listing:
     """List the contents of a folder except hidden folders; folders that are links are not entered."""
     found, links = Listing([], [], [], []), list[Path]()
-    unread: dict[int, list[str]] = {}
+    unread: dict[tuple[str, str], list[str]] = {kind: [] for kind in _UNREAD.values()}
 
     def unreadable(error: OSError) -> None:
-        found.left_out.append(
-            DocumentError(path_text(error.filename), f"it cannot be read ({error.strerror or error})")
-        )
+        found.left_out.append(_unreadable(path_text(error.filename), error))
 
     for place, folders, names in os.walk(folder, onerror=unreadable):
         here = Path(place)
@@ -100,37 +98,35 @@ def listed(folder: Path) -> Listing:
         for path in (here / name for name in names if not name.startswith(".")):
             suffix = path.suffix.lower()
             if suffix in _UNREAD:
-                unread.setdefault(_UNREAD[suffix], []).append(path_text(path.relative_to(folder).as_posix()))
+                unread[_UNREAD[suffix]].append(path_text(path.relative_to(folder).as_posix()))
             if suffix in STYLES and path.is_file() and not path.is_symlink():
                 found.styles.append(path)
-            if suffix not in SUFFIXES:
-                continue
-            if path.is_symlink():
+            elif suffix in SUFFIXES and path.is_symlink():
                 links.append(path)
-            elif path.is_file():
+            elif suffix in SUFFIXES and path.is_file():
                 found.files.append(path)
-            else:
+            elif suffix in SUFFIXES:
                 found.left_out.append(DocumentError(path_text(path), "it is not a regular file"))
     known = {folder.resolve() / file.relative_to(folder) for file in found.files} if links else set()
     _follow(sorted(links), folder.resolve(), found, known)
     found.files.sort()
     found.styles.sort()
     found.left_out.sort(key=str)
-    found.unread.extend(_unread(i, sorted(unread[i])) for i in sorted(unread))
+    for (kind, reason), names in unread.items():
+        if names:
+            kinds = kind if len(names) == 1 else kind.replace("file", "files", 1) if "file" in kind else f"{kind}s"
+            named = ", ".join(sorted(names)[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+            found.unread.append(UnreadFilesError(f"{len(names):,} {kinds} ({named})", reason))
     return found
-
-
-def _unread(i: int, names: list[str]) -> UnreadFilesError:
-    kind, reason, _ = _UNREAD_KINDS[i]
-    kind = kind if len(names) == 1 else kind.replace("file", "files", 1) if "file" in kind else f"{kind}s"
-    named = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-    return UnreadFilesError(f"{len(names):,} {kind} ({named})", reason)
 
 
 def why_unread(path: Path) -> str:
     """Return why a file is not read whose kind is known; else nothing."""
-    kind = _UNREAD.get(path.suffix.lower()) if path.is_file() else None
-    return "" if kind is None else _UNREAD_KINDS[kind][1]
+    return _UNREAD.get(path.suffix.lower(), ("", ""))[1] if path.is_file() else ""
+
+
+def _unreadable(place: str, error: OSError) -> DocumentError:
+    return DocumentError(place, f"it cannot be read ({error.strerror or error})")
 
 
 def _follow(links: Iterable[Path], root: Path, found: Listing, known: set[Path]) -> None:
@@ -173,7 +169,7 @@ def read_text(path: Path) -> str | DocumentError:
         with _regular(path) as file:
             data = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        return DocumentError(place, f"it cannot be read ({error.strerror or error})")
+        return _unreadable(place, error)
     if len(data) > LARGEST_FILE:
         return DocumentError(place, f"it has more than {LARGEST_FILE:,} bytes; split it")
     if not data.strip():

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from html import escape
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
 from pyterrier_mathamr._common.running.worker import MEMORY, Worker
@@ -105,10 +105,15 @@ def title_of_markdown(source: str) -> tuple[str, str]:
         return title, body
     begun = body.lstrip("\n")
     if heading := _HEADING.match(begun):
-        title = heading[1].rstrip(" \t")
-        unclosed = title.rstrip("#")
-        return title if unclosed and unclosed[-1] not in " \t" else unclosed.rstrip(" \t"), begun[heading.end() :]
+        return unclosed(heading[1]), begun[heading.end() :]
     return "", body
+
+
+def unclosed(heading: str) -> str:
+    """Take the number signs off that may end a heading."""
+    title = heading.rstrip(" \t")
+    bare = title.rstrip("#")
+    return title if bare and bare[-1] not in " \t" else bare.rstrip(" \t")
 
 
 def title_of_front_matter(front: str) -> tuple[str, str]:
@@ -169,22 +174,19 @@ def _fenced(text: str) -> Iterator[tuple[int, int]]:
 def _code_spans(text: str) -> Iterator[tuple[int, int]]:
     """Find code spans: from a run of backticks to the next run of the same length in the same paragraph."""
     runs = list(_BACKTICKS.finditer(text))
-    later: dict[tuple[int, int], list[int]] = {}  # (paragraph, length) -> the runs there, the last first
-    paragraph: list[tuple[int, int]] = []  # number and start of each run's
-    at = 0
-    for run in runs:
-        at += text.count("\n\n", paragraph[-1][1] if paragraph else 0, run.start())
-        paragraph.append((at, run.start()))
+    starts = [run.start() for run in runs]
+    paragraphs = accumulate(text.count("\n\n", start, end) for start, end in pairwise([0, *starts]))
+    kinds = list(zip(paragraphs, (len(run[1]) for run in runs), strict=True))
+    following: dict[tuple[int, int], int] = {}  # by paragraph and length
+    closers: list[int] = []
     for i in reversed(range(len(runs))):
-        later.setdefault((paragraph[i][0], len(runs[i][1])), []).append(i)
+        closers.append(following.get(kinds[i], 0))
+        following[kinds[i]] = i
     done = -1
-    for i, run in enumerate(runs):
-        same = later[paragraph[i][0], len(run[1])]
-        same.pop()
-        if i <= done or not same or text[run.start() - 1 : run.start()] == "\\":
-            continue
-        done = same[-1]
-        yield run.start(), runs[done].end()
+    for i, closer in enumerate(reversed(closers)):
+        if closer and i > done and text[starts[i] - 1 : starts[i]] != "\\":
+            done = closer
+            yield starts[i], runs[done].end()
 
 
 @cache

@@ -22,7 +22,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .latex_macros import Macro, definitions
-from .markdown import FENCE, FRONT_MATTER, SOFT_BREAK, title_of_front_matter, without_code
+from .markdown import FENCE, FRONT_MATTER, SOFT_BREAK, title_of_front_matter, unclosed, without_code
 from .math_spans import MARK, clean, math_spans
 from .statements import PROOFS, Draft, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, printed_name, series
 
@@ -143,9 +143,7 @@ class _Splitter:
     def _structure(self, i: int, line: str, mark: str) -> int | None:
         """Read a unit that begins at a line, if one does; return the line after it."""
         if mark == "#" and (heading := _HEADING.fullmatch(line)):
-            title = heading[2].rstrip()
-            bare = title.rstrip("#")
-            self._heading(i, len(heading[1]), bare.rstrip() if bare and bare[-1] in " \t" else title)
+            self._heading(i, len(heading[1]), unclosed(heading[2]))
             return i + 1
         if mark == ">" and (callout := _CALLOUT.match(line)):
             return self._callout(i, callout)
