@@ -295,7 +295,6 @@ class LatexDocument:
             self._outline.begin_file(name, written, file.line(begun if begun >= 0 else 0))
 
     def _environment(self, token: Token) -> tuple[str, str]:
-        """Return begin or end, and the name of the environment."""
         if isinstance(token, Definition):
             return "", ""
         names = token.groupdict()
@@ -369,7 +368,6 @@ class LatexDocument:
         return self._frames[-1].file.line(start)
 
     def _begin(self, lead: Lead, line: int, label: str, printed: str = "", until: int = -1) -> None:
-        """Begin a statement or proof."""
         self._outline.begin(self._frames[-1].name, lead, line, label, printed)
         self._until, self._depth = until, len(self._frames)
 

@@ -221,7 +221,6 @@ class _Splitter:
             self.outline.heading(self._file, level, title.strip(), self._number(i), self._label(label))
 
     def _begin(self, i: int, lead: Lead, label: str = "") -> None:
-        """Begin a statement or proof."""
         self._end()
         is_proof = lead.kind in PROOFS
         self.outline.begin(self._file, lead, self._number(i), "" if is_proof else self._label(label))
@@ -335,7 +334,6 @@ class _Splitter:
         self._text(rest)
 
     def _numbered(self) -> frozenset[int]:
-        """Find the numbered paragraphs."""
         numbers: dict[int, str] = {}
         for i, line in enumerate(self._lines):
             if self._kept[i] or (i and self._lines[i - 1].strip() and not self._begun(i - 1)):

@@ -322,7 +322,6 @@ def _word(text: str, kind: str) -> _Written:
 
 
 def _number(element: _Element) -> _Written:
-    """``mn``: a number."""
     text = _text_of(element)
     if element.variant in ("", "normal") and _NUMBER.fullmatch(text):
         return _Written([text], "mn", text, single=not text.startswith("-"))
@@ -613,7 +612,6 @@ def _table_row(element: _Element) -> _Written:
 
 
 def _cell(element: _Element) -> _Written:
-    """``mtd``: a row of symbols."""
     inner = _row(element.children)
     side = element.attributes.get("columnalign", "center")[:1]
     parts: Parts = ["{}", inner.parts] if _reads_as_option(inner.parts) else inner.parts

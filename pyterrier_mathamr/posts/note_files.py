@@ -173,7 +173,6 @@ def _plain(folder: _Folder, place: str, origin: Origin, form: str, text: str) ->
 def _documents(
     units: Sequence[Unit], prefix: str, place: str, origin: Origin, read: Callable[[Sequence[str]], Parts]
 ) -> Iterator[Document | DocumentError]:
-    """Read the units of a file."""
     nothing = True
     for unit in units:
         try:

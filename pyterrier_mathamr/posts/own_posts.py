@@ -151,7 +151,6 @@ def _documents(
 
 
 def _parent(place: str, docno: str, record: Mapping[str, Any]) -> str:
-    """Return the id of the post that a post answers."""
     parent = record.get("parent")
     if isinstance(parent, bool | list | tuple | dict):
         raise DocumentError(place, f"its parent is {parent!r:.80}, neither a text nor a number")
