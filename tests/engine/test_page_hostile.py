@@ -86,7 +86,7 @@ def test_warming_up_starts_each_searching_process_and_questions_are_answered_mea
     answers = SeparateAnswers(engine.path)
     warming = threading.Thread(target=answers.warm_up)
     warming.start()
-    found = answers.search(QUERY)["systems"][0]["results"]
+    found = answers("search", QUERY)["systems"][0]["results"]
     assert found[0]["docno"] == "basel"
     warming.join()
     assert None not in [process.pid for process in answers._searches._all]

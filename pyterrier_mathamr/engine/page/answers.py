@@ -204,6 +204,10 @@ class Answers:
         self._examples: list[dict[str, str]] | None = None
         self.systems = list(dict.fromkeys(systems))
 
+    def __call__(self, request: str, *args: object) -> Any:
+        """Answer a request, named as a method."""
+        return getattr(self, request)(*args)
+
     @property
     def engine(self) -> EngineSnapshot:
         """The current state of the engine; a request is answered from one state."""

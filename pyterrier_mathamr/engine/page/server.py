@@ -26,7 +26,7 @@ from pyterrier_mathamr.store import META, UnknownIdError
 from .access import LOCAL, Guard
 from .files import PageFiles, accepts_gzip
 from .interface import WAITING, BadRequestError, as_text, description, read_parameters
-from .workers import SEARCHES, SMALL, SeparateAnswers
+from .workers import QUICK, SEARCHES, SMALL, SeparateAnswers
 
 if TYPE_CHECKING:
     import anyio
@@ -89,26 +89,30 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
 
     searches, small = _Queue(SEARCHES), _Queue(SMALL)
 
-    def route(path: str, answer: Callable[[dict[str, Any]], Any], queue: _Queue) -> Route:
+    def route(path: str, name: str, *arguments: Callable[[dict[str, Any]], Any] | str) -> Route:
+        """Make a route; its arguments are values of parameters, or made of them."""
+
+        def answer(given: dict[str, Any]) -> Any:
+            return answers(name, *(given[each] if isinstance(each, str) else each(given) for each in arguments))
+
         async def respond(request: Request) -> Response:
-            return await _respond(request, path, answer, queue)
+            return await _respond(request, path, answer, small if name in QUICK else searches)
 
         return Route(path.replace("{docno}", "{docno:path}"), respond, methods=["GET"])
 
-    def search(given: dict[str, Any]) -> Any:
-        chosen = Filter(given["in"], given["kind"], given["since"], given["until"])
-        return answers.search(given["q"], given["mode"], given["weak"] == "1", chosen, given["k"], given["offset"])
+    def weak(given: dict[str, Any]) -> bool:
+        return bool(given["weak"] == "1")
 
-    def graph(given: dict[str, Any]) -> str:
-        return answers.graph(given["docno"], given["theme"], given["sentence"] or 0)
+    def chosen(given: dict[str, Any]) -> Filter:
+        return Filter(given["in"], given["kind"], given["since"], given["until"])
 
     return [
-        route("/api/settings", lambda _: answers.settings(), small),
-        route("/api/preview", lambda given: answers.preview(given["q"], given["mode"]), small),
-        route("/api/search", search, searches),
-        route("/api/explain", lambda given: answers.explain(given["q"], given["docno"], given["system"]), searches),
-        route("/api/post", lambda given: answers.post(given["docno"], given["q"], given["start"]), small),
-        route("/api/graph/{docno}.svg", graph, searches),
+        route("/api/settings", "settings"),
+        route("/api/preview", "preview", "q", "mode"),
+        route("/api/search", "search", "q", "mode", weak, chosen, "k", "offset"),
+        route("/api/explain", "explain", "q", "docno", "system"),
+        route("/api/post", "post", "docno", "q", "start"),
+        route("/api/graph/{docno}.svg", "graph", "docno", "theme", lambda given: given["sentence"] or 0),
     ]
 
 

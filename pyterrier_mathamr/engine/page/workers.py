@@ -24,11 +24,8 @@ from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr._common.running.worker import OverLimitError, Worker
-from pyterrier_mathamr.engine.filters import EVERYTHING, Filter
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr._common.drawing import Theme
-
     from .answers import Answers
 
 SYSTEMS: Mapping[str, str] = {"blend": "BM25 + MathAMR+", "bm25": "BM25", "mathamr": "MathAMR+"}
@@ -36,6 +33,9 @@ SYSTEMS: Mapping[str, str] = {"blend": "BM25 + MathAMR+", "bm25": "BM25", "matha
 
 SECONDS = 10.0
 """CPU time that a request may take."""
+
+QUICK = frozenset({"preview", "post", "settings"})
+"""Requests that need milliseconds."""
 
 SEARCHES, SMALL = max(2, min(4, usable_cores())), 2
 """Processes of each kind; they start when they are needed, and each has the model and the opened indexes."""
@@ -55,6 +55,10 @@ class SeparateAnswers:
         served = _Served(str(path.absolute()), tuple(systems), link, title, about)
         self._searches, self._small = _Processes(SEARCHES, served), _Processes(SMALL, served)
 
+    def __call__(self, request: str, *args: object) -> Any:
+        """Answer a request, named as the method of ``Answers``."""
+        return (self._small if request in QUICK else self._searches)(request, *args)
+
     def warm_up(self) -> None:
         """Start the processes, and open everything that a first request would wait for.
 
@@ -73,44 +77,6 @@ class SeparateAnswers:
         """End the processes; requests that wait raise :class:`OverLimitError`."""
         self._searches.close()
         self._small.close()
-
-    def settings(self) -> dict[str, Any]:
-        """The collection's name and size, the systems, and questions to try."""
-        found: dict[str, Any] = self._small("settings")
-        return found
-
-    def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
-        """The query as it is read, and the faults of its LaTeX."""
-        found: dict[str, Any] = self._small("preview", q, mode)
-        return found
-
-    def search(
-        self,
-        q: str,
-        mode: str = "posts",
-        weak: bool = False,
-        chosen: Filter = EVERYTHING,
-        k: int = 10,
-        offset: int = 0,
-    ) -> dict[str, Any]:
-        """The results of each system."""
-        found: dict[str, Any] = self._searches("search", q, mode, weak, chosen, k, offset)
-        return found
-
-    def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
-        """The parts of a score."""
-        found: dict[str, Any] = self._searches("explain", q, docno, system)
-        return found
-
-    def post(self, docno: str, q: str = "", start: int | None = None) -> dict[str, Any]:
-        """A post, or a piece of a long one."""
-        found: dict[str, Any] = self._small("post", docno, q, start)
-        return found
-
-    def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:
-        """The drawing of a post's graph."""
-        found: str = self._searches("graph", docno, theme, sentence)
-        return found
 
 
 class _Served(NamedTuple):
@@ -170,7 +136,7 @@ def answer(served: _Served, request: str, *args: object) -> Any:
             warnings.catch_warnings(),
         ):  # faults of a typed query do not belong into a server's log
             warnings.simplefilter("ignore", MathAMRWarning)
-            return getattr(_answers(served), request)(*args)
+            return _answers(served)(request, *args)
     except MathAMRError:
         raise
     except Exception as error:
