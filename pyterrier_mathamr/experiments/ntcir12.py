@@ -20,7 +20,6 @@ from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.posts import PostFormula
 from pyterrier_mathamr.store import file_fingerprint
 
-from .measuring import paired_tests, rounded, with_missing
 from .report import Report, published
 from .stages import ExperimentError, to_stderr
 from .systems import Weights
@@ -29,18 +28,17 @@ from .task2 import (
     FORMULA_SYSTEMS,
     OTHER_SYSTEMS,
     PATTERNS,
+    POOLED,
     TIME,
-    Compared,
     FormulaParts,
     FormulaSystem,
-    SearchedYear,
-    SearchedYears,
     about_times,
     by_patterns,
     chosen_formulas,
-    compare_kinds,
     fused,
-    speed_of,
+    search_years,
+    tables_of,
+    values_of,
 )
 from .workdir import FORMULA_DEPTH, TANGENT, FormulaArtifacts
 
@@ -195,50 +193,18 @@ def run_ntcir12(
         raise ExperimentError(f"{shared.path}: no topic is judged. The topics and the judgments need the same names.")
     lost, encoder = shared.lost(), MathAMR.from_pretrained(model)
     index = shared.vectors(encoder, shared.stages, shared.origin, verbose=verbose)
-    searched = SearchedYears([SearchedYear(FormulaParts(shared, encoder, index, of)) for of in sets], weights)
-    with shared.stages.timed("formula browsing"):
-        searched.search(chosen)
-        compared = compare_kinds(searched, list(NTCIR12_MEASURES.values()), ALL_TOPICS)
-    with shared.stages.timed("time of a query"):
-        speed = speed_of(searched).rename(columns={"year": "topics"})
-    names = [system.name for system in chosen]
-    report = _report(shared, model, names, searched, compared, speed, lost)
-    return report.write(shared.workdir / "ntcir12")
-
-
-def _report(
-    shared: BrowsingArtifacts,
-    model: str,
-    names: Sequence[str],
-    searched: SearchedYears,
-    compared: Sequence[Compared],
-    speed: pd.DataFrame,
-    lost: Sequence[str],
-) -> Report:
-    formulas, main = len(shared.visual_ids), str(next(iter(NTCIR12_MEASURES.values())))
-    counts = "; ".join(f"{one.topics} {of}, {one.judgments:,} judgments" for of, _, one in compared)
-    differences = [
-        rounded(
-            paired_tests(one.by_topic, [(name, TANGENT) for name in names[1:] if name not in searched.missing], main)
-        )
-        for of, _, one in compared
-        if of == ALL_TOPICS
-    ]
+    parts = [FormulaParts(shared, encoder, index, of) for of in sets]
+    measures = list(NTCIR12_MEASURES.values())
+    searched, compared = search_years(parts, chosen, weights, "formula browsing", measures)
+    tables = tables_of(searched, compared, [system.name for system in chosen], measures[0])
+    measured, differences, speed, values = map(_named, (*tables, values_of(compared)))
+    formulas = len(shared.visual_ids)
+    counts = "; ".join(f"{one.topics} {_SETS.get(of, of)}, {one.judgments:,} judgments" for of, _, one in compared)
     return Report(
         title=f"NTCIR-12 MathWiki formula browsing on {shared.path.name}",
         settings={"collection": str(shared.path), "formulas": formulas, "model": model},
         stages=tuple(shared.stages.records),
-        tables={
-            BROWSING: pd.concat(
-                [
-                    _row_of(with_missing(_named(one.table), names, searched.missing), of, one.topics)
-                    for of, _, one in compared
-                ],
-                ignore_index=True,
-            ),
-            **({DIFFERENCES: differences[0]} if differences and len(differences[0]) else {}),
-            TIME: speed,
-        },
+        tables={BROWSING: measured, **({DIFFERENCES: differences} if len(differences) else {}), TIME: speed},
         about={
             BROWSING: f"Topics: {counts}. {formulas:,} formulas with a tree, each ranked by itself; rankings of 1000, "
             f"of {FORMULA_DEPTH:,} found. Model {model}.",
@@ -258,32 +224,19 @@ def _report(
         },
         notes=NOTES,
         published={**published("amador").captioned(["2", "5"]), **published("wang").captioned(["6"])},
-        values={
-            "ntcir12-by-topic": pd.concat([_named_values(one.by_topic).assign(topics=of) for of, _, one in compared])
-        },
-    )
+        values={"ntcir12-by-topic": values},
+    ).write(shared.workdir / "ntcir12")
 
 
-_NAMES = {str(measure): name for name, measure in NTCIR12_MEASURES.items()}
+_SETS = {POOLED: ALL_TOPICS}
+_MEASURES = {str(measure): name for name, measure in NTCIR12_MEASURES.items()}
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """Name the measures, and the columns of their tests, as the papers do."""
-
-    def named(column: str) -> str:
+    """Name measures as the papers do, and sets of topics instead of years; there is one kind of judgments."""
+    columns = {"topics": "number", "year": "topics"}
+    for column in table.columns:
         measure, space, rest = column.partition(" ")
-        return _NAMES.get(measure, measure) + space + rest
-
-    return table.rename(columns=named)
-
-
-def _named_values(values: pd.DataFrame) -> pd.DataFrame:
-    return values.assign(measure=values["measure"].replace(_NAMES))
-
-
-def _row_of(table: pd.DataFrame, of: str, number: int) -> pd.DataFrame:
-    """Put the set of topics and their number in front of the measures."""
-    marked = table.copy()
-    marked.insert(1, "number", number)
-    marked.insert(0, "topics", of)
-    return marked
+        columns.setdefault(column, _MEASURES.get(measure, measure) + space + rest)
+    named = table.drop(columns="judged", errors="ignore").rename(columns=columns)
+    return named.replace({"topics": _SETS, "measure": _MEASURES})

@@ -296,19 +296,35 @@ def run_task2(
     require_years(ARQMathCollection(path), when, 2)
     made = prepare(path, workdir, model=model, changes=changes, verbose=verbose)
     shared, index = made.shared, made.own.formulas(made.model)
-    searched = SearchedYears([SearchedYear(FormulaParts(shared, made.model, index, year)) for year in when], weights)
-    with shared.stages.timed(f"task 2, {', '.join(when)}"):
-        searched.search(chosen)
-        compared = compare_kinds(searched)
+    parts = [FormulaParts(shared, made.model, index, year) for year in when]
+    searched, compared = search_years(parts, chosen, weights, f"task 2, {', '.join(when)}")
     folder = shared.workdir / "task-2"
     if searched.weights:
         folder.mkdir(parents=True, exist_ok=True)
         fitted = {"format": 1, "fitted on": f"{shared.collection.path.name}, {', '.join(when)}"}
         write_atomically(folder / "weights.json", json.dumps({**fitted, "weights": searched.weights}, indent=1) + "\n")
-    with shared.stages.timed("time of a query"):
-        speed = speed_of(searched)
     names = [system.name for system in chosen]
-    return more(_report(made, len(index), names, searched, compared, speed, notes), searched).write(folder)
+    return more(_report(made, len(index), names, searched, compared, notes), searched).write(folder)
+
+
+def search_years(
+    parts: Sequence[FormulaParts],
+    systems: Sequence[FormulaSystem],
+    weights: Mapping[str, Weights],
+    stage: str,
+    measures: list[Any] = TASK2_MEASURES,
+) -> tuple[SearchedYears, list[Compared]]:
+    """Search for the topics of each year, and compare the systems by each kind of judgments, also on all years."""
+    searched = SearchedYears([SearchedYear(one) for one in parts], weights)
+    with parts[0].shared.stages.timed(stage):
+        searched.search(systems)
+        years = searched.years
+        found = {(year.parts.year, kind): year.found(kind, measures) for year in years for kind in year.parts.judged}
+        for kind in dict.fromkeys(kind for _, kind in list(found)):
+            of_kind = {year: one for (year, own), one in found.items() if own == kind}
+            if len(of_kind) > 1:
+                found[POOLED, kind] = pooled(of_kind)
+        return searched, [(year, kind, compare(*one, measures)) for (year, kind), one in found.items()]
 
 
 def about_times(speed: pd.DataFrame, year: str) -> str:
@@ -328,22 +344,18 @@ def _report(
     names: Sequence[str],
     searched: SearchedYears,
     compared: Sequence[Compared],
-    speed: pd.DataFrame,
     notes: Sequence[str],
 ) -> Report:
     shared, when = made.shared, [year.parts.year for year in searched.years]
     judgments = "; ".join(f"{one.judgments:,} of {year} by {kind}" for year, kind, one in compared if year != POOLED)
-    differences, weights = _differences(compared), _weights(searched)
+    weights, (measured, differences, speed) = _weights(searched), tables_of(searched, compared, names)
     return Report(
         title=f"Task 2 of ARQMath {', '.join(when)} on {shared.collection.path.name}",
         settings=made.settings(years=when, formulas=formulas)
         | {"ranked before de-duplication": FORMULA_DEPTH, "pairs of symbols": shared.tangent.pair_options().to_dict()},
         stages=tuple(shared.stages.records),
         tables={
-            TASK2: pd.concat(
-                _row_of(with_missing(one.table, names, searched.missing), year, kind, one.topics)
-                for year, kind, one in compared
-            ),
+            TASK2: measured,
             **({DIFFERENCES: differences} if len(differences) else {}),
             **({WEIGHTS: weights} if len(weights) else {}),
             TIME: speed,
@@ -368,33 +380,41 @@ def _report(
         },
         notes=(made.note, *TASK2_NOTES, *notes),
         published=published().captioned(["4.21"]),
-        values={"task-2-by-topic": pd.concat([_row_of(one.by_topic, year, kind) for year, kind, one in compared])},
+        values={"task-2-by-topic": values_of(compared)},
     )
 
 
-def compare_kinds(
-    searched: SearchedYears, measures: list[Any] = TASK2_MEASURES, together: str = POOLED
-) -> list[Compared]:
-    """Compare the systems by each kind of judgments: on the topics of each year, and of all years together."""
-    years = searched.years
-    found = {(year.parts.year, kind): year.found(kind, measures) for year in years for kind in year.parts.judged}
-    for kind in dict.fromkeys(kind for _, kind in list(found)):
-        of_kind = {year: one for (year, own), one in found.items() if own == kind}
-        if len(of_kind) > 1:
-            found[together, kind] = pooled(of_kind)
-    return [(year, kind, compare(*one, measures)) for (year, kind), one in found.items()]
-
-
-def _differences(compared: Sequence[Compared]) -> pd.DataFrame:
-    """Test each system against the baseline over the topics of all years, by the first measure."""
-    tables = []
+def tables_of(
+    searched: SearchedYears, compared: Sequence[Compared], names: Sequence[str], measure: Any = TASK2_MEASURES[0]
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Make the tables of the measures, of tests of a measure against the baseline over all years, and of times."""
+    measured, differences = [], [pd.DataFrame(columns=["judged", "name", "topics", "difference", "p", "p corrected"])]
     for year, kind, one in compared:
+        table = with_missing(one.table, names, searched.missing)
+        table.insert(1, "topics", one.topics)
+        measured.append(_labelled(table, year, kind))
         if year == POOLED:
             pairs = [(name, TANGENT) for name in one.by_topic["name"].drop_duplicates() if name != TANGENT]
-            table = rounded(paired_tests(one.by_topic, pairs, str(TASK2_MEASURES[0])))
-            tables.append(table.assign(judged=kind, name=table["system"], topics=one.topics))
-    columns = ["judged", "name", "topics", "difference", "p", "p corrected"]
-    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+            tests = rounded(paired_tests(one.by_topic, pairs, str(measure)))
+            tests = tests.assign(judged=kind, name=tests["system"], topics=one.topics)
+            differences.append(tests[differences[0].columns])
+    with searched.years[0].parts.shared.stages.timed("time of a query"):
+        times = {year.parts.year: time_queries(year.pipelines, year.parts.topics) for year in searched.years}
+    speed = pd.concat(times, names=["year"]).reset_index("year").reset_index(drop=True)
+    return pd.concat(measured, ignore_index=True), pd.concat(differences[1:] or differences, ignore_index=True), speed
+
+
+def values_of(compared: Sequence[Compared]) -> pd.DataFrame:
+    """Join the values of all topics."""
+    return pd.concat([_labelled(one.by_topic, year, kind) for year, kind, one in compared], ignore_index=True)
+
+
+def _labelled(table: pd.DataFrame, year: str, kind: str) -> pd.DataFrame:
+    """Put the year and the kind of judgments in front."""
+    marked = table.copy()
+    marked.insert(0, "judged", kind)
+    marked.insert(0, "year", year)
+    return marked
 
 
 def _weights(searched: SearchedYears) -> pd.DataFrame:
@@ -405,21 +425,3 @@ def _weights(searched: SearchedYears) -> pd.DataFrame:
         for part, weight in weights.items()
     ]
     return pd.DataFrame(rows, columns=["name", "year", "of", "weight"])
-
-
-def speed_of(searched: SearchedYears) -> pd.DataFrame:
-    """Answer topics of each year one at a time with each system."""
-    found = {year.parts.year: time_queries(year.pipelines, year.parts.topics) for year in searched.years}
-    for year, speed in found.items():
-        speed.insert(0, "year", year)
-    return pd.concat(found.values(), ignore_index=True)
-
-
-def _row_of(table: pd.DataFrame, year: str, kind: str, topics: int | None = None) -> pd.DataFrame:
-    """Put the year, the kind of judgments and, after the name, the number of topics in front of the measures."""
-    marked = table.copy()
-    if topics is not None:
-        marked.insert(1, "topics", topics)
-    marked.insert(0, "judged", kind)
-    marked.insert(0, "year", year)
-    return marked

@@ -40,7 +40,7 @@ def test_concrete_topics_and_those_with_wildcards_are_measured_apart(report: Rep
     assert {"Bpref partial p-value", "Bpref full reject"} <= set(table.columns)
     systems = table[table["name"] != FLOOR]
     assert systems["Bpref full"].min() > table.loc[table["name"] == FLOOR, "Bpref full"].max()
-    assert report.tables[DIFFERENCES]["system"].tolist() == [PATTERNS, ALONE, BOTH]
+    assert report.tables[DIFFERENCES]["name"].tolist() == [PATTERNS, ALONE, BOTH]
     assert [caption.partition(" of ")[0] for caption in report.published] == ["Table 2", "Table 5", "Table 6"]
 
 
