@@ -40,7 +40,7 @@ from pyterrier_mathamr.arqmath import (
     strictly,
 )
 from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
-from pyterrier_mathamr.fusion import fit_fusion_weight, ranked, standard_scores
+from pyterrier_mathamr.fusion import fit_fusion_weight
 
 Rankings = Mapping[str, pd.DataFrame]
 Missing = dict[str, MissingExtraError]
@@ -55,8 +55,6 @@ DEFAULT_MEASURES: Mapping[str, Any] = {
     "Judged@10": JUDGED,
 }
 """The measures of Task 1 by their names in papers, and how many of the first ten are judged."""
-ALIASES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
-"""Columns of PyTerrier as ``ir_measures`` names them."""
 FEW_JUDGED = "So few answers are judged here that a difference of less than .02 nDCG' means nothing."
 TOO_FEW = (
     "As the baseline is among them, the topics or judgments are too few to distinguish systems: use more years "
@@ -268,7 +266,7 @@ def random_floor(
 ) -> pd.DataFrame:
     """Measure random orders of each topic's judged documents: ``qid``, ``measure``, ``value``."""
     measures, random = measures or TASK1_MEASURES, np.random.default_rng(seed)
-    judged = qrels.rename(columns=ALIASES)
+    judged = qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
     values = []
     for _ in range(draws):
         run = judged[["query_id", "doc_id"]].assign(score=random.permutation(len(judged)).astype(float))
@@ -380,20 +378,6 @@ def pooled(found: Mapping[str, FoundTopics]) -> FoundTopics:
 def joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Join frames of several years, whose qids may be the same: each gets its year in front."""
     return pd.concat([frame.assign(qid=f"{year} " + frame["qid"]) for year, frame in frames.items()])
-
-
-WEIGHTS = tuple(step / 20 for step in range(21))
-
-
-def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
-    """Measure the fusion of two rankings at each weight, for inspection; see :func:`fitted_weight` for the choice."""
-    rows = []
-    judged, scores = qrels.rename(columns=ALIASES), standard_scores([left, right])
-    for weight in WEIGHTS:
-        run = ranked(scores, (1 - weight, weight), 10).rename(columns=ALIASES)
-        rows.append((weight, ir_measures.calc_aggregate([RR @ 10], judged, run)[RR @ 10]))
-    table: pd.DataFrame = pd.DataFrame(rows, columns=["weight", "RR@10"])
-    return table
 
 
 def fitted_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:

@@ -223,12 +223,11 @@ class SystemSearch:
                 found[name] = ranked(scores, (1 - weight, weight), self.depth.results)
         return found
 
-    def fit(self, questions: TopicSet) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Fit the weight of the fusion to questions, and return the rankings of BM25 and ColBERT-style search."""
+    def fit(self, questions: TopicSet) -> None:
+        """Fit the weight of the fusion to questions."""
         systems = self.systems()
         found, _ = run_systems({name: systems[name] for name in (BM25, COLBERT)}, self.encode(questions))
         self.weight = fitted_weight(found[BM25], found[COLBERT], questions.qrels)
-        return found[BM25], found[COLBERT]
 
 
 # Other systems of Task 1 ---------------------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ from .measuring import (
     FoundTopics,
     Missing,
     compare,
-    fusion_weights,
     joined,
     pooled,
     random_floor,
@@ -87,7 +86,6 @@ BY_SHARE = "Recall by the share of formulas in an answer"
 _STARRED = (
     f"A star: differs from {BM25} (two-sided paired t-test, p < 0.05 after Bonferroni over the systems of a row)."
 )
-WEIGHTS = "Fusion weight, validation questions"
 
 
 def run_arqmath(
@@ -156,8 +154,9 @@ def run_arqmath(
     require_years(ARQMathCollection(path), years)
     made = prepare(path, workdir, **made_by)
     found, timed = AnswerSearch(made, ways, others, tuple(years)), made.own.stages.timed
-    with timed("fusion weight"):
-        weights = found.fit()
+    if FUSION in found.names:
+        with timed("fusion weight"):
+            found.search.fit(made.shared.questions("validation"))
     if task == 3:
         return task3_report(found).write(made.shared.workdir / "task-3")
     with timed("known items"):
@@ -168,7 +167,7 @@ def run_arqmath(
         speed = found.times()
     with timed("parts of task 1"):
         parts = found.in_parts(by_category)
-    return _report(found, compared, known_items, speed, weights, parts).write(made.shared.workdir)
+    return _report(found, compared, known_items, speed, parts).write(made.shared.workdir)
 
 
 def _chosen(systems: Sequence[Any] | None) -> tuple[list[str], list[AnswerSystem]]:
@@ -206,13 +205,6 @@ class AnswerSearch:
         self.unfitted = [system.name for system in others if system.fitted and len(years) == 1]
         preset = "full" if made.choices.get("preset") == "full" else "mini"
         self.parts = AnswerParts(made.shared, years[0], years, SEED, preset)
-
-    def fit(self) -> pd.DataFrame:
-        """Fit the weight of the fusion, and measure each weight; nothing without a fusion."""
-        if FUSION not in self.names:
-            return pd.DataFrame()
-        questions = self.made.shared.questions("validation")
-        return fusion_weights(*self.search.fit(questions), questions.qrels)
 
     @cached_property
     def by_year(self) -> dict[str, FoundTopics]:
@@ -295,23 +287,20 @@ def _report(
     compared: _Compared,
     known_items: Comparison,
     speed: pd.DataFrame,
-    weights: pd.DataFrame,
     parts: Mapping[str, pd.DataFrame],
 ) -> Report:
     made, years, names = found.made, found.years, found.names
     shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
-    fitted = {WEIGHTS: weights} if len(weights) else {}
     return Report(
         title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
         settings=made.settings(years=list(years), answers=len(shared.bm25), topics=asked)
-        | ({"fusion weight": found.search.weight} if fitted else {}),
+        | ({"fusion weight": found.search.weight} if FUSION in names else {}),
         stages=found.stages(),
         tables={
             **{caption: with_missing(one.table, names, found.missing) for caption, one in compared.items()},
             KNOWN_ITEMS: with_missing(known_items.table, names, found.missing),
             **parts,
             TIME: speed,
-            **fitted,
         },
         about={
             **{caption: _about(made, one) for caption, one in compared.items()},
@@ -320,9 +309,6 @@ def _report(
             BY_SHARE: f"Topics of {', '.join(years)}: the part of their relevant answers with such a share of formula "
             f"tokens that is among the first 1000, the mean over the topics that have one. {_STARRED}",
             TIME: about_times(speed, years[0]),
-            WEIGHTS: f"{len(shared.questions('validation').topics)} validation questions look for their own answers, "
-            "with each weight of MathAMR+ in the fusion with BM25. The weight of the tables above, "
-            f"{found.search.weight:.2f}, was fitted to whole rankings.",
         },
         remarks={
             **{caption: [*one.remark(made.advice), *found.not_measured()] for caption, one in compared.items()},

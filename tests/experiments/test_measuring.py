@@ -19,7 +19,6 @@ from pyterrier_mathamr.experiments.measuring import (
     TimedPipeline,
     compare,
     fitted_weight,
-    fusion_weights,
     measure_by_topic,
     near_random,
     random_floor,
@@ -95,14 +94,6 @@ def test_each_system_searches_once_and_large_columns_are_dropped() -> None:
     assert calls == [3]
     assert rankings["good"].columns.tolist() == ["qid", "docno", "score", "rank"]
     assert costs.name.tolist() == ["good"]
-
-
-def test_each_weight_of_a_fusion_is_measured() -> None:
-    qrels = QRELS[QRELS.label > 0]
-    table = fusion_weights(BAD, GOOD, qrels)
-    assert table["RR@10"].iloc[0] == 0.75  # for the second topic only the weightless side knows x, at a tie
-    assert table["RR@10"].iloc[-1] == 1.0
-    assert table["weight"].tolist() == pytest.approx([step / 20 for step in range(21)])
 
 
 def test_the_weight_is_fitted_and_half_where_the_questions_cannot_tell() -> None:

@@ -66,4 +66,4 @@ def test_other_systems_are_rows_and_missing_ones_are_named(tmp_path: Path, monke
     known = report.tables["Known items, test questions"].set_index("name")
     assert list(known.index) == [BM25, WORDS, absent, "again", RANDOM_ANSWERS]
     assert known.loc["again", "RR@10"] == known.loc[BM25, "RR@10"]
-    assert "Fusion weight, validation questions" not in report.tables
+    assert "fusion weight" not in report.settings
