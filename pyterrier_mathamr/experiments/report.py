@@ -295,21 +295,10 @@ def _content(name: str) -> Any:
 
 
 def _publication(content: Mapping[str, Any]) -> Publication:
-    source = content["source"]
-    tables = [
-        PublishedTable(
-            number=table["table"],
-            caption=table["caption"],
-            view=table["view"],
-            baseline=table["baseline"],
-            of=table["of"],
-            columns=tuple(table["columns"]),
-            rows=tuple((name, tuple(cells)) for name, cells in table["rows"].items()),
-        )
-        for table in content["tables"]
-    ]
-    return Publication(
-        source=f"{source['author']}: {source['title']}. {source['published']}.",
-        references=content["references"],
-        tables={table.number: table for table in tables},
-    )
+    source, tables = content["source"], dict[str, PublishedTable]()
+    for table in content["tables"]:
+        number, columns = table["table"], tuple(table["columns"])
+        rows = tuple((name, tuple(cells)) for name, cells in table["rows"].items())
+        own = {name: table[name] for name in ("caption", "view", "baseline", "of")}
+        tables[number] = PublishedTable(number, columns=columns, rows=rows, **own)
+    return Publication(f"{source['author']}: {source['title']}. {source['published']}.", content["references"], tables)
