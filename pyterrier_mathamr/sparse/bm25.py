@@ -34,8 +34,8 @@ from pyterrier_mathamr.store import (
     Field,
     Job,
     Kind,
-    LiveIds,
     Mode,
+    Parts,
     Rows,
     Snapshot,
     StoredPart,
@@ -195,7 +195,7 @@ def _merge(parts: Sequence[StoredPart]) -> Content:
         for start in range(0, len(part), BLOCK):
             sources.append(part["sources"][start : start + BLOCK][part.alive[start : start + BLOCK]])
     arrays = postings_of(parts, parts[0].path.parent).arrays()
-    return Content(LiveIds(parts), {**arrays, "sources": sources.array()})
+    return Content(Parts(parts), {**arrays, "sources": sources.array()})
 
 
 BM25 = Kind(

@@ -44,7 +44,6 @@ from .manifest import detail as detail
 from .manifest import read_manifest as read_manifest
 from .manifest import read_signed as read_signed
 from .manifest import signed as signed
-from .parts import LiveIds as LiveIds
 from .parts import Parts as Parts
 from .parts import Snapshot as Snapshot
 from .parts import StoredPart as StoredPart

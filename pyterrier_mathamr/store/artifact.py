@@ -91,7 +91,7 @@ class StoredArtifact(Counted, SharedArtifact):
         return []
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and bool(self.snapshot().look_up([id])[0] >= 0)
+        return id in self.snapshot()
 
     def built(self) -> bool:
         """Whether there is a finished artifact at the path."""

@@ -233,24 +233,6 @@ def merged(parts: Sequence[StoredPart]) -> Content:
     return kind.merge(parts)
 
 
-class LiveIds(Collection[str]):
-    """The ids of several parts in order, without deleted rows, read when needed."""
-
-    def __init__(self, parts: Sequence[StoredPart]) -> None:
-        self._parts = parts
-
-    def __len__(self) -> int:
-        return sum(int(np.count_nonzero(part.alive)) for part in self._parts)
-
-    def __iter__(self) -> Iterator[str]:
-        for part in self._parts:
-            for start in range(0, len(part), _AT_ONCE):
-                yield from part.ids.texts(start + np.flatnonzero(part.alive[start : start + _AT_ONCE]))
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(part.find(id_keys([name]))[0] >= 0 for part in self._parts)
-
-
 def merge_ragged(parts: Sequence[StoredPart]) -> Content:
     """Concatenate parts without their deleted rows.
 
@@ -263,7 +245,7 @@ def merge_ragged(parts: Sequence[StoredPart]) -> Content:
             pieces[name].append(piece)
     offsets = {field.name for field in kind.fields if field.cuts}
     arrays = {name: _ends(found) if name in offsets else np.concatenate(found) for name, found in pieces.items()}
-    return Content(LiveIds(parts), arrays, parts[0].meta.details)
+    return Content(Parts(parts), arrays, parts[0].meta.details)
 
 
 def _live_pieces(part: StoredPart) -> Iterator[tuple[str, Array]]:
@@ -290,8 +272,11 @@ def ranges(starts: Rows, lengths: Rows) -> Rows:
     return found
 
 
-class Parts:
-    """Several parts as one: rows are numbered from 0 through all of them, deleted rows included."""
+class Parts(Collection[str]):
+    """Several parts as one: a collection of the ids that are not deleted, read when needed, in the order of their rows.
+
+    Rows are numbered from 0 through all parts, deleted rows included.
+    """
 
     def __init__(self, parts: Sequence[StoredPart]) -> None:
         self.parts = tuple(parts)
@@ -299,8 +284,15 @@ class Parts:
         self._last = 0  # the part where ids were found last; it probably has the next ones, too
 
     def __len__(self) -> int:
-        """The number of rows that are not deleted."""
-        return sum(part.meta.live for part in self.parts)
+        return sum(len(part) - len(part.deleted) for part in self.parts)
+
+    def __iter__(self) -> Iterator[str]:
+        for part in self.parts:
+            for start in range(0, len(part), _AT_ONCE):
+                yield from part.ids.texts(start + np.flatnonzero(part.alive[start : start + _AT_ONCE]))
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and bool(self.look_up([id])[0] >= 0)
 
     @cached_property
     def live(self) -> Rows:
@@ -337,12 +329,6 @@ class Parts:
         for part, places, local in self.by_part(rows):
             found[places] = part.ids.texts(local)
         return list(found)
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the ids that are not deleted, in the order of their rows."""
-        for part in self.parts:
-            alive = part.alive
-            yield from (name for row, name in enumerate(part.ids) if alive[row])
 
 
 class Snapshot(Parts):
