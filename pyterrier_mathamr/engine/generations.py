@@ -30,9 +30,9 @@ from pyterrier_mathamr.posts import ReadingOptions
 from pyterrier_mathamr.sparse import BM25Index, PatternIndex, TangentIndex
 from pyterrier_mathamr.store import (
     META,
-    Compound,
     DamagedError,
     FormatError,
+    Kind,
     NotBuiltError,
     OtherArtifactError,
     StoredArtifact,
@@ -40,9 +40,11 @@ from pyterrier_mathamr.store import (
     WriteError,
     detail,
     move,
+    read_details,
     replace_file,
     signed,
     sync_tree,
+    write_details,
     writing,
 )
 from pyterrier_mathamr.store.saved import UNREADABLE, reason_of
@@ -50,7 +52,7 @@ from pyterrier_mathamr.store.saved import UNREADABLE, reason_of
 from .matches import UnrelatedScores
 from .posts import PostStore
 
-ENGINE = Compound("search_engine", 3, rebuild="mathamr build POSTS -o {path} --overwrite")
+ENGINE = Kind("search_engine", 3, rebuild="mathamr build POSTS -o {path} --overwrite")
 _PREFIX = "generation-"
 _GENERATION = re.compile(r"generation-([0-9]{1,12})")
 _OURS = re.compile(rf"\.?{_GENERATION.pattern}")  # with a dot: one that is being copied or removed
@@ -134,7 +136,7 @@ class EngineRecord:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read the manifest of an engine."""
-        details = ENGINE.read(path)
+        details = read_details(path, ENGINE)
         generation = detail(details, "generation", str, path)
         if not _GENERATION.fullmatch(generation):
             raise DamagedError(path / META, f"its generation is {generation!r:.80}, not one such as {_PREFIX}1")
@@ -255,7 +257,7 @@ class Generations:
         about = {"generation": generation.name, "indexes": identities, **asdict(options)}
         details = {**about, "sources": dict(sources), "unrelated": asdict(unrelated), "change": change}
         with writing(self.path):
-            ENGINE.write(self.path, len(indexes.posts), details)
+            write_details(self.path, ENGINE, len(indexes.posts), details)
         self.discard()
 
     def discard(self) -> None:

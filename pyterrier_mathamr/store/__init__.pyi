@@ -1,4 +1,3 @@
-from .artifact import Compound as Compound
 from .artifact import StoredArtifact as StoredArtifact
 from .artifact import faults as faults
 from .cache import Cache as Cache
@@ -41,9 +40,11 @@ from .manifest import Kind as Kind
 from .manifest import Mode as Mode
 from .manifest import PartMeta as PartMeta
 from .manifest import detail as detail
+from .manifest import read_details as read_details
 from .manifest import read_manifest as read_manifest
 from .manifest import read_signed as read_signed
 from .manifest import signed as signed
+from .manifest import write_details as write_details
 from .parts import Parts as Parts
 from .parts import Snapshot as Snapshot
 from .parts import StoredPart as StoredPart

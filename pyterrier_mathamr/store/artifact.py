@@ -1,10 +1,4 @@
-"""The base of all artifacts, and of artifacts that consist of others, such as a search engine or an index in parts.
-
-::
-
-    my.engine/
-      pt_meta.json          names each member with the checksum of its manifest; swapped in one step
-      generation-1/posts/   a member: an artifact itself
+"""The base of all artifacts, also of those that are members of another, such as a search engine or an index in parts.
 
 A member that is missing, was changed, or is another artifact of the same kind is a named error.
 """
@@ -13,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,25 +17,11 @@ from pyterrier_mathamr._common.feedback import Counted, counted, counted_progres
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
-from .files import parse_json, swap_file, sync_folder, write_file, writer_lock, writing
+from .files import sync_folder, write_file, writer_lock, writing
 from .hub import SharedArtifact
 from .ids import Rows
 from .job import Job, drop_job, job_folder, open_job, read_job, unfinished_parts
-from .manifest import (
-    META,
-    PACKAGE,
-    Kind,
-    Manifest,
-    Marks,
-    Mode,
-    PartMeta,
-    check_kind,
-    clean,
-    read_manifest,
-    read_signed,
-    signed,
-    write_manifest,
-)
+from .manifest import META, PACKAGE, Kind, Manifest, Marks, Mode, PartMeta, clean, read_manifest, write_manifest
 from .parts import MARKS, Parts, Snapshot, StoredPart, merged, signature
 
 
@@ -275,47 +255,3 @@ def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreEr
                 yield unreadable(error, path)
             else:
                 yield from part.faults(read)
-
-
-@dataclass(frozen=True, slots=True)
-class Compound:
-    """The declaration of an artifact that consists of others.
-
-    Attributes:
-        type: PyTerrier's type of the artifact.
-        version: of the format that is written, and the only one that is read.
-        rebuild: the command that builds it again; ``{path}`` is replaced.
-        format: PyTerrier's format.
-    """
-
-    type: str
-    version: int
-    rebuild: str
-    format: str = "mathamr"
-
-    def read(self, path: Path) -> dict[str, Any]:
-        """Read the details in the manifest.
-
-        Raises:
-            NotBuiltError: there is none. OtherArtifactError: the folder holds something else.
-            FormatError: it has a format that this release does not read. DamagedError: it was changed.
-        """
-        file = path / META
-        try:
-            data = file.read_bytes()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise NotBuiltError(
-                path, f"there is no finished {self.type}.{self.format} here; build it, or check the path"
-            ) from error
-        except OSError as error:
-            raise DamagedError(file, f"it cannot be read ({error.strerror or error})") from error
-        check_kind(parse_json(data, file), path, f"{self.type}.{self.format}", self.version, self.rebuild)
-        details = read_signed(file).get("details")
-        if not isinstance(details, dict):
-            raise DamagedError(file, f"its details are {details!r:.80}, not an object")
-        return details
-
-    def write(self, path: Path, count: int, details: Mapping[str, Any]) -> None:
-        """Write the manifest, durably and in one step."""
-        about = {"type": self.type, "format": self.format, "package_hint": PACKAGE, "format_version": self.version}
-        swap_file(path / META, signed({**about, "count": count, "details": details}))

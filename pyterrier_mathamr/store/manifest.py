@@ -17,7 +17,8 @@
 ``m`` is the number of ids of a part; any other name is bound at its first use and must agree from then on.
 
 The manifest is read as a whole and swapped in one step. It has PyTerrier's keys, the keys below, and a checksum of
-itself. A reader compares its bytes with the bytes that this release would have written, so every change is detected.
+itself; that of an artifact that consists of others names each with the checksum of its manifest. A reader compares its
+bytes with the bytes that this release would have written, so every change is detected.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class Kind:
         version: number of the format that is written, and the only one that is read.
         rebuild: the command or call that rebuilds such an artifact; ``{path}`` is replaced.
         fields: the arrays of a part, in addition to its ids; a kind without fields has no ids either, only files.
-        files: names of further files of a part.
+        files: names of further files of a part; an artifact without any has no parts but consists of other artifacts.
         merge: merges several neighbouring parts, without deleted rows; ``None`` if parts are never merged.
         part_bytes: size of a full part, which is not merged again.
         format: PyTerrier's format of the artifact.
@@ -150,6 +151,11 @@ class Kind:
     def name(self) -> str:
         """PyTerrier's name of it: type and format."""
         return f"{self.type}.{self.format}"
+
+    @property
+    def about(self) -> dict[str, object]:
+        """PyTerrier's keys of the manifest."""
+        return {"type": self.type, "format": self.format, "package_hint": PACKAGE, "format_version": self.version}
 
     @property
     def arrays(self) -> tuple[Field, ...]:
@@ -218,15 +224,7 @@ class Manifest:
 
     def to_bytes(self, kind: Kind) -> bytes:
         """Return the content of ``pt_meta.json``."""
-        about = {
-            "type": kind.type,
-            "format": kind.format,
-            "package_hint": PACKAGE,
-            "format_version": kind.version,
-            "count": self.count,
-            **asdict(self),
-        }
-        return signed(about)
+        return signed({**kind.about, "count": self.count, **asdict(self)})
 
     def checksum(self, kind: Kind) -> str:
         """Return the identity of this state of the artifact."""
@@ -267,13 +265,8 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
         FormatError: it has a format that this release does not read.
         DamagedError: it was changed since it was written.
     """
-    data = _manifest_bytes(path, kind)
-    content = parse_json(data, path / META)
-    check_kind(content, path, kind.name, kind.version, kind.rebuild)
-    content = _checked(data, path / META)
+    content = _content(path, kind)
     try:
-        if not isinstance(content["details"], dict):
-            raise TypeError("details")
         parts, following = read_parts(content["parts"], kind), check_number(content["next"])
         names = [*(part.name for part in parts), *(part.deleted.name for part in parts if part.deleted)]
         if any(int(_NUMBER.findall(name)[0]) >= following for name in names):
@@ -283,13 +276,34 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
         raise DamagedError(path / META, f"a key is missing or wrong ({error!r:.200})") from error
 
 
-def check_kind(content: Mapping[str, Any], path: Path, name: str, version: int, rebuild: str) -> None:
-    """Raise an error for an artifact of another kind or format."""
-    if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != name:
-        raise OtherArtifactError(path, f"it holds a {held}, not a {name}")
-    if (found := content.get("format_version", content.get("version"))) != version:
-        command = rebuild.format(path=path)
-        raise FormatError(path, f"it has format {found!r:.40}, this release reads {version}. Rebuild it: {command}")
+def read_details(path: Path, kind: Kind) -> dict[str, Any]:
+    """Read the details of an artifact that consists of others.
+
+    Raises:
+        StoreError: see :func:`read_manifest`.
+    """
+    details: dict[str, Any] = _content(path, kind)["details"]
+    return details
+
+
+def write_details(path: Path, kind: Kind, count: int, details: Mapping[str, Any]) -> None:
+    """Write the manifest of an artifact that consists of others, durably and in one step."""
+    swap_file(path / META, signed({**kind.about, "count": count, "details": details}))
+
+
+def _content(path: Path, kind: Kind) -> dict[str, Any]:
+    data = _manifest_bytes(path, kind)
+    content = parse_json(data, path / META)
+    if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != kind.name:
+        raise OtherArtifactError(path, f"it holds a {held}, not a {kind.name}")
+    if (found := content.get("format_version", content.get("version"))) != kind.version:
+        command = kind.rebuild.format(path=path)
+        raise FormatError(
+            path, f"it has format {found!r:.40}, this release reads {kind.version}. Rebuild it: {command}"
+        )
+    content = _checked(data, path / META)
+    detail(content, "details", dict, path)
+    return content
 
 
 def read_parts(entries: Sequence[Mapping[str, Any]], kind: Kind) -> tuple[PartMeta, ...]:
@@ -333,13 +347,13 @@ def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
 
 
 def _manifest_bytes(path: Path, kind: Kind) -> bytes:
-    """Read the manifest, which an empty folder lacks."""
-    if path.exists() and not path.is_dir():
+    """Read the manifest; an empty folder lacks it, and a folder of members whose build is not complete."""
+    if kind.file_names and path.exists() and not path.is_dir():
         raise OtherArtifactError(path, f"it is a file, not a {kind.name}")
     try:
         return (path / META).read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
-        if path.is_dir() and any(path.iterdir()):
+        if kind.file_names and path.is_dir() and any(path.iterdir()):
             raise OtherArtifactError(path, f"it holds files but no {META}, so it is not a {kind.name}") from None
         raise NotBuiltError(path, f"there is no finished {kind.name} here; build it, or check the path") from error
     except OSError as error:

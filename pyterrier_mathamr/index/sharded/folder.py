@@ -19,23 +19,25 @@ from pyterrier_mathamr.index.indexes import MathAMRIndex
 from pyterrier_mathamr.index.search.folder import FolderSnapshot
 from pyterrier_mathamr.store import (
     META,
-    Compound,
     DamagedError,
     DuplicateIdError,
+    Kind,
     NotBuiltError,
     OtherArtifactError,
     UnfinishedJobError,
     differences,
+    read_details,
     read_signed,
     replace_file,
     signed,
+    write_details,
     writer_lock,
     writing,
 )
 
 from .snapshot import joint_meta
 
-PARTS = Compound("sharded_index", 1, rebuild="mathamr index GRAPHS MODEL -o {path} --parts N")
+PARTS = Kind("sharded_index", 1, rebuild="mathamr index GRAPHS MODEL -o {path} --parts N")
 PART = re.compile(r"part-[0-9]{6,12}")
 
 
@@ -50,7 +52,7 @@ class PartRecord:
 
 def read_parts(path: Path) -> list[PartRecord]:
     """Read the manifest of an index in parts."""
-    details = PARTS.read(path)
+    details = read_details(path, PARTS)
     try:
         parts = [PartRecord(**entry) for entry in details["parts"]]
         if not parts or not all(
@@ -64,7 +66,7 @@ def read_parts(path: Path) -> list[PartRecord]:
 
 def write_parts(path: Path, parts: Sequence[PartRecord]) -> None:
     """Write the manifest, durably and in one step."""
-    PARTS.write(path, sum(part.documents for part in parts), {"parts": [asdict(part) for part in parts]})
+    write_details(path, PARTS, sum(part.documents for part in parts), {"parts": [asdict(part) for part in parts]})
 
 
 def join_parts(path: Path, names: Sequence[str] | None = None) -> None:
