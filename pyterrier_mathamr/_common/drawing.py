@@ -231,26 +231,15 @@ class Canvas:
             f' fill="{fill}" stroke="{border}"{dash}/>'
         )
 
-    def line(self, path: str, color: str, marks: str = "edge", *, width: float = 1.0) -> None:
+    def line(self, path: str, color: str, marks: str = "edge") -> None:
         """Paint a line along an SVG path."""
-        self._parts.append(f'<path class="{marks}" d="{path}" fill="none" stroke="{color}" stroke-width="{width}"/>')
+        self._parts.append(f'<path class="{marks}" d="{path}" fill="none" stroke="{color}" stroke-width="1.0"/>')
 
-    def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        color: str,
-        *,
-        title: str = "",
-        strong: bool = False,
-        size: int = FONT_SIZE,
-    ) -> None:
+    def text(self, x: float, y: float, text: str, color: str, *, strong: bool = False, size: int = FONT_SIZE) -> None:
         """Write a line of text whose left end of the base line is at ``x``, ``y``."""
         weight = ' font-weight="bold"' if strong else ""
-        tip = f"<title>{xml_text(title)}</title>" if title else ""
         self._parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}"{weight}>{tip}{xml_text(text)}</text>'
+            f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}"{weight}>{xml_text(text)}</text>'
         )
 
     def picture(self, width: float, height: float, ground: str, title: str) -> Picture:

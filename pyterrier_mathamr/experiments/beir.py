@@ -55,7 +55,6 @@ class TextCollection:
 
     @property
     def questions(self) -> Questions:
-        """The queries, without judgments."""
         return Questions(ASKED, self.topics)
 
 
@@ -71,7 +70,6 @@ class TextArtifacts:
 
     @cached_property
     def bm25(self) -> BM25Index:
-        """The terms of the documents."""
         index = BM25Index(self.stages.workdir / "documents.bm25")
         indexer = index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose)
         settings = {**self._origin, "tokens": STRONG_TOKENS.to_dict()}
@@ -80,7 +78,6 @@ class TextArtifacts:
 
     @cached_property
     def graphs(self) -> GraphStore:
-        """The graphs of the documents."""
         store = GraphStore(self.stages.workdir / "graphs.mathamr")
         self.stages.run("graphs", store.path, self._origin, lambda: self._build(store))
         return store
@@ -99,7 +96,6 @@ class TextArtifacts:
 
     @cached_property
     def index(self) -> MathAMRIndex:
-        """The vectors of the documents."""
         index, graphs = MathAMRIndex(self.stages.workdir / f"documents{self.suffix}.mathamr"), self.graphs
         docnos, settings = self.bm25.snapshot(), {**self._origin, "model": self.model.identity}
         self.stages.run(
@@ -111,7 +107,6 @@ class TextArtifacts:
         return index
 
     def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ChosenSystem]:
-        """Make systems."""
         qrels = self.collection.qrels
         own = ModelSystems(
             lambda: (self.model, self.index),
@@ -222,7 +217,6 @@ def _some(topics: pd.DataFrame, measured: frozenset[str]) -> pd.DataFrame:
 def beir_report(
     artifacts: TextArtifacts, chosen: dict[str, tuple[str, ...]], folds: Sequence[Fold], model: str
 ) -> Report:
-    """Measure systems, and make the report."""
     collection, systems = artifacts.collection, artifacts.systems(chosen)
     nested = Nested(systems, collection.questions, collection.qrels, MEASURES[0])
     rankings, settings = nested.run(folds)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from itertools import combinations, pairwise
+from itertools import product
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -58,12 +58,12 @@ class Fold(NamedTuple):
     test: frozenset[str]
 
 
-def pooled_folds(qids: Sequence[str], number: int = 10) -> list[Fold]:
-    """Split the topics of all years into folds of the same size, by a hash of the qid."""
+def pooled_folds(qids: Sequence[str]) -> list[Fold]:
+    """Split the topics of all years into ten folds of the same size, by a hash of the qid."""
     if len(qids) < 2:
         raise ConfigError("years", list(qids), "years with at least two topics")
     order = sorted(qids, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())
-    count, folds = min(number, len(order)), []
+    count, folds = min(10, len(order)), []
     for fold in range(count):
         test = frozenset(order[fold::count])
         folds.append(Fold(f"fold {fold + 1}", frozenset(qids) - test, test))
@@ -80,7 +80,6 @@ class Questions(NamedTuple):
     topics: pd.DataFrame
 
     def only(self, qids: Collection[str]) -> Questions:
-        """Return some of the questions, in the same order."""
         return Questions(self.of, self.topics[self.topics["qid"].isin(list(qids))].reset_index(drop=True))
 
     def kept(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -157,15 +156,8 @@ def fused(parts: tuple[str, ...], *, weights: tuple[float, ...] | None = None, *
 def weight_grid(systems: int) -> Sequence[tuple[float, ...]]:
     """List all weights that sum to 1, in the finest steps that give at most :data:`MOST`."""
     steps = next(steps for steps in STEPS if math.comb(steps + systems - 1, systems - 1) <= MOST or steps == 1)
-    return tuple(tuple(share / steps for share in shares) for shares in _shares(systems, steps))
-
-
-def _shares(systems: int, steps: int) -> Iterator[tuple[int, ...]]:
-    """Split ``steps`` among systems in all ways, by the places of bars between stars."""
-    last = steps + systems - 1
-    for bars in combinations(range(last), systems - 1):
-        edges = (-1, *bars, last)
-        yield tuple(after - before - 1 for before, after in pairwise(edges))
+    shares = product(range(steps + 1), repeat=systems)
+    return tuple(tuple(share / steps for share in some) for some in shares if sum(some) == steps)
 
 
 def chosen_systems(
@@ -286,7 +278,6 @@ class ModelSystems:
     _rankings: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False)
 
     def system(self, name: str) -> ChosenSystem:
-        """Make a system."""
         return choice(name, self.candidates(name))
 
     def candidates(self, name: str) -> list[Fitted]:
@@ -335,7 +326,6 @@ class ModelSystems:
 
     @cached_property
     def search(self) -> SystemSearch:
-        """The ways to search with the model."""
         return SystemSearch(*self.indexes(), self.bm25(), {name: way for name, way in TASK1.items() if not way.fuses})
 
     @cached_property

@@ -114,7 +114,6 @@ class BrowsingArtifacts(FormulaArtifacts):
             yield {"docno": formula, "html": PostFormula(latex, formula).html if latex else ""}
 
     def count(self) -> int:
-        """Count the formulas."""
         return self.folder.count()
 
     @cached_property
@@ -136,7 +135,6 @@ class BrowsingArtifacts(FormulaArtifacts):
         return kept[["qid", "latex"]].reset_index(drop=True)
 
     def formula_judgments(self, topics: str) -> dict[str, pd.DataFrame]:
-        """Return the judgments of such topics."""
         qrels = self._qrels
         return {_JUDGED: qrels[qrels["qid"].isin(self.formula_topics(topics)["qid"])].reset_index(drop=True)}
 

@@ -117,7 +117,6 @@ class Prepared(NamedTuple):
 
     @property
     def shared(self) -> Artifacts:
-        """The artifacts of the collection."""
         return self.own.shared
 
     def settings(self, **own: Any) -> dict[str, Any]:

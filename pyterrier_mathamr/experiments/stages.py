@@ -125,7 +125,6 @@ class Stages:
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Write a text file atomically."""
     replace_file(file, text.encode())
 
 

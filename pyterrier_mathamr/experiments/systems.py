@@ -111,7 +111,6 @@ class Depth:
     scale: float = 1.0
 
     def candidates(self, number: int) -> int:
-        """Scale a number of candidates."""
         return round(number * self.scale)
 
 

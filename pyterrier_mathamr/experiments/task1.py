@@ -208,7 +208,6 @@ class AnswerSearch:
 
     @cached_property
     def by_year(self) -> dict[str, FoundTopics]:
-        """The results for the topics of each year."""
         shared, found = self.made.shared, dict[str, FoundTopics]()
         for year in self.years:
             topics, qrels, _ = shared.topics(year)

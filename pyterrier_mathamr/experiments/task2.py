@@ -145,7 +145,6 @@ class SearchedYear:
     scorers: dict[str, pt.Transformer] = field(default_factory=dict)  # of re-rankers
 
     def add(self, system: FormulaSystem, pipeline: TimedPipeline) -> None:
-        """Search with a system."""
         self.rankings |= run_systems({system.name: pipeline.whole}, self.parts.topics)[0]
         self.pipelines[system.name] = pipeline
         if system.scorer is not None:
@@ -188,7 +187,6 @@ class SearchedYears:
         self.weights: dict[str, Weights] = {}
 
     def search(self, systems: Sequence[FormulaSystem]) -> None:
-        """Search with systems, and fuse."""
         for system in systems:
             if not system.fuses:
                 try:

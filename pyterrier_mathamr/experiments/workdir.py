@@ -279,29 +279,23 @@ class Artifacts(FormulaArtifacts):
 
     @cached_property
     def formulas(self) -> FormulaStore:
-        """The official trees and visual ids of the collection's formulas."""
         tables = self.collection.slt_tables, self.collection.opt_tables
         return self._trees(self.stages, "formulas", self.workdir / "official.formulas", *tables)
 
     def topic_formulas(self, year: int | str) -> FormulaStore:
-        """Return the official trees of the formulas in a year's topics."""
         tables, folder = self.collection.topic_tables(year), self._topics(year)
         return self._trees(Stages(folder), "topic-formulas", folder / "topics.formulas", tables.slt, tables.opt)
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        """Read all posts."""
         return read_documents(self.collection.path)
 
     def count(self) -> int:
-        """Count all posts."""
         return self.collection.count_posts()
 
     def formula_topics(self, topics: str) -> pd.DataFrame:
-        """Read the topics of Task 2 of a year; see :func:`formula_topics`."""
         return formula_topics(self.collection, topics)
 
     def formula_judgments(self, topics: str) -> dict[str, pd.DataFrame]:
-        """Read the judgments of Task 2 of a year; see :func:`visual_judgments`."""
         return visual_judgments(self.collection, topics, self.formulas, self.visual_ids)
 
     def _trees(
@@ -313,7 +307,6 @@ class Artifacts(FormulaArtifacts):
 
     @cached_property
     def graphs(self) -> GraphStore:
-        """The graphs of all posts."""
         store, builder = GraphStore(self.workdir / "graphs.mathamr"), GraphBuilder(store=self.formulas)
         described = f"parser={builder.parser!r}, formulas={builder.formulas!r}"
         self.stages.run(

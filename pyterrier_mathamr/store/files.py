@@ -44,8 +44,6 @@ _CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
 
 
 class FileSum(NamedTuple):
-    """Size and SHA-256 of a file."""
-
     size: int
     sha256: str
 

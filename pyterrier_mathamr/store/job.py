@@ -84,14 +84,10 @@ class Unfinished(NamedTuple):
     parts: tuple[PartMeta, ...]
     published: str
 
-    def published_by(self, manifest: Manifest | None, kind: Kind) -> bool:
-        """Whether the job finished, and died while it cleaned up."""
-        return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
-
     def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
         """Whether a job continues after these parts; an overwrite discards parts appended to the replaced artifact."""
-        if self.published_by(manifest, kind):
-            return False
+        if self.published and manifest is not None and manifest.checksum(kind) == self.published:
+            return False  # the job finished, and died while it cleaned up
         if self.header.get("base") and header["mode"] == "overwrite":
             return False
         if self.header != header and (self.parts or any(job_folder(path).glob("scratch-*"))):

@@ -159,7 +159,6 @@ class Kind:
 
     @property
     def arrays(self) -> tuple[Field, ...]:
-        """All arrays of a part."""
         return (*self.fields, *_ODD_IDS) if self.fields else ()
 
     @property
@@ -197,7 +196,6 @@ class PartMeta:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
         return sum(file.size for file in self.files.values())
 
     @property
@@ -223,7 +221,6 @@ class Manifest:
         return sum(part.live for part in self.parts)
 
     def to_bytes(self, kind: Kind) -> bytes:
-        """Return the content of ``pt_meta.json``."""
         return signed({**kind.about, "count": self.count, **asdict(self)})
 
     def checksum(self, kind: Kind) -> str:

@@ -88,7 +88,6 @@ class SqliteFile:
             raise DamagedError(path, "its tables differ from the expected ones")
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
     def query(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:

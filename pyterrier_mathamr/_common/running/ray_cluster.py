@@ -212,7 +212,6 @@ class RayCluster(Executor):
         return {"CPU": 1.0, **(self.resources or {})}
 
     def _options(self) -> dict[str, Any]:
-        """Return the options of a task."""
         needs = self._needs()
         named = {"num_cpus": needs.pop("CPU"), "num_gpus": needs.pop("GPU", 0), "memory": needs.pop("memory", None)}
         threads = {name: os.environ.get(name, "1") for name in ONE_THREAD}

@@ -159,7 +159,6 @@ class Worker(Generic[P, R]):
         return child.process.pid if child is not None and child.running else None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function."""
         with self._lock:
             child = self._child
             if child is None or child.owner != os.getpid() or not child.running:
