@@ -4,7 +4,7 @@
 
     System.make(of) ──▶ pipeline from topics to a ranking
 
-    of: Vectors         one model's vectors and BM25: the ways to search with MathAMR+ (section 3.5.2), :data:`WAYS`
+    of: Vectors         one model's vectors and BM25: the ways to search with MathAMR+ (section 3.5.2), :data:`TASK1`
         AnswerParts     a set of topics of Task 1 and everything of its collection; rankings are kept in the work folder
         FormulaParts    the topics of Task 2 (:mod:`.task2`)
         Training        judged topics, to choose settings by (:mod:`.choosing`)
@@ -19,9 +19,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -100,7 +99,6 @@ DOC_VN = "doc-VN + MaxSim (k = 1000)"
 COLBERT = "ColBERT-style"
 SCORER = "BM25 % 1000 >> scorer"
 FUSION = "BM25 + ColBERT-style"
-EQUAL_FUSION = "BM25 + ColBERT-style, equal weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,50 +124,45 @@ class Vectors(NamedTuple):
 Way = System[Vectors, pt.Transformer]
 
 
-def _bm25(of: Vectors) -> pt.Transformer:
+def bm25(of: Vectors) -> pt.Transformer:
     return (of.bm25 % of.depth.results).compile()
 
 
-def _single(of: Vectors, exact: bool = True) -> pt.Transformer:
+def single(of: Vectors, exact: bool = True) -> pt.Transformer:
     return of.index.single_vector(num_results=of.depth.results, exact=exact)
 
 
-def _doc_vn(of: Vectors, candidates: int = DEPTH, exact: bool = True) -> pt.Transformer:
+def doc_vn(of: Vectors, candidates: int = DEPTH, exact: bool = True) -> pt.Transformer:
     scaled = of.depth.candidates(candidates)
     return of.index.doc_vn(scaled, num_results=min(scaled, of.depth.results), exact=exact)
 
 
-def _colbert(of: Vectors, exact: bool = True) -> pt.Transformer:
+def colbert(of: Vectors, exact: bool = True) -> pt.Transformer:
     return of.index.colbert(num_results=of.depth.results, exact=exact, hits=HNSW_HITS)
 
 
-def _scorer(of: Vectors) -> pt.Transformer:
+def scorer(of: Vectors) -> pt.Transformer:
     return (of.bm25 % of.depth.candidates(DEPTH)).compile() >> of.index.scorer()
 
 
-def _fusion(of: Vectors, weight: float | None = None) -> pt.Transformer:
+def fusion(of: Vectors, weight: float | None = None) -> pt.Transformer:
     share = of.weight if weight is None else weight
-    return ZScoreFusion(_bm25(of), _colbert(of), weight=share, num_results=of.depth.results)
+    return ZScoreFusion(bm25(of), colbert(of), weight=share, num_results=of.depth.results)
 
 
-def _ways() -> Iterator[Way]:
-    yield Way(BM25, _bm25)
-    yield Way(SINGLE, _single)
-    yield Way(f"{SINGLE}, HNSW", partial(_single, exact=False))
-    for name, number in ((DOC_VN, DEPTH), ("doc-VN + MaxSim (k = 5000)", 5 * DEPTH)):
-        settings = {"candidates": number}
-        yield Way(name, partial(_doc_vn, candidates=number), settings=settings)
-        yield Way(f"{name}, HNSW", partial(_doc_vn, candidates=number, exact=False), settings=settings)
-    yield Way(COLBERT, _colbert)
-    yield Way(f"{COLBERT}, HNSW", partial(_colbert, exact=False))
-    yield Way(SCORER, _scorer, settings={"candidates": DEPTH})
-    yield Way(FUSION, _fusion, fuses=(BM25, COLBERT), settings={"weight": None})
-    yield Way(EQUAL_FUSION, partial(_fusion, weight=0.5), fuses=(BM25, COLBERT), settings={"weight": 0.5})
-
-
-WAYS: Mapping[str, Way] = MappingProxyType({way.name: way for way in _ways()})
-"""All ways to search with one model, exact and by HNSW."""
-TASK1: Mapping[str, Way] = {name: WAYS[name] for name in (BM25, SINGLE, DOC_VN, COLBERT, SCORER, FUSION)}
+TASK1: Mapping[str, Way] = MappingProxyType(
+    {
+        way.name: way
+        for way in (
+            Way(BM25, bm25),
+            Way(SINGLE, single),
+            Way(DOC_VN, doc_vn, settings={"candidates": DEPTH}),
+            Way(COLBERT, colbert),
+            Way(SCORER, scorer, settings={"candidates": DEPTH}),
+            Way(FUSION, fusion, fuses=(BM25, COLBERT)),
+        )
+    }
+)
 """The systems of Task 1; the first is the baseline."""
 
 
@@ -216,8 +209,7 @@ class SystemSearch:
         )
         for name, way in self.ways.items():
             if way.fuses:
-                own = way.settings["weight"]
-                weight = self.weight if own is None else own
+                weight = way.settings.get("weight", self.weight)
                 scores = standard_scores([found[BM25], found[COLBERT]])
                 found[name] = ranked(scores, (1 - weight, weight), self.depth.results)
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.systems import DEPTH, WAYS, Depth
+from pyterrier_mathamr.experiments.systems import DEPTH, Depth
 from pyterrier_mathamr.model import MathAMRConfig
 from studies.artifacts import prepare
 from studies.study import Condition, Outcome, Setting
@@ -11,6 +11,7 @@ from studies.tables import formula_references
 
 from .jobs import Job, read_results, run_jobs
 from .reporting import systems_of
+from .ways import WAYS
 
 PAPER_ANSWERS = 33_771
 """Answers in the index of the paper's experiments, which its numbers of candidates refer to."""

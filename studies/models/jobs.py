@@ -50,7 +50,7 @@ from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure
 from pyterrier_mathamr.experiments.negatives import mine_negatives
 from pyterrier_mathamr.experiments.report import environment
 from pyterrier_mathamr.experiments.stages import Stages, peak_memory, to_stderr, write_atomically
-from pyterrier_mathamr.experiments.systems import FUSION, SINGLE, WAYS, Depth, SystemSearch
+from pyterrier_mathamr.experiments.systems import FUSION, SINGLE, Depth, SystemSearch
 from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, KNOWN_ITEM, Artifacts, ModelArtifacts, distinct
 from pyterrier_mathamr.graph import JoinedGraphs
 from pyterrier_mathamr.index import MathAMRIndex
@@ -59,6 +59,8 @@ from pyterrier_mathamr.store import writer_lock
 from studies.artifacts import judged_formulas, pair_graphs, text_encoder
 from studies.study import Recipe
 from studies.tables import TIMES, VALUES, Results, measured_formulas
+
+from .ways import WAYS
 
 FORMULAS = "formula vectors"
 _BARS = {"TQDM_MININTERVAL": "2"}  # seconds between two states of a bar in a log

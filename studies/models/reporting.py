@@ -15,13 +15,14 @@ from pyterrier_mathamr.experiments.measuring import (
     random_known_items,
 )
 from pyterrier_mathamr.experiments.report import Report, published
-from pyterrier_mathamr.experiments.systems import BM25, EQUAL_FUSION, ONCE, TASK1, WAYS, Depth, label
+from pyterrier_mathamr.experiments.systems import BM25, ONCE, TASK1, Depth, label
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, TANGENT
 from studies.artifacts import judged_formulas
 from studies.study import Outcome, Row, Setting, Study
 from studies.tables import JUDGED, KNOWN, MAIN, REFERENCE, TIMES, Key, Results, formula_references
 
 from .jobs import FORMULAS, Jobs, formula_label
+from .ways import EQUAL_FUSION, WAYS
 
 STANDARD = (*TASK1, EQUAL_FUSION)
 """The ways to search that are measured for every condition."""

@@ -9,13 +9,14 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import published
 from pyterrier_mathamr.experiments.report import PublishedTable
-from pyterrier_mathamr.experiments.systems import WAYS, Depth
+from pyterrier_mathamr.experiments.systems import Depth
 from pyterrier_mathamr.experiments.workdir import Artifacts
 from pyterrier_mathamr.model import MathAMRConfig
 from studies.models import config_of, scaled_depth
 from studies.models.ablations import ABLATIONS
 from studies.models.paper import PAPER
 from studies.models.reporting import systems_of
+from studies.models.ways import WAYS
 from studies.registry import find_study
 from studies.study import PRESETS, Condition, Preset, Row, Setting, Study, condition
 
