@@ -20,7 +20,7 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError
 
 from .measuring import SHORT_NAMES
-from .stages import StageRecord, write_atomically
+from .stages import StageRecord, slug, write_atomically
 
 _MARK = re.compile(r"(.+) (?:std|error|reject)")
 _SMALLEST = 0.00005  # a smaller number, such as a p-value, would be rounded to 0.0000 without being 0
@@ -203,9 +203,8 @@ class Report:
             folder: created if missing; earlier files of these names are replaced.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        captions = {name: "".join(c if c.isalnum() else " " for c in name.lower()).split() for name in self.tables}
-        files = {"-".join(words): self.tables[name] for name, words in captions.items()}
-        for name, table in {**files, **self.values}.items():
+        tables = {slug(caption): table for caption, table in self.tables.items()}
+        for name, table in {**tables, **self.values}.items():
             write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
         write_atomically(folder / "report.json", json.dumps(self.to_dict(), indent=1) + "\n")
         write_atomically(folder / "report.md", self.to_markdown())

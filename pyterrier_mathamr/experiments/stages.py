@@ -21,7 +21,7 @@ from typing import Any
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr.store import replace_file
+from pyterrier_mathamr.store import differences, replace_file
 
 _SHOWN = 3
 
@@ -32,8 +32,7 @@ class ExperimentError(MathAMRError):
 
 def _settings_changed(folder: Path, stage: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> ExperimentError:
     """Make the error for a folder in which a stage was done with other settings; it lists the differences."""
-    pairs = {name: (before.get(name), now.get(name)) for name in sorted({*before, *now})}
-    changes = "; ".join(_change(name, old, new) for name, (old, new) in pairs.items() if old != new)
+    changes = "; ".join(_change(name, old, new) for name, (old, new) in differences(before, now).items())
     return ExperimentError(
         f"{folder}: stage {stage!r} was done with other settings: {changes}. Use another folder for the new settings, "
         f"or delete {folder} to start over."
@@ -131,6 +130,11 @@ def write_atomically(file: Path, text: str) -> None:
 def to_stderr(text: str) -> None:
     """Write a line to stderr, above a progress bar, for verbose runs."""
     pt.tqdm.write(text, file=sys.stderr)
+
+
+def slug(name: str) -> str:
+    """Make a name of a file from any name, such as ``bm25-1000-scorer``."""
+    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
 
 
 def peak_memory() -> float:

@@ -38,7 +38,7 @@ from pyterrier_mathamr.store import replace_file, writer_lock
 from pyterrier_mathamr.systems import ThreadStore
 
 from .measuring import TimedPipeline, fitted_weight, run_systems
-from .stages import Stages
+from .stages import Stages, slug
 from .workdir import KNOWN_ITEM, Artifacts, TopicSet
 
 Of = TypeVar("Of")
@@ -354,11 +354,6 @@ class AnswerParts:
 
 
 AnswerSystem = System[AnswerParts, pt.Transformer]
-
-
-def slug(name: str) -> str:
-    """Make a name of a file from any name, such as ``bm25-1000-scorer``."""
-    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
 
 
 def _key_of(name: str, settings: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ from .measuring import (
 )
 from .preparing import Prepared, prepare, years_of
 from .report import Report
-from .stages import StageRecord
+from .stages import StageRecord, slug
 from .systems import (
     ALL,
     BM25,
@@ -54,7 +54,6 @@ from .systems import (
     SystemSearch,
     Vectors,
     label,
-    slug,
 )
 from .task2 import OTHER_SYSTEMS, TIME, FormulaSystem, about_times, run_task2
 from .workdir import KNOWN_ITEM, RELEVANT, require_years
