@@ -330,8 +330,8 @@ class AnswerParts:
 
         with writer_lock(self.folder / "locks" / name, wait=True):
             self.stages.run(name, file, own, rank)
-        read = pd.read_csv(file, dtype={"qid": str, "docno": str, "score": str})
-        return read.assign(score=read["score"].astype("float64"))  # pandas' own reader of numbers may round
+        dtypes: Any = {"qid": str, "docno": str, "score": "float64"}
+        return pd.read_csv(file, dtype=dtypes, float_precision="round_trip")
 
     @property
     def threads(self) -> ThreadStore:

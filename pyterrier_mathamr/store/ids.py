@@ -178,9 +178,9 @@ class IdTable:
     """The ids of the rows of one part."""
 
     def __init__(self, path: Path, count: int, arrays: Mapping[str, Array]) -> None:
-        self.count = count
+        self.count, self._path = count, path
         self._file = IdFile(path)
-        self._odd = _Odd(path, arrays["odd_ids"], arrays["odd_offsets"], arrays["odd_rows"])
+        self._odd = tuple(arrays[name] for name in ("odd_ids", "odd_offsets", "odd_rows"))
 
     @staticmethod
     def write(path: Path, ids: Collection[str]) -> dict[str, Array]:
@@ -217,10 +217,20 @@ class IdTable:
         names: list[str] = []
         for start in range(0, len(rows), _AT_ONCE):
             names += self._file.ids(rows[start : start + _AT_ONCE]).astype(np.str_).tolist()
-        if self._odd:
+        if len(self._odd[-1]):
             for place in [place for place, name in enumerate(names) if name.startswith(_ODD)]:
-                names[place] = self._odd[int(rows[place])]
+                names[place] = self._odd_id(int(rows[place]))
         return names
+
+    def _odd_id(self, row: int) -> str:
+        """Return an id that npids cannot store unchanged."""
+        texts, offsets, rows = self._odd
+        try:
+            place = int(np.searchsorted(rows, row))
+            start, end = offsets[place : place + 2].tolist()
+            return bytes(texts[start:end]).decode("utf-8", "surrogatepass")
+        except ValueError as error:
+            raise DamagedError(self._path.parent, f"the id of its row {row} cannot be read ({error})") from error
 
     def __len__(self) -> int:
         return self.count
@@ -228,24 +238,6 @@ class IdTable:
     def __iter__(self) -> Iterator[str]:
         for start in range(0, self.count, _AT_ONCE):
             yield from self.texts(np.arange(start, min(start + _AT_ONCE, self.count)))
-
-
-class _Odd:
-    """The ids that npids cannot store unchanged, by row."""
-
-    def __init__(self, path: Path, texts: Array, offsets: Array, rows: Array) -> None:
-        self._path, self._texts, self._offsets, self._rows = path, texts, offsets, rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, row: int) -> str:
-        try:
-            place = int(np.searchsorted(self._rows, row))
-            start, end = self._offsets[place : place + 2].tolist()
-            return bytes(self._texts[start:end]).decode("utf-8", "surrogatepass")
-        except ValueError as error:
-            raise DamagedError(self._path.parent, f"the id of its row {row} cannot be read ({error})") from error
 
 
 def id_keys(ids: Sequence[str]) -> Keys:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -160,6 +160,10 @@ class Kind:
     @property
     def arrays(self) -> tuple[Field, ...]:
         return (*self.fields, *_ODD_IDS) if self.fields else ()
+
+    def fields_in(self, names: Container[str]) -> list[Field]:
+        """List the arrays that a part has: all but the optional ones that are not among these names."""
+        return [field for field in self.arrays if not field.optional or field.name in names]
 
     @property
     def file_names(self) -> frozenset[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +36,7 @@ from .files import (
     write_arrays,
 )
 from .ids import IdTable, Keys, Rows, id_keys
-from .manifest import ARRAYS, IDS, META, Content, Field, Kind, Manifest, Marks, PartMeta, read_manifest
+from .manifest import ARRAYS, IDS, META, Content, Kind, Manifest, Marks, PartMeta, read_manifest
 
 MARKS = np.dtype("<i8")
 
@@ -71,20 +71,13 @@ class StoredPart:
                 raise DamagedError(self.path / name, f"it has {size} bytes where {file.size} were written")
         if kind.fields:
             self._arrays = map_arrays(self.path / ARRAYS)
-            self._bind()
+            try:
+                for field in kind.fields_in(self._arrays):
+                    field.bind(self._arrays[field.name], self._extents)
+            except (KeyError, ValueError) as error:
+                raise DamagedError(self.path / ARRAYS, f"its arrays are not those declared ({error})") from error
             self.ids = IdTable(self.sound(IDS), meta.count, {name: self[name] for name in _ODD})
         self.deleted: Rows = _read_marks(root, meta.deleted, meta.count)
-
-    def _bind(self) -> None:
-        try:
-            for field in self._fields():
-                field.bind(self._arrays[field.name], self._extents)
-        except (KeyError, ValueError) as error:
-            raise DamagedError(self.path / ARRAYS, f"its arrays are not those declared ({error})") from error
-
-    def _fields(self) -> Iterator[Field]:
-        """Yield the declared arrays, without the optional ones that the part lacks."""
-        return (field for field in self.kind.arrays if not field.optional or field.name in self._arrays)
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
@@ -107,14 +100,11 @@ class StoredPart:
         array = self._arrays[name]
         if name not in self._checked:
             try:
-                self._field(name).check(array, self._extents)
+                next(field for field in self.kind.arrays if field.name == name).check(array, self._extents)
             except ValueError as error:
                 raise DamagedError(self.path / ARRAYS, str(error)) from error
             self._checked.add(name)
         return array
-
-    def _field(self, name: str) -> Field:
-        return next(field for field in self.kind.arrays if field.name == name)
 
     @cached_property
     def alive(self) -> npt.NDArray[np.bool_]:
@@ -146,7 +136,7 @@ class StoredPart:
                     yield DamagedError(self.path / name, "its content was changed since it was written")
             except OSError as error:
                 yield unreadable(error, self.path / name)
-        for field in self._fields():
+        for field in self.kind.fields_in(self._arrays):
             try:
                 self[field.name]
             except DamagedError as error:
@@ -167,20 +157,15 @@ def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
     count = len(content.ids) if kind.fields else content.count
     if kind.fields:
         arrays = {**content.arrays, **IdTable.write(path / IDS, content.ids)}
-        _check(arrays, kind, count)
+        extents = {"m": count}
+        for field in kind.fields_in(arrays):
+            field.bind(arrays[field.name], extents)
+        for field in kind.fields_in(arrays):
+            field.check(arrays[field.name], extents)
         files[ARRAYS] = write_arrays(path / ARRAYS, arrays)
         files[IDS] = settled(path / IDS)
     sync_folder(path)
     return PartMeta(path.name, count, files, dict(content.details))
-
-
-def _check(arrays: Mapping[str, Array], kind: Kind, count: int) -> None:
-    extents = {"m": count}
-    there = [field for field in kind.arrays if not field.optional or field.name in arrays]
-    for field in there:
-        field.bind(arrays[field.name], extents)
-    for field in there:
-        field.check(arrays[field.name], extents)
 
 
 def _read_marks(root: Path, marks: Marks | None, count: int) -> Rows:
