@@ -112,6 +112,10 @@ class Stages:
         yield
         self._record(name, start, {})
 
+    def last(self) -> tuple[StageRecord, ...]:
+        """List the cost of each stage, the last time that it ran."""
+        return tuple({record.name: record for record in reversed(self.records)}.values())[::-1]
+
     def _record(self, name: str, start: float, settings: Mapping[str, Any]) -> StageRecord:
         record = StageRecord(name, round(time.perf_counter() - start, 2), round(peak_memory(), 1), False, settings)
         self.records.append(record)

@@ -40,7 +40,7 @@ from .measuring import (
 )
 from .preparing import Prepared, prepare, years_of
 from .report import Report
-from .stages import StageRecord, slug
+from .stages import slug
 from .systems import (
     ALL,
     BM25,
@@ -161,9 +161,10 @@ def run_arqmath(
     with timed("known items"):
         known_items = found.known_items()
     with timed(f"task 1, {', '.join(years)}"):
-        compared = found.topics()
+        compared = compared_years("Task 1", found.by_year)
     with timed("time of a query"):
-        speed = found.times()
+        pipelines = found.search.pipelines(made.shared.topic_formulas(years[0]))
+        speed = time_queries(pipelines, made.shared.topics(years[0]).topics)
     with timed("parts of task 1"):
         parts = found.in_parts(by_category)
     return _report(found, compared, known_items, speed, parts).write(made.shared.workdir)
@@ -184,9 +185,6 @@ def _chosen(systems: Sequence[Any] | None) -> tuple[list[str], list[AnswerSystem
     if FUSION in chosen:
         chosen.add(COLBERT)
     return [name for name in TASK1 if name in chosen], others
-
-
-_Compared = dict[str, Comparison]
 
 
 class AnswerSearch:
@@ -213,10 +211,6 @@ class AnswerSearch:
             found[year] = FoundTopics(self.rankings(year), topics[["qid"]], qrels, shared.floor(year))
         return found
 
-    def topics(self) -> _Compared:
-        """Compare the systems on the topics of all years together, if there are several, and of each."""
-        return compared_years("Task 1", self.by_year)
-
     def in_parts(self, categories: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
         """Measure the topics of all years by their category, and recall by the share of formulas in an answer."""
         found, collection = pooled(self.by_year), self.made.shared.collection
@@ -242,15 +236,6 @@ class AnswerSearch:
         rankings = self.rankings(KNOWN_ITEM)
         return compare(rankings, topics, qrels, floor, KNOWN_ITEM_MEASURES, floor_name=RANDOM_ANSWERS)
 
-    def times(self) -> pd.DataFrame:
-        """Answer topics of the first year one at a time in each way of MathAMR+."""
-        shared, year = self.made.shared, self.years[0]
-        return time_queries(self.search.pipelines(shared.topic_formulas(year)), shared.topics(year).topics)
-
-    def stages(self) -> tuple[StageRecord, ...]:
-        """List the cost of each stage, the last time that it ran."""
-        return tuple({record.name: record for record in reversed(self.made.shared.stages.records)}.values())[::-1]
-
     def not_measured(self) -> list[str]:
         """List the systems that are not measured, with the reason."""
         said = [f"**Not measured**: {name}. {error}" for name, error in self.missing.items()]
@@ -272,7 +257,9 @@ class AnswerSearch:
         return found
 
 
-def compared_years(task: str, found: Mapping[str, FoundTopics], measures: list[Any] | None = None) -> _Compared:
+def compared_years(
+    task: str, found: Mapping[str, FoundTopics], measures: list[Any] | None = None
+) -> dict[str, Comparison]:
     """Compare systems on the topics of all years together, if there are several, and of each, by caption."""
     chosen = {f"{task}, {year}": one for year, one in found.items()}
     if len(found) > 1:
@@ -282,7 +269,7 @@ def compared_years(task: str, found: Mapping[str, FoundTopics], measures: list[A
 
 def _report(
     found: AnswerSearch,
-    compared: _Compared,
+    compared: Mapping[str, Comparison],
     known_items: Comparison,
     speed: pd.DataFrame,
     parts: Mapping[str, pd.DataFrame],
@@ -293,7 +280,7 @@ def _report(
         title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
         settings=made.settings(years=list(years), answers=len(shared.bm25), topics=asked)
         | ({"fusion weight": found.search.weight} if FUSION in names else {}),
-        stages=found.stages(),
+        stages=shared.stages.last(),
         tables={
             **{caption: with_missing(one.table, names, found.missing) for caption, one in compared.items()},
             KNOWN_ITEMS: with_missing(known_items.table, names, found.missing),
@@ -378,7 +365,7 @@ def task3_report(found: AnswerSearch) -> Report:
     return Report(
         title=f"Task 3 of ARQMath {', '.join(found.years)} on {shared.collection.path.name}",
         settings=made.settings(years=list(found.years), answers=len(shared.bm25)),
-        stages=found.stages(),
+        stages=shared.stages.last(),
         tables={
             **{caption: with_missing(one.table, found.names, found.missing) for caption, one in compared.items()},
             EXTRACTED: pd.DataFrame(rows, columns=["year", "name", "answers", "judged", "characters", "longest"]),

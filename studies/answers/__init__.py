@@ -154,7 +154,7 @@ def report(outcome: Outcome) -> Report:
             "preset": setting.preset.name,
             **setting.changes,
         },
-        stages=tuple({record.name: record for record in reversed(shared.stages.records)}.values())[::-1],
+        stages=shared.stages.last(),
         tables={
             judged: means_table(outcome, years, JUDGED, tests),
             KNOWN_ITEMS: means_table(outcome, [KNOWN_ITEM], KNOWN, tests),

@@ -137,7 +137,7 @@ def protocol_report(
     return Report(
         title=f"Task 1 on topics that chose nothing, {', '.join(material.years)} of {made.shared.collection.path.name}",
         settings=made.settings(years=list(material.years), topics=len(qids), systems=names),
-        stages=tuple({record.name: record for record in reversed(made.shared.stages.records)}.values())[::-1],
+        stages=made.shared.stages.last(),
         tables={**kept, **more, TESTS: tests, CHOSEN: chosen_table(chosen)},
         about={
             CROSSED: f"{about} {_star(CROSSED)}",
