@@ -32,7 +32,7 @@ from .choosing import (
     pooled_folds,
     tests_of,
 )
-from .measuring import means_table, measure_by_topic
+from .measuring import means_table, measure_by_topic, stars
 from .report import Report
 from .stages import Stages, to_stderr
 from .systems import BM25, COLBERT
@@ -238,8 +238,8 @@ def beir_report(
         },
         about={
             MEASURED: f"{len(measured)} queries, {len(artifacts.bm25):,} documents; model {model}, nothing was trained "
-            f"here. Chosen on: {folds[0].name if len(folds) == 1 else f'{len(folds)} folds of the queries'}. A star: "
-            f"differs from {BM25} (two-sided paired t-test, p < 0.05 after Bonferroni over the tests).",
+            f"here. Chosen on: {folds[0].name if len(folds) == 1 else f'{len(folds)} folds of the queries'}. "
+            + stars(BM25, "the tests"),
         },
         notes=NOTES,
         values={"by-query": values},

@@ -253,6 +253,16 @@ def with_missing(
     return result
 
 
+def not_measured(missing: Missing) -> list[str]:
+    """Write a remark on each system with a missing extra."""
+    return [f"**Not measured**: {name}. {error}" for name, error in missing.items()]
+
+
+def stars(baseline: str, tests: str) -> str:
+    """Explain the stars of a table."""
+    return f"A star: differs from {baseline} (two-sided paired t-test, p < 0.05 after Bonferroni over {tests})."
+
+
 # Random orders -------------------------------------------------------------------------------------------------------
 
 DRAWS = 200

@@ -20,6 +20,7 @@ from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.posts import PostFormula
 from pyterrier_mathamr.store import file_fingerprint
 
+from .measuring import not_measured, stars
 from .report import Report, published
 from .stages import ExperimentError, to_stderr
 from .systems import Weights
@@ -67,8 +68,6 @@ NOTES = (
     "The published figures are for the 20 topics without wildcards.",
     f"In `{PATTERNS}` a wildcard matches any sub-expression, and equal wildcards match equal ones. In the other "
     "systems it is a distinct symbol, which matches no symbol of a formula.",
-    "A star marks a measure that differs significantly from Tangent's (two-sided paired t-test, p < 0.05 after "
-    "Bonferroni over the systems of the same topics).",
     "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
     "every judged formula, a system only the ones among its first 1000.",
 )
@@ -205,7 +204,7 @@ def run_ntcir12(
         tables={BROWSING: measured, **({DIFFERENCES: differences} if len(differences) else {}), TIME: speed},
         about={
             BROWSING: f"Topics: {counts}. {formulas:,} formulas with a tree, each ranked by itself; rankings of 1000, "
-            f"of {FORMULA_DEPTH:,} found. Model {model}.",
+            f"of {FORMULA_DEPTH:,} found. Model {model}. {stars(TANGENT, 'the systems of the same topics')}",
             DIFFERENCES: "Mean difference in partial bpref, and p of the two-sided paired t-test, before and after "
             "Bonferroni over the systems.",
             TIME: about_times(speed, "each set"),
@@ -217,7 +216,7 @@ def run_ntcir12(
                     "found."
                     for one in lost[:1]
                 ),
-                *(f"**Not measured**: {name}. {error}" for name, error in searched.missing.items()),
+                *not_measured(searched.missing),
             ]
         },
         notes=NOTES,

@@ -31,10 +31,12 @@ from .measuring import (
     Missing,
     compare,
     joined,
+    not_measured,
     pooled,
     random_floor,
     random_known_items,
     run_systems,
+    stars,
     time_queries,
     with_missing,
 )
@@ -82,9 +84,7 @@ OTHERS = (
 KNOWN_ITEMS = "Known items, test questions"
 BY_CATEGORY = "P'@10 by category of topic"
 BY_SHARE = "Recall by the share of formulas in an answer"
-_STARRED = (
-    f"A star: differs from {BM25} (two-sided paired t-test, p < 0.05 after Bonferroni over the systems of a row)."
-)
+_STARRED = stars(BM25, "the systems of a row")
 
 
 def run_arqmath(
@@ -238,7 +238,7 @@ class AnswerSearch:
 
     def not_measured(self) -> list[str]:
         """List the systems that are not measured, with the reason."""
-        said = [f"**Not measured**: {name}. {error}" for name, error in self.missing.items()]
+        said = not_measured(self.missing)
         if self.unfitted:
             said.append(f"**Not measured**: {', '.join(self.unfitted)}. They are fitted on other years: give several.")
         return said
@@ -323,11 +323,7 @@ def _about_known_items(made: Prepared, one: Comparison) -> str:
 
 
 def _star(one: Comparison) -> str:
-    systems = len(one.table) - 2  # without the baseline and the random order
-    return (
-        f"A star: differs from {BM25} (two-sided paired t-test over the topics, p < 0.05 after Bonferroni over "
-        f"{systems} systems)."
-    )
+    return stars(BM25, f"{len(one.table) - 2} systems")  # without the baseline and the random order
 
 
 TASK3_NOTES = (

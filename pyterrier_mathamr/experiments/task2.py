@@ -29,11 +29,13 @@ from .measuring import (
     TimedPipeline,
     compare,
     joined,
+    not_measured,
     paired_tests,
     pooled,
     random_floor,
     rounded,
     run_systems,
+    stars,
     time_queries,
     with_missing,
 )
@@ -247,8 +249,6 @@ TASK2_NOTES = (
     "are the organisers' own.",
     "Relevant is a grade of 2 or 3; unjudged formulas are removed first (the prime). Judgments of formulas that are "
     "not in this collection are left out, and so are topics without a relevant formula in it.",
-    "A star marks a measure that differs significantly from Tangent's (two-sided paired t-test, p < 0.05 after "
-    "Bonferroni over the systems of the same year and judgments).",
     "`MathAMR+` encodes the formula within its question; `MathAMR+ (formula alone)` encodes it without. `Tangent + "
     "MathAMR+` has equal weights, fixed beforehand.",
     "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
@@ -361,9 +361,8 @@ def _report(
         about={
             TASK2: f"Formula topics with a relevant formula among the {formulas:,} of {shared.collection.path.name}. "
             f"Judgments of these: {judgments}. "
-            f"Rankings of {DISTINCT_FORMULAS} visually distinct formulas, of {FORMULA_DEPTH:,} found. {made.who} A "
-            f"star: differs from {TANGENT} (two-sided paired t-test over the topics of the block, p < 0.05 after "
-            "Bonferroni over its systems).",
+            f"Rankings of {DISTINCT_FORMULAS} visually distinct formulas, of {FORMULA_DEPTH:,} found. {made.who} "
+            + stars(TANGENT, "the systems of the same year and judgments"),
             DIFFERENCES: "Mean difference in nDCG' over all topics, and p of the two-sided paired t-test, before and "
             "after Bonferroni over the systems.",
             WEIGHTS: "Weights of a system's standard scores in a fusion, or of features. The weights of a year are "
@@ -373,7 +372,7 @@ def _report(
         remarks={
             TASK2: [
                 *(f"{year}, {kind}: {text}" for year, kind, one in compared for text in one.remark(made.advice)),
-                *(f"**Not measured**: {name}. {error}" for name, error in searched.missing.items()),
+                *not_measured(searched.missing),
             ]
         },
         notes=(made.note, *TASK2_NOTES, *notes),

@@ -63,8 +63,10 @@ from pyterrier_mathamr.experiments.measuring import (
     RANDOM_ANSWERS,
     Missing,
     measure_by_topic,
+    not_measured,
     random_known_items,
     rounded,
+    stars,
     with_missing,
 )
 from pyterrier_mathamr.experiments.report import Report, published
@@ -142,7 +144,7 @@ def report(outcome: Outcome) -> Report:
     study, shared, years = setting.study, setting.shared, setting.years
     tests = tests_table(outcome)
     judged, more = f"{JUDGED_TOPICS} of {' and '.join(years)}", study.more(outcome) if study.more else {}
-    star = f"A star: differs from {BM25} (two-sided paired t-test, p < 0.05 after Bonferroni over {len(tests)} tests)."
+    star = stars(BM25, f"{len(tests)} tests")
     return Report(
         title=f"{study.name}: {study.title}, on {shared.collection.path.name}",
         settings={
@@ -168,7 +170,7 @@ def report(outcome: Outcome) -> Report:
         remarks={
             judged: [
                 *_near_random(outcome, years, MAIN, FLOOR),
-                *(f"**Not measured**: {name}. {error}" for name, error in outcome.missing.items()),
+                *not_measured(outcome.missing),
             ],
             KNOWN_ITEMS: _near_random(outcome, [KNOWN_ITEM], KNOWN[0], RANDOM_ANSWERS),
         },

@@ -25,6 +25,8 @@ from pyterrier_mathamr.experiments.measuring import (
     TEST_COLUMNS,
     means_table,
     measure_by_topic,
+    not_measured,
+    stars,
     with_missing,
 )
 from pyterrier_mathamr.experiments.preparing import Prepared, prepare, years_of
@@ -147,7 +149,7 @@ def protocol_report(
             PARTS: ABOUT_PARTS,
             LINKED: _about_linked(linked[DUPLICATES]["qid"].nunique(), linked[ALL_LINKS]["qid"].nunique()),
         },
-        remarks={CROSSED: [f"**Not measured**: {name}. {error}" for name, error in nested.missing.items()]},
+        remarks={CROSSED: not_measured(nested.missing)},
         notes=(made.note, *NOTES),
         values={f"{caption.lower().replace(' ', '-')}-by-topic": each for caption, each in values.items()},
     )
@@ -218,10 +220,7 @@ def _starred(table: pd.DataFrame, tests: pd.DataFrame, caption: str) -> pd.DataF
 
 
 def _star(caption: str) -> str:
-    baseline = TESTED[caption][1]
-    return (
-        f"A star: differs from {baseline} (two-sided paired t-test, p < 0.05 after Bonferroni over the table's tests)."
-    )
+    return stars(TESTED[caption][1], "the table's tests")
 
 
 def _about_linked(duplicates: int, links: int) -> str:
