@@ -21,13 +21,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing.connection import wait
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT
 
@@ -129,58 +129,42 @@ class Processes(Executor):
         return self._mapped(work, chain(first, rest))
 
     def _mapped(self, work: Callable[[Item], Result], items: Iterator[Item]) -> Generator[Result, None, None]:
-        with _Pool(work, self.slots) as pool:
-            yield from pool.map(items)
+        with _pool(work, self.slots) as pool:
+            yield from _in_order(pool, self.slots, items)
 
 
-class _Pool(Generic[Item, Result]):
-    """Processes that map one function, from the first item to the end of the context."""
+@contextmanager
+def _pool(work: Callable[[Any], Any], workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Yield processes that map one function; they end with the block, at once where an error ends it."""
+    pool = ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(work),)
+    )
+    try:
+        yield pool
+    except BaseException:  # nobody waits for the rest any more
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
-    def __init__(self, work: Callable[[Item], Result], workers: int) -> None:
-        self._workers = workers
-        self._pool = ProcessPoolExecutor(
-            workers, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(work),)
-        )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End the processes, at once where an error ends the context."""
-        if error is not None:  # nobody waits for the rest any more
-            for process in list((self._pool._processes or {}).values()):
-                process.kill()
-        self._pool.shutdown(cancel_futures=True)
-
-    def leave(self) -> None:
-        """Let the processes end when they have nothing to do, without waiting for them."""
-        self._pool.shutdown(wait=False)
-
-    def start(self) -> None:
-        """Start all processes: one for each of as many tasks."""
-        with _starting():
-            for _ in range(self._workers):
-                self._pool.submit(_nothing)
-
-    def map(self, items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Yield the results of items in their order, and hand out a few items ahead of them."""
-        rest = iter(items)
-        try:
-            with _starting():  # a process is started with each of the first items
-                waiting = deque(self._pool.submit(_do, item) for item in islice(rest, self._workers))
-            while True:
-                ahead = _AHEAD * self._workers - len(waiting)
-                waiting.extend(self._pool.submit(_do, item) for item in islice(rest, ahead))
-                if not waiting:
-                    break
-                yield waiting.popleft().result()
-        except BrokenProcessPool as error:
-            raise WorkerDiedError(
-                f"one of {self._workers} worker processes died; it may have run out of memory. Run the job again with "
-                "fewer workers; a script that uses several needs `if __name__ == '__main__':` around its work."
-            ) from error
+def _in_order(pool: ProcessPoolExecutor, workers: int, items: Iterable[Any]) -> Generator[Any, None, None]:
+    """Yield the results of items in their order, and hand out a few items ahead of them."""
+    rest = iter(items)
+    try:
+        with _starting():  # a process is started with each of the first items
+            waiting = deque(pool.submit(_do, item) for item in islice(rest, workers))
+        while True:
+            waiting.extend(pool.submit(_do, item) for item in islice(rest, _AHEAD * workers - len(waiting)))
+            if not waiting:
+                break
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise WorkerDiedError(
+            f"one of {workers} worker processes died; it may have run out of memory. Run the job again with fewer "
+            "workers; a script that uses several needs `if __name__ == '__main__':` around its work."
+        ) from error
 
 
 class StartedProcesses(Executor):
@@ -188,8 +172,9 @@ class StartedProcesses(Executor):
 
     def __init__(self, processes: Processes, prepare: Callable[[], object]) -> None:
         self._processes, self._prepare = processes, prepare
-        self._pool: _Pool[Any, Any] | None = None
-        self._started = False
+        self._ends = ExitStack()
+        self._pool: ProcessPoolExecutor | None = None
+        self._waiting = False
 
     def __enter__(self) -> Self:
         return self
@@ -197,8 +182,7 @@ class StartedProcesses(Executor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.__exit__(kind, error, trace)
+        self._ends.__exit__(kind, error, trace)
 
     @property
     def slots(self) -> int:
@@ -207,21 +191,21 @@ class StartedProcesses(Executor):
     def start(self) -> None:
         """Start the processes, once; without this they start with the first items of :meth:`map`, if there are many."""
         if self._pool is None:
-            self._pool = _Pool(_Later(self._prepare), self.slots)
-            self._pool.start()
-            self._started = True
+            self._pool = self._ends.enter_context(_pool(_Later(self._prepare), self.slots))
+            with _starting():
+                for _ in range(self.slots):  # one process is started for each of as many tasks
+                    self._pool.submit(_nothing)
+            self._waiting = True
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        if self._pool is None or not self._started:
+        if self._pool is None or not self._waiting:
             return self._processes.map(work, items)
-        self._started = False
+        self._waiting = False
         return self._mapped(self._pool, pickle.dumps(work), items)
 
-    def _mapped(
-        self, pool: _Pool[tuple[bytes, Item], Result], packed: bytes, items: Iterable[Item]
-    ) -> Generator[Result, None, None]:
-        yield from pool.map((packed, item) for item in items)
-        pool.leave()  # the processes need a moment to end, and nobody has to wait for it
+    def _mapped(self, pool: ProcessPoolExecutor, packed: bytes, items: Iterable[Item]) -> Generator[Result, None, None]:
+        yield from _in_order(pool, self.slots, ((packed, item) for item in items))
+        pool.shutdown(wait=False)  # the processes need a moment to end, and nobody has to wait for it
 
 
 class _Later:
