@@ -261,6 +261,7 @@ def described(chosen: Mapping[str, object]) -> str:
 # BM25 and the ways to search with one model --------------------------------------------------------------------------
 
 
+_COLUMNS = ["qid", "docno", "score", "rank"]
 Find = Callable[[str], pd.DataFrame]
 """From the name of a set of questions to a ranking."""
 
@@ -306,14 +307,15 @@ class ModelSystems:
         return Fitted(chosen or {}, rank)
 
     def _by_words(self, k1: float | None, b: float | None, of: str) -> pd.DataFrame:
-        return _columns(self.bm25().retriever(DEPTH, k1=k1, b=b)(self.found(of).topics))
+        ranking: pd.DataFrame = self.bm25().retriever(DEPTH, k1=k1, b=b)(self.found(of).topics)
+        return ranking[_COLUMNS]
 
     def _by_vectors(self, name: str, of: str) -> pd.DataFrame:
         """Search in one way with all topics, which are encoded once."""
         if of not in self._encoded:
             self._encoded[of] = self.search.encode(self.found(of))
         if (name, of) not in self._rankings:
-            self._rankings[name, of] = _columns(self._systems[name](self._encoded[of]))
+            self._rankings[name, of] = self._systems[name](self._encoded[of])[_COLUMNS]
         return self._rankings[name, of]
 
     def _first(self, way: Way, depth: int, of: str) -> pd.DataFrame:
@@ -331,10 +333,6 @@ class ModelSystems:
     @cached_property
     def _systems(self) -> dict[str, pt.Transformer]:
         return self.search.systems()
-
-
-def _columns(ranking: pd.DataFrame) -> pd.DataFrame:
-    return ranking[["qid", "docno", "score", "rank"]]
 
 
 # Tables --------------------------------------------------------------------------------------------------------------

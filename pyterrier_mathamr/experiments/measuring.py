@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from pyterrier_mathamr.arqmath import (
     TASK1_MEASURES,
     TASK3_MEASURES,
     ARQMathError,
+    Qrel,
     read_qrels,
     read_run,
     strictly,
@@ -221,16 +222,9 @@ def means_table(
             found = own[own["measure"] == measure]
             means = found.pivot(index="qid", columns="seed", values="value").mean() if seeds else found["value"]
             row[measure] = float(means.mean())
-            row[f"{measure} {spread}"] = _spread(means, seeds)
+            row[f"{measure} {spread}"] = float(means.std()) / math.sqrt(1 if seeds else max(1, len(means)))
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _spread(means: pd.Series[float], seeds: bool) -> float | None:
-    if len(means) < 2:
-        return None if seeds else math.nan
-    deviation = float(means.std(ddof=1))
-    return deviation if seeds else deviation / math.sqrt(len(means))
 
 
 def rounded(tests: pd.DataFrame) -> pd.DataFrame:
@@ -471,9 +465,15 @@ def read_rankings(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
 
 def read_judgements(path: Path) -> pd.DataFrame:
     """Read a file of judgments: ``qid``, ``docno``, ``label``; no judgment is an ``ARQMathError``."""
-    rows = strictly(lambda: [(found.query_id, found.doc_id, found.relevance) for found in read_qrels(path)])
-    if not rows:
+    found = strictly(lambda: qrels_frame(read_qrels(path)))
+    if found.empty:
         raise ARQMathError(f"{path}: it holds no judgment; give lines of topic, iteration, id and grade")
+    return found
+
+
+def qrels_frame(qrels: Iterable[Qrel]) -> pd.DataFrame:
+    """Make a frame of judgments: ``qid``, ``docno``, ``label``."""
+    rows = [(row.query_id, row.doc_id, row.relevance) for row in qrels]
     return pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 

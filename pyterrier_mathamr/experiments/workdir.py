@@ -38,7 +38,6 @@ from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import (
     ARQMathCollection,
     MissingFileError,
-    Qrel,
     VisualIdDeduplication,
     complete_store,
     known_item_qrels,
@@ -55,7 +54,7 @@ from pyterrier_mathamr.posts import plain_text, post_from_html
 from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, PatternIndex, TangentIndex
 from pyterrier_mathamr.store import StoredArtifact
 
-from .measuring import random_floor
+from .measuring import qrels_frame, random_floor
 from .stages import ExperimentError, Stages, write_atomically
 
 RELEVANT = 2
@@ -105,8 +104,8 @@ def judged_topics(
     collection: ARQMathCollection, year: int | str, answers: Container[DocNo]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Read the topics of Task 1 that have a relevant answer in the collection."""
-    graded = [(row.query_id, row.doc_id, row.relevance) for row in collection.qrels(year) if row.doc_id in answers]
-    relevant = {qid for qid, _, label in graded if label >= RELEVANT}
+    graded = qrels_frame(row for row in collection.qrels(year) if row.doc_id in answers)
+    relevant = set(graded.loc[graded["label"] >= RELEVANT, "qid"])
     topics = [
         (topic.id, plain_text(post_from_html(topic.body, topic.title)), topic.title, topic.body)
         for topic in collection.topics(year)
@@ -114,7 +113,7 @@ def judged_topics(
     ]
     if not topics:
         raise _no_topic(collection, year)
-    qrels = pd.DataFrame([row for row in graded if row[0] in relevant], columns=["qid", "docno", "label"])
+    qrels = graded[graded["qid"].isin(relevant)].reset_index(drop=True)
     return pd.DataFrame(topics, columns=["qid", "query", "title", "body"], dtype=str), qrels
 
 
@@ -130,8 +129,8 @@ def visual_judgments(
 ) -> dict[str, pd.DataFrame]:
     """Read the judgments of Task 2, of formula ids and of visual ids, both by visual id."""
     readers: dict[str, Callable[[], pd.DataFrame]] = {
-        "formula ids": lambda: visual_qrels(_frame(collection.qrels(year, 2)), visual_ids),
-        "visual ids": lambda: _frame(collection.qrels(year, 2, judged="visual")),
+        "formula ids": lambda: visual_qrels(qrels_frame(collection.qrels(year, 2)), visual_ids),
+        "visual ids": lambda: qrels_frame(collection.qrels(year, 2, judged="visual")),
     }
     judged, missing = {}, []
     for kind, read in readers.items():
@@ -157,12 +156,6 @@ def _no_topic(collection: ARQMathCollection, year: int | str) -> ExperimentError
         f"{collection.path}: no topic of {year} has an answer of grade {RELEVANT} or better among the posts of this "
         "collection. Choose another year, or a larger part of the release."
     )
-
-
-def _frame(qrels: Iterable[Qrel]) -> pd.DataFrame:
-    rows = [(row.query_id, row.doc_id, row.relevance) for row in qrels]
-    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "docno", "label"])
-    return frame
 
 
 class FormulaArtifacts:
