@@ -119,8 +119,8 @@ def read_manual_topics(path: str | Path) -> pd.DataFrame:
     of formulas, below a header that begins with ``qid``. The frame is an input for any lexical or structural system.
 
     Zhong, Xie and Lin, "Applying structural and dense semantic matching for the ARQMath Lab 2022", CLEF 2022, section
-    4.2. Entries that break a rule (T201, T203, T206 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as
-    warnings and skipped.
+    4.5; the files are in ``topics-and-qrels`` of github.com/approach0/pya0, branch ``arqmath3``. Entries that break a
+    rule (T201, T203, T206 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings and skipped.
 
     Args:
         path: the file, plain or gzipped.

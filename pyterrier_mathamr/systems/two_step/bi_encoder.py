@@ -20,6 +20,7 @@ from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, 
 from .networks import InMixedPrecision, TwoStepModel
 
 _BUDGET = 1_024  # tokens of a batch, padding included
+_AT_ONCE = 4_096  # texts whose tokens are in memory
 
 
 class BiEncoderRows(PostRows):
@@ -87,8 +88,11 @@ class BiEncoder(TwoStepModel):
         written = [i for i, text in enumerate(texts) if text.strip()]
         if not written:
             return found
-        tokens = network.tokenizer([texts[i] for i in written], truncation=True, max_length=network.max_seq_length)
-        sizes = list(map(len, tokens["input_ids"]))
+        sizes = list[int]()
+        for start in range(0, len(written), _AT_ONCE):
+            some = [texts[i] for i in written[start : start + _AT_ONCE]]
+            tokens = network.tokenizer(some, truncation=True, max_length=network.max_seq_length)
+            sizes += map(len, tokens["input_ids"])
         for members in progress(batches_by_size(sizes, _BUDGET), self.label, "batches", verbose=verbose):
             places = [written[member] for member in members]
             with torch.inference_mode():
