@@ -183,8 +183,32 @@ def run_beir(
     stages = Stages(Path(workdir), to_stderr if verbose else None)
     artifacts = TextArtifacts(collection, encoder, stages, verbose)
     with stages.timed("search"):
-        report = beir_report(artifacts, chosen, folds, model)
-    return report.write(stages.workdir)
+        made = artifacts.systems(chosen)
+        rankings, settings = Nested(made, collection.questions, collection.qrels, MEASURES[0]).run(folds)
+    measured = frozenset[str]().union(*(fold.test for fold in folds))
+    asked = collection.questions.only(measured)
+    values = measure_by_topic(rankings, asked.topics, asked.kept(collection.qrels), MEASURES).fillna({"value": 0.0})
+    names = [system.name for system in made]
+    tests = tests_of(values, made, str(MEASURES[0]), BM25)
+    table = means_table(values, names, list(map(str, MEASURES)))
+    differ = tests[(tests["against"] == BM25) & tests["significant"].astype(bool)]["system"]
+    return Report(
+        title=f"Experiment on {collection.name}, a folder in BEIR's layout",
+        settings={"collection": collection.name, "queries": len(measured), "model": model},
+        stages=stages.records,
+        tables={
+            MEASURED: table.assign(**{f"{MEASURES[0]} reject": table["name"].isin(differ)}),
+            TESTS: tests,
+            CHOSEN: chosen_table([settings]),
+        },
+        about={
+            MEASURED: f"{len(measured)} queries, {len(artifacts.bm25):,} documents; model {model}, nothing was trained "
+            f"here. Chosen on: {folds[0].name if len(folds) == 1 else f'{len(folds)} folds of the queries'}. "
+            + stars(BM25, "the tests"),
+        },
+        notes=NOTES,
+        values={"by-query": values},
+    ).write(stages.workdir)
 
 
 def read_collection(dataset: BeirDataset, split: str | None) -> tuple[TextCollection, list[Fold]]:
@@ -212,35 +236,3 @@ def _some(topics: pd.DataFrame, measured: frozenset[str]) -> pd.DataFrame:
     first = sorted(free, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())[:MOST]
     kept: pd.DataFrame = topics[topics["qid"].isin(first)]
     return kept
-
-
-def beir_report(
-    artifacts: TextArtifacts, chosen: dict[str, tuple[str, ...]], folds: Sequence[Fold], model: str
-) -> Report:
-    collection, systems = artifacts.collection, artifacts.systems(chosen)
-    nested = Nested(systems, collection.questions, collection.qrels, MEASURES[0])
-    rankings, settings = nested.run(folds)
-    measured = frozenset[str]().union(*(fold.test for fold in folds))
-    asked = collection.questions.only(measured)
-    values = measure_by_topic(rankings, asked.topics, asked.kept(collection.qrels), MEASURES).fillna({"value": 0.0})
-    names = [system.name for system in systems]
-    tests = tests_of(values, systems, str(MEASURES[0]), BM25)
-    table = means_table(values, names, list(map(str, MEASURES)))
-    differ = tests[(tests["against"] == BM25) & tests["significant"].astype(bool)]["system"]
-    return Report(
-        title=f"Experiment on {collection.name}, a folder in BEIR's layout",
-        settings={"collection": collection.name, "queries": len(measured), "model": model},
-        stages=artifacts.stages.records,
-        tables={
-            MEASURED: table.assign(**{f"{MEASURES[0]} reject": table["name"].isin(differ)}),
-            TESTS: tests,
-            CHOSEN: chosen_table([settings]),
-        },
-        about={
-            MEASURED: f"{len(measured)} queries, {len(artifacts.bm25):,} documents; model {model}, nothing was trained "
-            f"here. Chosen on: {folds[0].name if len(folds) == 1 else f'{len(folds)} folds of the queries'}. "
-            + stars(BM25, "the tests"),
-        },
-        notes=NOTES,
-        values={"by-query": values},
-    )
