@@ -310,6 +310,7 @@ def test_a_note_separates_similar_formulas_from_those_that_match(page) -> None:
     similar = [item.locator(".context .note").inner_text() == "similar" for item in items]
     assert noted == [similar.index(True)]
     assert similar == sorted(similar)
+    assert page.locator("#tabs [aria-current] .count").inner_text() == str(similar.index(True))
 
 
 def test_going_back_asks_the_server_for_nothing(page) -> None:

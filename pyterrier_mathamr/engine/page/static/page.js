@@ -140,9 +140,11 @@ function showFound(view, mode, state) {
   status.textContent = `${count} ${NAMES[mode].toLowerCase()} in ${answer.milliseconds} ms`;
 }
 
+// Posts, or formulas that match; similar ones come last and are not counted.
 function countOf(answer) {
-  const count = Math.max(...answer.systems.map((system) => system.results.length), 0);
-  return `${count}${answer.systems.some((system) => system.more) ? "+" : ""}`;
+  const counts = answer.systems.map(({ results }) => results.filter(({ tier }) => tier !== "similar").length);
+  const more = answer.systems.some((system, i) => system.more && counts[i] === system.results.length);
+  return `${Math.max(...counts, 0)}${more ? "+" : ""}`;
 }
 
 function showTabs(modes, mode, view, state) {
