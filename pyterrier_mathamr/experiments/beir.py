@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,7 +33,7 @@ from .choosing import (
 )
 from .measuring import means_table, measure_by_topic, stars
 from .report import Report
-from .stages import Stages, to_stderr
+from .stages import Stages, pseudo_random, to_stderr
 from .systems import BM25, COLBERT
 from .workdir import TopicSet
 
@@ -233,6 +232,6 @@ def read_collection(dataset: BeirDataset, split: str | None) -> tuple[TextCollec
 def _some(topics: pd.DataFrame, measured: frozenset[str]) -> pd.DataFrame:
     """Keep at most :data:`MOST` queries that are not measured, by a hash of their ids."""
     free = [qid for qid in topics["qid"] if qid not in measured]
-    first = sorted(free, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())[:MOST]
+    first = sorted(free, key=pseudo_random)[:MOST]
     kept: pd.DataFrame = topics[topics["qid"].isin(first)]
     return kept

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.sparse import BM25Index
 
 from .measuring import Missing, measure_by_topic, paired_tests, rounded
+from .stages import pseudo_random
 from .systems import ALL, BM25, DEPTH, DOC_VN, FUSION, SCORER, SINGLE, TASK1, System, SystemSearch, Way
 from .workdir import TopicSet
 
@@ -62,7 +62,7 @@ def pooled_folds(qids: Sequence[str]) -> list[Fold]:
     """Split the topics of all years into ten folds of the same size, by a hash of the qid."""
     if len(qids) < 2:
         raise ConfigError("years", list(qids), "years with at least two topics")
-    order = sorted(qids, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())
+    order = sorted(qids, key=pseudo_random)
     count, folds = min(10, len(order)), []
     for fold in range(count):
         test = frozenset(order[fold::count])

@@ -6,7 +6,6 @@ used in training, not even as a negative. Documents that :func:`known_answers` r
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,8 @@ from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.sparse import BM25Index
+
+from .stages import pseudo_random
 
 Miner = Literal["bm25", "model", "tags"]
 MINERS: tuple[Miner, ...] = ("bm25", "model", "tags")
@@ -137,12 +138,12 @@ def _search_tags(source: str | Path, pairs: Pairs, questions: Iterable[str], roo
         for tag in tags.get(question, ()):
             below[tag].append(answer)
     for found in below.values():
-        found.sort(key=_pseudo_random)
+        found.sort(key=pseudo_random)
     for question in questions:
         given: dict[str, None] = {}
         for tag in sorted(tags.get(question, ()), key=lambda tag: (len(below[tag]), tag)):
             found = below[tag]
-            start = _pseudo_random(question) % len(found)
+            start = pseudo_random(question) % len(found)
             given.update(dict.fromkeys([*found[start : start + room], *found[: min(start, room)]][:room]))
             if len(given) >= room:
                 break
@@ -153,8 +154,3 @@ def _rows(ranking: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """Yield query and document of each row, best first within a query."""
     ordered = ranking.sort_values(["qid", "rank"], kind="stable")
     yield from zip(ordered["qid"], ordered["docno"], strict=True)
-
-
-def _pseudo_random(name: str) -> int:
-    """Return a pseudo-random number that is a function of a name."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")

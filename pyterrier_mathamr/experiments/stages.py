@@ -8,6 +8,7 @@ The folder of a run::
 
 from __future__ import annotations
 
+import hashlib
 import json
 import resource
 import sys
@@ -134,6 +135,11 @@ def write_atomically(file: Path, text: str) -> None:
 def to_stderr(text: str) -> None:
     """Write a line to stderr, above a progress bar, for verbose runs."""
     pt.tqdm.write(text, file=sys.stderr)
+
+
+def pseudo_random(name: str) -> int:
+    """Return a pseudo-random number that is a function of a name, to shuffle names by."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 def slug(name: str) -> str:

@@ -25,7 +25,6 @@ import shutil
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -55,7 +54,7 @@ from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, PatternIndex, Tan
 from pyterrier_mathamr.store import StoredArtifact
 
 from .measuring import qrels_frame, random_floor
-from .stages import ExperimentError, Stages, write_atomically
+from .stages import ExperimentError, Stages, pseudo_random, write_atomically
 
 RELEVANT = 2
 """The lowest grade that is relevant."""
@@ -338,7 +337,7 @@ class Artifacts(FormulaArtifacts):
 
         def read() -> tuple[pd.DataFrame, pd.DataFrame]:
             qrels, questions = known_item_qrels(self.collection.pairs(), split), self.collection.questions()
-            asked = sorted(set(qrels["qid"]), key=lambda qid: sha256(qid.encode()).digest())
+            asked = sorted(set(qrels["qid"]), key=pseudo_random)
             if len(asked) > MOST_QUESTIONS:
                 kept = set(asked[:MOST_QUESTIONS])
                 qrels = qrels[qrels["qid"].isin(kept)].reset_index(drop=True)

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +37,7 @@ from pyterrier_mathamr.experiments.measuring import (
     time_queries,
 )
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import to_stderr
+from pyterrier_mathamr.experiments.stages import pseudo_random, to_stderr
 from pyterrier_mathamr.experiments.systems import BM25, DEPTH, AnswerParts
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from pyterrier_mathamr.graph import MathAMRGraph
@@ -95,7 +94,7 @@ def examples(shared: Artifacts, search: StructuralSearch, split: Split, most: in
     questions = shared.questions(split)
     right = questions.qrels.groupby("qid")["docno"].agg(list)
     rows = [row for row in questions.topics.to_dict("records") if row["qid"] in right]
-    rows.sort(key=lambda row: hashlib.sha256(row["qid"].encode()).hexdigest())
+    rows.sort(key=lambda row: pseudo_random(row["qid"]))
     snapshot, found = search.bm25_index.snapshot(), []
     numbers = {docno: number for number, docno in enumerate(snapshot.docnos(np.arange(len(snapshot))))}
     for row in rows[:most]:

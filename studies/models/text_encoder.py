@@ -43,7 +43,7 @@ from pyterrier_mathamr._common.listwise import fit_listwise
 from pyterrier_mathamr.arqmath import ARQMathCollection, Pair, graphs_from_sources, read_pair_file, split_pairs
 from pyterrier_mathamr.arqmath.collection import known_item_split
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, to_stderr
+from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, VirtualKind, segments_of
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.bert import Bert, from_transformers, pack
@@ -329,7 +329,7 @@ def run_encoders(
 
 def kind_of(pairs: Sequence[Pair]) -> Kind:
     """Choose the questions of both parts, and the answers."""
-    ordered = sorted(pairs, key=lambda pair: hashlib.sha256(pair.question_id.encode()).hexdigest())
+    ordered = sorted(pairs, key=lambda pair: pseudo_random(pair.question_id))
     asked: dict[str, list[str]] = {"validation": [], "test": []}
     for pair in ordered:
         of_part = asked.get(known_item_split(pair.question_id))

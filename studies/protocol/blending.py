@@ -12,7 +12,6 @@ For each form, one weight is fitted, and an exponent if the weight depends on th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +28,7 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split, read_
 from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection
 from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests, rounded
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, to_stderr
+from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
 from pyterrier_mathamr.experiments.systems import BM25
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import plain_text, post_from_html
@@ -62,7 +61,7 @@ Floats = npt.NDArray[np.float64]
 
 def read_kind(source: Path) -> TextCollection:
     """Take questions of both parts, and their answers among others, from a file of pairs or an ARQMath folder."""
-    rows = sorted(_pairs(source), key=lambda row: hashlib.sha256(row[0].encode()).hexdigest())
+    rows = sorted(_pairs(source), key=lambda row: pseudo_random(row[0]))
     groups: dict[tuple[str, bool], dict[str, str]] = {
         (part, by_title): {} for part in PARTS for by_title in (False, True)
     }

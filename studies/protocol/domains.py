@@ -5,7 +5,6 @@ The file that is measured is never trained on: a model is given, or one is train
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from pyterrier_mathamr.experiments.choosing import SHIPPED, Nested, choice, chos
 from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic
 from pyterrier_mathamr.experiments.preparing import choose_training
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, to_stderr
+from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
 from pyterrier_mathamr.experiments.systems import COLBERT
 from pyterrier_mathamr.graph import GraphStore, JoinedGraphs
 from pyterrier_mathamr.model import MathAMR
@@ -122,7 +121,7 @@ class _Training:
 
 def read_domain(file: Path) -> TextCollection:
     """Take questions and answers of a file of pairs."""
-    pairs = sorted(read_pair_file(file), key=lambda pair: hashlib.sha256(pair["qid"].encode()).hexdigest())[:ANSWERS]
+    pairs = sorted(read_pair_file(file), key=lambda pair: pseudo_random(pair["qid"]))[:ANSWERS]
     answers = {pair["aid"]: pair["answer"] for pair in pairs}
     questions = dict(list({pair["qid"]: pair["question"] for pair in pairs}.items())[:QUESTIONS])
     rows = dict.fromkeys((pair["qid"], pair["aid"]) for pair in pairs if pair["qid"] in questions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from pyterrier_mathamr.engine.ranking import fitted_weights
 from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection, read_collection
 from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests, rounded
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import Stages, to_stderr
+from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
 from pyterrier_mathamr.experiments.systems import BM25
 from pyterrier_mathamr.fusion import ranked, standard_scores
 from pyterrier_mathamr.model import MathAMR
@@ -70,7 +69,7 @@ def read_judge(dataset: BeirDataset) -> TextCollection:
     """Read a collection, and some of its queries if it has many."""
     collection, folds = read_collection(dataset, None)
     measured = {qid for fold in folds for qid in fold.test}  # without a split to choose on
-    first = sorted(measured, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())
+    first = sorted(measured, key=pseudo_random)
     first = first[:QUERIES] if len(first) > MANY else first
     topics = collection.topics[collection.topics["qid"].isin(first)].reset_index(drop=True)
     qrels = collection.qrels[collection.qrels["qid"].isin(first)].reset_index(drop=True)
