@@ -2,7 +2,7 @@
 
 ::
 
-    GraphBuilder() >> model.doc_encoder() >> index.indexer()     a Pipeline, whose index() takes a DataFrame
+    GraphBuilder() >> model.doc_encoder() >> index.indexer()     a Pipeline, whose index() accepts a DataFrame
     stage.transform_iter([])                                     no rows, where pandas would lose the columns
     pt.schematic.draw(stage)                                     a label and a link, without asking the network
 """

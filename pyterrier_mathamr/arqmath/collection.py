@@ -353,11 +353,11 @@ def locate(dataset: str) -> ARQMathCollection:
     default = Path(home_path()) / "arqmath"
     place = _named[0] if _named else Path(variable).expanduser() if variable else default
     if not place.is_dir():
-        named = f"register_arqmath: {_named[0]}" if _named else "register_arqmath: not called"
-        places = f"{named}; ARQMATH_HOME: {variable or 'not set'}; {default}"
+        named = f"register_arqmath was given {_named[0]}" if _named else "register_arqmath was not called"
+        places = f"{named}, ARQMATH_HOME is {variable or 'not set'}, and {default} was looked for"
         raise ARQMathError(
-            f"{dataset} needs a local copy of the ARQMath release; there is none at: {places}. Download Posts.V1.3, "
-            f"the formula tables, topics and judgments from {DOWNLOAD_PAGE}, unpack them into one folder, then call "
-            "pyterrier_mathamr.register_arqmath('<folder>') or set ARQMATH_HOME to it."
+            f"{dataset} needs a local copy of the ARQMath release, and there is none ({places}). Download Posts.V1.3, "
+            f"the formula tables, topics and judgments from {DOWNLOAD_PAGE} into one folder. Then set ARQMATH_HOME to "
+            "it, or call pyterrier_mathamr.register_arqmath(folder)."
         )
     return ARQMathCollection(place)

@@ -38,7 +38,7 @@ class MissingFileError(ARQMathError):
     folder: Path
     names: tuple[str, ...]
     hint: str = ""
-    template = "{folder}: no {reason}. Looked for {tried}. {remedy}"
+    template = "{folder}: there are no {reason}. Looked for {tried}. {remedy}"
 
     @property
     def tried(self) -> str:
@@ -48,7 +48,7 @@ class MissingFileError(ARQMathError):
     @property
     def remedy(self) -> str:
         """Where to get the file."""
-        return self.hint or f"Download it from {DOWNLOAD_PAGE}"
+        return self.hint or f"Download them from {DOWNLOAD_PAGE}"
 
 
 T = TypeVar("T")
@@ -112,9 +112,9 @@ def strictly(read: Callable[[], T]) -> T:
         result = read()
     rows = [entry.message for entry in caught if isinstance(entry.message, BadRowWarning)]
     if bad := [row for row in rows if row.code not in _HARMLESS]:
-        more = ", and others are bad, too" if len(bad) > 1 else ""
+        more = f"; {len(bad) - 1:,} more faults follow" if len(bad) > 1 else ""
         rule = RULES[bad[0].code].partition(";")[0]
-        raise ARQMathError(f"{bad[0].path}:{bad[0].line}: {bad[0].what}: {rule}{more}")
+        raise ARQMathError(f"{bad[0].path}:{bad[0].line}: {bad[0].what}: {rule}{more}. Correct the file.")
     for entry in caught:
         warnings.warn(entry.message, stacklevel=2)
     return result

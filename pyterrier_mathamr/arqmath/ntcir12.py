@@ -79,8 +79,8 @@ class NTCIR12Folder(ByPath):
     def topics(self) -> pd.DataFrame:
         r"""Read the topics.
 
-        Of MathML, the LaTeX annotation is taken; if there is none, or it lacks the wildcards, Presentation MathML is
-        written as LaTeX.
+        Of MathML, the LaTeX annotation is read; if there is none, or it lacks the wildcards, Presentation MathML is
+        converted to LaTeX.
 
         Returns:
             ``qid``, ``latex`` (LaTeX without dollars, wildcards as ``\qvar{x}``) and ``wildcards``, whether it has any;

@@ -81,7 +81,7 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def count_documents(source: str | Path) -> int | None:
-    """Count what :func:`read_documents` yields, for the total of a progress bar; posts that are bad are counted.
+    """Count the posts that :func:`read_documents` yields, bad ones included, for the total of a progress bar.
 
     Args:
         source: see :func:`read_documents`.

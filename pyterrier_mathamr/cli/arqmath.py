@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from .options import FOLDER, counted, quiet_option
+from pyterrier_mathamr._common.feedback import counted
+
+from .options import FOLDER, quiet_option
 
 
 @click.group()
@@ -42,7 +44,7 @@ def status(folder: Path | None) -> None:
 def verify(folder: Path | None, quiet: bool) -> None:
     """Read each file and check it: rows, ids, truncation.
 
-    Ends with exit code 1 if a file is bad. Fewer rows than in the complete release are reported, but are not a fault.
+    Ends with exit code 1 if a file is bad. It reports missing rows, but accepts them.
     """
     from pyterrier_mathamr.arqmath import verify
 
@@ -57,9 +59,9 @@ def verify(folder: Path | None, quiet: bool) -> None:
             click.echo(f"     note: {note}")
     if bad or not total:
         raise click.ClickException(
-            f"{counted(bad, 'file')} of {total} are damaged. Replace what is listed as BAD by a new copy."
+            f"Of {counted(total, 'file')}, {bad:,} failed. Replace what is listed as BAD by a new copy."
             if total
-            else "The folder has no file of the ARQMath release. Name the folder that has Posts.V1.3.xml in it."
+            else "The folder has no file of the ARQMath release. Name the folder that contains Posts.V1.3.xml."
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr._version import __version__
 
@@ -26,7 +27,6 @@ from .options import (
     SOURCE,
     chosen_parser,
     cluster_of,
-    counted,
     quiet_option,
     ray_options,
     values_of,
@@ -77,9 +77,17 @@ def demo(quiet: bool) -> None:
 @click.argument("sources", nargs=-1, required=True, type=SOURCE)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new graph store.")
 @with_parser
-@click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True)
 @click.option(
-    "--workers", type=click.IntRange(1), help="Processes, by default all usable cores; the graphs are the same."
+    "--formulas",
+    type=click.Choice(FORMULA_MODES),
+    default="both",
+    show_default=True,
+    help="Trees of formulas to attach.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="How many processes, by default one for each core; the graphs are the same.",
 )
 @ray_options
 @click.option("--fresh", is_flag=True, help="Discard the work of an interrupted job.")
@@ -101,8 +109,8 @@ def graphs(
     file of question-answer pairs (.jsonl or .jsonl.gz, with qid, question, aid and answer in each line).
 
     The neural parsers need separate environments: see `mathamr doctor`. Their parses are cached in OUTPUT.parses
-    (not on a cluster), so an interrupted job does not parse them again. A job with other sources or options than the
-    interrupted one is refused; --fresh discards the interrupted one's work.
+    (not on a cluster), so that no text is parsed twice. To resume an interrupted job, run it again with the same
+    sources and options; --fresh discards its work.
     """
     from pyterrier_mathamr.arqmath import graphs_from_sources
 
@@ -112,19 +120,27 @@ def graphs(
     store = graphs_from_sources(sources, output, **options, verbose=not quiet)
     click.echo(f"{output}: {counted(len(store), 'graph')}")
     if embedded := getattr(chosen, "embedded_count", 0):
-        click.echo(f"The embedded parser parsed {embedded:,} of the texts instead; see '# ::parser' of their graphs.")
+        click.echo(
+            f"The parser failed on {counted(embedded, 'text')}, parsed by the embedded one; see '# ::parser' of graphs."
+        )
 
 
-@main.command(short_help="Store graphs in Penman notation that others made.")
+@main.command(short_help="Import graphs in Penman notation.")
 @click.argument("file", type=FILE)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the graph store.")
-@click.option("--mode", type=click.Choice(["create", "overwrite", "append"]), default="create", show_default=True)
+@click.option(
+    "--mode",
+    type=click.Choice(["create", "overwrite", "append"]),
+    default="create",
+    show_default=True,
+    help="What to do if there is a store already; create refuses.",
+)
 @quiet_option
 def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite", "append"], quiet: bool) -> None:
-    """Store the graphs of FILE, and report repaired and refused records.
+    """Import the graphs of FILE, and report repaired and refused records.
 
-    FILE holds Penman records with `# ::id`, such as the published MathAMR+ graphs or any .amr file, or is a table of
-    ids and graphs as in MathAMR; gzipped or not.
+    FILE has Penman records with `# ::id`, such as the published MathAMR+ graphs or any .amr file, or is a table of ids
+    and graphs as in MathAMR. It can be gzipped.
 
     Ends with exit code 1, and changes nothing, if no record of FILE is a graph.
     """
@@ -139,14 +155,16 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
 
 
 @main.command(short_help="Report missing parts of an AMR parser, and how to install them.")
-@click.option("--parser", type=click.Choice(["dependency", "transition", "amrlib"]), help="By default all of them.")
-@click.option("--python", default="", help="Interpreter of the parser's environment, as for --parser-python.")
-@click.option("--model", default="", help="Name, folder or checkpoint of the model; the parser's usual one.")
+@click.option(
+    "--parser", type=click.Choice(["dependency", "transition", "amrlib"]), help="Parser to check, by default all."
+)
+@click.option("--python", default="", help="Python of the parser's environment, as for --parser-python.")
+@click.option("--model", default="", help="Name, folder or checkpoint of the model, by default the parser's usual one.")
 def doctor(parser: ParserName | None, python: str, model: str) -> None:
     """Report missing parts of an AMR parser's environment, and how to install them.
 
-    Without --parser, --python and --model apply to the transition parser. Ends with exit code 1 if one parser is
-    examined and cannot run.
+    Without --parser, --python and --model apply to the transition parser. Ends with exit code 1 if a single
+    parser is checked and cannot run.
     """
     from pyterrier_mathamr.amr import examine
 
@@ -166,11 +184,23 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
 @click.argument("graph_store", type=FOLDER)
 @click.argument("sources", nargs=-1, required=True, type=SOURCE)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new model.")
-@click.option("--negatives", type=click.Choice(["bm25", "model", "tags"]), help="Mine hard negatives; one a pair.")
-@click.option("--negatives-from", default="mathamr-plus-text", show_default=True, help="The model that mines.")
-@click.option("--linked-questions", type=click.Choice(["none", "duplicate", "all"]), default="none", show_default=True)
-@click.option("--first", multiple=True, type=SOURCE, help="A source trained on before SOURCES, one epoch by default.")
-@click.option("--fresh", is_flag=True, help="Start again; do not continue an interrupted run.")
+@click.option(
+    "--negatives", type=click.Choice(["bm25", "model", "tags"]), help="Mine hard negatives, one for each pair."
+)
+@click.option(
+    "--negatives-from", default="mathamr-plus-text", show_default=True, help="The model for --negatives model."
+)
+@click.option(
+    "--linked-questions",
+    type=click.Choice(["none", "duplicate", "all"]),
+    default="none",
+    show_default=True,
+    help="Linked questions of an ARQMath folder that become pairs.",
+)
+@click.option(
+    "--first", multiple=True, type=SOURCE, help="Source to train on before SOURCES, for one epoch by default."
+)
+@click.option("--fresh", is_flag=True, help="Start over; do not resume an interrupted run.")
 @click.option("--config", "file", type=FILE, help="JSON or YAML file of options.")
 @click.option(
     "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model, such as layers=2."
@@ -179,9 +209,9 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
 def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: bool, quiet: bool, **options: Any) -> None:
     """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
 
-    A tenth of a folder's questions is held out to decide when to stop, and another tenth for testing; pair files are
-    for training only. Linked questions of a folder can also be pairs; the answers of one are never negatives of the
-    other. The state after each epoch is kept next to OUTPUT until the model is finished.
+    A source is an ARQMath folder or a file of pairs. A tenth of a folder's questions is held out to decide when to
+    stop, and another tenth for testing; files of pairs are only for training. Answers to linked questions are never
+    negatives of each other. The state after each epoch is kept next to OUTPUT until the model is finished.
     """
     from pyterrier_mathamr.arqmath import train_from_sources
     from pyterrier_mathamr.model import MathAMR, MathAMRConfig
@@ -205,7 +235,7 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
 @click.argument("formula_trees", type=FOLDER)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new model.")
 @click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One of InOutOptions, such as layers=1.")
-@click.option("--fresh", is_flag=True, help="Start again; do not continue an interrupted run.")
+@click.option("--fresh", is_flag=True, help="Start over; do not resume an interrupted run.")
 @quiet_option
 def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fresh: bool, quiet: bool) -> None:
     """Train encoders of formula graphs on the formulas of FORMULA_TREES, which need no judgments.
@@ -224,11 +254,9 @@ def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fr
 @click.argument("graph_store", type=FOLDER)
 @click.argument("model")
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new index.")
-@click.option("--answers-of", type=FOLDER, help="Index only the answers of this ARQMath folder; all graphs otherwise.")
-@click.option(
-    "--parts", type=click.IntRange(1), help="Write this many indexes into one folder; ShardedIndex searches them."
-)
-@click.option("--workers", type=click.IntRange(1), help="Processes, by default one; the index is the same.")
+@click.option("--answers-of", type=FOLDER, help="Index only the answers of this ARQMath folder, by default all graphs.")
+@click.option("--parts", type=click.IntRange(1), help="Write an index in this many parts, for ShardedIndex.")
+@click.option("--workers", type=click.IntRange(1), help="How many processes, by default one; the index is the same.")
 @ray_options
 @click.option("--fresh", is_flag=True, help="Discard the work of an interrupted job.")
 @quiet_option

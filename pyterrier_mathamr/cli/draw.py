@@ -36,8 +36,10 @@ def draw() -> None:
 @draw.command("graph")
 @click.argument("graph_store", type=FOLDER)
 @click.argument("id")
-@click.option("--sentence", type=int, multiple=True, help="Draw only this sentence, from 1; may be repeated.")
-@click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True, help="Trees drawn.")
+@click.option(
+    "--sentence", type=int, multiple=True, help="Draw only this sentence (the first is 1); give it once for each."
+)
+@click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True, help="Trees to draw.")
 @_theme
 @_drawn(_FORMS)
 def graph_command(
@@ -91,7 +93,9 @@ def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, th
 @click.argument("by_topic", type=FILE)
 @click.argument("baseline")
 @click.argument("system")
-@click.option("--measure", required=True, help="As the file names it, or as the paper does: nDCG', MAP', P'@10, Bpref.")
+@click.option(
+    "--measure", required=True, help="Name of the measure, in the file or in the paper: nDCG', MAP', P'@10, Bpref."
+)
 @_drawn(".png, .svg or .pdf")
 def topics_command(by_topic: Path, baseline: str, system: str, measure: str, output: Path) -> None:
     """Draw for each topic how much better or worse SYSTEM is than BASELINE.

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, counted, filter_options, quiet_option
+from pyterrier_mathamr._common.feedback import counted
+
+from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, filter_options, quiet_option
 from .topic_files import TypedTopic, read_topic_file
 
 if TYPE_CHECKING:
@@ -80,14 +82,14 @@ def build(
 @click.command(short_help="Bring an engine up to date with its files.")
 @click.argument("posts", type=SOURCE, nargs=-1)
 @click.option("--output", "-o", "path", type=FOLDER, required=True, help="Folder of the engine.")
-@click.option("--watch", is_flag=True, help="Go on, and update the engine whenever a file changes.")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes that read posts.")
+@click.option("--watch", is_flag=True, help="Keep running, and update the engine whenever a file changes.")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="How many processes read posts.")
 @quiet_option
 def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet: bool) -> None:
     """Bring an engine up to date with POSTS: folders and files, by default the ones that it was built from.
 
-    New and changed files are read, deleted ones leave the engine, and all others are unchanged. Searches see the old
-    posts until everything is done. The same command completes a stopped update.
+    Reads new and changed files, and removes the posts of deleted ones. Searches see the old posts until everything is
+    done. To complete a stopped update, run the same command again.
     """
     from pyterrier_mathamr._common.errors import MathAMRError
     from pyterrier_mathamr.engine import SearchEngine
@@ -131,19 +133,31 @@ def delete(engine: Path, docnos: tuple[str, ...]) -> None:
 
 @click.command(short_help="Serve a page that searches an engine and shows why.")
 @click.argument("engine", type=FOLDER)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for every one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all of them.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@click.option("--system", "systems", multiple=True, type=click.Choice(SYSTEMS), help="Twice: two side by side.")
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    type=click.Choice(SYSTEMS),
+    help="How to rank; give it twice to compare two side by side.",
+)
 @click.option("--link", metavar="TEMPLATE", help=_LINK)
-@click.option("--title", default="", help="Name of the collection, by default of the folder.")
-@click.option("--about", default="", help="A sentence about it, by default how many posts and formulas it has.")
+@click.option("--title", default="", help="Name of the collection, by default the folder's.")
+@click.option("--about", default="", help="A sentence about it, by default its numbers of posts and formulas.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 @click.option(
-    "--token", envvar="MATHAMR_TOKEN", show_envvar=True, help="What everybody needs who reads; '' for nothing."
+    "--token", envvar="MATHAMR_TOKEN", show_envvar=True, help="The password of readers; '' if they need none."
 )
-@click.option("--allowed-host", "hosts", metavar="NAME", multiple=True, help="Name by which a proxy calls the server.")
-@click.option("--root-path", default="", metavar="PATH", help="Path below which a proxy serves the page: /notes.")
-@click.option("--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, help="Address of a proxy elsewhere.")
+@click.option(
+    "--allowed-host", "hosts", metavar="NAME", multiple=True, help="Name under which a proxy reaches the server."
+)
+@click.option(
+    "--root-path", default="", metavar="PATH", help="Path under which a proxy serves the page, such as /notes."
+)
+@click.option(
+    "--trusted-proxy", "proxies", metavar="ADDRESS", multiple=True, help="Address of a proxy on another machine."
+)
 def serve(
     engine: Path,
     systems: tuple[str, ...],
@@ -153,7 +167,7 @@ def serve(
 ) -> None:
     """Serve a page that searches ENGINE and shows why, only to this machine unless --host is given.
 
-    Others need the token; give it in MATHAMR_TOKEN, since all users of this machine can see an option.
+    Readers on other machines need the token. Set it in MATHAMR_TOKEN: other users of this machine can see options.
     """
     from pyterrier_mathamr.engine.links import LinkTemplate
     from pyterrier_mathamr.engine.page import serve_page
@@ -194,12 +208,16 @@ def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
     return posts
 
 
-@click.command(short_help="List pairs of posts that say the same.")
+@click.command(short_help="List pairs of posts with the same content.")
 @click.argument("engine", type=FOLDER)
-@click.option("-k", type=click.IntRange(1), default=100, show_default=True, help="Pairs at most.")
-@click.option("--error", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Greatest error of a pair.")
-@click.option("--in", "within", default="", metavar="FOLDER", help="Only posts of a folder or file: analysis/.")
-@click.option("--kind", default="", help="Only posts of a type: theorem, definition, …")
+@click.option("-k", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of pairs.")
+@click.option(
+    "--error", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Maximum probability of error."
+)
+@click.option(
+    "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
+)
+@click.option("--kind", default="", help="Only posts of this type: theorem, definition, …")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_json: bool) -> None:
     """List pairs of posts of ENGINE with the same content, each with its probability of error."""
@@ -213,7 +231,7 @@ def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_js
             click.echo(f"error {100 * row['error']:5.1f} %  {row['docno_a']}  {row['title_a']}".rstrip())
             click.echo(f"{'':15}{row['docno_b']}  {row['title_b']}".rstrip())
     if not (found or as_json):
-        click.echo(f"No two posts say the same with an error of at most {100 * error:g} %.")
+        click.echo(f"No two posts have the same content with an error of at most {100 * error:g} %.")
 
 
 _INDENT = 13
@@ -222,16 +240,20 @@ _INDENT = 13
 @click.command(short_help="Search an engine, with one query or a file of topics.")
 @click.argument("engine", type=FOLDER)
 @click.argument("query", required=False)
-@click.option("-k", type=click.IntRange(1), help="Results, by default 10; 1000 for each topic of a file.")
+@click.option("-k", type=click.IntRange(1), help="Number of results, by default 10; 1000 for each topic of a file.")
 @click.option(
-    "--system", type=click.Choice(SYSTEMS), default="blend", show_default=True, help="Rank by both, words or graphs."
+    "--system",
+    type=click.Choice(SYSTEMS),
+    default="blend",
+    show_default=True,
+    help="Rank by both, only words, or only graphs.",
 )
 @click.option(
-    "--formula", is_flag=True, help="QUERY is one formula, optionally with wildcards ?a; find formulas like it."
+    "--formula", is_flag=True, help="QUERY is one formula, perhaps with wildcards such as ?a; find formulas like it."
 )
 @filter_options
-@click.option("--weak", is_flag=True, help="Also show posts that are no better than a random one may be.")
-@click.option("--explain", is_flag=True, help="Show the parts of the score of the first result.")
+@click.option("--weak", is_flag=True, help="Also show weak matches, which may be no better than random posts.")
+@click.option("--explain", is_flag=True, help="Show the parts of the first result's score.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--link", metavar="TEMPLATE", help=_LINK)
 @click.option("--topics", type=FILE, help="Search with all topics of a file: ARQMath, TREC, .jsonl or .tsv.")
@@ -249,14 +271,14 @@ def search(
     """
     if (query is None) == (topics is None):
         raise click.UsageError(
-            "There is nothing to search for, or two things. Give either a QUERY, or --topics FILE with -o RUN."
+            "Either QUERY or --topics is needed, and not both. Give a QUERY, or --topics FILE with -o RUN."
         )
     if query is not None and not query.strip():
         raise click.UsageError("QUERY is empty. Give words, or a formula between dollars.")
     if topics is not None:
         if weak:
             raise click.UsageError(
-                "--weak has no effect on --topics, whose run includes weak matches anyway. Leave it out."
+                "--weak has no effect with --topics, whose run always includes weak matches. Leave it out."
             )
         _search_topics(_opened(engine), topics, k or 1000, quiet=quiet, **options)
     else:
@@ -298,9 +320,9 @@ def _search(
             "-o and --overwrite work only with --topics. Leave them out, or redirect the output to a file."
         )
     if formula and (explain or system != "blend"):
-        raise click.UsageError("--formula works without --explain and --system. Leave them out.")
+        raise click.UsageError("--formula cannot be combined with --explain or --system. Leave them out.")
     if explain and system != "blend":
-        raise click.UsageError(f"--explain explains only the system blend, not {system}. Leave out --system.")
+        raise click.UsageError(f"--explain works only with the system blend, not with {system}. Leave out --system.")
     template = LinkTemplate(link) if link else None
     closest = ""
     if formula:
@@ -321,6 +343,8 @@ def _search(
             parts = json.loads(why.parts.to_json(orient="records"))
             click.echo(json.dumps({"explains": why.docno, "score": why.score, "parts": parts}, ensure_ascii=False))
         return
+    if formula and found.empty:
+        closest = _no_formula(query)
     click.echo(_table(found, formula) or closest or "Nothing was found.")
     if why is not None:
         click.echo(f"\n{table_of(why, width=_width())}")
@@ -343,10 +367,10 @@ def _search_topics(
     from pyterrier_mathamr.arqmath import write_run
 
     if output is None:
-        raise click.UsageError("--topics has no file for its results. Add -o RUN.")
+        raise click.UsageError("--topics needs a file for its results. Add -o RUN.")
     if formula or any(others.values()):
         raise click.UsageError(
-            "--formula, --explain, --json, --link and filters do not work with --topics. Leave them out."
+            "--topics cannot be combined with --formula, --explain, --json, --link or filters. Leave them out."
         )
     if output.exists() and not overwrite:
         raise click.ClickException(f"{output} exists already. Add --overwrite to replace it, or give another -o.")
@@ -380,6 +404,16 @@ def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         return good, ""
     first = found.iloc[0]
     return good, f"No good match. The closest: {first['docno']}  {first['title']}".rstrip() + "  (--weak shows it)"
+
+
+def _no_formula(query: str) -> str:
+    """Return a message for a formula that finds nothing, or raise an error for one that cannot be read."""
+    from pyterrier_mathamr.engine.page.queries import problems
+
+    for problem in problems(query, query):
+        latex, place = problem["latex"], " " * problem["start"]
+        raise click.ClickException(f"The formula cannot be read. {problem['message']}\n  {latex}\n  {place}^")
+    return "No formula like it was found. To search by words, leave out --formula."
 
 
 def _table(found: pd.DataFrame, formula: bool) -> str:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import FILE, counted
+from pyterrier_mathamr._common.feedback import counted
+
+from .options import FILE
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.experiments.measuring import Evaluation
@@ -21,18 +23,24 @@ _NAMED = 5  # topics that a run does not have
 @click.command(short_help="Measure run files, and compare them with a baseline.")
 @click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN…")
 @click.argument("qrels", type=FILE)
-@click.option("-m", "--measure", "measures", multiple=True, help='Such as "nDCG\'", "P\'@5" or nDCG@10; repeatable.')
-@click.option("--baseline", type=FILE, help="The run that the others are tested against.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    help='Measure, such as "nDCG\'", "P\'@5" or nDCG@10; give it once for each.',
+)
+@click.option("--baseline", type=FILE, help="Run against which the others are tested.")
 @click.option("--by-topic", is_flag=True, help="Write each topic's values as .csv, which `mathamr draw topics` reads.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each run, in a line.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object for each run, one a line.")
 def evaluate(
     runs: tuple[Path, ...], qrels: Path, measures: tuple[str, ...], baseline: Path | None, by_topic: bool, as_json: bool
 ) -> None:
     """Measure RUNs (TREC's or ARQMath's format) against the judgments QRELS.
 
-    By default the measures of ARQMath: nDCG', MAP', P'@10 and Bpref, where a prime means that documents without
-    judgment are removed first, and grades 2 and 3 are relevant; and the judged part of the first ten. Means are over
-    all topics of QRELS: one that a run does not have counts 0.
+    By default the measures of ARQMath, nDCG', MAP', P'@10 and Bpref, and the judged share of the first ten results. A
+    prime means that documents without judgment are removed first; grades 2 and 3 are relevant. Means are over all
+    topics of QRELS; a topic that a run lacks counts as 0.
 
     With --baseline a star marks significant differences (two-sided paired t-test, p < 0.05 after Bonferroni for the
     number of runs).

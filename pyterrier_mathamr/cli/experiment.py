@@ -40,25 +40,33 @@ class _Experiment(click.Command):
 
 @click.command(cls=_Experiment, short_help="Run a whole experiment on a folder.")
 @click.argument("folder", type=NEW)
-@click.option("--year", "--years", "years", help="Whose topics and judgments: 2022, or several: 2020,2022.")
+@click.option(
+    "--year", "--years", "years", help="Year of the topics and judgments, or several: 2020,2022. By default 2022."
+)
 @click.option(
     "--task",
     type=click.Choice([*_TASKS, _NTCIR12]),
     default="1",
     show_default=True,
-    help=f"1: answers; 2: formulas; 3: texts; {_NTCIR12}: the formulas of a folder of NTCIR-12 MathWiki.",
+    help=f"1: answers; 2: formulas; 3: one text for each topic; {_NTCIR12}: formulas of NTCIR-12 MathWiki.",
 )
-@click.option("--systems", help="Names as in the table, joined by commas (by ; where a name has one); by default all.")
+@click.option(
+    "--systems", help="Names of systems, joined by commas (by semicolons if a name has a comma), by default all."
+)
 @click.option(
     "--model",
-    help="Name or folder of a trained model; or how one is trained: full (as in the paper), mini or labels (for few "
-    "pairs). By default the number of training pairs chooses; with few, nothing is trained.",
+    help="Name or folder of a trained model, by default the bundled one; or how to train one: full (as in the thesis), "
+    "or mini or labels (for few pairs).",
 )
-@click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the training.")
 @click.option(
-    "--categories", type=FILE, help="Of --task 1: topic, difficulty, dependency, type; each category is measured."
+    "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the training; trains a model."
 )
-@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
+@click.option(
+    "--categories", type=FILE, help="Table of topic, difficulty, dependency and type: measure each category (task 1)."
+)
+@click.option(
+    "--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Folder for all results."
+)
 @click.option("--config", "file", type=FILE, hidden=True)  # deprecated, as --preset: `mathamr train`, then --model
 @click.option("--preset", hidden=True)
 @quiet_option
@@ -77,7 +85,7 @@ def experiment(
 ) -> None:
     """Run a whole experiment on FOLDER, from its posts to tables.
 
-    FOLDER is an ARQMath folder, one in BEIR's layout, or with --task ntcir12 one of NTCIR-12 MathWiki.
+    FOLDER is an ARQMath folder, a folder in BEIR's layout, or with --task ntcir12 a folder of NTCIR-12 MathWiki.
 
     In a clone of the repository, `python -m studies --list` names the studies behind the documented figures.
     """
@@ -91,7 +99,7 @@ def experiment(
             f"The folder {folder} does not exist.{study or ' Name a folder of ARQMath, BEIR or NTCIR-12.'}"
         )
     if sum(map(bool, (file, preset, model))) > 1:
-        raise click.UsageError("Only one of --model, --config and --preset can be given. Keep --model.")
+        raise click.UsageError("--model, --config and --preset exclude each other. Keep --model.")
     chosen: Any = MathAMRConfig.from_file(file).replace(**values_of(changes)) if file else preset or model
     options: dict[str, Any] = {"systems": names_of(systems), "verbose": not quiet}
     of_formulas = task == _NTCIR12

@@ -27,11 +27,6 @@ _PYTHON = {"None": None, "True": True, "False": False}
 """Python's spellings of JSON's ``null``, ``true`` and ``false``, as in messages and documentation."""
 
 
-def counted(number: int, what: str) -> str:
-    """Write a number of things: ``1 graph``, ``2,000 graphs``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def quiet_option(command: Command) -> Command:
     """Add ``--quiet``."""
     return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
@@ -40,12 +35,17 @@ def quiet_option(command: Command) -> Command:
 def filter_options(command: Command) -> Command:
     """Add ``--in``, ``--kind``, ``--since`` and ``--until``, the fields of an engine's ``Filter``."""
     options = (
-        click.option("--in", "within", default="", metavar="FOLDER", help="Only posts of a folder or file: analysis/."),
-        click.option("--kind", default="", help="Only posts of a type: theorem, definition, …"),
         click.option(
-            "--since", default="", metavar="DATE", help="Only posts changed then or later: 2026-03-01 or 2026."
+            "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
         ),
-        click.option("--until", default="", metavar="DATE", help="Only posts changed then or earlier."),
+        click.option("--kind", default="", help="Only posts of this type: theorem, definition, …"),
+        click.option(
+            "--since",
+            default="",
+            metavar="DATE",
+            help="Only posts changed on this day or later: 2026-03-01, 2026-03 or 2026.",
+        ),
+        click.option("--until", default="", metavar="DATE", help="Only posts changed on this day or earlier."),
     )
     for option in reversed(options):
         command = option(command)
@@ -54,9 +54,13 @@ def filter_options(command: Command) -> Command:
 
 def ray_options(command: Command) -> Command:
     """Add ``--ray`` and ``--ray-workers``; :func:`cluster_of` reads them."""
-    command = click.option("--ray-workers", type=click.IntRange(1), help="Tasks on the cluster at a time.")(command)
+    command = click.option(
+        "--ray-workers", type=click.IntRange(1), help="How many tasks run on the cluster at a time."
+    )(command)
     return click.option(
-        "--ray", metavar="auto|HOST:PORT", help="Work on a Ray cluster: the local one, or the one with this head."
+        "--ray",
+        metavar="auto|HOST:PORT",
+        help="Use a Ray cluster: the local one (auto), or the one with this head node.",
     )(command)
 
 
@@ -67,7 +71,7 @@ def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = N
             raise click.UsageError("--ray-workers works only with --ray. Add --ray auto, or use --workers.")
         return None
     if workers:
-        raise click.UsageError("--workers does not work with --ray. Use --ray-workers.")
+        raise click.UsageError("--workers has no effect with --ray. Use --ray-workers.")
     from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 
     return RayCluster(ray, ray_workers)
@@ -76,14 +80,20 @@ def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = N
 def with_parser(command: Command) -> Command:
     """Add the options that choose an AMR parser; :func:`chosen_parser` reads them."""
     options = (
-        click.option("--parser", default="dependency", show_default=True, help="dependency, transition or amrlib."),
-        click.option("--parser-python", help="Interpreter of its environment, by default MATHAMR_TRANSITION_PYTHON."),
-        click.option("--parser-model", help="Name, folder or checkpoint of its model."),
-        click.option("--parser-device", multiple=True, help="cuda:0, cpu, …; give it once per worker."),
+        click.option(
+            "--parser", default="dependency", show_default=True, help="AMR parser: dependency, transition or amrlib."
+        ),
+        click.option(
+            "--parser-python", help="Python of the parser's environment, by default MATHAMR_TRANSITION_PYTHON."
+        ),
+        click.option("--parser-model", help="Name, folder or checkpoint of the parser's model."),
+        click.option(
+            "--parser-device", multiple=True, help="Device of the parser: cuda:0, cpu, …; give it once for each worker."
+        ),
         click.option(
             "--parser-cache",
             type=click.Path(path_type=Path),
-            help="Cache of its parses; by default OUTPUT.parses.",
+            help="Where parses are kept, by default OUTPUT.parses.",
         ),
     )
     for option in reversed(options):

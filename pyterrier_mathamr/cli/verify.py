@@ -35,16 +35,14 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
             click.echo(f"ok   {path}: {_described(path)}")
         bad += bool(found)
     if bad:
-        raise click.ClickException(
-            f"{bad} of {len(paths)} {'is' if bad == 1 else 'are'} damaged. Build what is listed as BAD again."
-        )
+        raise click.ClickException(f"{bad} of {len(paths)} failed. Rebuild or replace what is listed as BAD.")
 
 
 def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     """Recognise the artifact at the path, and yield its faults."""
     from pyterrier_mathamr.model.in_out.model import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.model.saving import model_faults
-    from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
+    from pyterrier_mathamr.store import META, Cache, NotBuiltError, StoreError, faults
     from pyterrier_mathamr.store.saved import is_saved, saved_faults
     from pyterrier_mathamr.systems import InOut
     from pyterrier_mathamr.systems.colbert.checkpoints import DESCRIPTION as COLBERT
@@ -80,7 +78,7 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     elif (path / MARF).exists():
         yield from marf_faults(path)
     elif path.exists():
-        yield OtherArtifactError(path, "it is not an artifact, model or cache of this package")
+        yield StoreError(path, "it is not an artifact, model or cache of this package")
     else:
         yield NotBuiltError(path, "there is nothing at this path")
 

@@ -202,8 +202,10 @@ class Generations:
         if self.built():
             current = self._current()
             if not overwrite:
-                choice = "update() (mathamr update) brings it up to date, overwrite=True (--overwrite) replaces it"
-                raise WriteError(self.path, f"there is a search engine already; {choice}; or give another path")
+                choice = (
+                    "Update it by `mathamr update`, replace it by --overwrite (overwrite=True), or give another path"
+                )
+                raise WriteError(self.path, f"there is a search engine here already. {choice}")
             folder = self.path / f"{_PREFIX}{current + 1}"
             if (folder / _CHANGE).exists():  # the copy of a change that was stopped
                 _remove(folder)
@@ -307,8 +309,7 @@ def _hidden(folder: Path) -> Path:
 def none_here(path: Path) -> NotBuiltError:
     """Return the error for a missing engine, which mentions a stopped build."""
     if path.is_dir() and any(path.glob(f"{_PREFIX}*")):
-        reason = "the build of this search engine is not complete; the call or command that began it continues it"
+        reason = "the build of this search engine is not complete; run the call or command that began it again"
     else:
-        call = "mathamr build POSTS -o ENGINE, or SearchEngine.build(posts, path)"
-        reason = f"there is no search engine; one is built by {call}"
+        reason = "there is no search engine here. Build one by `mathamr build POSTS -o ENGINE`"
     return NotBuiltError(path, reason)

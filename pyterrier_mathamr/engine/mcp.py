@@ -321,7 +321,7 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
     ) -> str:
         """Find formulas that match a given one, and the posts that they are in.
 
-        Takes one formula without words; for a question with words use search. ?a matches any sub-expression, as in
+        Give one formula without words; for a question with words use search. ?a matches any sub-expression, as in
         ?a^2+?b^2=?c^2; letters may have other names. Equal formulas come first, then renamed ones, instances, formulas
         that contain the given one, and similar ones.
         """
@@ -375,7 +375,7 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
 
         White space, delimiters and spelling in LaTeX or Unicode may differ. If they are not in the post, the answer is
         an error with the closest sentence. If its file is gone or has changed, the answer is the post as it was
-        indexed, and says so.
+        indexed, with a note.
         """
         with _faults_reported():
             return tools.cite(docno, quotation, max_tokens)

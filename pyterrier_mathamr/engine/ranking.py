@@ -145,7 +145,7 @@ class BlendedRetriever(Leaf, Retriever):
         queries, bm25 = distinct_queries(inp, ["docno", "score", "rank"]), self.bm25.snapshot()
         posts = {str(row["qid"]): bm25.read_query(row) for row in queries.to_dict("records")}
         blank = [qid for qid, post in posts.items() if not post.text.strip()]
-        warn_of_queries(blank, "they are blank", "Give each a text in `query`.")
+        warn_of_queries(blank, "blank queries", "Give each a text in `query`.")
         found = [self.best(query, self.num_results) for query in self.read(posts)]
         return ranking_frame(queries, found, docno=self.docnos)
 

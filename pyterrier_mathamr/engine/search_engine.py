@@ -28,7 +28,15 @@ from pyterrier_mathamr.posts import (
     accepted_posts,
     source_root,
 )
-from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, SharedArtifact, StoreError, signature, writer_lock
+from pyterrier_mathamr.store import (
+    PACKAGE,
+    DuplicateIdError,
+    SharedArtifact,
+    StoreError,
+    UnknownIdError,
+    signature,
+    writer_lock,
+)
 
 from .building import build_indexes, readers, remove_known, remove_posts
 from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Indexes
@@ -271,9 +279,15 @@ class SearchEngine(EngineReader, SharedArtifact):
         with writer_lock(self.path.absolute()):
             self._change(
                 ["delete", *named],
-                lambda old: old.indexes.posts.named(named),
+                lambda old: self._named(old, named),
                 lambda old, indexes: remove_posts(indexes, old.indexes.posts.named(named)),
             )
+
+    def _named(self, old: EngineSnapshot, names: Sequence[str]) -> None:
+        try:
+            old.indexes.posts.named(names)
+        except UnknownIdError as error:  # of the engine, for its user
+            raise UnknownIdError(self.path, error.ids) from error
 
     def _change(
         self,

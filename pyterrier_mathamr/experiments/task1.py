@@ -115,8 +115,8 @@ def run_arqmath(
             ``workdir/task-2``, that of Task 3 in ``workdir/task-3``, with a file of answers for each system and year
             that can be submitted.
         model: name or folder of a trained model; or how to train one: a configuration, or a preset (``full``,
-            ``mini``, ``labels`` or ``bundled``, see :mod:`.preparing`). By default the number of training pairs chooses
-            the preset.
+            ``mini``, ``labels`` or ``bundled``, see :mod:`.preparing`). By default the
+            bundled model, or with ``changes`` the preset for this number of training pairs.
         changes: options of the configuration that override the preset.
         systems: names as in the tables, ``all`` for all of them, and your own :class:`System` objects; by default
             all names. The baseline, BM25 or Tangent, is always included.

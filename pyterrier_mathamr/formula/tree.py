@@ -101,7 +101,7 @@ class FormulaTree:
             eob: add the end-of-baseline symbol pairs ``(label, "0!", "n" or "0", place)``.
 
         Returns:
-            The symbol pairs in the order of Tangent-S; one of more than 200 characters is dropped, as there.
+            The symbol pairs in the order of Tangent-S, which also drops pairs of more than 200 characters.
         """
         slt, children = self.is_slt, self.children()
         order = [sorted(below, key=_by_rank) if len(below) > 1 else below for below in children] if slt else children

@@ -91,7 +91,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         return tuple(self.weights)
 
     def transform_inputs(self) -> list[list[str]]:
-        """Return the columns of a ranking that all scorers take."""
+        """Return the columns of a ranking that all scorers accept."""
         return inputs_of_all(self.scorers, "qid", "docno", "score")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -263,8 +263,8 @@ def fit_fusion_weights(
     """Find the weights of a fusion of several systems on graded judgments of a few queries.
 
     For each grade above 0, documents of at least this grade should be likely among all documents found; see
-    :func:`fit_fusion_weight`. If systems are similar, their weights are hardly determined, so large weights are
-    penalized: the more, the better the system by itself separates right from wrong.
+    :func:`fit_fusion_weight`. The weights of similar systems are hardly determined, so large weights are
+    penalized, most of all those of systems that separate right from wrong well by themselves.
 
     Args:
         rankings: ``qid``, ``docno``, ``score`` of each system, which should not have been trained on these queries.

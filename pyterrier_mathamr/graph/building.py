@@ -285,9 +285,8 @@ class GraphBuilder(ColumnAdder, Transformer):
                 found[row["qid"]].add(text)
         if several := [qid for qid, texts in found.items() if len(texts) > 1]:
             warnings.warn(
-                f"{len(several)} qid(s) have several texts; only the first is used: {listed(several)}. Give "
-                "each query its own qid; after a stage that rewrites `query` in one branch of a pipeline, use "
-                "pt.rewrite.reset().",
+                f"only the first of several texts with the same qid is used: {listed(several)}. Give each query "
+                "its own qid; after a stage that rewrites `query` in one branch of a pipeline, use pt.rewrite.reset().",
                 MathAMRWarning,
                 stacklevel=2,
             )
@@ -295,11 +294,11 @@ class GraphBuilder(ColumnAdder, Transformer):
     def _warn_of_blank_queries(self, qids: Sequence[str]) -> None:
         """Warn once of all queries that find nothing because they are blank or no formula."""
         if qids:
-            reason, advice = "are blank", "text in `query`, or in `title` and `body`"
+            which, advice = "blank queries", "text in `query`, or in `title` and `body`"
             if self.queries == "formula":
-                reason, advice = "have no formula that can be read", "LaTeX in `latex` or `query`"
+                which, advice = "queries without a readable formula", "LaTeX in `latex` or `query`"
             warnings.warn(
-                f"{len(qids)} qid(s) {reason} and find nothing: {listed(qids)}. Give each query {advice}.",
+                f"{which} find nothing: {listed(qids)}. Give each query {advice}.",
                 MathAMRWarning,
                 stacklevel=2,
             )

@@ -75,7 +75,7 @@ class Document(NamedTuple):
     digest: int = 0
 
     def record(self) -> dict[str, str]:
-        """Return the columns that builders and indexers read; of the other post where they are not empty."""
+        """Return the columns that builders and indexers read; columns about a parent only if they are not empty."""
         columns = {"docno": self.docno, "title": self.title, "html": self.html}
         of_parent = {"parent": self.parent, "parent_title": self.parent_title}
         return {**columns, **{name: text for name, text in of_parent.items() if text}}

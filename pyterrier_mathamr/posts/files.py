@@ -269,7 +269,7 @@ def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dic
                 if not isinstance(record, dict):
                     yield place, DocumentError(place, "this is not a JSON object; write one in each line")
                 elif missing := [field for field in texts if not isinstance(record.get(field), str)]:
-                    reason = f"it has no text {' and no text '.join(missing)}; give {', '.join(texts)} in each line"
+                    reason = f"it has no text {' and no text '.join(missing)}. Each line needs {', '.join(texts)}"
                     yield place, DocumentError(place, reason)
                 else:
                     yield place, record

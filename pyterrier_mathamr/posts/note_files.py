@@ -83,7 +83,8 @@ def note_entries(
     top = path.parent if only else path
     listing = listed(top) if not only or path.suffix.lower() == ".tex" else Listing([], [], [], [])
     if not (only or listing.files or listing.left_out or listing.unread):
-        raise DocumentError(path_text(path), f"the folder has no files of {', '.join(SUFFIXES)}; name another")
+        kinds = ", ".join(SUFFIXES)
+        raise DocumentError(path_text(path), f"the folder has no notes. Name a folder with files of {kinds}")
     files = {path_text(file.relative_to(top).as_posix()): file for file in (*listing.files, *listing.styles)}
     files |= {only: path} if only else {}
     everywhere = list(given)

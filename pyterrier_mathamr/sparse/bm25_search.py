@@ -387,7 +387,7 @@ class BM25Retriever(_Weighted, SparseRetriever):
         snapshot = self.bm25_index.snapshot()
         posts = [snapshot.read_query(row) for row in queries.to_dict("records")]
         blank = [qid for qid, post in zip(queries["qid"], posts, strict=True) if not post.text.strip()]
-        warn_of_queries(blank, "they are blank", "Give each a text in `query`, or in `title` and `body`.")
+        warn_of_queries(blank, "blank queries", "Give each a text in `query`, or in `title` and `body`.")
         found = []
         for post in progress(posts, "BM25", "queries", verbose=self.verbose):
             scores = self.tokens_of(post, snapshot).scores()

@@ -112,11 +112,10 @@ def query_or_empty(query: Mapping[Any, Any], *, bare_formulas: bool = False) -> 
     return _read(posts.query_post, query, bare_formulas, f"query {query.get('qid')!r}")
 
 
-def warn_of_queries(qids: Sequence[str], why: str, advice: str) -> None:
-    """Warn once of all queries that cannot find anything."""
+def warn_of_queries(qids: Sequence[str], which: str, advice: str) -> None:
+    """Warn once of all queries that cannot find anything; ``which`` describes them."""
     if qids:
-        text = f"{len(qids)} query(ies) find nothing, since {why}: {listed(qids)}. {advice}"
-        warnings.warn(text, MathAMRWarning, stacklevel=4)
+        warnings.warn(f"{which} find nothing: {listed(qids)}. {advice}", MathAMRWarning, stacklevel=4)
 
 
 def _read(reader: Callable[..., MathPost], row: Mapping[Any, Any], bare_formulas: bool, name: str) -> MathPost:

@@ -292,7 +292,7 @@ class PatternRetriever(FormulaRetriever):
         unread = [qid for qid, pattern in zip(queries["qid"], patterns, strict=True) if pattern is None]
         warn_of_queries(
             unread,
-            "they are not formulas, or only a wildcard",
+            "queries that are not formulas, or only a wildcard,",
             "Give each a formula in LaTeX, in `latex` or `query`.",
         )
         similar = self._search_similar(queries)

@@ -258,9 +258,9 @@ class TangentSnapshot(ExpressionSnapshot[SymbolPairs]):
 class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
     r"""An inverted index over symbol pairs of layout and operator trees, in the manner of Tangent-S.
 
-    This is the first stage of Tangent-S, which ranks by the harmonic mean of two shares: that of the query's pairs that
-    a formula has, and that of its pairs that the query has. The alignment of trees and the trained regression that
-    follow there are left out. The text around formulas is not used. Called directly it is its retriever.
+    This is the first stage of Tangent-S. It ranks by the harmonic mean of recall, the share of the query's pairs that
+    the formula has, and precision, the share of the formula's pairs that the query has; the later stages of Tangent-S
+    are in ``systems.TangentS``. The text around formulas is not used. Called directly it is its retriever.
 
     Args:
         path: the folder of the index; it need not exist yet.

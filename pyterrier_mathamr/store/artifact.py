@@ -136,7 +136,7 @@ class StoredArtifact(Counted, SharedArtifact):
             raise fault
 
     def check_member(self, identity: str, whole: Path) -> None:
-        """Check that this is the state that the manifest of an artifact names which consists of this and others.
+        """Check that this is the state named in the manifest of an artifact that consists of this and others.
 
         Raises:
             DamagedError: it is missing, or another one. StoreError: another of its kinds; it cannot be opened.

@@ -28,7 +28,7 @@ class NotBuiltError(StoreError):
 
 
 class OtherArtifactError(StoreError):
-    """The path holds something else than the artifact."""
+    """The path holds something other than the artifact."""
 
     advice = "No mode replaces it: give another path, or remove it yourself."
 
@@ -73,27 +73,29 @@ class UnfinishedJobError(StoreError):
 class IdError(StoreError):
     """Some ids are at fault."""
 
-    wrong: ClassVar[str] = ""
+    wrong: ClassVar[tuple[str, str]]  # of one id, of several
     reason: str = field(init=False)
     ids: Sequence[str]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.ids = list(self.ids)
-        self.reason = f"{len(self.ids)} {self.wrong}: {listed(self.ids)}"
+        one, several = self.wrong
+        wrong = f"1 id {one}" if len(self.ids) == 1 else f"{len(self.ids):,} ids {several}"
+        self.reason = f"{wrong}: {listed(self.ids)}"
 
 
 class DuplicateIdError(IdError):
     """Some ids come twice, or are in the artifact already."""
 
-    wrong = "id(s) come twice or are in it already"
-    advice = "Each may be stored once. Nothing was changed."
+    wrong = "comes twice or is in it already", "come twice or are in it already"
+    advice = "Each id can be stored only once. Nothing was changed."
 
 
 class UnknownIdError(IdError, KeyError):
     """The artifact does not hold some ids."""
 
-    wrong = "id(s) are not in it"
+    wrong = "is not in it", "are not in it"
 
 
 def unreadable(error: OSError, path: Path) -> DamagedError:

@@ -1,11 +1,11 @@
-"""Sharing on the Hugging Face hub: the contents of a card, and how a folder gets there.
+"""Sharing on the Hugging Face hub: what a card contains, and how a folder is uploaded.
 
 ::
 
     model.to_hf("someone/model")     the model's files and README.md, as a model
     index.to_hf("someone/index")     one archive and README.md, as a dataset: the form of PyTerrier's artifacts
 
-A card describes the artifact or model, how to load it, how it was built, its quality, and its license.
+A card describes the artifact or model, and states how to load it, its measures, how it was built, and its license.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def card(
 
     Args:
         title: its heading.
-        tags: tags by which the hub finds it.
-        usage: Python code that loads and uses it.
+        tags: the tags under which the hub lists it.
+        usage: the Python code that loads and uses it.
         license: an identifier of the hub, such as ``cc-by-sa-4.0``; without one the card states that there is none.
         description: a description in Markdown.
         reproduction: the code or the commands that built it.
         measures: a table, such as ``pt.Experiment`` returns.
-        metadata: facts that the files themselves state.
-        front: more fields of the card's header.
+        metadata: facts from the files.
+        front: further fields of the card's header.
     """
     header: dict[str, object] = {"license": license or None, "tags": list(tags), **(front or {})}
     lines = [f"{name}: {json.dumps(value)}" for name, value in header.items() if value is not None]
@@ -62,7 +62,7 @@ def card(
         "Use": _code("python", f"# pip install pyterrier-mathamr[{EXTRA}]\n{usage}"),
         "Measures": "" if measures is None else _table(measures),
         "How it was built": f"By pyterrier-mathamr {__version__}." + (_code("", reproduction) if reproduction else ""),
-        "License": "" if license else "No license was given: ask its author before you use it.",
+        "License": "" if license else "No license is given. Ask the author before you use it.",
         "Metadata": _code("json", json.dumps(metadata, indent=1)) if metadata else "",
     }
     parts = ["\n".join(["---", *lines, "---"]), f"# {title}", description.strip()]
@@ -101,7 +101,7 @@ def upload(folder: Path, repo: str, kind: Literal["model", "dataset"], *, privat
             hub.create_branch(name, repo_type=kind, branch=branch, exist_ok=True)
         return str(hub.upload_folder(repo_id=name, repo_type=kind, folder_path=str(folder), revision=branch))
     except Exception as error:  # of the connection, of the answer, of the name: each library has its own
-        fix = "Check the name, the connection, and that you are logged in (`hf auth login`)"
+        fix = "Check the name and the connection, and log in by `hf auth login`"
         raise MathAMRError(f"hf:{repo} cannot be written: {first_line(error)}. {fix}.") from error
 
 
@@ -130,7 +130,7 @@ def first_line(error: Exception) -> str:
 
 
 class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
-    """An artifact that is published with a card that is complete."""
+    """An artifact that can be shared on the Hugging Face hub, with a complete card."""
 
     _USAGE: ClassVar[str] = ""
     """The lines of the card that use the loaded object as ``found``; ``{model}`` becomes the name of its model."""
@@ -147,9 +147,9 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         reproduction: str = "",
         measures: pd.DataFrame | None = None,
     ) -> None:
-        """Publish the artifact on the Hugging Face hub, with everything that it contains.
+        """Publish the artifact and everything in it on the Hugging Face hub.
 
-        An engine contains its posts, and names the folders that it was built from.
+        An engine contains its posts and the names of the folders from which it was built.
 
         Args:
             repo: ``organization/name``, perhaps with ``@branch``.
@@ -184,7 +184,7 @@ class SharedArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         Args:
             repo: ``organization/name``, perhaps with ``@branch``.
             branch: the branch, ``main`` by default.
-            expected_sha256: the checksum of the archive, which is compared.
+            expected_sha256: the checksum that the archive must have.
             **arguments: of the constructor.
 
         Raises:

@@ -12,6 +12,6 @@ class SystemsError(MathAMRError):
 def nothing_judged(queries: int) -> SystemsError:
     """Make the error of weights that cannot be fitted."""
     return SystemsError(
-        f"none of the candidates of {queries} query(ies) is judged. Give judgments of these queries whose docno is a "
-        "formula's id or its visual id."
+        f"no candidate of the queries is judged (queries: {queries:,}). Give judgments of these queries whose docno is "
+        "a formula's id or its visual id."
     )

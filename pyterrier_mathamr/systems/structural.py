@@ -105,7 +105,7 @@ class StructuralSearch(Leaf, SparseRetriever):
         snapshot, words = self.bm25_index.snapshot(), self._words()
         posts = [snapshot.read_query(row) for row in queries.to_dict("records")]
         blank = [qid for qid, post in zip(queries["qid"], posts, strict=True) if not post.text.strip()]
-        warn_of_queries(blank, "they are blank", "Give each a text in `query`, or in `title` and `body`.")
+        warn_of_queries(blank, "blank queries", "Give each a text in `query`, or in `title` and `body`.")
         found = []
         for post in progress(posts, self.label, "queries", verbose=self.verbose):
             scores = words.tokens_of(post, snapshot).scores().astype(np.float64)

@@ -47,7 +47,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, bad: str) -> N
     [
         (
             '{"question": "Is $x$?", "answer": "Yes."}',
-            "it has no text qid and no text aid; give qid, question, aid, answer",
+            "it has no text qid and no text aid. Each line needs qid, question, aid, answer",
         ),
         ('{"query": "Is $x$?", "positive": "Yes."}', "it is neither a pair nor a post. A pair has the texts qid"),
     ],
@@ -100,7 +100,7 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path, content: str, message: s
     file.write_text(content, encoding="latin-1")
     with pytest.raises(DocumentError, match=message):
         list(read_documents(file))
-    with pytest.raises(DocumentError, match="no files of"):
+    with pytest.raises(DocumentError, match="has no notes"):
         list(read_documents(empty))
 
 

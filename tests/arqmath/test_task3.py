@@ -85,8 +85,8 @@ def test_an_error_survives_a_worker_process() -> None:
         str(pickle.loads(pickle.dumps(error)))
         == str(error)
         == (
-            "ARQMath: no links. Looked for links.tsv, PostLinks.xml. "
-            "Download it from https://www.cs.rit.edu/~dprl/ARQMath/arqmath-resources.html"
+            "ARQMath: there are no links. Looked for links.tsv, PostLinks.xml. "
+            "Download them from https://www.cs.rit.edu/~dprl/ARQMath/arqmath-resources.html"
         )
     )
 

@@ -47,6 +47,14 @@ def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
     assert "with ?a = 2" in run("search", engine, "--formula", r"\sqrt{?a}", "-k", "1").output
 
 
+def test_a_formula_that_finds_nothing_is_an_error_with_its_place_or_a_hint(engine) -> None:
+    wrong = run("search", engine, "--formula", r"1+\frac{a")
+    assert (wrong.exit_code, r"The formula cannot be read." in wrong.output) == (1, True)
+    assert "1+\\frac{a\n           ^" in wrong.output
+    nothing = run("search", engine, "--formula", "two words")
+    assert (nothing.exit_code, "leave out --formula" in nothing.output) == (0, True)
+
+
 def test_an_engine_is_not_replaced_by_mistake_and_posts_are_added(engine, tmp_path) -> None:
     (tmp_path / "more.jsonl").write_text('{"id": "new", "text": "Rings and ideals"}\n')
     again = run("build", tmp_path / "more.jsonl", "-o", engine, *MODEL)
@@ -59,7 +67,8 @@ def test_an_engine_is_not_replaced_by_mistake_and_posts_are_added(engine, tmp_pa
 
 
 def test_posts_are_deleted_by_their_docnos(engine) -> None:
-    assert run("delete", engine, "new", "another").exit_code == 1
+    wrong = run("delete", engine, "new", "another")
+    assert (wrong.exit_code, wrong.output) == (1, f"Error: {engine}: 1 id is not in it: 'another'.\n")
     assert run("delete", engine, "new").output.endswith("1 post deleted, 2 posts left\n")
 
 
@@ -76,7 +85,7 @@ def test_a_folder_without_an_engine_is_an_error_that_explains_how_to_build_one(t
     name, *query = command
     result = run(name, tmp_path, *query)
     assert result.exit_code == 1
-    assert "there is no search engine; one is built by mathamr build POSTS -o ENGINE" in result.output
+    assert "there is no search engine here. Build one by `mathamr build POSTS -o ENGINE`" in result.output
 
 
 def test_verify_reads_every_part_of_an_engine(engine, tmp_path) -> None:

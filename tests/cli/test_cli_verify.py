@@ -48,7 +48,7 @@ def test_each_fault_is_a_line_and_the_exit_code_is_1(sound: dict[str, Path], tmp
     lines = [line for line in result.output.splitlines() if line.startswith("BAD  ")]
     assert len(lines) == 4
     assert sum("ok   " in line for line in result.output.splitlines()) == 1
-    assert "3 of 4 are damaged. Build" in result.output
+    assert "3 of 4 failed. Rebuild" in result.output
 
 
 def test_a_foreign_artifact_is_a_fault(tmp_path: Path) -> None:

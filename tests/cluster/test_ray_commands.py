@@ -28,7 +28,7 @@ def command(*arguments):
     ("options", "output"),
     [
         (["graphs", "POSTS", "-o", "OUT", "--ray-workers", "2"], "--ray-workers works only with --ray"),
-        (["graphs", "POSTS", "-o", "OUT", "--ray", "auto", "--workers", "2"], "--workers does not work with --ray"),
+        (["graphs", "POSTS", "-o", "OUT", "--ray", "auto", "--workers", "2"], "--workers has no effect with --ray"),
         (["index", "FOLDER", "mathamr-plus-mini", "-o", "OUT", "--ray", "head"], "HOST:PORT"),
         (
             ["experiment", "FOLDER", "--ray", "auto"],

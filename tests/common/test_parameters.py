@@ -63,7 +63,7 @@ def test_options_that_are_handed_on_are_parameters_like_any_other() -> None:
 
 
 class Checked(ByParameters):
-    """Says what its options can be."""
+    """Declares the values of its options."""
 
     checks: ClassVar[dict[str, Rule]] = {
         "num_results": COUNT,

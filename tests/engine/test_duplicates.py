@@ -119,4 +119,4 @@ def test_the_command_lists_pairs(posts) -> None:
     assert (first.split()[0], first.split()[-1], second.split()[-1]) == ("error", "Pythagoras", "Pythagoras")
     [row] = [json.loads(line) for line in run("--json", "-k", "1").splitlines()]
     assert row["error"] <= 0.1
-    assert run("--in", "old", "--error", "0.05") == "No two posts say the same with an error of at most 5 %.\n"
+    assert run("--in", "old", "--error", "0.05") == "No two posts have the same content with an error of at most 5 %.\n"

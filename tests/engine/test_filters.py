@@ -126,10 +126,13 @@ def test_the_command_has_the_filters(notes, tmp_path) -> None:
     wrong = run("limit", "--kind", "lemma")
     assert (wrong.exit_code, "kind='lemma' is not accepted; give one of the types: file." in wrong.output) == (1, True)
     assert "analysis/limits.md:1" in run("x^2", "--formula", "--in", "analysis/").output
-    assert run("x^2", "--formula", "--in", "algebra/").output == "Nothing was found.\n"
+    assert (
+        run("x^2", "--formula", "--in", "algebra/").output
+        == "No formula like it was found. To search by words, leave out --formula.\n"
+    )
     (tmp_path / "topics.tsv").write_text("1\tlimit\n")
     of_topics = run("--topics", str(tmp_path / "topics.tsv"), "-o", str(tmp_path / "run"), "--in", "algebra/")
-    assert "filters do not work with --topics" in of_topics.output
+    assert "--topics cannot be combined with" in of_topics.output
 
 
 def test_the_page_has_the_filters_and_lists_folders_and_types(notes) -> None:

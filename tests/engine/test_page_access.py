@@ -148,10 +148,10 @@ def test_below_a_path_only_that_path_gets_the_cookie_and_files_need_no_token(eng
 @pytest.mark.parametrize(
     ("options", "environment", "reason"),
     [
-        (["--host", "0.0.0.0"], "", "Others could read the posts"),
-        (["--allowed-host", "notes.example"], "", "Others could read the posts"),
-        (["--host", "0.0.0.0", "--token", "short"], "", "The token has 5 characters"),
-        (["--host", "0.0.0.0"], "short", "The token has 5 characters"),
+        (["--host", "0.0.0.0"], "", "Other machines could read the posts"),
+        (["--allowed-host", "notes.example"], "", "Other machines could read the posts"),
+        (["--host", "0.0.0.0", "--token", "short"], "", "A token of 5 characters could be guessed"),
+        (["--host", "0.0.0.0"], "short", "A token of 5 characters could be guessed"),
         (["--root-path", "notes"], "", "root_path='notes' is not accepted"),
         (["--root-path", "/notes/"], "", "root_path='/notes/' is not accepted"),
     ],

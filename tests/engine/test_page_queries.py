@@ -1,4 +1,4 @@
-"""How the box reads a query, what it says of wrong LaTeX, and the examples."""
+"""How the box reads a query, how it reports wrong LaTeX, and the examples."""
 
 import pytest
 

@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_opened_keeps_its_posts_and_an_empty_folder_is_an_
     with pytest.raises(DocumentError, match="no such folder"):
         engine.update()
     notes.mkdir()
-    with pytest.raises(DocumentError, match="the folder has no files"):
+    with pytest.raises(DocumentError, match="the folder has no notes"):
         engine.update()
     assert len(engine) == 3
 

@@ -70,7 +70,7 @@ def test_a_model_comes_back_as_the_same_model_with_a_card_of_license_measures_an
 def test_an_engine_on_a_branch_comes_back_with_its_posts_and_a_card(hub, engine) -> None:
     engine.to_hf("someone/engine", branch="v1", pretty_name="Two posts")
     card = hub.repos["datasets/someone/engine"]["v1"]["README.md"].decode()
-    assert "No license was given" in card
+    assert "No license is given" in card
     assert front_of(card)["tags"][-1] == "pyterrier-artifact.search_engine.mathamr"
     found = mathamr.SearchEngine.from_hf("someone/engine@v1")
     assert found.docnos() == ["square", "sum"]

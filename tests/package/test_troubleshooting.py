@@ -50,12 +50,10 @@ FAILURES: dict[str, Callable[[SimpleNamespace], object]] = {
     "no id; give one of docno, id": lambda _: mathamr.SearchEngine.build(
         [{"text": "a"}], "x.engine", model="mathamr-plus-mini", verbose=False
     ),
-    "1 id(s) come twice or are in it already": lambda sample: sample.bm25.indexer("append").index(
-        sample.answers.head(1)
-    ),
-    "1 id(s) are not in it": lambda sample: (sample.encode >> sample.index.scorer())(RANKING),
-    "1 query(ies) find nothing, since they are blank": lambda sample: sample.bm25.search("  "),
-    "since they are not formulas": lambda sample: sample.tangent.search("two words"),
+    "1 id comes twice or is in it already": lambda sample: sample.bm25.indexer("append").index(sample.answers.head(1)),
+    "1 id is not in it": lambda sample: (sample.encode >> sample.index.scorer())(RANKING),
+    "blank queries find nothing": lambda sample: sample.bm25.search("  "),
+    "queries that are not formulas find nothing": lambda sample: sample.tangent.search("two words"),
     "$ is never closed": lambda sample: sample.graphs([{"docno": "open", "text": "$x^2 is open"}]),
     "the index is empty: none of": lambda _: mathamr.TangentIndex("t.tangent").index([{"docno": "a", "text": "words"}]),
     "does not match required columns for this transformer. [TransformerMode(missing_columns=['query_embs']": (

@@ -141,7 +141,7 @@ def test_a_bad_line_names_its_number_and_a_wrong_path_lists_the_readable_forms(t
     with pytest.raises(DocumentError, match=r"\.jsonl"):
         posts_of(tmp_path / "nothing.csv")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DocumentError, match=r"no files of \.md"):
+    with pytest.raises(DocumentError, match=r"files of \.md"):
         posts_of(tmp_path / "empty")
 
 

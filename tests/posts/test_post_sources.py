@@ -170,7 +170,7 @@ def test_a_folder_in_which_everything_is_left_out_is_an_error_with_the_reason(no
     with pytest.raises(DocumentError, match="it is not UTF-8"):
         list(accepted_posts(notes))
     (notes / "good.md").unlink()
-    with pytest.raises(DocumentError, match="the folder has no files of"):
+    with pytest.raises(DocumentError, match="the folder has no notes"):
         list(accepted_posts(notes))
 
 

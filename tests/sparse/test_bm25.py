@@ -49,9 +49,7 @@ def test_documents_without_a_common_token_and_queries_without_a_known_one_give_n
 
 def test_blank_queries_find_nothing_and_are_named_in_one_warning(index: BM25Index) -> None:
     topics = pd.DataFrame({"qid": list("abcde"), "query": ["", " \n", None, float("nan"), "harmonic"]})
-    with pytest.warns(
-        MathAMRWarning, match="^4 query.ies. find nothing, since they are blank: 'a', 'b', 'c', 'd'"
-    ) as caught:
+    with pytest.warns(MathAMRWarning, match="^blank queries find nothing: 'a', 'b', 'c', 'd'") as caught:
         results = index.retriever()(topics)
     assert results[["qid", "docno"]].to_numpy().tolist() == [["e", "d2"]]
     assert len(caught) == 1

@@ -107,6 +107,6 @@ def test_errors_survive_a_worker_process(path) -> None:
     ):
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again), again.path) == (type(error), str(error), path)
-    assert "9 id(s) are not in it: 'a', 'a', 'a', 'a', 'a', …" in str(UnknownIdError(path, ["a"] * 9))
+    assert "9 ids are not in it: 'a', 'a', 'a', 'a', 'a', …" in str(UnknownIdError(path, ["a"] * 9))
     assert "formulas: both, not opt" in str(UnfinishedJobError(path, {"formulas": ("both", "opt")}))
     assert isinstance(UnknownIdError(path, ["a"]), KeyError)

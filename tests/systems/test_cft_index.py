@@ -116,7 +116,7 @@ def test_options_and_bad_queries(cft: TangentCFT, tmp_path: Path) -> None:
         cft.retriever(mode="cft3")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="candidates"):
         cft.retriever(candidates=0)
-    with pytest.warns(MathAMRWarning, match="they are not formulas"):
+    with pytest.warns(MathAMRWarning, match="queries that are not formulas"):
         assert cft.retriever()(topics("", "x^2"))["qid"].unique().tolist() == ["1"]
     assert not TRAINED.snapshot().encoder().encode(FormulaPair(None, None)).any()
 

@@ -64,8 +64,8 @@ class RayCluster(Executor):
     """An executor: work spread over a Ray cluster (extra ``ray``).
 
     The process that uses it runs on a node of the cluster, and everything that it reads by path (stores, models,
-    official trees) is at the same path on all nodes. A node that dies costs the work that it was doing, which is done
-    again elsewhere; while no node can do it, the work waits for one.
+    official trees) is at the same path on all nodes. If a node dies, another one
+    repeats its work; while no node can do it, the work waits for one.
 
     Attributes:
         address: of the cluster: ``auto`` for the cluster of this machine, ``HOST:PORT`` of its head, or
@@ -120,7 +120,7 @@ class RayCluster(Executor):
 
     @property
     def slots(self) -> int:
-        """How many items are worked on at a time, with the nodes that there are now."""
+        """How many items the present nodes work on at a time."""
         room = self._room(self.connect())
         return max(1, min(room, self.workers or room))
 

@@ -245,7 +245,7 @@ def lemma(word: str, tag: str, known: Mapping[str, str]) -> str:
 
 
 def by_rule(word: str, tag: str) -> str:
-    """Return the lemma by spelling alone."""
+    """Return the lemma by spelling only."""
     if tag in ("NNS", "NNPS", "VBZ"):
         return _singular(word)
     if tag in ("VBD", "VBN") and word.endswith("ed") and len(word) > 4:

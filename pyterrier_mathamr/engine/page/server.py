@@ -265,13 +265,11 @@ def _check_access(host: str, token: str | None, *, public: bool) -> None:
     """Raise an error if posts would be shown to others without a decision on who may read them."""
     if public and token is None:
         raise MathAMRError(
-            f"Others could read the posts at {host}. Say who may: with a token, of at least {_SHORTEST_TOKEN} "
-            "characters, in MATHAMR_TOKEN or --token; or everybody, with --token ''."
+            f"Other machines could read the posts at {host}. Set a token of at least {_SHORTEST_TOKEN} characters in "
+            "MATHAMR_TOKEN, or let everybody read with --token ''."
         )
     if token and len(token) < _SHORTEST_TOKEN:
-        raise MathAMRError(
-            f"The token has {len(token)} characters, and could be guessed; give {_SHORTEST_TOKEN} or more."
-        )
+        raise MathAMRError(f"A token of {len(token)} characters could be guessed. Use {_SHORTEST_TOKEN} or more.")
 
 
 def _refuse(path: Path) -> None:

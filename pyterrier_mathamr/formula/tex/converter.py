@@ -110,7 +110,7 @@ _OVER: ContextVar[list[str] | None] = ContextVar("formulas of a text that took t
 
 @contextmanager
 def one_text() -> Iterator[None]:
-    """Convert the formulas of one text, such as a post or a query, within: a few may take too long, not thousands."""
+    """A context for the formulas of one text: after a few formulas that need too long, others like them are skipped."""
     if _OVER.get() is not None:
         yield
         return

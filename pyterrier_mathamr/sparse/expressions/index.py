@@ -112,7 +112,7 @@ def query_trees(queries: pd.DataFrame, store: FormulaStore | None) -> list[Formu
     """Read the formula of each query: official trees where the store has its ``formula_id``."""
     trees = formula_trees([query_formula(row) for row in queries.to_dict("records")], store)
     unread = [qid for qid, pair in zip(queries["qid"], trees, strict=True) if pair.slt is None and pair.opt is None]
-    warn_of_queries(unread, "they are not formulas", "Give each a formula in LaTeX, in `latex` or `query`.")
+    warn_of_queries(unread, "queries that are not formulas", "Give each a formula in LaTeX, in `latex` or `query`.")
     return trees
 
 

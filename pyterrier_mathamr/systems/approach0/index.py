@@ -38,7 +38,7 @@ def asked_paths(queries: pd.DataFrame, store: FormulaStore | None) -> list[Formu
     """List the paths of the formula of each query; without an operator tree the list is empty."""
     pairs = query_trees(queries, store)
     without = [qid for qid, pair in zip(queries["qid"], pairs, strict=True) if pair.slt is not None and not pair.opt]
-    warn_of_queries(without, "they have no operator tree", "Search for them with TangentIndex.")
+    warn_of_queries(without, "queries without an operator tree", "Search for them with TangentIndex.")
     return [tree_paths(pair) for pair in pairs]
 
 

@@ -151,7 +151,7 @@ class FormulaAnswers(Leaf, Retriever):
             return empty_output(queries, RESULT)
         formulas = {row["qid"]: self.formula(row) for row in queries.to_dict("records")}
         without = [qid for qid, formula in formulas.items() if formula is None]
-        warn_of_queries(without, "they have no formula", "Fuse the ranking with one of text.")
+        warn_of_queries(without, "queries without a formula", "Fuse the ranking with one of text.")
         asked = [(qid, formula.latex, formula.id) for qid, formula in formulas.items() if formula is not None]
         found = self._search(pd.DataFrame(asked, columns=["qid", "latex", "formula_id"]))
         return ranking(queries, found, self.num_results)

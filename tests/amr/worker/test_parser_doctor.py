@@ -143,7 +143,7 @@ def test_graphs_are_built_from_the_command_line_and_their_parses_kept(foreign_py
     done = run("graphs", pair_file, "-o", tmp_path / "first", *options)
     assert done.exit_code == 0, done.output
     assert "the embedded parser is used" in done.output
-    assert "24 graphs\nThe embedded parser parsed 1 of the texts instead" in done.output
+    assert "24 graphs\nThe parser failed on 1 text, parsed by the embedded one" in done.output
     (tmp_path / "first.parses").rename(tmp_path / "second.parses")
     (marks / "parsed").unlink()
     assert run("graphs", pair_file, "-o", tmp_path / "second", *options).exit_code == 0

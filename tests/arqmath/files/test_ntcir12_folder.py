@@ -57,7 +57,9 @@ def test_files_may_be_gzipped_and_a_missing_one_is_named(folder: Path) -> None:
     (folder / "corpus.tsv").unlink()
     assert list(NTCIR12Folder(folder).formulas()) == before
     (folder / "qrels").unlink()
-    with pytest.raises(MissingFileError, match=r"ntcir: no judgments\. Looked for qrels, .*Ask the organizers"):
+    with pytest.raises(
+        MissingFileError, match=r"ntcir: there are no judgments\. Looked for qrels, .*Ask the organizers"
+    ):
         NTCIR12Folder(folder)
 
 

@@ -1,6 +1,6 @@
 """What a Qdrant server does to an index: on shards of its engine, and on a real server where MATHAMR_QDRANT_URL is set.
 
-``MATHAMR_QDRANT_URL`` is the URL of a server; of a cluster, those of two peers with a comma between them.
+``MATHAMR_QDRANT_URL`` is the URL of a server, or of two peers of a cluster, with a comma between them.
 """
 
 import os
