@@ -158,13 +158,16 @@ def patterns(folder: Path, workdir: Path, queries: int, quiet: bool) -> None:
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
 @click.option("--systems", help="all, or names joined by commas (by ; where a name has one).")
 @click.option("--model", help="Name or folder of a trained model.")
+@click.option("--trained", multiple=True, type=FOLDER, help="Folder of a trained ColBERT or MaRF, to add its rows.")
 @quiet_option
-def ntcir12(folder: Path, workdir: Path, systems: str | None, model: str | None, quiet: bool) -> None:
+def ntcir12(
+    folder: Path, workdir: Path, systems: str | None, model: str | None, trained: tuple[Path, ...], quiet: bool
+) -> None:
     """Compare all formula systems on a folder of NTCIR-12 MathWiki."""
     from .formulas.systems import compare_browsing
 
     options = {"model": model} if model else {}
-    report = compare_browsing(folder, workdir, systems=names_of(systems), verbose=not quiet, **options)
+    report = compare_browsing(folder, workdir, systems=names_of(systems), trained=trained, verbose=not quiet, **options)
     click.echo(report.to_markdown())
 
 

@@ -10,7 +10,7 @@ With ``--model full`` they have the papers' sizes, and MaRF re-ranks the first f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -19,6 +19,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import VisualIdDeduplication, read_documents
 from pyterrier_mathamr.experiments.measuring import TimedPipeline
+from pyterrier_mathamr.experiments.stages import slug
 from pyterrier_mathamr.experiments.systems import AnswerParts
 from pyterrier_mathamr.experiments.task2 import FormulaParts, FormulaSystem
 from pyterrier_mathamr.experiments.workdir import DISTINCT_FORMULAS, FORMULA_DEPTH, Artifacts, distinct
@@ -26,6 +27,7 @@ from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import ColBERT, FormulaQuery, MaRF, MaRFIndex, formula_documents
 from pyterrier_mathamr.systems.formula_texts import FormulaContext
+from pyterrier_mathamr.systems.marf.model import DESCRIPTION
 from studies.answers.colbert import ALPHAS, train_colbert
 from studies.answers.marf import marf_model
 
@@ -149,7 +151,7 @@ def _reranked(
     return TimedPipeline((scored ^ first) >> VisualIdDeduplication(keep="visual"))
 
 
-COLBERT, MARF = "ColBERT", "MaRF"
+COLBERT, MARF, FORMULAS = "ColBERT", "MaRF", "MaRF, formula encoder alone"
 IN_POSTS = f"Tangent % {CANDIDATES} >> ColBERT in posts"
 
 
@@ -166,6 +168,38 @@ def language_models(seed: int = SEED, preset: str = "mini") -> dict[str, Formula
         trained(IN_POSTS, partial(_in_posts, recipe=own), known=False),
         trained(MARF, partial(_by_marf, recipe=own), known=known),
         FormulaSystem("MaRF, text encoder alone", partial(_by_marf, recipe=first, kind="text encoder"), known=known),
-        trained("MaRF, formula encoder alone", partial(_by_marf, recipe=own, kind="formula encoder"), known=known),
+        trained(FORMULAS, partial(_by_marf, recipe=own, kind="formula encoder"), known=known),
     )
     return {system.name: system for system in systems}
+
+
+def browsing_models(folders: Sequence[Path]) -> dict[str, FormulaSystem]:
+    """Make systems for a collection without pairs to train on, from folders of trained models.
+
+    Args:
+        folders: as ``ColBERT.save`` and ``MaRF.save`` wrote them, such as ``answers/made/marf-…`` of a work folder.
+    """
+    systems: dict[str, FormulaSystem] = {}
+    for folder in folders:
+        if (folder / DESCRIPTION).is_file():
+            marf = MaRF.from_pretrained(folder)
+            systems |= {MARF: _of_model(MARF, marf), FORMULAS: _of_model(FORMULAS, marf.formulas_alone())}
+        else:
+            systems[COLBERT] = _of_model(COLBERT, ColBERT.from_pretrained(folder))
+    return systems
+
+
+def _of_model(name: str, model: ColBERT | MaRF) -> FormulaSystem:
+    def make(parts: FormulaParts) -> TimedPipeline:
+        shared, path = parts.shared, parts.shared.workdir / f"{slug(name)}.vectors"
+        index: Any = (MathAMRIndex if isinstance(model, ColBERT) else MaRFIndex)(path)
+
+        def build() -> None:
+            indexer = index.indexer("overwrite", dtype="float16", verbose=shared.verbose)
+            (model.doc_encoder() >> indexer).index(of for of in shared.documents() if of["html"])
+
+        shared.stages.run(f"vectors of {name}", path, {**shared.origin, "model": model.identity}, build)
+        search = index.colbert if isinstance(model, ColBERT) else index.retriever
+        return TimedPipeline(search(num_results=DISTINCT_FORMULAS), FormulaQuery() >> model.query_encoder())
+
+    return FormulaSystem(name, make)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
@@ -52,7 +52,7 @@ from pyterrier_mathamr.systems.in_out import Scale
 from .indexes import approach0, cft, formula_trees, post_texts, wide_tangent
 from .indexes import in_out as in_out_index
 from .known_items import with_known_formulas
-from .language_models import COLBERT, MARF, SEED, language_models
+from .language_models import COLBERT, MARF, SEED, browsing_models, language_models
 
 TANGENT_S, LTR, APPROACH0, IN_OUT, FUSED = "Tangent-S", "LtR", "Approach Zero", "In+Out", "Fused"
 TEXT = f"{TANGENT} >> text"
@@ -350,14 +350,23 @@ def _with_seeds(
 
 
 def compare_browsing(
-    path: str | Path, workdir: str | Path, *, systems: Sequence[str] | None = None, **options: Any
+    path: str | Path,
+    workdir: str | Path,
+    *,
+    systems: Sequence[str] | None = None,
+    trained: Sequence[Path] = (),
+    **options: Any,
 ) -> Report:
-    """Compare systems by name on NTCIR-12 formula browsing; systems that read a question get only the formula."""
-    chosen = None if systems is None else list(browsing_systems(systems).values())
+    """Compare systems by name on NTCIR-12 formula browsing; systems that read a question get only the formula.
+
+    ``trained`` are folders of a ColBERT or MaRF, whose rows are added: the collection has no pairs to train on.
+    """
+    named = browsing_systems(BROWSING_SYSTEMS if systems is None else systems)
+    chosen = [*named.values(), *browsing_models(trained).values()]
     return run_ntcir12(path, workdir, systems=chosen, weights=shipped_weights(), **options)
 
 
-def browsing_systems(names: Sequence[str]) -> dict[str, FormulaSystem]:
+def browsing_systems(names: Iterable[str]) -> dict[str, FormulaSystem]:
     """Choose the systems of a table by their names, or ``all``; the parts of fusions are included."""
     left_out = {MATHAMR, TEXT, FUSED_TEXTS, *language_models()}  # they need a question, or pairs of posts to train on
     own = {name: of for name, of in ALL_SYSTEMS.items() if name not in left_out and MATHAMR not in of.fuses}

@@ -17,7 +17,8 @@ from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline
 from pyterrier_mathamr.experiments.systems import System
 from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts, SearchedYear
 from pyterrier_mathamr.experiments.workdir import TANGENT, Artifacts
-from pyterrier_mathamr.systems import FormulaFeatures, FormulaTrees
+from pyterrier_mathamr.posts import post_from_text
+from pyterrier_mathamr.systems import ColBERT, FormulaFeatures, FormulaTrees, MaRF
 from studies.answers import colbert, marf
 from studies.formulas import systems
 from studies.formulas.language_models import language_models
@@ -254,6 +255,27 @@ def test_in_out_is_measured_with_each_combination(tmp_path: Path) -> None:
     assert values[names].min() > values[FLOOR]
     assert values[names].nunique() == 3
     assert (tmp_path / "formulas.inout" / "pt_meta.json").is_file()
+
+
+def test_models_that_were_trained_elsewhere_search_ntcir12(backbone: Path, tmp_path: Path) -> None:
+    example = Path(__file__).parents[1] / "data" / "ntcir12"
+    config = replace(marf.PRESETS["mini"][0], query_length=64, document_length=64, output=8, heads=2)
+    posts = [post_from_text(text) for text in ("$x^2+1$", "$y=2$")]
+    MaRF.new(str(backbone), posts, config=config, min_count=1, device="cpu").save(tmp_path / "marf")
+    options = replace(colbert.PRESETS["mini"][0], query_length=64, document_length=64)
+    ColBERT.new(backbone, options=options).save(tmp_path / "colbert")
+    report = compare_browsing(
+        example,
+        tmp_path / "work",
+        systems=[TANGENT],
+        trained=[tmp_path / "marf", tmp_path / "colbert"],
+        model="mathamr-plus-mini",
+        verbose=False,
+    )
+    table = report.tables["Formula browsing"]
+    models = table[table["name"].isin(["ColBERT", "MaRF", "MaRF, formula encoder alone"])]
+    assert len(models) == 3 * table["topics"].nunique()
+    assert models["Bpref partial"].between(0, 1).all()
 
 
 def test_all_systems_search_formulas_with_wildcards(tmp_path: Path) -> None:
