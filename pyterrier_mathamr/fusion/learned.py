@@ -264,7 +264,7 @@ def fit_fusion_weights(
 
     For each grade above 0, documents of at least this grade should be likely among all documents found; see
     :func:`fit_fusion_weight`. The weights of similar systems are hardly determined, so large weights are
-    penalized, most of all those of systems that separate right from wrong well by themselves.
+    penalized; the better a system by itself separates right from wrong, the larger its penalty.
 
     Args:
         rankings: ``qid``, ``docno``, ``score`` of each system, which should not have been trained on these queries.
