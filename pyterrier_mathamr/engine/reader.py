@@ -292,7 +292,7 @@ class EngineReader(Counted):
         among = None if chosen == EVERYTHING else set(chosen.chosen(at.origins))
         if not at.indexes.tangent.built():
             return []
-        pattern, similar = read_pattern(asked), at.similar_formulas().best(with_wildcards(asked))
+        pattern, similar = read_pattern(asked), at._similar_formulas().best(with_wildcards(asked))
         found = list[FoundFormula]()
         for count in (10 * k, 100 * k, 1000 * k):
             matches = at.indexes.patterns.retriever(num_results=count).find(pattern, similar)
@@ -376,10 +376,10 @@ class EngineReader(Counted):
     def formulas(self, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
         at = self.snapshot()
-        similar = at.similar_formulas(candidates=candidates)
+        similar = at._similar_formulas(candidates=candidates)
         return at.indexes.patterns.retriever(num_results=num_results, similar=similar)
 
-    def similar_formulas(self, *, candidates: int = 1000) -> SimilarFormulaRetriever:
+    def _similar_formulas(self, *, candidates: int = 1000) -> SimilarFormulaRetriever:
         """Return the retriever of formulas that share symbols: ``latex`` to ``docno``, ``post_id``, ``score``."""
         at = self.snapshot()
         graphs, model = GraphBuilder(at.options.parser, queries="formula"), _model(at.options)
