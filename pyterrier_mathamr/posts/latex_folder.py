@@ -93,15 +93,10 @@ class LatexFolder:
         root = self._root[name]
         document = self._documents.pop(root, None)
         if document is None:
-            mine: dict[str, LatexFile] = {}
-            shared: dict[str, LatexFile] = {}
-            found = {}
-            for each in self._reachable(root):
-                text = self._read(each)
-                owner = mine if self._root[each] == root and not _is_style(each) else shared
-                owner[each] = LatexFile("" if isinstance(text, DocumentError) else text)
-                found.update({(each, place): link for place, link in self._files[each].links.items()})
-            document = LatexDocument(root, mine, shared, found, self._everywhere, self._known)
+            texts = {each: self._read(each) for each in self._reachable(root)}
+            files = {each: LatexFile(text if isinstance(text, str) else "") for each, text in texts.items()}
+            links = {each: self._files[each].links for each in files}
+            document = LatexDocument(self.members(root), files, links, self._everywhere, self._known)
         while len(self._documents) >= _KEPT:
             del self._documents[next(iter(self._documents))]
         self._documents[root] = document
@@ -145,16 +140,12 @@ def _digest(text: str) -> str:
 
 def _resolved(name: str, target: str, names: frozenset[str]) -> tuple[str, str]:
     """Find the file at a path, from the folder of the including file up to the top, or the fault."""
-    if posixpath.isabs(target) or ":" in target or target.startswith("~"):
-        return "", f"{target} leaves the folder, and is not followed"
-    folder = posixpath.dirname(name)
-    leaves = True
-    while True:
-        path = posixpath.normpath(posixpath.join(folder, target))
-        leaves = leaves and path.startswith("../")
-        if path in names:
-            return path, ""
-        if not folder:
-            break
-        folder = posixpath.dirname(folder)
+    folders = [posixpath.dirname(name)]
+    while folders[-1]:
+        folders.append(posixpath.dirname(folders[-1]))
+    paths = [posixpath.normpath(posixpath.join(folder, target)) for folder in folders]
+    leaves = posixpath.isabs(target) or ":" in target or target.startswith("~")
+    if not leaves and (found := next((path for path in paths if path in names), "")):
+        return found, ""
+    leaves = leaves or all(path.startswith("../") for path in paths)
     return "", f"{target} leaves the folder, and is not followed" if leaves else f"{target} is not a file of the folder"

@@ -223,24 +223,22 @@ class LatexDocument:
     """The files of a document, split.
 
     Args:
-        root: the file that includes the others.
-        files: the files of the document by name, including the root.
-        shared: files that contribute only their definitions.
-        found: the file that an inclusion at a place names, or the error.
+        members: the files of the document by name; the first one includes the others.
+        files: these, and files that contribute only their definitions.
+        found: for each file the files that inclusions name by their places, or the error.
         everywhere: files whose definitions apply to all.
         known: macros that are defined elsewhere.
     """
 
     def __init__(
         self,
-        root: str,
+        members: Sequence[str],
         files: Mapping[str, LatexFile],
-        shared: Mapping[str, LatexFile],
-        found: Mapping[tuple[str, int], tuple[str, str]],
+        found: Mapping[str, Mapping[int, tuple[str, str]]],
         everywhere: Sequence[LatexFile],
         known: Mapping[str, Macro],
     ) -> None:
-        self.root, self.files, self._found = root, files, found
+        self.root, self.files, self._found = members[0], {name: files[name] for name in members}, found
         self.macros: dict[str, Macro] = dict(known)
         self._outline = Outline()
         self._counters = _Counters()
@@ -248,12 +246,13 @@ class LatexDocument:
         self._frames: list[_Open] = []
         self._until = -1  # where the open statement or proof ends in its file; -1 where nothing ends it
         self._depth = 0  # of the frames, where it began
-        for file in (*everywhere, *shared.values(), *files.values()):
+        shared = (file for name, file in files.items() if name not in self.files)
+        for file in (*everywhere, *shared, *self.files.values()):
             self.macros.update(file.macros)
             for of in file.definitions:
                 if of.by not in _SETTING_COUNTERS:
                     self._declare(of)
-        if any(token["heading"] == "chapter" for file in files.values() for token in file.tokens):
+        if any(token["heading"] == "chapter" for file in self.files.values() for token in file.tokens):
             self._counters.book()
         self._aliases: dict[str, re.Match[str]] = {}  # macros that only begin or end an environment
         for name, macro in self.macros.items():
@@ -262,7 +261,7 @@ class LatexDocument:
             if len(macro.meaning) == 1 and not macro.arguments and (edge := _EDGE.fullmatch(macro.meaning[0])):
                 self._aliases[name] = edge
         self._seen: set[str] = set()
-        for name in (root, *files):  # a file that is named where nothing is read follows at the end
+        for name in members:  # a file that is named where nothing is read follows at the end
             if name not in self._seen:
                 self._push(name, silent=False)
                 while self._frames:
@@ -484,7 +483,7 @@ class LatexDocument:
 
     def _include(self, token: re.Match[str]) -> None:
         frame = self._frames[-1]
-        name, problem = self._found.get((frame.name, token.start()), ("", ""))
+        name, problem = self._found[frame.name].get(token.start(), ("", ""))
         if any(name == other.name for other in self._frames):
             problem = f"{name} includes itself, which is not followed"
         if problem:
