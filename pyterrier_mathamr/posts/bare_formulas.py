@@ -20,8 +20,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 LONGEST = 200
 """Characters of the longest run."""
@@ -56,7 +56,8 @@ _TERMS = frozenset({"number", "function", "command", "letters", "symbol", "big",
 _RELATIONS = frozenset("≤≥≠≈≡∼≃≅∝∈∉∋⊂⊆⊃⊇→↦⇒⇔⟹⟺↔∣∥⊥≪≫≺≻±∓×÷·⋅∘∪∩∧∨⊕⊗∖")
 
 
-class _Token(NamedTuple):
+@dataclass(slots=True)
+class _Token:
     kind: str
     text: str
     start: int
@@ -71,7 +72,9 @@ def _tokens(text: str) -> Iterator[_Token]:
         if kind == "any":
             symbol = "symbol" if _is_mathematical(found) else "word"
             kind = "operator" if found in _RELATIONS else "big" if found in "∑∏∫∬∭∮∂∇√∛∜∀∃¬" else symbol
-        yield _Token("word" if found in _STRUCTURE else kind, found, match.start(), match.end())
+        elif kind == "command" and found in _STRUCTURE:
+            kind = "word"
+        yield _Token(kind, found, match.start(), match.end())
     yield _Token("edge", "\n", len(text), len(text))
 
 
@@ -112,11 +115,14 @@ def _run(tokens: list[_Token], start: int, closed: dict[int, int]) -> int:
     at, end, joined = start, start, True  # joined: a term may follow here
     while tokens[at].end - tokens[start].start <= LONGEST:
         token, kind = tokens[at], tokens[at].kind
-        apart = not joined and tokens[at - 1].kind == "space"
         if kind == "space":
             joined = joined or scope or _spaces_join(tokens, at)
         elif kind == "open":
-            if apart or at not in closed or tokens[closed[at]].end - tokens[start].start > LONGEST:
+            if (
+                (not joined and tokens[at - 1].kind == "space")
+                or at not in closed
+                or tokens[closed[at]].end - tokens[start].start > LONGEST
+            ):
                 break
             brackets.append(at)
             joined = True
@@ -129,7 +135,11 @@ def _run(tokens: list[_Token], start: int, closed: dict[int, int]) -> int:
             if kind in ("relation", "operator", "sum") and at == start:
                 break
             joined, scope = True, scope and kind != "relation"
-        elif apart or kind in ("word", "address", "edge") or (kind == "letters" and not _is_term(tokens, at)):
+        elif (
+            (not joined and tokens[at - 1].kind == "space")
+            or kind in ("word", "address", "edge")
+            or (kind == "letters" and not _is_term(tokens, at))
+        ):
             break
         else:
             joined = kind in ("big", "function", "command")
@@ -156,18 +166,19 @@ def _begins(tokens: list[_Token], at: int) -> bool:
 
 def _is_term(tokens: list[_Token], at: int) -> bool:
     """Whether letters are variables: one letter, or a few that a number, a power or an index belongs to."""
-    if tokens[at].kind != "letters":
+    token = tokens[at]
+    if token.kind != "letters":
         return False
-    before, token, after = tokens[at - 1 : at + 2]
     if len(token.text) == 1 or token.text in ("dx", "dy", "dz", "dt", "dr", "ds", "du", "dv"):
         return True
+    before, after = tokens[at - 1], tokens[at + 1]
     scripted = after.kind == "script" or (after.kind == "symbol" and not after.text.isalpha())
     return len(token.text) <= 3 and (scripted or before.kind == "number")
 
 
 def _spaces_join(tokens: list[_Token], at: int) -> bool:
     """Whether a term may follow a space without an operator: next to functions, after ∑ and the like, before ``dx``."""
-    before, _, after = tokens[at - 1 : at + 2]
+    before, after = tokens[at - 1], tokens[at + 1]
     if before.kind in ("function", "big", "command"):
         return True
     return after.kind == "function" or (after.kind == "letters" and len(after.text) == 2 and after.text[0] == "d")
