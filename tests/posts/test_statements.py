@@ -180,6 +180,12 @@ def test_included_files_are_read_once_and_never_from_outside_the_folder(tmp_path
     assert from_file == ["main.tex", "part.tex"]
 
 
+def test_a_file_that_only_an_unused_package_includes_is_read(tmp_path) -> None:
+    files = {"mine.sty": r"\input{part} \newcommand{\a}{\alpha}", "part.tex": r"Part $\a$."}
+    found = read(write(tmp_path, files))
+    assert {name: text_of(post.html) for name, post in found.items()} == {"part.tex": r"Part ${\alpha}$."}
+
+
 def test_a_statement_that_nothing_ends_goes_on_to_the_next_one(tmp_path) -> None:
     lemma = r"\begin{theorem} one $a$ \begin{lemma} two $b$ \end{lemma} "
     source = rf"\section{{A}}{FILLER}{lemma}\section{{B}} {FILLER} $c$"
