@@ -104,7 +104,7 @@ class LatexFile:
         """The macros that it defines."""
         return definitions(code_hidden(self.text))[0]
 
-    @property
+    @cached_property
     def balanced(self) -> bool:
         """Whether each brace is closed."""
         return len(self.ends) == sum(brace[0] == "{" for brace in BRACE.finditer(self.blank))
