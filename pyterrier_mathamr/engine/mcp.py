@@ -115,10 +115,10 @@ class Tools:
             return _listed(entries, "posts", "", 0, skip, tokens, note) if entries else f"No good match. {note}"
         return _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip, tokens)
 
-    def search_formula(self, latex: str, k: int, skip: int, tokens: int) -> str:
+    def search_formula(self, latex: str, k: int, skip: int, chosen: Filter, tokens: int) -> str:
         """List formulas, the most similar first."""
         with self._one_at_a_time() as engine:
-            found = engine.search_formula(latex, k=skip + k)[skip:]
+            found = engine.search_formula(latex, k=skip + k, **chosen._asdict())[skip:]
             entries = []
             for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
                 title, _ = engine.title_and_body(row["post_id"])
@@ -317,6 +317,10 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         latex: Annotated[str, about_formula],
         k: Annotated[int, about_k] = 10,
         skip: Annotated[int, about_skip] = 0,
+        within: Annotated[str, about_within] = "",
+        kind: Annotated[str, about_kind] = "",
+        since: Annotated[str, about_since] = "",
+        until: Annotated[str, about_until] = "",
         max_tokens: Annotated[int, about_tokens] = TOKENS,
     ) -> str:
         """Find formulas that match a given one, and the posts that they are in.
@@ -326,7 +330,7 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         that contain the given one, and similar ones.
         """
         with _faults_reported():
-            return tools.search_formula(latex, k, skip, max_tokens)
+            return tools.search_formula(latex, k, skip, Filter(within, kind, since, until), max_tokens)
 
 
 def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:

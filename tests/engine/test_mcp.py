@@ -227,16 +227,19 @@ def test_results_are_short_with_file_line_type_and_neighbours(tmp_path) -> None:
     (notes / "analysis" / "limits.md").write_text(
         "# Limits\n\nEvery bounded sequence has a limit point.\n" + "More. " * 300
     )
-    (notes / "rings.txt").write_text("Every field is a ring.")
+    (notes / "rings.txt").write_text("Every field $K$ is a ring.")
     engine = built(tmp_path / "e", notes)
-    found, none, filtered, wrong, read = asked(
+    found, none, filtered, wrong, read, formulas, no_formulas = asked(
         engine,
         call("search", query="limit point of a sequence"),
         call("search", query="sourdough bread"),
         call("search", query="ring", within="analysis/", weak=True),
         call("search", query="ring", within="analyses/"),
         call("read", docno="rings.txt", context=2),
+        call("search_formula", latex="K", within="rings.txt"),
+        call("search_formula", latex="K", within="analysis/"),
     )
+    assert ("rings.txt" in formulas[0], "rings.txt" in no_formulas[0]) == (True, False)
     lines = found[0].splitlines()
     assert lines[0].startswith("1. analysis/limits.md#limits  (match 98.7 %, analysis/limits.md:1, section)")
     assert lines[1] == "   Limits"
@@ -247,7 +250,7 @@ def test_results_are_short_with_file_line_type_and_neighbours(tmp_path) -> None:
     )
     assert re.findall(r"^\d+\. (\S+)", filtered[0], re.M) == ["analysis/limits.md#limits"]
     assert wrong == ("in='analyses/' is not accepted; give a folder or the beginning of an id: analysis/.", True)
-    assert read[0] == "[rings.txt, rings.txt]\nrings\nEvery field is a ring."
+    assert read[0] == "[rings.txt, rings.txt]\nrings\nEvery field $K$ is a ring."
 
 
 def test_a_quotation_is_cited_with_its_lines_over_pipes(tmp_path) -> None:
