@@ -277,7 +277,7 @@ class BlendedRetriever(Leaf, Retriever):
 
 
 class SimilarFormulaRetriever(SparseRetriever):
-    """Ranks formulas by Tangent's scores and those of formula vectors, standardised as by ``ZScoreFusion``.
+    """Ranks formulas by the sum of their standard scores by Tangent and by formula vectors, as ``ZScoreFusion`` does.
 
     Args:
         tangent: the index of symbol pairs.

@@ -257,7 +257,7 @@ ALL_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
 def task2_systems(
     names: Sequence[str] | None, models: Mapping[str, FormulaSystem] = MappingProxyType({})
 ) -> list[FormulaSystem] | None:
-    """Choose the systems of a table: names, ``all``, or ``variants``; ``models`` replace those of the same name."""
+    """Choose the systems of a table: names, ``all``, or ``variants``; ``models`` replace models with the same name."""
     if names is None:
         return None
     known = {**ALL_SYSTEMS, **models, **VARIANTS}
