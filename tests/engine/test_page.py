@@ -112,6 +112,16 @@ def test_the_sentence_of_a_formula_does_not_repeat_the_title_above_it(tmp_path) 
         assert found["snippet_html"].startswith(sentence)
 
 
+def test_a_formula_of_a_title_is_colored_by_how_it_matches(tmp_path) -> None:
+    titles = {"equal": "Why is $a+b=c$?", "renamed": "Why is $a+b=d$?", "similar": "Why is $a+b=5$?"}
+    engine = built(tmp_path / "e", [{"id": kind, "title": title, "text": "So."} for kind, title in titles.items()])
+    client = TestClient(make_app(Answers(engine)), base_url="http://localhost")
+    found = get(client, "/api/search", q="Why is $a+b=c$?", weak="1")["systems"][0]["results"]
+    assert {each["docno"]: f"part-0 {each['docno']}" in each["title_html"] for each in found} == dict.fromkeys(
+        titles, True
+    )
+
+
 def test_a_formula_is_searched_whole_with_or_without_delimiters(client) -> None:
     formulas_only = get(client, "/api/search", q=r"\frac{1}{n^2}", mode="formulas")
     for q in (r"$\frac{1}{n^2}$", r"\(\frac{1}{n^2}\)", r"$$\frac{1}{n^2}$$"):

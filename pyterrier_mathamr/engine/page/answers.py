@@ -107,6 +107,11 @@ def _kind(query: MathPost, latex: str, like: int | None, matcher: Matcher) -> st
     return "" if like is None else f"{color_of(like)} {step_between(query.formulas[like].latex, latex)}"
 
 
+def _kinds(query: MathPost, post: MathPost, matcher: Matcher) -> Callable[[int], str]:
+    """Return the function from the number of a formula of a post to its classes."""
+    return lambda formula: _kind(query, post.formulas[formula].latex, None, matcher)
+
+
 def shown_piece(
     post: MathPost,
     piece: SnippetPiece,
@@ -285,15 +290,11 @@ class Answers:
         [document] = engine.indexes.posts.get_many([docno])
         title, post = post_from_html(document.title), post_from_html(document.html, document.title)
         piece = best_piece(post, matcher, start)
-
-        def of_post(formula: int) -> str:
-            return _kind(query, post.formulas[formula].latex, None, matcher)
-
         return {
             "docno": docno,
             "title_html": inline_html(_short(_line(title), title), title),
             **self._place(document),
-            **shown_piece(post, piece, matcher, bool(title.text), of_post),
+            **shown_piece(post, piece, matcher, bool(title.text), _kinds(query, post, matcher)),
             "latex": plain_text(MathPost(piece.text, post.formulas)),
             "similar": plain_text(MathPost(" ".join(piece_of(post, 0, _SIMILAR).text.split("\n")), post.formulas)),
         }
@@ -356,17 +357,13 @@ class Answers:
 def _result(document: Document, score: float, matcher: Matcher, query: MathPost) -> dict[str, Any]:
     title, body = EngineSnapshot.posts_of(document)
     snippet = best_snippet(body, matcher)
-
-    def kind(formula: int) -> str:
-        return _kind(query, body.formulas[formula].latex, None, matcher)
-
     text = _without_headings(snippet.text, [*document.origin.section.split(" › "), title.text])
     return {
         "docno": document.docno,
         "post_id": document.docno,
         "score": float(score),
-        "title_html": marked_html(_short(_line(title), title), title, matcher),
-        "snippet_html": marked_html(text, body, matcher, kind) + (" …" if snippet.cut else ""),
+        "title_html": marked_html(_short(_line(title), title), title, matcher, _kinds(query, title, matcher)),
+        "snippet_html": marked_html(text, body, matcher, _kinds(query, body, matcher)) + (" …" if snippet.cut else ""),
     }
 
 
