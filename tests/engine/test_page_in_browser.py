@@ -284,7 +284,7 @@ def test_one_box_finds_posts_and_formulas_and_asks_for_no_formulas_without_one(p
     assert page.locator("#tabs a").count() == 1
     assert not any("mode=formulas" in url for url in asked)
     ask(page, "?a/?b")
-    assert shown_tab(page) == "Formulas"
+    sync_api.expect(page.locator("#tabs [aria-current]")).to_contain_text("Formulas")
     sync_api.expect(page.locator("#tabs")).not_to_contain_text("…")  # both have their counts
     assert [url.split("mode=")[1].split("&")[0] for url in asked[1:]] == ["formulas", "posts"]
     page.locator("#tabs a", has_text="Posts").click()

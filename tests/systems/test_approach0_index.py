@@ -70,7 +70,7 @@ def test_formulas_without_operator_tree_are_kept_and_never_found(tmp_path: Path)
     assert len(index) == 2
     assert index.search("x")["docno"].tolist() == ["2"]
     asked = queries("").assign(formula_id="q")
-    with pytest.warns(MathAMRWarning, match="no operator tree: '1'"):
+    with pytest.warns(MathAMRWarning, match="without an operator tree find nothing: '1'"):
         assert index.retriever(store=store)(asked).empty  # type: ignore[arg-type]
 
 

@@ -72,7 +72,7 @@ def test_weights_are_fitted_to_grades_by_formula_or_visual_id(parts: SimpleNames
     assert system(QUERIES).set_index(["qid", "docno"])["score"].to_dict() == pytest.approx(
         ranking.assign(label=labels).set_index(["qid", "docno"])["label"].to_dict()
     )
-    with pytest.raises(SystemsError, match="2 query"):
+    with pytest.raises(SystemsError, match="queries: 2"):
         system.fit(QUERIES, pd.DataFrame({"qid": ["1"], "docno": ["elsewhere"], "label": [1]}))
 
 
