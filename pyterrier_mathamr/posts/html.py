@@ -117,16 +117,21 @@ _TAG = re.compile(
 )
 _ID = re.compile(r"""\bid\s*=\s*(?:"([^"]*)"|'([^']*)'|["']?([^"'\s>]*))""")
 _SPACES = re.compile(r"\s+")
+_LONGEST_TITLE = 2000
 _DECLARATION = re.compile(r"\s*<[!?](?:doctype|xml)\b[^>]{0,1000}>", re.IGNORECASE)
-_PAGE_TITLE = re.compile(r"<title(?:\s[^>]{0,1000})?>([^<]{0,2000})</title\s*>", re.IGNORECASE)
+_TITLE = re.compile(r"<title(?:\s[^>]{0,1000})?>", re.IGNORECASE)
+_TITLE_END = re.compile(r"</title\s*>", re.IGNORECASE)
 
 
 def title_of_html(source: str) -> tuple[str, str]:
     """Take the title of a page out of its head, and the declarations before it."""
     while declared := _DECLARATION.match(source):
         source = source[declared.end() :]
-    title = _PAGE_TITLE.search(source)
-    return (title[1].strip(), source[: title.start()] + source[title.end() :]) if title else ("", source)
+    begin = _TITLE.search(source)
+    end = _TITLE_END.search(source, begin.end(), begin.end() + _LONGEST_TITLE) if begin else None
+    if begin is None or end is None:
+        return "", source
+    return source[begin.end() : end.start()].strip(), source[: begin.start()] + source[end.end() :]
 
 
 @dataclass(eq=False)

@@ -62,8 +62,9 @@ PAGE = """<!DOCTYPE html>
 </semantics></math> we have a<b and 2 <button>Vote</button></p></main><footer>End</footer></body></html>"""
 
 
-def test_a_whole_page_is_read_without_its_tags_and_with_its_title(tmp_path) -> None:
-    (tmp_path / "page.html").write_text(PAGE)
+@pytest.mark.parametrize("title", ["Roots &amp; $x^2$", "<i>Roots</i> &amp; $x^2$"])
+def test_a_whole_page_is_read_without_its_tags_and_with_its_title(tmp_path, title) -> None:
+    (tmp_path / "page.html").write_text(PAGE.replace("Roots &amp; $x^2$", title))
     (document,) = posts_of(tmp_path, bare_formulas=False)
     assert post_from_html(document.title).text == "Roots & FORMULA_0"
     words = post_from_html(document.html).text.split()
