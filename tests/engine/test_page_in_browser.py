@@ -88,7 +88,7 @@ def page(browser, address, request):
 
 
 def ask(page, query: str) -> None:
-    page.locator("#results").evaluate("results => results.replaceChildren()")  # those of an earlier query
+    page.locator("#results").evaluate("results => results.replaceChildren()")  # of an earlier query
     page.fill("#query", query)
     page.keyboard.press("Enter")
     page.wait_for_url("**q=**")
