@@ -15,7 +15,7 @@ import click
 
 from pyterrier_mathamr._common.feedback import counted
 
-from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, filter_options, quiet_option
+from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, filter_options, place_options, quiet_option
 from .topic_files import TypedTopic, read_topic_file
 
 if TYPE_CHECKING:
@@ -214,10 +214,7 @@ def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
 @click.option(
     "--error", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Maximum probability of error."
 )
-@click.option(
-    "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
-)
-@click.option("--kind", default="", help="Only posts of this type: theorem, definition, …")
+@place_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_json: bool) -> None:
     """List pairs of posts of ENGINE with the same content, each with its probability of error."""
@@ -324,14 +321,14 @@ def _search(
     if explain and system != "blend":
         raise click.UsageError(f"--explain works only with the system blend, not with {system}. Leave out --system.")
     template = LinkTemplate(link) if link else None
-    closest = ""
+    message = ""
     if formula:
         found = engine.search_formula(query, k=k, **chosen._asdict())
     else:
         question = engine.question(query)
         found = engine.shown(question, engine.found(question, k, system, chosen))
         if not weak:
-            found, closest = _good(found)
+            found, message = _good(found)
     if template is not None:
         posts = engine.indexes.posts.get_many(found["post_id" if formula else "docno"].tolist())
         found = found.assign(link=[template.link(post) for post in posts])
@@ -344,8 +341,8 @@ def _search(
             click.echo(json.dumps({"explains": why.docno, "score": why.score, "parts": parts}, ensure_ascii=False))
         return
     if formula and found.empty:
-        closest = _no_formula(query)
-    click.echo(_table(found, formula) or closest or "Nothing was found.")
+        message = _no_formula(query)
+    click.echo(_table(found, formula) or message or "Nothing was found.")
     if why is not None:
         click.echo(f"\n{table_of(why, width=_width())}")
 

@@ -32,24 +32,26 @@ def quiet_option(command: Command) -> Command:
     return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
 
 
+def place_options(command: Command) -> Command:
+    """Add ``--in`` and ``--kind``."""
+    command = click.option("--kind", default="", help="Only posts of this type: theorem, definition, …")(command)
+    return click.option(
+        "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
+    )(command)
+
+
 def filter_options(command: Command) -> Command:
     """Add ``--in``, ``--kind``, ``--since`` and ``--until``, the fields of an engine's ``Filter``."""
-    options = (
-        click.option(
-            "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
-        ),
-        click.option("--kind", default="", help="Only posts of this type: theorem, definition, …"),
-        click.option(
-            "--since",
-            default="",
-            metavar="DATE",
-            help="Only posts changed on this day or later: 2026-03-01, 2026-03 or 2026.",
-        ),
-        click.option("--until", default="", metavar="DATE", help="Only posts changed on this day or earlier."),
+    command = click.option("--until", default="", metavar="DATE", help="Only posts changed on this day or earlier.")(
+        command
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    command = click.option(
+        "--since",
+        default="",
+        metavar="DATE",
+        help="Only posts changed on this day or later: 2026-03-01, 2026-03 or 2026.",
+    )(command)
+    return place_options(command)
 
 
 def ray_options(command: Command) -> Command:

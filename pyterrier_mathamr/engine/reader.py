@@ -302,7 +302,7 @@ class EngineReader(Counted):
         return found
 
     def _distinct(self, matches: Sequence[MatchedFormula], k: int) -> list[FoundFormula]:
-        """Read the first ``k`` formulas, those that a post repeats once."""
+        """Read the first ``k`` formulas; one that a post repeats is listed once."""
         indexes, found = self.snapshot().indexes, list[FoundFormula]()
         terms = indexes.patterns.snapshot().terms
         read: dict[str, tuple[Document, MathPost]] = {}

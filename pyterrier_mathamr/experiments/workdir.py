@@ -333,7 +333,7 @@ class Artifacts(FormulaArtifacts):
         return index
 
     def questions(self, split: Split) -> TopicSet:
-        """Return the questions of a split, of many a thousand with answers, and their own answers as judgments."""
+        """Return the questions of a split, at most :data:`MOST_QUESTIONS`, and their own answers as judgments."""
 
         def read() -> tuple[pd.DataFrame, pd.DataFrame]:
             qrels, questions = known_item_qrels(self.collection.pairs(), split), self.collection.questions()
