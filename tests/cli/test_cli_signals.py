@@ -22,11 +22,16 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM]
 SMALL = ["--set", "layers=1", "--set", "hidden=8", "--set", "projection=4", "--set", "bases=2"]
 LONG = ["--set", "epochs=100000", "--set", "patience=100000"]
 PATIENCE = 60  # seconds after which a test gives up, not what is promised
+PATIENT = f"""
+from pyterrier_mathamr.cli import interrupts, main
+interrupts._PATIENCE = {PATIENCE}  # a slow disk must not end the process before it has noted its work
+main(prog_name="mathamr")
+"""
 
 
-def start(*arguments, program="pyterrier_mathamr"):
+def start(*arguments, program=("-m", "pyterrier_mathamr")):
     """Start a command in a separate process group."""
-    command = [sys.executable, "-m", program, *map(str, arguments)]
+    command = [sys.executable, *program, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
@@ -64,7 +69,7 @@ def ended(process, number, *, whole_group=False):
     assert not more, output
     command = shlex.join([str(part) for part in process.args[3:]])
     assert line.startswith("Interrupted")
-    program = "mathamr" if process.args[2] == "pyterrier_mathamr" else f"python -m {process.args[2]}"
+    program = "python -m studies" if process.args[2] == "studies" else "mathamr"
     assert line.endswith(f"To resume, run the same command again: {program} {command}")
     return line
 
@@ -96,7 +101,7 @@ def test_graphs_end_with_their_workers(posts, tmp_path, number, whole_group):
 
 def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(graphs, tmp_path):
     command = ["train", graphs, SAMPLE, "-o", tmp_path / "model", "-q", *SMALL, *LONG]
-    process, history = start(*command), tmp_path / "model.training" / "history.csv"
+    process, history = start(*command, program=("-c", PATIENT)), tmp_path / "model.training" / "history.csv"
 
     def epochs() -> int:
         return len(history.read_text().splitlines()) - 1 if history.exists() else 0
@@ -114,7 +119,7 @@ def test_training_reports_which_epoch_it_keeps_and_resumes_from_it(graphs, tmp_p
 
 def test_a_study_ends_with_its_runs(tmp_path):
     study = ["ablation/layers", SAMPLE, "--preset", "mini", "--years", "sample", "--workers", 2]
-    process = start(*study, "--workdir", tmp_path / "work", "-q", *LONG, program="studies")
+    process = start(*study, "--workdir", tmp_path / "work", "-q", *LONG, program=("-m", "studies"))
     wait_for(process, lambda: any((tmp_path / "work").glob("runs/*/training/history.csv")))
     assert str(tmp_path / "work") in ended(process, signal.SIGTERM)
 
