@@ -13,6 +13,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker, WorkerDiedError
+from tests.waiting import gone, until
 
 
 def work(what, value=None):
@@ -117,15 +118,7 @@ def test_a_child_ends_with_its_parent() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     pid = int(ran.stdout)
-    for _ in range(100):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        if "Z" in _state(pid):
-            return
-        time.sleep(0.1)
-    pytest.fail("the child outlives its parent")
+    assert until(lambda: gone(pid) or "Z" in _state(pid))
 
 
 def _state(pid: int) -> str:

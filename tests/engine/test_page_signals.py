@@ -22,7 +22,7 @@ from tests.engine.conftest import QUERY
 pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")]
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
-PATIENCE = 20  # seconds; two usually suffice
+PATIENCE = 60  # seconds; two usually suffice
 
 
 @contextlib.contextmanager

@@ -221,10 +221,13 @@ def test_changes_of_files_are_noticed_while_watching(notes: Path, tmp_path: Path
         raise EnoughError
 
     def change() -> None:
-        time.sleep(0.5)
-        (notes / "sums.md").write_text("On $x$")
+        """Replace a file until that is noticed: at first nothing may be watching yet."""
+        while not seen:
+            time.sleep(0.5)
+            (tmp_path / "new.md").write_text("On $x$")
+            (tmp_path / "new.md").replace(notes / "sums.md")
 
-    threading.Thread(target=change).start()
+    threading.Thread(target=change, daemon=True).start()
     with pytest.raises(EnoughError):
         updates.watch(engine.sources(), engine.path, update)
     assert seen == ["0 new, 1 changed, 0 deleted, 2 unchanged"]
