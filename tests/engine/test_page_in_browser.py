@@ -18,6 +18,8 @@ if not NEEDED:
     pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     pytest.importorskip("uvicorn")
 sync_api = importlib.import_module("playwright.sync_api")
+PATIENCE = 60_000  # milliseconds after which a test gives up, not what is promised
+sync_api.expect.set_options(timeout=PATIENCE)
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -75,7 +77,7 @@ def browser():
 def page(browser, address, request):
     """A page in one of the themes that fails the test on an error or a request to elsewhere."""
     page = browser.new_page(color_scheme=request.param, viewport={"width": 1000, "height": 900})
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(PATIENCE)
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -193,8 +195,7 @@ def test_a_formula_of_a_result_searches_for_it_and_the_state_is_in_the_address(p
     page.go_back()
     sync_api.expect(page.locator("#query")).to_have_value(QUERY)
     sync_api.expect(page.locator("#results")).not_to_have_attribute("aria-busy", "true")
-    page.wait_for_timeout(100)
-    assert page.evaluate("scrollY") > 0
+    page.wait_for_function("scrollY > 0")
     assert "q=How" in page.url
     page.reload()
     page.wait_for_selector("article")
@@ -316,7 +317,7 @@ def test_a_note_separates_similar_formulas_from_those_that_match(page) -> None:
 
 def test_going_back_asks_the_server_for_nothing(page) -> None:
     ask(page, QUERY)
-    page.wait_for_timeout(500)
+    sync_api.expect(page.locator("#tabs")).not_to_contain_text("…")  # both have their counts
     page.locator("article .tools a, article .title a").first.click()
     page.wait_for_selector("article.post")
     assert "post=" in page.url
