@@ -80,7 +80,9 @@ def test_one_child_serves_all_calls_and_threads(guarded) -> None:
     assert len({pid for pid, _ in answers}) == 1
 
 
-def test_an_interrupted_call_leaves_no_answer_for_the_next_one(guarded) -> None:
+def test_an_interrupted_call_leaves_no_answer_for_the_next_one() -> None:
+    guarded = Worker(work, seconds=60)
+
     def interrupt(*_):
         raise KeyboardInterrupt
 
@@ -101,7 +103,7 @@ def test_a_worker_without_limits_reports_how_it_ended_and_is_replaced(tmp_path) 
     assert worker.pid == first
     with pytest.raises(WorkerDiedError, match="killed by signal 11"):
         worker("crash")
-    threading.Timer(0.5, worker.stop).start()
+    threading.Thread(target=lambda: until(lambda: worker.pid is not None) and worker.stop()).start()
     with pytest.raises(WorkerDiedError, match="killed by signal 9"):
         worker("sleep")
     assert worker("said", "to the log")[1] == "to the log"
