@@ -6,7 +6,6 @@
       │                  errors: tolerated faults of bad rows, reported as warnings
     collection           a folder of the release: each file found by its name (release_files), read when asked for
       ├── release_checks checks each file, and counts Table 4.3 of the paper
-      ├── release_checks each file checked, and Table 4.3 of the paper counted
       ├── datasets/      ``irds:arqmath/…`` for ir_datasets and PyTerrier
       └── sources        posts and training pairs of such a folder, of a pair file, or of own posts
             └ from_sources  graphs of such posts, and models trained on such pairs
