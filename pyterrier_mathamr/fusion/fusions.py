@@ -264,14 +264,13 @@ def fused_standard(rankings: Sequence[tuple[Sequence[str], Floats]], count: int)
         rankings: of each system docnos, all different, and their scores, float64.
         count: the number of documents.
     """
-    parts = []
+    every = list(dict.fromkeys(docno for docnos, _ in rankings for docno in docnos))
+    places, fused = {docno: place for place, docno in enumerate(every)}, np.zeros(len(every))
     for docnos, scores in rankings:
-        own = dict(zip(docnos, standardised(np.zeros(len(scores), np.int64), scores).tolist(), strict=True))
-        parts.append((own, min([0.0, *own.values()])))
-    every = sorted({docno for own, _ in parts for docno in own})
-    fused = np.zeros(len(every))
-    for own, lowest in parts:
-        fused += [own.get(docno, lowest) / len(parts) for docno in every]
+        own = standardised(np.zeros(len(scores), np.int64), scores)
+        parts = np.full(len(every), own.min(initial=0.0))
+        parts[[places[docno] for docno in docnos]] = own
+        fused += parts / len(rankings)
     best = best_places(fused, count, lambda places: [every[place] for place in places.tolist()])
     return [every[place] for place in best.tolist()], fused[best]
 
