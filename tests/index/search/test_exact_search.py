@@ -104,6 +104,16 @@ def test_a_scan_of_codes_kept_on_a_device_finds_what_brute_force_finds(
             assert snapshot.texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:k]]
 
 
+@pytest.mark.parametrize(("compiled", "least"), [(True, 8), (False, 64)])
+def test_codes_are_scanned_from_8_documents_a_result_and_by_torch_from_64(
+    tmp_path: Path, documents, monkeypatch, compiled, least
+):
+    snapshot = MathAMRIndex(tmp_path / "x").index(documents([1] * 128)).snapshot()
+    monkeypatch.setattr(folder, "_compiled", lambda shard: compiled)
+    monkeypatch.setattr(folder, "usable", lambda dimensions: True)
+    assert [folder._codes_pay(snapshot, 128 // least + more) for more in (0, 1)] == [True, False]
+
+
 def test_negative_scores_stay_negative(tmp_path: Path):
     docs = [
         {"docno": "a", "doc_embs": np.array([[-0.6, -0.8]])},
