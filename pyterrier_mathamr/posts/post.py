@@ -171,6 +171,15 @@ class MathPost:
         """The sentences of the text, see `split_sentences`."""
         return split_sentences(self.text)
 
+    def sentence_with(self, formula: int) -> str:
+        """Return the first sentence with a formula, given by its number; empty if the text does not have it."""
+
+        def has(text: str) -> bool:
+            return any(int(match[1]) == formula for match in PLACEHOLDER.finditer(text))
+
+        blocks = filter(has, _joined(self.text))  # the others need not be split
+        return next(filter(has, (sentence for block in blocks for sentence in split_sentences(block))), "")
+
     def with_formula_ids(self, docno: DocNo) -> MathPost:
         """Return the post of a document, in which each formula has an id: its own, else from `formula_id`.
 

@@ -142,6 +142,9 @@ def test_whatever_is_written_each_formula_has_its_placeholder_once(text):
     for post in (post_from_html(text), post_from_text(text), post_from_any(text, text)):
         assert numbers(post.text) == list(range(len(post.formulas)))
         assert numbers(" ".join(post.sentences)) == list(range(len(post.formulas)))
+        for i in range(len(post.formulas)):
+            assert post.sentence_with(i) == next(text for text in post.sentences if i in numbers(text))
+        assert post.sentence_with(len(post.formulas)) == ""
         assert not re.search("[\x00-\x09\x0b-\x1f\ue000-\ue002]", post.text)
 
 
