@@ -9,9 +9,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,6 +79,7 @@ class FoundFormula(NamedTuple):
         latex: the formula.
         tier: how it matches.
         matched: which part, in LaTeX.
+        part: shape and key of the part; ``None`` if it is all of the formula, or the formula is only similar.
         substitution: the values of the letters and wildcards of the query.
         document: the post that it is in.
         post: the same, read.
@@ -88,6 +90,7 @@ class FoundFormula(NamedTuple):
     latex: str
     tier: str
     matched: str
+    part: tuple[int, int] | None
     substitution: dict[str, str]
     document: Document
     post: MathPost
@@ -293,22 +296,17 @@ class EngineReader(Counted):
         if not at.indexes.tangent.built():
             return []
         pattern, similar = read_pattern(asked), at._similar_formulas().best(with_wildcards(asked))
-        found = list[FoundFormula]()
-        for count in (10 * k, 100 * k, 1000 * k):
-            matches = at.indexes.patterns.retriever(num_results=count).find(pattern, similar)
-            found = at._distinct([match for match in matches if among is None or match.post_id in among], k)
-            if len(found) == k or len(matches) < count:
-                break
-        return found
+        matches = at.indexes.patterns.retriever(num_results=10 * k).find(pattern, similar)
+        best = islice(matches, 1000 * k)
+        return at._distinct((match for match in best if among is None or match.post_id in among), k)
 
-    def _distinct(self, matches: Sequence[MatchedFormula], k: int) -> list[FoundFormula]:
+    def _distinct(self, matches: Iterator[MatchedFormula], k: int) -> list[FoundFormula]:
         """Read the first ``k`` formulas; one that a post repeats is listed once."""
         indexes, found = self.snapshot().indexes, list[FoundFormula]()
         terms = indexes.patterns.snapshot().terms
         read: dict[str, tuple[Document, MathPost]] = {}
         seen: set[tuple[str, str]] = set()
-        for start in range(0, len(matches), k):
-            some = matches[start : start + k]
+        while some := list(islice(matches, k - len(found))):
             new = [docno for docno in dict.fromkeys(match.post_id for match in some) if docno not in read]
             for post in indexes.posts.get_many(new):
                 read[post.docno] = post, post_from_html(post.html, post.title)
@@ -317,12 +315,12 @@ class EngineReader(Counted):
                 own = next((formula.latex for formula in post_read.formulas if formula.id == match.docno), "")
                 if (match.post_id, own) not in seen:
                     seen.add((match.post_id, own))
-                    what = described(terms, match.match)
-                    found.append(
-                        FoundFormula(match.docno, match.score, own, match.tier.words, *what, document, post_read)
+                    part = terms.identity(match.match.term) if match.match and match.cover < 1 else None
+                    what, values = described(terms, match.match)
+                    of = FoundFormula(
+                        match.docno, match.score, own, match.tier.words, what, part, values, document, post_read
                     )
-                if len(found) == k:
-                    return found
+                    found.append(of)
         return found
 
     def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:

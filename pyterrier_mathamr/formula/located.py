@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from .latex import opt_from_latex
-from .matching import Extent, Terms, occurrences, parts, read_terms, unify
+from .matching import Terms, occurrences, parts, read_terms
 from .opt import RELATIONS
 from .tree import FormulaError, FormulaTree
 
@@ -132,32 +132,25 @@ def locate(latex: str, terms: Terms, term: int) -> list[tuple[int, int]]:
     return sorted({each for each in found if each is not None})
 
 
-def find_part(pattern: Terms, latex: str) -> list[tuple[int, int]]:
-    """Find the ranges of a formula's LaTeX that match a pattern.
+def find_part(latex: str, identity: tuple[int, int]) -> list[tuple[int, int]]:
+    """Find where a sub-expression of a formula is in its LaTeX; see :func:`locate`.
 
     Args:
-        pattern: the terms of a query.
-        latex: a formula.
+        latex: the formula.
+        identity: shape and key of the sub-expression.
 
     Returns:
-        The ranges of the longest match, or of equally long ones the match with the most letters not renamed;
-        empty if nothing matches or the match cannot be located.
+        The ranges of characters; empty if the formula does not have it, or it cannot be located.
     """
     try:
         tree = opt_from_latex(latex, lines="all")
     except FormulaError:
         return []
     terms = read_terms(tree, line_trees(tree))
-    best, best_key = -1, (-1, -1, -1, -1)
-    for term, extent in parts(terms).items():
-        substitution = unify(pattern, terms, term).substitution
-        if substitution is not None:
-            kept = sum(terms.label(theirs) == ours for ours, theirs in substitution.letters.items())
-            key = (int(extent >= Extent.STATEMENT), kept, int(extent), terms.sizes[term])
-            best, best_key = (term, key) if key > best_key else (best, best_key)
-    if best == terms.root:
+    if terms.identity(terms.root) == identity:
         return [(0, len(latex))]
-    return [] if best < 0 else locate(latex, terms, best)
+    part = next((term for term in parts(terms) if terms.identity(term) == identity), None)
+    return [] if part is None else locate(latex, terms, part)
 
 
 def _range_of(latex: str, tokens: list[Token], terms: Terms, term: int) -> tuple[int, int] | None:

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import cached_property
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ NONE_SIMILAR = SimilarFormulas([], np.empty(0), {})
 
 
 class MatchedFormula(NamedTuple):
-    """A formula that a query has found, and its matching part, if it is not only similar."""
+    """A formula that a query has found, its matching part, if it is not only similar, and the share that this has."""
 
     docno: str
     post_id: str
@@ -138,6 +139,7 @@ class MatchedFormula(NamedTuple):
     score: float
     tier: Tier
     match: Matched | None
+    cover: float
 
 
 class PatternScores(NamedTuple):
@@ -297,14 +299,23 @@ class PatternRetriever(FormulaRetriever):
         )
         similar = self._search_similar(queries)
         asked = zip(queries["qid"], progress(patterns, self.label, "queries", verbose=self.verbose), strict=True)
-        return _frame(
-            queries, [self.find(pattern, similar.get(str(qid), NONE_SIMILAR)) for qid, pattern in asked], snapshot.terms
-        )
+        found = [
+            list(islice(self.find(pattern, similar.get(str(qid), NONE_SIMILAR)), self.num_results))
+            for qid, pattern in asked
+        ]
+        return _frame(queries, found, snapshot.terms)
 
-    def find(self, pattern: Terms | None, similar: SimilarFormulas) -> list[MatchedFormula]:
-        """Find the best formulas for one query, given what another search has found."""
-        snapshot = self.snapshot()
-        return _best(snapshot, _score(snapshot, pattern, similar), self.num_results)
+    def find(self, pattern: Terms | None, similar: SimilarFormulas) -> Iterator[MatchedFormula]:
+        """Yield the formulas for one query, the best first, given what another search has found.
+
+        ``num_results`` of them are ranked at first, and ten times as many whenever the ranked ones are used up.
+        """
+        snapshot, count, used = self.snapshot(), self.num_results, 0
+        scored = _score(snapshot, pattern, similar)
+        while len(found := _best(snapshot, scored, count)) == count:
+            yield from found[used:]
+            used, count = count, 10 * count
+        yield from found[used:]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Explain how a formula matches: its tier, its order in it, and the substitution.
@@ -411,7 +422,8 @@ def _best(snapshot: PatternSnapshot, scored: PatternScores, count: int) -> list[
     which = np.where(of[best] >= 0, scored.which[of[best]], -1).tolist()
     found = [scored.matches[number] if number >= 0 else None for number in which]
     tiers = [Tier(tier if match else 0) for tier, match in zip(scored.tiers[of[best]].tolist(), found, strict=True)]
-    return list(map(MatchedFormula, ids, posts[:, 0], posts[:, 1], scores[best].tolist(), tiers, found))
+    covers = scored.cover[of[best]].tolist()
+    return list(map(MatchedFormula, ids, posts[:, 0], posts[:, 1], scores[best].tolist(), tiers, found, covers))
 
 
 def described(terms: StoredTerms, match: Matched | None) -> tuple[str, dict[str, str]]:

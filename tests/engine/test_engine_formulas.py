@@ -7,6 +7,7 @@ from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document
+from pyterrier_mathamr.sparse import patterns
 from tests.engine.conftest import built
 
 
@@ -62,16 +63,20 @@ def test_formulas_of_posts_whose_ids_begin_alike_and_have_spaces_are_all_found(t
     assert len(engine) == 2
 
 
-def test_the_best_of_few_formulas_are_the_first_of_many(tmp_path) -> None:
+def test_the_best_of_few_formulas_are_the_first_of_many(tmp_path, monkeypatch) -> None:
     latex = [rf"\frac{{{a}^{n}}}{{{b}+{n}}}" for n in range(2, 6) for a in "xyz" for b in ("n", r"\sin x", "k")]
     latex += [rf"\sum_{{k={n}}}^{a} {b}^k" for n in range(3) for a in ("n", r"\infty", "m") for b in "xyz"]
     latex += [rf"\sqrt{{{a}+{n}}}" for a in "abcde" for n in range(4)] + [f"{a}+{b}" for a in "abcde" for b in "uvwxyz"]
     engine = built(tmp_path / "e", [{"id": f"p{i}", "text": f"so ${each}$"} for i, each in enumerate(latex)])
+    matched, find_matches = [], patterns.find_matches
+    monkeypatch.setattr(patterns, "find_matches", lambda *of: matched.append(of) or find_matches(*of))
     for query, k in ((r"\frac{\sqrt{x}}{n+2}", 1), (r"\sqrt{a+b}+\frac{x}{y}", 3), (r"\frac{?a^2}{k+1}", 7)):
         many = engine.search_formula(query, k=100)["docno"].tolist()
         assert engine.search_formula(query, k=k)["docno"].tolist() == many[:k]
         some = [docno for docno in many if docno.startswith("p9")]
+        matched.clear()
         assert engine.search_formula(query, k=1, within="p9")["docno"].tolist() == some[:1]  # beyond the best ten, too
+        assert len(matched) == 1
 
 
 def test_a_search_ranks_formulas_as_a_fusion_of_retrievers_does(engine) -> None:

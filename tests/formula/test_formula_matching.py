@@ -336,12 +336,14 @@ def test_locating_ends_where_there_is_nothing_to_find() -> None:
     assert perf_counter() - began < 10
 
 
-def test_the_part_with_the_greatest_extent_and_most_of_the_letters_is_found() -> None:
-    def found(pattern: str, latex: str) -> list[str]:
-        return [latex[start:end] for start, end in find_part(terms(pattern), latex)]
+def test_a_part_of_a_formula_is_found_in_its_latex_by_its_identity() -> None:
+    def found(part: str, latex: str) -> list[str]:
+        wanted = formula(part)
+        return [latex[start:end] for start, end in find_part(latex, wanted.identity(wanted.root))]
 
     assert found("a+b", "x+y = (a+b)c") == ["a+b"]
-    assert found("?a^2", "x^2+(x+1)^2") == ["(x+1)^2"]
-    assert found("a<b", r"\begin{align}c&=d\\x&<y\end{align}") == ["x&<y"]
-    assert found("a+b", "x+y") == ["x+y"]
-    assert found("a+b", "xy") == found("a+b", r"\frac{") == []
+    assert found("(x+1)^2", "x^2+(x+1)^2") == ["(x+1)^2"]
+    assert found("x<y", r"\begin{align}c&=d\\x&<y\end{align}") == ["x&<y"]
+    assert found("b+a", "c+a+b+d") == ["a+b"]  # some operands of a sum
+    assert found("x+y", "x+y") == ["x+y"]
+    assert found("a+b", "xy") == found("a+b", "x+y") == found("a+b", r"\frac{") == []

@@ -12,10 +12,12 @@ from pyterrier.measures import RR
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.explain import AskedError
-from pyterrier_mathamr.formula.matching import unify
+from pyterrier_mathamr.formula import opt_from_latex
+from pyterrier_mathamr.formula.located import line_trees
+from pyterrier_mathamr.formula.matching import Extent, parts, read_terms, unify
 from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.sparse import PatternIndex, TangentIndex, patterns
-from pyterrier_mathamr.sparse.patterns import Tier, find_matches, read_pattern
+from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas, Tier, find_matches, read_pattern
 from pyterrier_mathamr.store import DamagedError, UnknownIdError
 
 LATEX = {
@@ -189,6 +191,43 @@ def test_candidates_are_all_terms_that_unify(index: PatternIndex, query: str) ->
     assert set(every) <= set(candidates.tolist())
     assert bool(np.all(np.diff(candidates) > 0)) or len(candidates) < 2
     assert sorted(match.term for match in find_matches(pattern, terms)) == every
+
+
+@settings(max_examples=60)
+@given(QUERIES)
+def test_the_matching_part_is_one_that_no_other_part_of_the_formula_is_better_than(
+    index: PatternIndex, query: str
+) -> None:
+    pattern, terms = read_pattern(query), index.snapshot().terms
+    found = {of.docno: of for of in index.retriever().find(pattern, NONE_SIMILAR)}
+    for name, latex in LATEX.items() if pattern is not None else ():
+        tree = opt_from_latex(latex, lines="all")
+        own, best = read_terms(tree, line_trees(tree)), Tier.SIMILAR
+        unified = {
+            own.identity(term): (of, extent)
+            for term, extent in parts(own).items()
+            if (of := unify(pattern, own, term).substitution) is not None
+        }
+        for substitution, extent in unified.values():
+            renamed = any(own.label(theirs) != ours for ours, theirs in substitution.letters.items())
+            tier = Tier.INSTANCE if substitution.wildcards else Tier.RENAMED if renamed else Tier.EQUAL
+            best = max(best, tier if extent >= Extent.STATEMENT else Tier(tier - 3))
+        assert (name in found) == bool(unified)
+        if unified:
+            match = found[name].match
+            assert match is not None
+            assert found[name].tier == best
+            assert terms.identity(match.term) in unified
+            assert found[name].cover == min(1.0, int(terms.of.weights[match.term]) / own.sizes[own.root])
+
+
+@pytest.mark.parametrize("query", ["?a+?b", "x", "?a^2+?b^2=?c^2", r"\int"])
+def test_formulas_that_are_ranked_a_few_at_a_time_are_in_the_order_of_all(index: PatternIndex, query: str) -> None:
+    similar = SimilarFormulas(["sum", "new", "eigen"], np.array([3.0, 2.0, 1.0]), {"new": ("p", "")})
+    every = [*index.retriever(num_results=1000).find(read_pattern(query), similar)]
+    assert len(every) >= 3
+    for count in (1, 2, 3):
+        assert [*index.retriever(num_results=count).find(read_pattern(query), similar)] == every
 
 
 def test_work_is_bounded_and_what_is_left_is_only_similar(

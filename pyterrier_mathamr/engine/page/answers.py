@@ -37,7 +37,6 @@ from pyterrier_mathamr.engine.snippets import (
 from pyterrier_mathamr.explain import Asked, Explanation, Reading, draw_graph, explain_score
 from pyterrier_mathamr.formula.display.typesetting import formula_span, inline_html
 from pyterrier_mathamr.formula.located import find_part
-from pyterrier_mathamr.formula.matching import Terms
 from pyterrier_mathamr.posts import (
     PLACEHOLDER,
     Document,
@@ -45,9 +44,7 @@ from pyterrier_mathamr.posts import (
     latex_of_unicode,
     plain_text,
     post_from_html,
-    strip_delimiters,
 )
-from pyterrier_mathamr.sparse.patterns import read_pattern
 from pyterrier_mathamr.store import META
 
 from .queries import examples, pattern_html, problems, read_box, step_between, step_of
@@ -335,14 +332,13 @@ class Answers:
     def _formulas(self, engine: EngineSnapshot, latex: str, chosen: Filter, k: int, offset: int) -> dict[str, Any]:
         start = time.perf_counter()
         found = engine.found_formulas(latex, offset + k + 1, chosen)[offset:]
-        more, pattern = len(found) > k, read_pattern(strip_delimiters(latex))
-        rows = [{**_formula(of, pattern), **self._place(of.document)} for of in found[:k]]
+        rows = [{**_formula(of), **self._place(of.document)} for of in found[:k]]
         return {
             "key": "formulas",
             "name": "Formulas",
             "milliseconds": _milliseconds(start),
             "results": rows,
-            "more": more,
+            "more": len(found) > k,
         }
 
     def _place(self, document: Document) -> dict[str, Any]:
@@ -375,26 +371,25 @@ def _without_headings(text: str, headings: Sequence[str]) -> str:
     return text
 
 
-def _formula(row: FoundFormula, pattern: Terms | None) -> dict[str, Any]:
+def _formula(row: FoundFormula) -> dict[str, Any]:
     """A formula that was found, inside its sentence, and its part that matches the query."""
     kind, post, title = f"part-0 {step_of(row.tier)}", row.post, post_from_html(row.document.title)
-    parts = find_part(pattern, row.latex) if pattern is not None and row.matched else []
-    if parts == [(0, len(row.latex))]:
-        parts = []  # all of it
+    parts = find_part(row.latex, row.part) if row.part else []
     # text around a match is colored only there
     shown = f"{kind} has-matched" if parts else kind
-    numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.id]
+    number = next((i for i, formula in enumerate(post.formulas) if formula.id == row.id), -1)
     headings = [*row.document.origin.section.split(" › "), _line(title)]
-    texts = (_without_headings(text, headings) for text in post.sentences)
-    places = ((text, m) for text in texts for m in PLACEHOLDER.finditer(text) if int(m[1]) in numbers)
-    sentence, place = next(places, ("", None))
-    if place is not None and place.start() > _LONGEST_LINE // 2:
-        sentence = sentence[place.start() :]
+    sentence = _without_headings(post.sentence_with(number), headings)
+    place = next((m.start() for m in PLACEHOLDER.finditer(sentence) if int(m[1]) == number), -1)
+    if place < 0:
+        sentence = ""  # the formula is in a heading
+    elif place > _LONGEST_LINE // 2:
+        sentence = sentence[place:]
     html = inline_html(
         _short(sentence, post),
         post,
-        mark=lambda i: shown if i in numbers else "",
-        parts=lambda i: parts if i in numbers else (),
+        mark=lambda i: shown if i == number else "",
+        parts=lambda i: parts if i == number else (),
     )
     return {
         "docno": row.id,
