@@ -5,7 +5,7 @@
     python benchmarks/cluster.py ../shared/arqmath-mini bytes [--posts 600] [--kills 10]
     python benchmarks/cluster.py ../shared/arqmath-mini time  [--posts 4000] [--rounds 3]
 
-``bytes``: with one process, two, two nodes, two nodes of which one is killed at random instants, and a driver that is
+``bytes``: with one process, two, two nodes, two nodes (one is killed at random instants), and a driver that is
 killed and resumed. Each line has the beginning of a hash of all files, the pieces of work and the attempts at them, the
 parts of the index, and the orphans: files that no manifest names. All hashes must be equal, without orphans;
 otherwise the exit code is 1.

@@ -79,7 +79,7 @@ def encoded(texts: Texts, model: str, folder: Path) -> Corpus:
 
 
 class System(NamedTuple):
-    """An index: ``add`` takes the numbers of documents, ``search`` a query and gives the best of them."""
+    """An index: ``add`` adds documents by number, ``search`` returns the best ones for a query."""
 
     name: str
     path: Path

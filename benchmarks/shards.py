@@ -2,7 +2,7 @@
 
     python benchmarks/shards.py                                  # 100,000 documents in 1, 2 and 4 parts; 2 GB of disk
     python benchmarks/shards.py --documents 20000 --parts 2
-    python benchmarks/shards.py --ray                            # on two nodes of this machine, one of which is killed
+    python benchmarks/shards.py --ray                            # on two nodes of this machine; one is killed
 
 The vectors are as in ``benchmarks/search.py``: 16 rows of 32 dimensions a document, 13 rows a query. One document
 in a hundred is a copy of another under a new docno, and parts are cut from a shuffled order, so that scores are

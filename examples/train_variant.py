@@ -11,7 +11,7 @@ import pyterrier_mathamr as mathamr
 arqmath = pt.get_dataset("irds:arqmath/sample/task1")
 topics, qrels = arqmath.get_topics("text"), arqmath.get_qrels()
 
-# 1. The graphs of questions and answers, once for all variants, each of which uses a part of them.
+# 1. The graphs of questions and answers, once for all variants: each uses a part of them.
 posts = mathamr.GraphStore("variant-graphs.mathamr")
 everything = pt.get_dataset("irds:arqmath/sample/task2").get_corpus_iter()
 (mathamr.GraphBuilder() >> posts.indexer(mode="overwrite")).index(everything)

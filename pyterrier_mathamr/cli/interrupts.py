@@ -3,7 +3,7 @@
 ::
 
     signal ──▶ Interrupted, raised in the main thread ──▶ jobs keep their work and note it ──▶ one line, 130 or 143
-       └─────▶ a watching thread: if that takes too long (native code, perhaps), it ends the process itself
+       └─────▶ a watching thread: ends the process itself if that is too slow (native code, perhaps)
 
 Every job can be killed at any instant, so ending early loses nothing.
 """

@@ -51,8 +51,8 @@ _INSTRUCTIONS = (
     "and one line of text; `read` gives one post by its docno, with its neighbours in the file if asked; `cite` gives "
     "the exact source span of a quotation, with file and lines; `search_formula` finds formulas like a given one; "
     "`explain` shows why a post was found. Formulas in answers are LaTeX between dollars. An answer has at most "
-    "{tokens:,} tokens unless max_tokens asks for more. If `search` says that there is no good match, the posts do not "
-    "answer the question."
+    "{tokens:,} tokens unless max_tokens asks for more. If `search` reports no good match, the posts do not answer "
+    "the question."
 )
 _PIECE = re.compile(r"[A-Za-z]+|\n|[ \t]+|.", re.DOTALL)
 

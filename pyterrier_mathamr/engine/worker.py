@@ -1,4 +1,4 @@
-"""The work of processes on posts for the indexes of an engine; they start without torch, which takes a second."""
+"""The work of processes on posts for the indexes of an engine; they start without torch, which saves a second."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from .report import Report, published
 from .stages import ExperimentError, to_stderr
 from .systems import Weights
 from .task2 import (
-    ALONE,
+    FORMULA_ONLY,
     FORMULA_SYSTEMS,
     OTHER_SYSTEMS,
     PATTERNS,
@@ -54,8 +54,8 @@ BROWSING_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
         for system in (
             FORMULA_SYSTEMS[TANGENT],
             FormulaSystem(PATTERNS, by_patterns),
-            FORMULA_SYSTEMS[ALONE],
-            fused(f"{TANGENT} + {ALONE}", (TANGENT, ALONE)),
+            FORMULA_SYSTEMS[FORMULA_ONLY],
+            fused(f"{TANGENT} + {FORMULA_ONLY}", (TANGENT, FORMULA_ONLY)),
         )
     }
 )

@@ -53,7 +53,7 @@ from .workdir import (
 )
 
 MATHAMR = "MathAMR+"
-ALONE = "MathAMR+ (formula alone)"
+FORMULA_ONLY = "MathAMR+ (formula only)"
 PATTERNS = "Patterns"
 OTHER_SYSTEMS = "a clone compares other systems: `python -m studies {task} FOLDER --systems …`"
 TIME = "Time of a query"
@@ -128,7 +128,7 @@ FORMULA_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
         for system in (
             FormulaSystem(TANGENT, _tangent),
             FormulaSystem(MATHAMR, _mathamr),
-            FormulaSystem(ALONE, lambda parts: _mathamr(parts, queries="formula")),
+            FormulaSystem(FORMULA_ONLY, lambda parts: _mathamr(parts, queries="formula")),
             fused(f"{TANGENT} + {MATHAMR}", (TANGENT, MATHAMR)),
         )
     }
@@ -249,7 +249,7 @@ TASK2_NOTES = (
     "are the organisers' own.",
     "Relevant is a grade of 2 or 3; unjudged formulas are removed first (the prime). Judgments of formulas that are "
     "not in this collection are left out, and so are topics without a relevant formula in it.",
-    "`MathAMR+` encodes the formula within its question; `MathAMR+ (formula alone)` encodes it without. `Tangent + "
+    "`MathAMR+` encodes the formula within its question; `MathAMR+ (formula only)` encodes it without. `Tangent + "
     "MathAMR+` has equal weights, fixed beforehand.",
     "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
     "every judged formula, a system only the ones among its first 1000: on a part of the release, where few formulas "

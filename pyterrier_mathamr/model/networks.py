@@ -73,12 +73,12 @@ class TextVectors(nn.Module):
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
         self.width, self.residual = config.text.text_dimension, config.text.text_residual
-        alone = config.text_alone
+        text_only = config.text_alone
         if self.residual:
             self.project = nn.Linear(self.width, config.projection, bias=False)
-        if self.residual and not alone:
+        if self.residual and not text_only:
             self.share = nn.Parameter(torch.zeros(len(VirtualKind)))
-        if not alone:
+        if not text_only:
             self.enter = nn.Linear(self.width, config.hidden, bias=False)
 
     def forward(self, batch: GraphBatch) -> Tensor:

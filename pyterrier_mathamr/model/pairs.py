@@ -1,4 +1,4 @@
-"""Training data: question-answer pairs, which documents may be negatives of which questions, and batches of graphs.
+"""Training data: question-answer pairs, the documents that may be negatives of a question, and batches of graphs.
 
 ::
 
@@ -117,7 +117,7 @@ class PairAnswers:
         return document == question or document in self._of.get(question, ())
 
     def allowed(self, batch: Sequence[Pair], others: Sequence[str] = ()) -> Tensor:
-        """Return which documents of a batch may be negatives of which questions, as a mask."""
+        """Return a mask of the batch: the documents that may be negatives of each question."""
         columns = [*(answer for _, answer in batch), *others]
         rows = [[not self.known(question, document) for document in columns] for question, _ in batch]
         return torch.tensor(rows, dtype=torch.bool).fill_diagonal_(True)
@@ -286,7 +286,7 @@ class TrainingBatch:
         pairs: the pairs of all processes.
         others: the hard negatives.
         graphs: all graphs, on the CPU, in the order of the module's diagram.
-        allowed: bool ``[B, B + H]``, which documents may be negatives of which questions.
+        allowed: bool ``[B, B + H]``, the documents that may be negatives of each question.
         parts: the graphs that this process encodes, in order.
         rows: the number of rows that each process encodes.
     """

@@ -201,7 +201,7 @@ def load_network(model: str, device: torch.device) -> Any:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Hide the progress bar while weights are loaded from this machine, which takes a moment."""
+    """Hide the progress bar while weights are loaded from this machine: loading is short."""
     logging: Any = import_module("transformers.utils.logging")
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

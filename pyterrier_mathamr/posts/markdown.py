@@ -67,7 +67,7 @@ def html_from_markdown(source: str) -> str:
 def read_markdown(
     *sources: str, known: Mapping[str, Macro] | None = None, macros: Macros | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """Read parts of a document, each of which may define macros for all: their HTML, and the errors by place.
+    """Convert the parts of a document to HTML; return it and the errors by place. Macros of a part hold for all parts.
 
     Args:
         sources: the parts.

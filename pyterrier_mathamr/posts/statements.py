@@ -1,4 +1,4 @@
-r"""Statements, not files: a file of notes as units, each of which becomes a post.
+r"""Statements, not files: a file of notes is cut into units, and each unit becomes a post.
 
 ::
 

@@ -126,9 +126,9 @@ def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
     return MaRFIndex(parts.stage("marf-index", build, model=marf.identity, formulas=name))
 
 
-def _context_alone(parts: AnswerParts) -> pt.Transformer:
+def _context_only(parts: AnswerParts) -> pt.Transformer:
     """Rank by the context encoder: an untrained model in which each answer has one view."""
-    marf = parts.once("context alone", lambda: marf_model(parts, trained=False, formulas=1))
+    marf = parts.once("context only", lambda: marf_model(parts, trained=False, formulas=1))
     if parts.preset != "mini":
         return parts.shared.bm25.retriever(DEPTH) >> _scorer(parts, marf, "none")
     return marf.query_encoder(device=parts.device) >> _index(parts, marf, "none").retriever(num_results=DEPTH)
@@ -230,7 +230,7 @@ def _share_table(outcome: Outcome, topics: Sequence[str], measure: str) -> pd.Da
     return pd.DataFrame(lines)
 
 
-CONTEXT = AnswerSystem("context encoder of MaRF", _context_alone, sized=True)
+CONTEXT = AnswerSystem("context encoder of MaRF", _context_only, sized=True)
 OTHERS = "MaRF, formulas of other posts"
 KEYS = AnswerSystem("MaRF, context in place of formulas", _context_as_keys, against=(CONTEXT.name,), trained=True)
 MARF = AnswerSystem(

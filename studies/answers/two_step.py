@@ -167,7 +167,7 @@ def topic_frame(parts: AnswerParts, year: str) -> pd.DataFrame:
 
 
 def link_name(number: int) -> str:
-    """Name a linked question of which the collection has only the title."""
+    """Name a linked question; the collection has only its title."""
     return f"link {number}"
 
 

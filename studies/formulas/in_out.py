@@ -66,7 +66,7 @@ NOTES = (
     "t-test over the topics of all years.",
 )
 KNOWN_NAME = "known"
-ALONE = "one graph"
+ONE_GRAPH = "one graph"
 _KNOWN_DEPTH = 200  # formulas before equal-looking ones are left out
 
 
@@ -196,7 +196,7 @@ class FormulaRun:
         index.indexer("overwrite", store=shared.formulas, resume=True, verbose=shared.verbose).index(
             read_documents(shared.collection.path)
         )
-        combinations = {name: name for name in self.study.combinations} if len(model.kinds) > 1 else {ALONE: "max"}
+        combinations = {name: name for name in self.study.combinations} if len(model.kinds) > 1 else {ONE_GRAPH: "max"}
         parts = []
         for year in self.years:
             found, store = judged_formulas(shared, year), shared.topic_formulas(year)

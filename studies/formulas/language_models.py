@@ -36,7 +36,7 @@ from .indexes import approach0
 SEED = 42
 """The default seed of trained models."""
 CANDIDATES = 50
-"""Formulas of Tangent that ColBERT re-ranks in their posts: encoding every formula with its post takes hours."""
+"""Formulas of Tangent that ColBERT re-ranks in their posts: encoding every formula with its post would last hours."""
 
 _DEPTH = 2 * DISTINCT_FORMULAS  # some have no visual id
 
@@ -151,7 +151,7 @@ def _reranked(
     return TimedPipeline((scored ^ first) >> VisualIdDeduplication(keep="visual"))
 
 
-COLBERT, MARF, FORMULAS = "ColBERT", "MaRF", "MaRF, formula encoder alone"
+COLBERT, MARF, FORMULAS = "ColBERT", "MaRF", "MaRF, formula encoder only"
 IN_POSTS = f"Tangent % {CANDIDATES} >> ColBERT in posts"
 
 
@@ -167,7 +167,7 @@ def language_models(seed: int = SEED, preset: str = "mini") -> dict[str, Formula
         ),
         trained(IN_POSTS, partial(_in_posts, recipe=own), known=False),
         trained(MARF, partial(_by_marf, recipe=own), known=known),
-        FormulaSystem("MaRF, text encoder alone", partial(_by_marf, recipe=first, kind="text encoder"), known=known),
+        FormulaSystem("MaRF, text encoder only", partial(_by_marf, recipe=first, kind="text encoder"), known=known),
         trained(FORMULAS, partial(_by_marf, recipe=own, kind="formula encoder"), known=known),
     )
     return {system.name: system for system in systems}

@@ -32,7 +32,7 @@ from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import ExperimentError
 from pyterrier_mathamr.experiments.systems import ALL, System, Weights
 from pyterrier_mathamr.experiments.task2 import (
-    ALONE,
+    FORMULA_ONLY,
     FORMULA_SYSTEMS,
     MATHAMR,
     PATTERNS,
@@ -370,7 +370,7 @@ def browsing_systems(names: Iterable[str]) -> dict[str, FormulaSystem]:
     """Choose the systems of a table by their names, or ``all``; the parts of fusions are included."""
     left_out = {MATHAMR, TEXT, FUSED_TEXTS, *language_models()}  # they need a question, or pairs of posts to train on
     own = {name: of for name, of in ALL_SYSTEMS.items() if name not in left_out and MATHAMR not in of.fuses}
-    parts = tuple(ALONE if part == MATHAMR else part for part in ALL_SYSTEMS[FUSED].fuses if part != TEXT)
+    parts = tuple(FORMULA_ONLY if part == MATHAMR else part for part in ALL_SYSTEMS[FUSED].fuses if part != TEXT)
     known = {**own, **BROWSING_SYSTEMS} | {FUSED: fused(FUSED, parts, fitted=True)}
     chosen = {TANGENT}
     for name in names:

@@ -134,6 +134,6 @@ ABLATIONS = (
         condition("text, 128 dimensions", _FITTED, **{**_BEST_TEXT, "projection": 128}),
         condition("text, sums of best matches", _FITTED, **{**_BEST_TEXT, "kind_means": False}),
         condition("text, sentences with their passages", _FITTED, **{**_OLD_TEXT, "text_context": "passages"}),
-        condition("text, sentences alone", _FITTED, **{**_OLD_TEXT, "text_context": "alone"}),
+        condition("text, sentences only", _FITTED, **{**_OLD_TEXT, "text_context": "alone"}),
     ),
 )

@@ -20,7 +20,7 @@ _STRUCTURE = (
     condition("Full hierarchy"),
     condition("No VNs", virtual_nodes="none"),
     condition("Global VN", virtual_nodes="global"),
-    condition("Global VN, document loss alone", virtual_nodes="global", beta=0.0),
+    condition("Global VN, document loss only", virtual_nodes="global", beta=0.0),
 )
 _CONNECTIVITY = (
     condition("None", auxiliary="none"),
@@ -99,7 +99,7 @@ PAPER = (
             Row("No VNs", COLBERT, ("Full hierarchy", COLBERT), Cell("4.9", "No VNs, MaxSim")),
             Row("Global VN", COLBERT, ("Full hierarchy", COLBERT), Cell("4.9", "Global VN, MaxSim")),
             Row(
-                "Global VN, document loss alone",
+                "Global VN, document loss only",
                 SINGLE,
                 ("Full hierarchy", COLBERT),
                 Cell("4.9", "Global VN, Single-vector"),

@@ -300,14 +300,14 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
     best = str(forms["name"].iloc[int(forms["mean"].to_numpy().argmax())])
     every = pd.concat(found, ignore_index=True)
     tests = rounded(paired_tests(every, [(name, best) for name in names if name != best], str(MEASURE)))
-    alone = pd.DataFrame(left_out)
+    ablated = pd.DataFrame(left_out)
     tables = {
         FOUND: table,
         TESTS: tests,
         CHOSEN: pd.DataFrame(chosen, columns=["form", "share of words", "odds", "exponent", "mean on validation"]),
     }
     if len(kinds) > 1:
-        tables[LEFT_OUT] = alone.assign(mean=alone[list(kinds)].mean(axis=1))
+        tables[LEFT_OUT] = ablated.assign(mean=ablated[list(kinds)].mean(axis=1))
     return Report(
         title="Forms of the engine's score",
         settings={"kinds": list(kinds), "model": model},

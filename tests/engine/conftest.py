@@ -24,7 +24,7 @@ POSTS = [
         "docno": "matrix",
         "html": '<p>Let <span class="math-container" id="m1">A</span> be invertible. Then det(A) ≠ 0.</p>',
     },
-    {"docno": "words", "text": "A post of words alone, about groups and rings."},
+    {"docno": "words", "text": "A post of words only, about groups and rings."},
 ]
 QUERY = r"How do I show that $\sum 1/n^2$ converges?"
 

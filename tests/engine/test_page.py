@@ -41,7 +41,7 @@ def test_each_part_of_a_question_has_one_color_in_question_and_answer(client) ->
 
 def test_of_many_words_the_rarest_have_colors_and_the_others_a_quiet_mark(client) -> None:
     html = get(
-        client, "/api/preview", q="show why compare post words alone groups rings integral series unbounded harmonic"
+        client, "/api/preview", q="show why compare post words only groups rings integral series unbounded harmonic"
     )["html"]
     colors = re.findall('class="(part-.)"', html)
     assert sorted(set(colors) - {"part-w"}) == [f"part-{i}" for i in range(8)]

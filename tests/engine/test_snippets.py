@@ -18,7 +18,7 @@ def matcher_of(query: MathPost) -> Matcher:
     return Matcher(query, TokenOptions(), lambda _: 1.0)
 
 
-LONG = post(*(f"Sentence number {i} says nothing new" for i in range(40)))
+LONG = post(*(f"Sentence number {i} adds nothing new" for i in range(40)))
 
 
 @pytest.mark.parametrize("longest", [1, 17, 300, 50_000, 10_000_000])
@@ -44,7 +44,7 @@ def test_a_piece_never_begins_or_ends_in_a_formula() -> None:
 
 
 def test_the_piece_of_a_long_post_is_the_one_that_matches_best() -> None:
-    lines = [f"Sentence number {i} says nothing new" for i in range(3_000)]
+    lines = [f"Sentence number {i} adds nothing new" for i in range(3_000)]
     lines[2_500] = "Here is the harmonic series"
     long, matcher = post(*lines), matcher_of(MathPost("harmonic series", ()))
     piece = best_piece(long, matcher)
@@ -56,7 +56,7 @@ def test_the_piece_of_a_long_post_is_the_one_that_matches_best() -> None:
 
 
 def test_a_snippet_of_a_long_post_comes_from_its_beginning_and_a_long_sentence_is_cut() -> None:
-    many = MathPost(" ".join(f"Word{i} says nothing." for i in range(40_000)) + " Harmonic.", ())
+    many = MathPost(" ".join(f"Word{i} adds nothing." for i in range(40_000)) + " Harmonic.", ())
     snippet = best_snippet(many, matcher_of(MathPost("harmonic", ())))
     assert snippet.cut
     assert len(snippet.text) < 300

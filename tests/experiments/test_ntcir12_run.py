@@ -14,12 +14,12 @@ from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import ExperimentError, Report, run_ntcir12
 from pyterrier_mathamr.experiments.measuring import FLOOR
 from pyterrier_mathamr.experiments.ntcir12 import BROWSING, DIFFERENCES
-from pyterrier_mathamr.experiments.task2 import ALONE, PATTERNS
+from pyterrier_mathamr.experiments.task2 import FORMULA_ONLY, PATTERNS
 from pyterrier_mathamr.experiments.workdir import TANGENT
 from pyterrier_mathamr.sparse import PatternIndex, TangentIndex
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "ntcir12"
-BOTH = f"{TANGENT} + {ALONE}"
+BOTH = f"{TANGENT} + {FORMULA_ONLY}"
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,11 @@ def test_concrete_topics_and_those_with_wildcards_are_measured_apart(report: Rep
     table = report.tables[BROWSING]
     assert table["topics"].unique().tolist() == ["concrete", "wildcards", "all topics"]
     assert table.groupby("topics", sort=False)["number"].first().tolist() == [3, 2, 5]
-    assert table["name"].tolist() == [TANGENT, PATTERNS, ALONE, BOTH, FLOOR] * 3
+    assert table["name"].tolist() == [TANGENT, PATTERNS, FORMULA_ONLY, BOTH, FLOOR] * 3
     assert {"Bpref partial p-value", "Bpref full reject"} <= set(table.columns)
     systems = table[table["name"] != FLOOR]
     assert systems["Bpref full"].min() > table.loc[table["name"] == FLOOR, "Bpref full"].max()
-    assert report.tables[DIFFERENCES]["name"].tolist() == [PATTERNS, ALONE, BOTH]
+    assert report.tables[DIFFERENCES]["name"].tolist() == [PATTERNS, FORMULA_ONLY, BOTH]
     assert [caption.partition(" of ")[0] for caption in report.published] == ["Table 2", "Table 5", "Table 6"]
 
 

@@ -34,7 +34,7 @@ def report(workdir: Path) -> Report:
 
 def test_the_report_has_all_systems_and_is_kept_with_its_costs(report: Report, workdir: Path) -> None:
     table = report.tables["Task 2"]
-    assert table["name"].tolist() == [*(BASELINE, "MathAMR+", "MathAMR+ (formula alone)", "Tangent + MathAMR+", FLOOR)]
+    assert table["name"].tolist() == [*(BASELINE, "MathAMR+", "MathAMR+ (formula only)", "Tangent + MathAMR+", FLOOR)]
     assert set(table["judged"]) == {"formula ids"}  # the sample has no judgments by visual id
     assert table["topics"].tolist() == [20] * 5
     values = table.set_index("name")[NDCG]

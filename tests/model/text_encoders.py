@@ -34,7 +34,7 @@ class Broken:
 
 
 class Contextual(Words):
-    """A text encoder with states of pieces, words and signs, each of which also knows the mean of its window."""
+    """A text encoder with states of pieces, words and signs; each state also knows the mean of its window."""
 
     SIZE = 97
     is_fast = True

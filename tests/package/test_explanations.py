@@ -27,7 +27,7 @@ from pyterrier_mathamr.systems import (
 
 Lab = SimpleNamespace
 EVERYTHING = {"num_results": 10_000}
-WORDS = "A post of words alone"
+WORDS = "A post of words only"
 
 # Each system: how to make it with options, and which of the frames below it accepts.
 RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
@@ -160,7 +160,7 @@ def lab(sample: SimpleNamespace) -> Lab:
     few = [*documents[:60], *encoded]
     lab.qdrant = mathamr.QdrantIndex(lab.folder / "few", "documents")
     lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "few formulas", "formulas")
-    plain = pd.DataFrame({"qid": ["words"], "query": ["posts about groups, of words alone"]})
+    plain = pd.DataFrame({"qid": ["words"], "query": ["posts about groups, of words only"]})
     topics = pd.concat([lab.topics[["qid", "query"]], plain], ignore_index=True)
     formula_topics = lab.task2.get_topics()[["qid", "title", "body", "latex", "formula_id"]]
     encoded_topics = lab.encode(topics)

@@ -13,7 +13,7 @@ BM25 = mathamr.BM25Index("index.bm25").retriever()
 INDEX = mathamr.MathAMRIndex("index.mathamr")
 ENCODE = GRAPHS >> mathamr.MathAMR.from_pretrained("mathamr-plus-mini").query_encoder()
 PIPELINES = {
-    "ours alone": (GRAPHS, "GraphBuilder"),
+    "ours only": (GRAPHS, "GraphBuilder"),
     "cut": (BM25 % 10 >> ENCODE >> INDEX.scorer(), "10"),
     "weighted sum": (BM25 + 0.25 * (ENCODE >> INDEX.colbert()), "0.25"),
     "fusion": (ZScoreFusion(BM25 % 100, ENCODE >> INDEX.colbert()), "z-score fusion"),

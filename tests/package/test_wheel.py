@@ -118,9 +118,9 @@ def test_the_wheel_holds_the_package_only(wheel: zipfile.ZipFile) -> None:
 
 
 def test_the_source_distribution_holds_the_package_and_what_describes_it(sdist: list[str]) -> None:
-    beside = sorted(name for name in sdist if not name.startswith(("pyterrier_mathamr", "LICENSES/")))
+    others = sorted(name for name in sdist if not name.startswith(("pyterrier_mathamr", "LICENSES/")))
     described = ["CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "NOTICE", "PKG-INFO", "README.md"]
-    assert beside == [*described, "constraints.txt", "pyproject.toml", "setup.cfg"]
+    assert others == [*described, "constraints.txt", "pyproject.toml", "setup.cfg"]
 
 
 def test_no_data_is_in_the_source_distribution_that_is_not_in_the_wheel(

@@ -4,7 +4,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.posts import post_from_text
 from pyterrier_mathamr.sparse import PLAIN_TOKENS, TokenOptions, formula_tokens, post_tokens, word_tokens
 
-WORDS_ALONE = TokenOptions(bigrams=False)
+WORDS_ONLY = TokenOptions(bigrams=False)
 
 
 def test_words_are_lower_cased_stemmed_and_paired_without_stop_words() -> None:
@@ -37,7 +37,7 @@ def test_plain_words_keep_stop_words_and_endings() -> None:
     ],
 )
 def test_each_symbol_has_a_name_of_letters_and_digits(latex: str, names: list[str]) -> None:
-    assert formula_tokens(latex, WORDS_ALONE) == names
+    assert formula_tokens(latex, WORDS_ONLY) == names
     assert all(name.isalnum() and name.islower() for name in names)
 
 
@@ -98,4 +98,4 @@ def test_only_words_and_the_first_stemmer_of_porter() -> None:
 
 
 def test_a_letter_after_a_prime_is_a_part_of_its_name_as_in_indexes_that_exist():
-    assert formula_tokens("n's", WORDS_ALONE) == ["mathn", "mathsup", "mathprimes"]
+    assert formula_tokens("n's", WORDS_ONLY) == ["mathn", "mathsup", "mathprimes"]

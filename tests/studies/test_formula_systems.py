@@ -116,7 +116,7 @@ def test_the_pooled_test_is_against_the_baseline(report: Report) -> None:
 
 
 def test_means_over_seeds_equal_the_means_of_single_runs(two_years: Path, workdir: Path, tiny: None) -> None:
-    names = ["ColBERT", "MaRF", "MaRF, text encoder alone", TANGENT_S]
+    names = ["ColBERT", "MaRF", "MaRF, text encoder only", TANGENT_S]
 
     def found(*seeds: int) -> Report:
         return compare_formulas(two_years, "odd,even", workdir, systems=names, seeds=seeds, **OPTIONS)
@@ -273,7 +273,7 @@ def test_models_that_were_trained_elsewhere_search_ntcir12(backbone: Path, tmp_p
         verbose=False,
     )
     table = report.tables["Formula browsing"]
-    models = table[table["name"].isin(["ColBERT", "MaRF", "MaRF, formula encoder alone"])]
+    models = table[table["name"].isin(["ColBERT", "MaRF", "MaRF, formula encoder only"])]
     assert len(models) == 3 * table["topics"].nunique()
     assert models["Bpref partial"].between(0, 1).all()
 

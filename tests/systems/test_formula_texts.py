@@ -133,7 +133,7 @@ def test_a_model_of_only_the_formula_encoder_reads_no_text(tmp_path: Path) -> No
     index = MaRFIndex(tmp_path / "index")
     (encode >> index.indexer()).index(frame)
     assert len(index) == 3
-    blank = formula_only.query_encoder(**EXACT)(pd.DataFrame({"qid": ["1"], "query": ["words alone"]}))
+    blank = formula_only.query_encoder(**EXACT)(pd.DataFrame({"qid": ["1"], "query": ["words only"]}))
     assert len(blank["query_embs"].iloc[0]) == 0
     formula_only.save(tmp_path / "saved")
     assert MaRF.from_pretrained(tmp_path / "saved").identity == formula_only.identity

@@ -173,7 +173,7 @@ def test_the_formula_of_a_topic_is_the_largest_of_its_title_else_of_its_body(tan
 
 def test_a_topic_without_a_formula_finds_nothing_and_is_named(tangent: FormulaAnswers) -> None:
     with pytest.warns(MathAMRWarning, match="without a formula"):
-        found = tangent(pd.DataFrame({"qid": ["none"], "title": ["words"], "body": ["alone"]}))
+        found = tangent(pd.DataFrame({"qid": ["none"], "title": ["words"], "body": ["only"]}))
     assert found.empty
     assert {"docno", "score", "rank"} <= set(found.columns)
 

@@ -107,8 +107,8 @@ def _node(c: Conversion, token: int) -> int:
         return c.part.add("amr-unknown")
     if tag == "CD" or word in NUMBER_WORDS:
         number = NUMBER_WORDS.get(word, word)
-        alone = not any(_has_meaning(c, child) for child in c.children[token]) and c.heads[token] >= 0
-        return c.part.constant(number) if alone else c.part.add(number)
+        isolated = not any(_has_meaning(c, child) for child in c.children[token]) and c.heads[token] >= 0
+        return c.part.constant(number) if isolated else c.part.add(number)
     if len(word) == 1 and word.isalpha() and tag[0] == "N":
         return c.shared(c.words[token])  # a symbol typed as text
     if _is_name(c, token):

@@ -25,7 +25,7 @@ from .typesetting import Paragraph, paint_paragraph, paragraph
 
 PAD, HEAD = 10.0, 24.0
 _LEAD = text_width("OPT ") + 4
-_BESIDE = 18.0
+_BETWEEN = 18.0
 
 
 class Tree(NamedTuple):
@@ -46,7 +46,7 @@ class Box(NamedTuple):
         edges: the number of edges of the virtual node, for its tooltip.
         trees: the trees to draw.
         note: shown instead of omitted trees.
-        beside: whether the trees are side by side.
+        in_row: whether the trees are side by side.
         width: in pixels.
         height: in pixels.
     """
@@ -57,7 +57,7 @@ class Box(NamedTuple):
     edges: int
     trees: Sequence[Tree]
     note: str
-    beside: bool
+    in_row: bool
     width: float
     height: float
 
@@ -85,14 +85,14 @@ def formula_box(
     if slt:
         trees.append(Tree("SLT", slt, placed_tree(slt, limit)))
     shown = paragraph("FORMULA_0" if latex else "", [latex], limit, lines=1)
-    in_line = sum(tree.placed.width + _LEAD + _BESIDE for tree in trees)
-    beside = in_line <= limit
-    width = in_line if beside else max(tree.placed.width + _LEAD for tree in trees)
+    in_line = sum(tree.placed.width + _LEAD + _BETWEEN for tree in trees)
+    in_row = in_line <= limit
+    width = in_line if in_row else max(tree.placed.width + _LEAD for tree in trees)
     heights = [tree.placed.height for tree in trees]
-    height = (max(heights, default=0.0) if beside else sum(heights) + 6 * len(heights)) + (16.0 if note else 0.0)
+    height = (max(heights, default=0.0) if in_row else sum(heights) + 6 * len(heights)) + (16.0 if note else 0.0)
     head = text_width(f"{name}  ") + shown.width + (text_width(virtual) + 40 if virtual else 0.0)
     width = max(width, head, text_width(note))
-    box = Box(name, shown, virtual, edges, trees, note, beside, width + 2 * PAD, 0.0)
+    box = Box(name, shown, virtual, edges, trees, note, in_row, width + 2 * PAD, 0.0)
     return box._replace(height=box.head + height + (PAD if height else 0.0))
 
 
@@ -115,8 +115,8 @@ def paint_box(canvas: Canvas, box: Box, x: float, y: float, colors: Palette) -> 
     for tree in box.trees:
         canvas.text(left, top + tree.placed.y[0] + 4, tree.name, colors.quiet)
         paint_tree(canvas, tree.nodes, tree.placed, left + _LEAD, top, colors)
-        if box.beside:
-            left += tree.placed.width + _LEAD + _BESIDE
+        if box.in_row:
+            left += tree.placed.width + _LEAD + _BETWEEN
         else:
             top += tree.placed.height + 6
     if box.note:

@@ -134,10 +134,10 @@ def inline_html(
     for match in PLACEHOLDER.finditer(text):
         number = int(match[1])
         latex = post.formulas[number].latex
-        alone = match[0] == text.strip() and needs_space(latex)
+        display = match[0] == text.strip() and needs_space(latex)
         pieces.append(escape(text[at : match.start()]))
         ranges = parts(number) if parts else ()
-        pieces.append(formula_span(latex, mark(number) if mark else "", display=alone, parts=ranges))
+        pieces.append(formula_span(latex, mark(number) if mark else "", display=display, parts=ranges))
         at = match.end()
     return "".join([*pieces, escape(text[at:])])
 

@@ -7,7 +7,7 @@ instead: the answer is the same.
 One instruction, ``vpdpbusd``, multiplies four bytes of a row of codes with the same four of sixteen query rows, and
 adds them up. Products stay in registers, where the maximum of each document is found::
 
-    document:  codes + 128, at most CHUNK rows of it    ->  scratch          bytes without sign, as it takes them
+    document:  codes + 128, at most CHUNK rows of it    ->  scratch          unsigned bytes, its operands
         group: sixteen query rows, or twice as many
             tile: TILE rows of scratch                  ->  greatest so far  int32 [16]; float32 where each row
                                                                              has a scale

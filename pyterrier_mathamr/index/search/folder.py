@@ -47,7 +47,7 @@ Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], Iterable[Score
 """``map``, or the same on threads."""
 
 _LONG = 1 << 19
-"""Rows for which a scan in float32 takes as long as loading the compiler."""
+"""A scan of this many rows in float32 lasts as long as loading the compiler."""
 
 _ROUNDED = 2.0**-23
 """The error of exact scores, which are rounded to float32, and more."""
@@ -92,8 +92,8 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
     def bounds(self, query: QueryBatch, k: int) -> tuple[Weights, Weights]:
         """Bound the exact score of every document for one query, to find about ``k``.
 
-        The first scan is in float32, unless it is a long one: a compiler, or torch where there is none, takes longer to
-        load than it saves a process that searches once.
+        The first scan is in float32 unless it is long: for a single search, loading a compiler, or torch without one,
+        costs more time than it saves.
 
         Returns:
             The least and the greatest possible score of each document that is not deleted, float64 ``[m]``.
@@ -224,7 +224,7 @@ class _Best:
         return numbers[keep], most[keep]
 
 
-_NEIGHBOURS = 32
+_NEIGHBORS = 32
 _EF_CONSTRUCTION = 128
 
 
@@ -256,7 +256,7 @@ def _graph(snapshot: FolderSnapshot, field: Field) -> Any:
 
     name = f"hnsw-{field}"
     if name not in snapshot.caches:
-        graph = faiss.IndexHNSWFlat(snapshot.meta.dimensions, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+        graph = faiss.IndexHNSWFlat(snapshot.meta.dimensions, _NEIGHBORS, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = _EF_CONSTRUCTION
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)

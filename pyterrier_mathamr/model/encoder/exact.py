@@ -68,11 +68,11 @@ def exact_maxsim(
                 sums[first:last] += blend * products[-1, of[1:] - of[0] - 1]
             first = last
 
-    def alone(document: int) -> float:
+    def one(document: int) -> float:
         return exact_sum(asked, rows[ends[document] : ends[document + 1]], weights, blend)
 
     scores = np.full(len(filled), -np.inf)
-    scores[filled] = rounded(sums, sum_error(asked, weights, blend, greatest), alone)
+    scores[filled] = rounded(sums, sum_error(asked, weights, blend, greatest), one)
     return scores
 
 

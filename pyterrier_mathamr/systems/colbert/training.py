@@ -135,7 +135,7 @@ class PostBatch:
 
     queries: list[str]  # B question ids
     documents: list[str]  # their B right answers, then H wrong ones
-    allowed: Tensor  # bool [B, B + H]: which documents may be negatives of which question
+    allowed: Tensor  # bool [B, B + H]: the documents that may be negatives of each question
     wrong: list[int | None]  # for each question the place of its first own wrong answer among the documents
 
 

@@ -55,7 +55,7 @@ REPRESENTATION = one_of(*get_args(Representation))
 WINDOW = Rule("an odd integer from 1", lambda value: at_least(1).holds(value) and value % 2 == 1)
 
 _STOP = re.compile(r"(?<![.,?\\])[.,?]\s*$")
-_ALONE = AmrGraph(labels=(placeholder(0),), variables=("f",), edges=())
+_FORMULA_ONLY = AmrGraph(labels=(placeholder(0),), variables=("f",), edges=())
 
 
 class _Place(NamedTuple):
@@ -257,7 +257,7 @@ def _cut(sentences: Sequence[str], formulas: Sequence[PostFormula]) -> MathPost:
 
 
 def _linear_tree(pair: FormulaPair) -> str:
-    graph = MathAMRGraph(attach_formulas(_ALONE, [pair], "opt"), ("",))
+    graph = MathAMRGraph(attach_formulas(_FORMULA_ONLY, [pair], "opt"), ("",))
     return linearise(graph, math_word=False)
 
 

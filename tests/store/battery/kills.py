@@ -60,7 +60,7 @@ def kills(subject: Subject, action: str, step: int = 1, random_kills: int = 0, s
     """Kill an action before each ``step``-th operation on files and at random instants; then run it again.
 
     After the kill the path must hold the old or the new whole, after the second run the new one, and nothing else must
-    lie beside it. The module names the actions that succeed when they are run again although the new whole is there.
+    be next to it. The module names the actions that succeed when they are run again although the new whole is there.
     """
     base, work = subject.actions[action]
     tally, chance = Tally(), random.Random(seed)

@@ -67,7 +67,7 @@ export const addressOf = (state, changes) => {
 
 const textOf = (html) => element("div", { html }).textContent.trim();
 
-// A file without a heading has its own name as a title; then its path says more.
+// A file without a heading has its own name as a title; then its path is more useful.
 function withPath(result) {
   const isName = result.file && `/${result.file}`.includes(`/${textOf(result.title_html)}.`);
   return isName ? { ...result, title_html: element("bdi", {}, result.file).outerHTML, file: "" } : result;

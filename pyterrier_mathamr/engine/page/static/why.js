@@ -75,7 +75,7 @@ function tableOf(answer) {
   const greatest = Math.max(...answer.parts.map((part) => Math.abs(part.contribution)), 1e-9);
   const row = (part, i) => {
     const bar = element("span", { class: `bar ${kindOf(part)}` });
-    bar.style.width = `calc((100% - var(--beside)) * ${Math.abs(part.contribution) / greatest})`; // the number is beside it
+    bar.style.width = `calc((100% - var(--number)) * ${Math.abs(part.contribution) / greatest})`; // the number is next to it
     return element("tr", { hidden: i >= SHOWN },
       element("td", { class: "kind" }, MEANING[part.part] || part.part),
       element("td", { dir: "auto", html: part.query_html }),
@@ -104,7 +104,7 @@ export async function postOf(docno, q, back) {
   const show = (answer) => {
     const text = element("div", { class: "whole", html: answer.html });
     const [before, after] = beyond(answer, (start) => ask("post", { docno, q, start }).then(show).catch((error) => place.append(errorOf(error))));
-    text.querySelector("p.title")?.remove(); // the heading says it
+    text.querySelector("p.title")?.remove(); // the heading has it
     place.replaceChildren(...[before, text, after].filter(Boolean));
     finish(place);
   };
