@@ -22,7 +22,7 @@ def arqmath() -> None:
 @arqmath.command()
 @click.argument("folder", required=False, type=FOLDER)
 def status(folder: Path | None) -> None:
-    """List which files are there, packed or missing. Reads names only."""
+    """List the files that are there, packed or missing, by their names only."""
     from pyterrier_mathamr.arqmath import inventory
     from pyterrier_mathamr.arqmath.errors import DOWNLOAD_PAGE
 
@@ -59,7 +59,7 @@ def verify(folder: Path | None, quiet: bool) -> None:
             click.echo(f"     note: {note}")
     if bad or not total:
         raise click.ClickException(
-            f"Of {counted(total, 'file')}, {bad:,} failed. Replace what is listed as BAD by a new copy."
+            f"Of {counted(total, 'file')}, {bad:,} failed. Replace the files listed as BAD by new copies."
             if total
             else "The folder has no file of the ARQMath release. Name the folder that contains Posts.V1.3.xml."
         )

@@ -68,7 +68,8 @@ def demo(quiet: bool) -> None:
     click.echo(markdown_table(run_demo(verbose=not quiet)))
     click.echo(
         "\n222 answers, 20 topics, 1,273 judgments, written for this package: the table shows that everything works, "
-        "not how well.\nRankings have 1000 answers unless the name gives a depth. The random order is of the judged."
+        "not how well.\nRankings have 1000 answers unless the name gives a depth. The random order ranks the judged "
+        "answers."
         "\n* differs from BM25 (two-sided paired t-test, p < 0.05 after Bonferroni)."
     )
 
@@ -121,7 +122,7 @@ def graphs(
     click.echo(f"{output}: {counted(len(store), 'graph')}")
     if embedded := getattr(chosen, "embedded_count", 0):
         click.echo(
-            f"The parser failed on {counted(embedded, 'text')}, parsed by the embedded one; see '# ::parser' of graphs."
+            f"The parser failed on {counted(embedded, 'text')}; the embedded one parsed them, as '# ::parser' notes."
         )
 
 
@@ -177,7 +178,7 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
             mark = "ok     " if finding.good else "MISSING" if finding.needed else "note   "
             click.echo(f"{mark}  {finding.what}" + ("" if finding.good else f"\n         {finding.remedy}"))
         if one and not all(finding.good or not finding.needed for finding in findings):
-            raise click.ClickException(f"The parser {one} cannot run yet. Install what is listed as MISSING above.")
+            raise click.ClickException(f"The parser {one} cannot run yet. Install the parts listed as MISSING above.")
 
 
 @main.command(short_help="Train a model on pairs of questions and answers.")

@@ -110,8 +110,8 @@ def topics_command(by_topic: Path, baseline: str, system: str, measure: str, out
 
 @draw.command("speed")
 @click.argument("tables", type=FILE, nargs=-1, required=True)
-@click.option("--measure", required=True, help="The column of the effectiveness, or the paper's name of it: nDCG'.")
-@click.option("--time", default="ms per query", show_default=True, help="The column of milliseconds a query.")
+@click.option("--measure", required=True, help="Name of the measure, in the file or in the paper: nDCG'.")
+@click.option("--time", default="ms per query", show_default=True, help="Column with the milliseconds per query.")
 @_drawn(".png, .svg or .pdf")
 def speed_command(tables: tuple[Path, ...], measure: str, time: str, output: Path) -> None:
     """Draw effectiveness against queries per second.

@@ -410,7 +410,7 @@ def _no_formula(query: str) -> str:
     for problem in problems(query, query):
         latex, place = problem["latex"], " " * problem["start"]
         raise click.ClickException(f"The formula cannot be read. {problem['message']}\n  {latex}\n  {place}^")
-    return "No formula like it was found. To search by words, leave out --formula."
+    return "No formula like this one was found. To search by words, leave out --formula."
 
 
 def _table(found: pd.DataFrame, formula: bool) -> str:

@@ -51,14 +51,14 @@ def evaluate(
     from pyterrier_mathamr.experiments.measuring import (
         DEFAULT_MEASURES,
         evaluate_runs,
-        read_judgements,
+        read_judgments,
         read_rankings,
     )
 
     chosen = {name: parse_measure(name) for name in measures} or DEFAULT_MEASURES
     files = _named([*([baseline] if baseline else []), *runs])
     first = next(iter(files)) if baseline else None
-    found = evaluate_runs(read_rankings(files), read_judgements(qrels), chosen, baseline=first)
+    found = evaluate_runs(read_rankings(files), read_judgments(qrels), chosen, baseline=first)
     if by_topic:
         click.echo(found.by_topic.to_csv(index=False), nl=False)
     elif as_json:
@@ -79,7 +79,7 @@ def _named(files: Sequence[Path]) -> dict[str, Path]:
 
 
 def _report(found: Evaluation, baseline: str | None) -> str:
-    """Write the means, the comparison with the baseline, and what to know of them."""
+    """Write the means, the comparison with the baseline, and notes on both."""
     from pyterrier_mathamr.experiments import markdown_table
 
     tests = {(row["name"], row["measure"]): row for row in found.tests.to_dict("records")}

@@ -95,7 +95,7 @@ def with_parser(command: Command) -> Command:
         click.option(
             "--parser-cache",
             type=click.Path(path_type=Path),
-            help="Where parses are kept, by default OUTPUT.parses.",
+            help="Folder that keeps parses, by default OUTPUT.parses.",
         ),
     )
     for option in reversed(options):

@@ -1,4 +1,4 @@
-r"""Topics in their usual forms, recognised by their content.
+r"""Topics in their usual forms, recognized by their content.
 
 ==========  ==========================================================================================================
 ARQMath     ``<Topic number="A.301"><Title>…</Title><Question>…</Question></Topic>``; title and question are the query

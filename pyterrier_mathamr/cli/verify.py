@@ -35,11 +35,11 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
             click.echo(f"ok   {path}: {_described(path)}")
         bad += bool(found)
     if bad:
-        raise click.ClickException(f"{bad} of {len(paths)} failed. Rebuild or replace what is listed as BAD.")
+        raise click.ClickException(f"{bad} of {len(paths)} failed. Rebuild or replace the ones listed as BAD.")
 
 
 def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
-    """Recognise the artifact at the path, and yield its faults."""
+    """Recognize the artifact at the path, and yield its faults."""
     from pyterrier_mathamr.model.in_out.model import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.model.saving import model_faults
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, StoreError, faults

@@ -1,4 +1,4 @@
-"""Building the indexes of an engine, and bringing a copy of them into line with its posts.
+"""Building the indexes of an engine, and bringing a copy of them up to date with its posts.
 
 ::
 
@@ -47,7 +47,7 @@ _IDS_AT_ONCE = 10_000
 def build_indexes(
     indexes: Indexes, model: MathAMR, parser: str | AmrParser, *, mode: Mode, executor: Executor, verbose: bool
 ) -> None:
-    """Build every index from the posts, or add the posts to it that it does not have."""
+    """Build every index from the posts, or add the missing posts to it."""
     sources = {"posts": len(indexes.posts)}
     if mode == "create" and untouched(indexes):
         build_in_one_pass(indexes, model, parser, sources, executor, verbose)
@@ -259,7 +259,7 @@ _MANY = 8 * AT_ONCE  # posts; fewer are read before a process has started
 def readers(
     documents: Iterator[Document], parser: str, workers: int | None
 ) -> Iterator[tuple[Iterator[Document], Executor]]:
-    """Yield posts, and where they are read once they are stored; there it starts as soon as there are many posts."""
+    """Yield posts and the executor that reads them; its processes start once there are many posts."""
     executor = processes_for(get_parser(parser), workers)
     if executor.slots == 1 or parser != DependencyAmrParser.name:
         yield documents, executor

@@ -79,11 +79,11 @@ def cited(at: EngineSnapshot, docno: str, quotation: str) -> Citation:
             first = source.count("\n", 0, found[0]) + 1
             text = source[slice(*_closed(source, *found))]
             return Citation(document.origin.file, first, first + text.count("\n"), text)
-        note = (
-            f"{document.origin.file} does not say it in these words, or no longer; this is the post as it was indexed"
-        )
+        note = f"{document.origin.file} does not contain these words any more; this is the post as it was indexed"
     if inside is None:
-        raise DocumentError(docno, f"it does not say that; the closest is “{_closest(wanted, stored)}”")
+        raise DocumentError(
+            docno, f"it does not contain the quotation; the closest sentence is “{_closest(wanted, stored)}”"
+        )
     return Citation(docno, 0, 0, stored[slice(*_closed(stored, *inside))], note)
 
 
@@ -96,7 +96,7 @@ def _symbols(text: str) -> Iterator[tuple[str, int, int]]:
 
 @lru_cache(maxsize=4096)
 def _normal(symbol: str) -> tuple[str, ...]:
-    """Normalise a symbol for comparison: nothing for layout."""
+    """Normalize a symbol for comparison: nothing for layout."""
     if symbol in _IGNORED or symbol.startswith((r"\begin", r"\end")):
         return ()
     if symbol.isascii() or (symbol.isalpha() and len(symbol) > 1):
@@ -140,7 +140,7 @@ def _source(document: Document) -> tuple[str | None, str]:
             raise OSError
         return decoded(path.read_bytes()), ""
     except (OSError, ValueError):
-        return None, f"{origin.file} cannot be read any longer; this is the post as it was indexed"
+        return None, f"{origin.file} can no longer be read; this is the post as it was indexed"
 
 
 def _start_of_line(text: str, line: int) -> int:

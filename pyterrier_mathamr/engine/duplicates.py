@@ -12,7 +12,7 @@
 
 All three are symmetric. A post and its answer are not a pair, nor are two answers to one post. The
 weights were fitted to linked duplicates of ARQMath and to copies with renamed variables: ``python -m studies
-duplicates``. The products of all vectors take time quadratic in the number of posts.
+duplicates``. Comparing all vectors is quadratic in the number of posts.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 """Posts that are compared with each one."""
 
 ERROR = 0.1
 """The greatest error of a pair that is listed."""
 
-_BLOCK = 512  # posts whose neighbours are computed at a time
+_BLOCK = 512  # posts whose neighbors are computed at a time
 _GREEK_LETTERS = (
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi rho sigma tau "
     "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega ell"
@@ -81,7 +81,7 @@ def candidates(at: EngineSnapshot, docnos: Sequence[str]) -> list[tuple[str, str
     rows, _ = vectors.rows(vectors.find(docnos), "doc")
     _, threads = np.unique([at.threads[docno] for docno in docnos], return_inverse=True)
     pairs: set[tuple[int, int]] = set()
-    nearest = min(NEIGHBOURS, len(docnos) - 1)
+    nearest = min(NEIGHBORS, len(docnos) - 1)
     for start in range(0, len(rows), _BLOCK):
         products = rows[start : start + _BLOCK] @ rows.T
         products[threads[start : start + _BLOCK, None] == threads] = -np.inf
@@ -131,7 +131,7 @@ def _contents(at: EngineSnapshot, document: Document) -> tuple[dict[str, float],
 
 
 def numbered(latex: str) -> list[str]:
-    """Cut a formula into symbols, with its variables numbered as they come."""
+    """Cut a formula into symbols, with its variables numbered in order of appearance."""
     numbers: dict[str, str] = {}
     symbols = []
     for symbol in lex_latex(TEXT.sub(" ", latex)):

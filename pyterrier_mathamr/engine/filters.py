@@ -7,7 +7,7 @@
     kind     theorem, proof, section, …, from the posts' origins
     since    2026, 2026-03 or 2026-03-01: the first day, month or year; until the last one
 
-A filter gives the best of the posts that pass it, whatever their rank among all posts is. The origins of all posts are
+A filtered search ranks all posts that pass, however low they are among all posts. The origins of all posts are
 read at the first filter of an opened engine, in a second for 50,000 posts.
 """
 
@@ -82,7 +82,7 @@ EVERYTHING = Filter()
 
 
 def folders_of(origins: Mapping[str, Origin]) -> list[str]:
-    """List the folders that posts are in, those inside of others, too."""
+    """List the folders of posts, nested folders included."""
     found: set[str] = set()
     for docno, origin in origins.items():
         parts = file_of(docno).split("/")[:-1] if _has_file(origin) else []

@@ -118,7 +118,7 @@ class EngineRecord:
         options: the options of the build.
         sources: the folders and files that its posts were read from, and the docno prefix of each.
         unrelated: how high unrelated posts score.
-        change: the identity of the last change, by which the same call knows that it was made; empty after a build.
+        change: the identity of the last change, so that a repeated call is recognized; empty after a build.
     """
 
     generation: str
@@ -198,7 +198,7 @@ class Generations:
         return (self.path / META).is_file()
 
     def for_build(self, overwrite: bool) -> Path:
-        """Return the folder to build in: that of a build that was stopped, or a new one."""
+        """Return the folder to build in: the folder of a stopped build, or a new one."""
         if self.built():
             current = self._current()
             if not overwrite:
@@ -217,7 +217,7 @@ class Generations:
         return self.path / f"{_PREFIX}1"
 
     def copy(self, record: EngineRecord, change: str) -> Path:
-        """Return a copy of the engine to change: that of the same change, where it was stopped, or a new one."""
+        """Return a copy of the engine to change: the one that the same, stopped change left, or a new one."""
         old = self.path / record.generation
         folder = self.path / f"{_PREFIX}{_number(old.name) + 1}"
         note = signed({"of": record.indexes, "change": change})
@@ -237,12 +237,12 @@ class Generations:
 
     @staticmethod
     def removed(generation: Path) -> bool:
-        """Return whether a changed copy lacks all posts that go."""
+        """Return whether all posts to remove are gone from a changed copy."""
         return (generation / _REMOVED).exists()
 
     @staticmethod
     def mark_removed(generation: Path) -> None:
-        """Note that a changed copy lacks all posts that go."""
+        """Note that all posts to remove are gone from a changed copy."""
         replace_file(generation / _REMOVED, b"")
 
     def publish(
@@ -309,7 +309,9 @@ def _hidden(folder: Path) -> Path:
 def none_here(path: Path) -> NotBuiltError:
     """Return the error for a missing engine, which mentions a stopped build."""
     if path.is_dir() and any(path.glob(f"{_PREFIX}*")):
-        reason = "the build of this search engine is not complete; run the call or command that began it again"
+        reason = (
+            "the build of this search engine is not complete; to resume it, repeat the call or command that started it"
+        )
     else:
-        reason = "there is no search engine here. Build one by `mathamr build POSTS -o ENGINE`"
+        reason = "there is no search engine here. Build one with `mathamr build POSTS -o ENGINE`"
     return NotBuiltError(path, reason)

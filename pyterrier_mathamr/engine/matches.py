@@ -58,7 +58,7 @@ class UnrelatedScores:
 
     Attributes:
         scores: M of unrelated pairs at each of :data:`LEVELS`, ascending.
-        posts: the number of posts that it was estimated of.
+        posts: the number of posts that it was estimated from.
         changed: the number of posts that were added or deleted since.
     """
 
@@ -79,10 +79,10 @@ class UnrelatedScores:
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> UnrelatedScores:
-        """Read it as the manifest of an engine has it.
+        """Read it from the manifest of an engine.
 
         Raises:
-            ValueError: it is not as an engine writes it.
+            ValueError: it is malformed.
         """
         scores = tuple(finite(score, "score") for score in field(stored, "scores", list))
         if len(scores) != len(LEVELS) or list(scores) != sorted(scores):
@@ -127,12 +127,12 @@ def unrelated_scores(indexes: Indexes, retriever: BlendedRetriever, model: str) 
 
 
 def percent(match: float) -> str:
-    """Write a match for people, rounded down: ``99.9 %`` at most."""
+    """Write a match as text, rounded down: ``99.9 %`` at most."""
     return f"{int(1000 * match + 1e-9) / 10:.1f} %"
 
 
 def share_known(query: ReadQuery, posts: int) -> float:
-    """Compute c(Q): how much of a question, in words and symbols weighed by their rarity, some post has.
+    """Compute c(Q): the share of a question's words and symbols, weighted by rarity, that occur in some post.
 
     In N posts a missing word counts N / (N + 50): few posts also lack words of their own subject.
     """

@@ -40,7 +40,7 @@ TOKENS, FEWEST_TOKENS, MOST_TOKENS = 4_000, 200, 100_000
 LONGEST_QUERY = 4_000
 MOST_RESULTS = 50
 MOST_SKIPPED = 450
-MOST_NEIGHBOURS = 20
+MOST_NEIGHBORS = 20
 _LONGEST_TITLE, _LONGEST_LINE = 120, 240  # of an entry of a result
 _LONGEST_PART = 300
 _PARTS = 30
@@ -48,7 +48,7 @@ _NOTES = 80  # tokens reserved for the last line, which explains how to get the 
 _ABOUT_QUERY = r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'"
 _INSTRUCTIONS = (
     "Searches {count:,} posts about mathematics by words and formulas. `search` lists docnos with file, line, title "
-    "and one line of text; `read` gives one post by its docno, with its neighbours in the file if asked; `cite` gives "
+    "and one line of text; `read` gives one post by its docno, with its neighbors in the file if asked; `cite` gives "
     "the exact source span of a quotation, with file and lines; `search_formula` finds formulas like a given one; "
     "`explain` shows why a post was found. Formulas in answers are LaTeX between dollars. An answer has at most "
     "{tokens:,} tokens unless max_tokens asks for more. If `search` reports no good match, the posts do not answer "
@@ -111,7 +111,7 @@ class Tools:
                 for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
             ]
         if len(good) < len(found):
-            note = "[The other posts match no better than a random one may; weak=true shows them.]"
+            note = "[The other posts may be no better than random ones; weak=true shows them.]"
             return _listed(entries, "posts", "", 0, skip, tokens, note) if entries else f"No good match. {note}"
         return _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip, tokens)
 
@@ -130,11 +130,11 @@ class Tools:
         return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip, tokens)
 
     def read(self, docno: str, start: int, context: int, tokens: int) -> str:
-        """Write a post, from a character on, with its neighbours in its file."""
+        """Write a post, from a character on, with its neighbors in its file."""
         with self._one_at_a_time() as engine:
             text = plain_text(engine.post(docno))
             if context:
-                around = _neighbours(engine, docno, context)
+                around = _neighbors(engine, docno, context)
                 each = [(name, plain_text(engine.post(name))) for name in around]
                 text = "\n\n".join(f"[{name}{_place(engine.origins[name])}]\n{of}" for name, of in each)
         shown = within_tokens(text[start:], tokens - _NOTES)
@@ -175,7 +175,7 @@ def _place(origin: Origin) -> str:
     return f", {where}{kind}" + (f", in {_line(origin.section, _LONGEST_TITLE)}" if origin.section else "")
 
 
-def _neighbours(engine: EngineSnapshot, docno: str, context: int) -> list[str]:
+def _neighbors(engine: EngineSnapshot, docno: str, context: int) -> list[str]:
     """List a post and so many before and after it in its file, in the order of the file."""
     own = engine.origins[docno]
     if not own.kind:
@@ -237,10 +237,10 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
             """Call a tool."""
             known = {tool.name: tool for tool in self._tool_manager.list_tools()}
             if name not in known:
-                raise ToolError(f"There is no tool {name!r:.80}; there are {', '.join(sorted(known))}.")
+                raise ToolError(f"There is no tool {name!r:.80}; the tools are {', '.join(sorted(known))}.")
             of_tool = known[name].parameters["properties"]
             if unknown := [argument for argument in arguments if argument not in of_tool]:
-                raise ToolError(f"{name}: {unknown[0]!r:.80} is not an argument; there are {', '.join(of_tool)}.")
+                raise ToolError(f"{name}: {unknown[0]!r:.80} is not an argument; use {', '.join(of_tool)}.")
             try:
                 return await super().call_tool(name, arguments, context)
             except ToolError as error:
@@ -282,14 +282,14 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
     """Offer the tools that give ranked results."""
     about_query = _text(_ABOUT_QUERY)
     about_formula = _text(r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")
-    about_k = _number("Results at most", 1, MOST_RESULTS)
-    about_skip = _number("Leave out so many of the best results", 0, MOST_SKIPPED)
+    about_k = _number("Maximum number of results", 1, MOST_RESULTS)
+    about_skip = _number("Number of best results to skip", 0, MOST_SKIPPED)
     about_weak = _described("Also list posts that are not a good match")
     about_within = _described("Only posts of this folder or file, such as 'analysis/'", 1_000)
     about_kind = _described("Only posts of this type, such as 'theorem'", 1_000)
     about_since = _described("Only posts changed on this day or later: '2026-03-01', '2026-03' or '2026'", 1_000)
     about_until = _described("Only posts changed on this day or earlier", 1_000)
-    about_tokens = _number("Tokens of the answer at most", FEWEST_TOKENS, MOST_TOKENS)
+    about_tokens = _number("Maximum number of tokens of the answer", FEWEST_TOKENS, MOST_TOKENS)
 
     @server.tool(annotations=_harmless(), structured_output=False)
     def search(
@@ -323,7 +323,7 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
         until: Annotated[str, about_until] = "",
         max_tokens: Annotated[int, about_tokens] = TOKENS,
     ) -> str:
-        """Find formulas that match a given one, and the posts that they are in.
+        """Find formulas that match a given one, and the posts that contain them.
 
         Give one formula without words; for a question with words use search. ?a matches any sub-expression, as in
         ?a^2+?b^2=?c^2; letters may have other names. Equal formulas come first, then renamed ones, instances, formulas
@@ -337,10 +337,10 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
     """Offer the tools that are about one post."""
     about_query = _text(_ABOUT_QUERY)
     about_docno = _text("The id of a post, as search gives it", 1_000)
-    about_start = _number("Character to begin at, to go on with a long post", 0)
-    about_context = _number("Posts before and after it in the same file", 0, MOST_NEIGHBOURS)
+    about_start = _number("Character at which to start, to continue a long post", 0)
+    about_context = _number("Number of posts before and after it in its file to include", 0, MOST_NEIGHBORS)
     about_quotation = _text("Words of the post, as shown by read or as in its file", LONGEST)
-    about_tokens = _number("Tokens of the answer at most", FEWEST_TOKENS, MOST_TOKENS)
+    about_tokens = _number("Maximum number of tokens of the answer", FEWEST_TOKENS, MOST_TOKENS)
 
     @server.tool(annotations=_harmless(), structured_output=False)
     def explain(
@@ -350,7 +350,7 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
     ) -> str:
         """Explain why a post was found by a query: the contribution and the match of each word and each formula.
 
-        Any post can be explained, found by the query or not. The contributions add up to the points that order posts.
+        Any post can be explained, whether the query finds it or not. The contributions add up to its points.
         """
         with _faults_reported():
             return tools.explain(query, docno, max_tokens)
@@ -364,7 +364,7 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
     ) -> str:
         """Read one post: its title and text, formulas in LaTeX between dollars.
 
-        With context also so many posts before and after it in the same file, each under its docno.
+        With context, also returns that many posts before and after it from the same file, each under its docno.
         """
         with _faults_reported():
             return tools.read(docno, start, context, max_tokens)
@@ -377,9 +377,9 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
     ) -> str:
         """Give the exact source span of a quotation: the file, its first and last line, and the text as it is there.
 
-        White space, delimiters and spelling in LaTeX or Unicode may differ. If they are not in the post, the answer is
-        an error with the closest sentence. If its file is gone or has changed, the answer is the post as it was
-        indexed, with a note.
+        White space, delimiters and spelling in LaTeX or Unicode may differ. If the post does not contain the quotation,
+        the answer is an error with the closest sentence. If its file is gone or has changed, the answer is the post as
+        it was indexed, with a note.
         """
         with _faults_reported():
             return tools.cite(docno, quotation, max_tokens)

@@ -145,7 +145,7 @@ class PostStore(StoredArtifact):
         return sorted(found)
 
     def titled(self, documents: Sequence[Document]) -> list[Document]:
-        """Give posts the titles of the posts that they answer, as far as these are there."""
+        """Give posts the titles of the posts that they answer, where these exist."""
         asked = list(dict.fromkeys(post.parent for post in documents if post.parent and not post.parent_title))
         if not asked:
             return list(documents)

@@ -216,7 +216,7 @@ class BlendedRetriever(Leaf, Retriever):
         return among[best], scores[order]
 
     def score(self, query: ReadQuery, documents: Rows) -> Floats:
-        """Score documents, whatever found them: float64 ``[documents]``."""
+        """Score documents, found or not: float64 ``[documents]``."""
         return self._sum(query, *self._exact(query, documents))
 
     def _sum(self, query: ReadQuery, words: Floats, graph: Floats) -> Floats:

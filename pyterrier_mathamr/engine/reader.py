@@ -194,11 +194,11 @@ class EngineReader(Counted):
         Args:
             query: words, and formulas in LaTeX or Unicode: ``Why does $\sum 1/n$ diverge?``
             k: the number of posts at most.
-            weak: also return posts that are no better than a random post may be.
+            weak: also return weak matches, which may be no better than random posts.
             within: a folder or file that the posts are in, such as ``analysis/``; for records the prefix of their ids.
             kind: the type of unit, such as ``theorem``.
             since: the day, month or year in which the posts were last changed, or later: ``2026-03-01``, ``2026``.
-            until: the same, or earlier.
+            until: the day, month or year, or earlier.
 
         Returns:
             ``docno``, ``score``, ``match``, ``title``, ``snippet``, and ``file``, ``line``, ``section`` and ``kind`` of

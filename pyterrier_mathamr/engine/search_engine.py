@@ -85,14 +85,14 @@ class SearchEngine(EngineReader, SharedArtifact):
         return self._generations.built()
 
     def snapshot(self) -> EngineSnapshot:
-        """Return the current state: its answers all come from this state, whatever is added or deleted later.
+        """Return the current state: all its answers come from this state, even if posts are added or deleted later.
 
         Every reading method uses a new snapshot; make one if the answers of several calls must agree.
 
         Raises:
             NotBuiltError: there is no engine. OtherArtifactError: the folder holds something else.
             FormatError: it has a format that this release does not read.
-            DamagedError: one of its indexes is missing, damaged or another one; it is named.
+            DamagedError: an index is missing, damaged, or not the one that belongs here; the error names it.
         """
         with self._opening:
             if self._opened is None or self._opened.signature != signature(self.path):
@@ -176,7 +176,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         workers: int | None = 1,
         verbose: bool = False,
     ) -> Update:
-        """Bring the engine up to date with its sources, in one step: until then searches see the old posts.
+        """Bring the engine up to date with its sources, in one step; meanwhile searches see the old posts.
 
         Files and records whose content is the same are neither parsed nor encoded again. A file that cannot be opened
         keeps its posts. The same call completes a stopped update.
@@ -237,9 +237,9 @@ class SearchEngine(EngineReader, SharedArtifact):
 
     @reported_once()
     def add(self, posts: Source | Sequence[str | Path], *, workers: int | None = 1, verbose: bool = False) -> None:
-        """Add posts, in one step: until then searches find none of them, and then all.
+        """Add posts in one step: a search finds none of them, or all.
 
-        Posts that cannot be read are named in a warning. The same call completes one that was stopped.
+        Posts that cannot be read are named in a warning. The same call completes a stopped one.
 
         Args:
             posts: as for :meth:`build`.
@@ -267,13 +267,13 @@ class SearchEngine(EngineReader, SharedArtifact):
             self._change(["add", incoming.fingerprint()], check, make, prefixes)
 
     def delete(self, docnos: Iterable[str]) -> None:
-        """Delete posts, in one step. The same call completes one that was stopped.
+        """Delete posts in one step. The same call completes a stopped one.
 
         Args:
-            docnos: of one or more; the name of a file means all posts that were read from it.
+            docnos: one or more; the name of a file means all posts that were read from it.
 
         Raises:
-            UnknownIdError: some are not there; it names them, and nothing is removed.
+            UnknownIdError: some do not exist; the error names them, and nothing is removed.
         """
         named = sorted({docnos} if isinstance(docnos, str) else set(map(str, docnos)))
         with writer_lock(self.path.absolute()):

@@ -111,7 +111,7 @@ class Snippet(NamedTuple):
 
 
 def best_snippet(post: MathPost, matcher: Matcher) -> Snippet:
-    """Choose neighbouring sentences of a post with the most matched weight in at most 280 characters."""
+    """Choose neighboring sentences of a post with the most matched weight in at most 280 characters."""
     examined = piece_of(post, 0, _EXAMINED)
     sentences = MathPost(examined.text, post.formulas).sentences
     first, last = _best_sentences(sentences, post, matcher)

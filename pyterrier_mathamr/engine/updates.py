@@ -53,7 +53,7 @@ class Changes(NamedTuple):
     Attributes:
         found: the numbers.
         removed: docnos that are in no source any more, or whose text has changed.
-        moved: docnos of posts whose text is the same, and whose file or place in it is not.
+        moved: docnos of posts with the same text in another file or place.
         written: docnos of posts that are new or have changed.
     """
 
@@ -96,7 +96,7 @@ def with_prefixes(sources: Sequence[Source], known: dict[str, str]) -> dict[str,
             continue
         prefix = "" if single or not path.is_dir() else f"{path.absolute().name}/"
         if prefix and prefix in prefixes.values():
-            reason = f"another source has the name {prefix[:-1]} too, with which docnos begin; rename one of them"
+            reason = f"two sources have the name {prefix[:-1]}, with which docnos begin; rename one of them"
             raise DocumentError(root, reason)
         prefixes[root] = prefix
     return prefixes
@@ -124,7 +124,7 @@ def read_changes(
         verbose: show progress.
 
     Returns:
-        The changes. A warning names posts that cannot be read, or whose docno a post of another file has.
+        The changes. A warning names posts that cannot be read, or whose docno belongs to a post of another file.
     """
     rows = stored.rows()
     row_of = {docno: row for row, docno in enumerate(rows.docnos)}
@@ -149,7 +149,7 @@ def read_changes(
             name = entry.fingerprint
             known = name in digests
             if name in seen:
-                yield entry.place, DocumentError(entry.place, f"the id {entry.key!r:.80} came before")
+                yield entry.place, DocumentError(entry.place, f"the id {entry.key!r:.80} is in the sources twice")
                 continue
             seen.add(name)
             if known and entry.digest == digests[name]:
@@ -204,7 +204,7 @@ def _taken(docno: str, stored: PostStore, incoming: PostStore) -> DocumentError:
     """Return the error for a docno that a post of another file has."""
     [owner], [post] = stored.get_many([docno]), incoming.get_many([docno])
     places = ["/".join(filter(None, each.origin[:2])) for each in (post, owner)]
-    return DocumentError(places[0], f"the id {docno!r:.80} is that of {places[1]}; rename one of the two")
+    return DocumentError(places[0], f"the id {docno!r:.80} is also the id of {places[1]}; rename one of the two")
 
 
 def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], object]) -> None:

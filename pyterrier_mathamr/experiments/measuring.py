@@ -463,7 +463,7 @@ def read_rankings(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
     return rankings
 
 
-def read_judgements(path: Path) -> pd.DataFrame:
+def read_judgments(path: Path) -> pd.DataFrame:
     """Read a file of judgments: ``qid``, ``docno``, ``label``; no judgment is an ``ARQMathError``."""
     found = strictly(lambda: qrels_frame(read_qrels(path)))
     if found.empty:

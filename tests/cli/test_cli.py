@@ -76,7 +76,7 @@ def test_an_error_of_the_package_is_one_line_and_exit_code_1(tmp_path: Path) -> 
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize(("change", "named"), [("layers", "--set"), ("colour=3", "colour"), ("layers=-1", "layers")])
+@pytest.mark.parametrize(("change", "named"), [("layers", "--set"), ("color=3", "color"), ("layers=-1", "layers")])
 def test_a_wrong_option_is_named(pair_file: Path, tmp_path: Path, change: str, named: str) -> None:
     result = run("train", tmp_path, pair_file, "-o", tmp_path / "model", "--set", change, "-q")
     assert result.exit_code in (1, 2)

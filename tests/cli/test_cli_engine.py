@@ -85,7 +85,7 @@ def test_a_folder_without_an_engine_is_an_error_that_explains_how_to_build_one(t
     name, *query = command
     result = run(name, tmp_path, *query)
     assert result.exit_code == 1
-    assert "there is no search engine here. Build one by `mathamr build POSTS -o ENGINE`" in result.output
+    assert "there is no search engine here. Build one with `mathamr build POSTS -o ENGINE`" in result.output
 
 
 def test_verify_reads_every_part_of_an_engine(engine, tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""Files of topics in four forms, recognised by their content; what cannot be read is named with its line."""
+"""Files of topics in four forms, recognized by their content; what cannot be read is named with its line."""
 
 import gzip
 from pathlib import Path
@@ -42,7 +42,7 @@ ARQMATH = """<?xml version="1.0"?>
         ),
     ],
 )
-def test_topics_are_recognised_by_their_content(tmp_path: Path, name: str, text: str, expected: list) -> None:
+def test_topics_are_recognized_by_their_content(tmp_path: Path, name: str, text: str, expected: list) -> None:
     file, packed = tmp_path / name, tmp_path / f"{name}.gz"
     file.write_text(text, encoding="utf-8", newline="")
     packed.write_bytes(gzip.compress(file.read_bytes()))

@@ -54,9 +54,11 @@ def test_a_quotation_is_found_whatever_its_white_space_and_spelling(engine, docn
 @pytest.mark.parametrize("quotation", ["x > X", "the number √3", "no solution has", "irrational √2", r"x_1^3"])
 def test_a_quotation_that_is_not_in_the_post_is_an_error_with_the_closest_sentence(engine, quotation) -> None:
     for docno in ("root.md", "half.tex"):
-        with pytest.raises(DocumentError, match=rf"{docno}: it does not say that; the closest is “."):
+        with pytest.raises(
+            DocumentError, match=rf"{docno}: it does not contain the quotation; the closest sentence is “."
+        ):
             cited(engine.snapshot(), docno, quotation)
-    with pytest.raises(DocumentError, match="closest is “Again: the number"):
+    with pytest.raises(DocumentError, match="closest sentence is “Again: the number"):
         cited(engine.snapshot(), "root.md", "the number √2 is large")
     for blank in ("", " $ $ ", "**"):
         with pytest.raises(DocumentError, match="no words or symbols"):
@@ -72,18 +74,18 @@ def test_a_post_without_its_file_is_cited_as_it_was_indexed(tmp_path) -> None:
         (folder / name).write_bytes(text.encode())
     at = built(tmp_path / "e", folder).snapshot()
     quotation = r"number $\sqrt{2}$ is irrational"
-    assert cited(at, "page.html", "One < two").note.startswith("page.html does not say it in these words, or no longer")
+    assert cited(at, "page.html", "One < two").note.startswith("page.html does not contain these words any more")
     (folder / "root.md").write_text("# Root\n\nSomething else.\n")
     changed = cited(at, "root.md", "number √2 is irrational")
     assert changed[:4] == ("root.md", 0, 0, quotation)
-    assert changed.note.startswith("root.md does not say it in these words, or no longer")
+    assert changed.note.startswith("root.md does not contain these words any more")
     (folder / "root.md").write_text("\n\n\n" + FILES["root.md"])
     assert cited(at, "root.md", quotation)[:3] == ("root.md", 6, 6)  # where it is now
     (folder / "root.md").unlink()
-    assert cited(at, "root.md", quotation).note.startswith("root.md cannot be read any longer")
+    assert cited(at, "root.md", quotation).note.startswith("root.md can no longer be read")
     (tmp_path / "secret.md").write_text("The number √2 is irrational.")
     os.symlink(tmp_path / "secret.md", folder / "root.md")
-    assert cited(at, "root.md", quotation).note.startswith("root.md cannot be read any longer")
+    assert cited(at, "root.md", quotation).note.startswith("root.md can no longer be read")
     records = built(tmp_path / "r", [{"id": "record", "text": "Records have no $x^2$ file."}]).snapshot()
     assert cited(records, "record", "no x^2 file") == (
         "record", 0, 0, "no $x^2$ file", "the post did not come from a file; this is the post as it was indexed",
@@ -96,7 +98,7 @@ def test_a_long_quotation_in_a_long_file_needs_linear_time(tmp_path) -> None:
     (folder / "long.txt").write_text("a b " * 250_000 + "the end")
     at = built(tmp_path / "e", folder).snapshot()
     start = time.process_time()
-    with pytest.raises(DocumentError, match="does not say that"):
+    with pytest.raises(DocumentError, match="does not contain the quotation"):
         cited(at, "long.txt", "a b " * 900 + "c")
     assert cited(at, "long.txt", "b a b the end").first == 1
     assert time.process_time() - start < 30

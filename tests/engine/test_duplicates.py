@@ -12,7 +12,7 @@ from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.duplicates import (
     FITTED,
-    NEIGHBOURS,
+    NEIGHBORS,
     SamenessWeights,
     candidates,
     compared,
@@ -86,7 +86,7 @@ def test_the_candidates_are_the_nearest_by_the_vectors_of_the_documents(posts, m
     docnos = at.docnos()
     vectors = at.indexes.vectors.snapshot()
     rows, _ = vectors.rows(vectors.find(docnos), "doc")
-    monkeypatch.setattr("pyterrier_mathamr.engine.duplicates.NEIGHBOURS", 2)
+    monkeypatch.setattr("pyterrier_mathamr.engine.duplicates.NEIGHBORS", 2)
     expected = set()
     for i, docno in enumerate(docnos):
         others = [j for j in range(len(docnos)) if at.threads[docnos[j]] != at.threads[docno]]
@@ -95,7 +95,7 @@ def test_the_candidates_are_the_nearest_by_the_vectors_of_the_documents(posts, m
     found = candidates(at, docnos)
     assert len(found) == len(expected)
     assert {frozenset(pair) for pair in found} == expected
-    assert NEIGHBOURS == 10
+    assert NEIGHBORS == 10
 
 
 def test_a_filter_is_for_both_posts_and_few_posts_have_no_pair(posts, tmp_path) -> None:

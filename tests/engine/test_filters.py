@@ -128,7 +128,7 @@ def test_the_command_has_the_filters(notes, tmp_path) -> None:
     assert "analysis/limits.md:1" in run("x^2", "--formula", "--in", "analysis/").output
     assert (
         run("x^2", "--formula", "--in", "algebra/").output
-        == "No formula like it was found. To search by words, leave out --formula.\n"
+        == "No formula like this one was found. To search by words, leave out --formula.\n"
     )
     (tmp_path / "topics.tsv").write_text("1\tlimit\n")
     of_topics = run("--topics", str(tmp_path / "topics.tsv"), "-o", str(tmp_path / "run"), "--in", "algebra/")

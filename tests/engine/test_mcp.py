@@ -102,12 +102,12 @@ def test_a_wrong_call_is_answered_with_the_fault(engine) -> None:
         "query is missing",
         "weak is neither true nor false",
         "k is not a whole number",
-        "search: 'color' is not an argument; there are query, k, skip",
+        "search: 'color' is not an argument; use query, k, skip",
         "since='yesterday' is not accepted; give a day",
         "max_tokens is less than 200",
         "quotation is empty",
-        "basel: it does not say that; the closest is “",
-        "There is no tool 'delete'; there are cite, explain, read, search, search_formula.",
+        "basel: it does not contain the quotation; the closest sentence is “",
+        "There is no tool 'delete'; the tools are cite, explain, read, search, search_formula.",
     ]
     for (text, is_error), reason in zip(answers[:-1], reasons, strict=True):
         assert is_error
@@ -221,7 +221,7 @@ def test_tokens_are_counted_high() -> None:
         assert shown == text or count(text[: len(shown) + 3]) > most
 
 
-def test_results_are_short_with_file_line_type_and_neighbours(tmp_path) -> None:
+def test_results_are_short_with_file_line_type_and_neighbors(tmp_path) -> None:
     notes = tmp_path / "notes"
     (notes / "analysis").mkdir(parents=True)
     (notes / "analysis" / "limits.md").write_text(
@@ -245,7 +245,7 @@ def test_results_are_short_with_file_line_type_and_neighbours(tmp_path) -> None:
     assert lines[1] == "   Limits"
     assert len(lines[2]) <= 3 + 240
     assert none == (
-        "No good match. [The other posts match no better than a random one may; weak=true shows them.]",
+        "No good match. [The other posts may be no better than random ones; weak=true shows them.]",
         False,
     )
     assert re.findall(r"^\d+\. (\S+)", filtered[0], re.M) == ["analysis/limits.md#limits"]
@@ -269,7 +269,10 @@ def test_a_quotation_is_cited_with_its_lines_over_pipes(tmp_path) -> None:
     right, wrong, found = anyio.run(run)
     assert right == ("root.md, lines 3-4:\nnumber √2\nis *irrational*", False)
     assert wrong[1]
-    assert "root.md: it does not say that; the closest is “The number $\\sqrt{2}$ is irrational.”" in wrong[0]
+    assert (
+        "root.md: it does not contain the quotation; the closest sentence is “The number $\\sqrt{2}$ is irrational.”"
+        in wrong[0]
+    )
     assert "root.md" in found[0].splitlines()[0]
 
 

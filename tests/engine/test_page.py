@@ -48,7 +48,7 @@ def test_of_many_words_the_rarest_have_colors_and_the_others_a_quiet_mark(client
     assert "part-w" in colors
 
 
-def test_an_explanation_adds_up_and_colours_what_matches(client, engine) -> None:
+def test_an_explanation_adds_up_and_colors_what_matches(client, engine) -> None:
     answer = get(client, "/api/explain", q=QUERY, docno="basel")
     assert answer["score"] == pytest.approx(engine.search(QUERY)["score"].iloc[0], abs=1e-4)
     assert sum(part["contribution"] for part in answer["parts"]) == pytest.approx(answer["score"], abs=1e-6)

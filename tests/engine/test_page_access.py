@@ -65,7 +65,7 @@ def test_a_person_gives_the_token_once_and_comes_back_to_the_same_address(engine
     client = client_of(engine, token=TOKEN)
     wrong = client.post(f"http://localhost{path}", data={"token": TOKEN + "x"}, headers=BROWSER)
     assert wrong.status_code == 401
-    assert "This is not the token." in wrong.text
+    assert "This token is wrong." in wrong.text
     assert "set-cookie" not in wrong.headers
     answer = client.post(f"http://localhost{path}", data={"token": TOKEN}, headers=BROWSER)
     assert (answer.status_code, answer.headers["location"], answer.headers["cache-control"]) == (303, place, "no-store")
@@ -103,7 +103,7 @@ def test_names_that_a_proxy_calls_are_accepted_and_no_others(engine) -> None:
     ):  # fmt: skip
         assert client.get("/api/settings", headers={"host": host}).status_code == status
     named = client_of(engine, token=TOKEN).get("/", headers={**bearer(TOKEN), **BROWSER, "host": "evil.example"})
-    assert (named.status_code, "not called by this name" in named.text) == (400, True)
+    assert (named.status_code, "does not answer to this name" in named.text) == (400, True)
 
 
 @pytest.mark.parametrize("removed", [False, True])

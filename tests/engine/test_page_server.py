@@ -106,7 +106,7 @@ def test_an_unknown_parameter_is_refused_with_the_names_of_the_known_ones(client
     assert client.get(place, params=needed).status_code == 200
     answer = client.get(place, params={**needed, "K": "3"})
     described(path, answer)
-    error = f"'K' is not a parameter; there are {', '.join(names)}"
+    error = f"'K' is not a parameter; use {', '.join(names)}"
     assert (answer.status_code, answer.json()) == (400, {"error": error})
 
 

@@ -140,7 +140,7 @@ def test_several_sources_have_prefixes_and_only_given_ones_are_compared(notes: P
     assert engine.update(papers) == Update(0, 1, 0, 0)
     assert engine.update() == Update(0, 0, 1, 4)
     (tmp_path / "other" / "notes").mkdir(parents=True)
-    with pytest.raises(DocumentError, match="another source has the name notes too"):
+    with pytest.raises(DocumentError, match="two sources have the name notes"):
         engine.update(tmp_path / "other" / "notes")
 
 
@@ -156,7 +156,7 @@ def test_records_are_added_and_replaced_and_never_deleted(tmp_path: Path) -> Non
 def test_an_id_that_another_source_has_is_left_out_and_named(notes: Path, tmp_path: Path) -> None:
     engine = built(tmp_path / "e", notes)
     [name] = [docno for docno in engine.docnos() if docno.startswith("rings")]
-    with pytest.warns(MathAMRWarning, match=rf"{name}' is that of {notes}.*rename one"):
+    with pytest.warns(MathAMRWarning, match=rf"{name}' is also the id of {notes}.*rename one"):
         assert engine.update([{"id": name, "text": "mine"}]).changed == 0
     assert "On rings" in engine.post(name).text
 

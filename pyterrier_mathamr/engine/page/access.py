@@ -74,7 +74,7 @@ class Guard:
     async def _refusal(self, request: Request) -> Response | None:
         """Answer a request that may not be passed on, or that signs in; nothing for any other."""
         if "*" not in self._hosts and _host(request.scope) not in self._hosts:
-            return self._files.error(request, 400, "The server is not called by this name; --allowed-host adds one.")
+            return self._files.error(request, 400, "The server does not answer to this name; --allowed-host adds one.")
         path = request.scope["path"].removeprefix(self._root_path)
         if not path:
             return _redirection(
@@ -85,7 +85,7 @@ class Guard:
         if request.method == "POST" and self._is_token(await _token_of_form(request)):
             return self._signed_in(request)
         message = (
-            "This is not the token."
+            "This token is wrong."
             if request.method == "POST"
             else "A token is needed; programs send it as Authorization: Bearer TOKEN."
         )

@@ -57,20 +57,20 @@ PARAMETERS: Mapping[str, Schema] = {
     "docno": _text("The id of a post.", required=True),
     "mode": _choice("What is searched.", "posts", "formulas"),
     "k": _number("The number of results of each system.", 1, MOST_RESULTS, 10),
-    "offset": _number("The number of best results to leave out, which came before.", 0, MOST_SKIPPED, 0),
-    "weak": _choice("1 also gives weak matches: posts that are no better than a random one may be.", "0", "1"),
-    "in": _text("A folder or file, such as analysis/; of records the beginning of their ids."),
+    "offset": _number("The number of best results to skip.", 0, MOST_SKIPPED, 0),
+    "weak": _choice("1 also returns weak matches, which may be no better than random posts.", "0", "1"),
+    "in": _text("A folder or file, such as analysis/; for records, the beginning of their ids."),
     "kind": _text("The type of unit, such as theorem."),
     "since": _text("The day, month or year of the last change, or later: 2026-03-01, 2026-03, 2026."),
-    "until": _text("The same, or earlier."),
-    "system": _choice("Whose score.", *SYSTEMS),
-    "start": _number("The first character of the piece, such as the end of the one before; by default it is the piece "
+    "until": _text("The day, month or year of the last change, or earlier."),
+    "system": _choice("The system whose score is explained.", *SYSTEMS),
+    "start": _number("The first character of the piece, such as the end of the previous one; by default the piece "
                      "that answers q best.", 0),
     "theme": _choice("The background.", "light", "dark"),
-    "sentence": _number("One sentence, by its number; by default the whole post, of a large one the first sentences "
-                        "without their formulas' trees.", 1),
-    "format": _choice("text gives plain text with formulas in LaTeX between dollars: title in place of title_html, and "
-                      "text in place of html.", "html", "text"),
+    "sentence": _number("One sentence, by its number; by default the whole post, or the first sentences of a large "
+                        "one, without the trees of their formulas.", 1),
+    "format": _choice("text returns plain text with formulas in LaTeX between dollars: title instead of title_html, "
+                      "and text instead of html.", "html", "text"),
 }  # fmt: skip
 
 
@@ -94,8 +94,8 @@ REQUESTS: Mapping[str, Request] = {
     "/api/search": Request(
         "Search posts or formulas",
         "The good matches among the results offset + 1 to offset + k of each system that the server was started with. "
-        "A question without words and formulas finds nothing. A formula is searched by the first one between "
-        "delimiters, or by all of q where there are none.",
+        "A question without words and formulas finds nothing. mode=formulas searches for the first formula "
+        "between delimiters, or for all of q if there is none.",
         "q mode k offset weak in kind since until format",
         "Found",
     ),
@@ -108,7 +108,7 @@ REQUESTS: Mapping[str, Request] = {
     "/api/preview": Request("A question as it is read", "", "q mode format", "Preview"),
     "/api/post": Request(
         "A post, or a piece of a long one",
-        "At most 50,000 characters, or one formula. What the question q has, too, is marked.",
+        "At most 50,000 characters, or one formula. Words and formulas of the question q are marked.",
         "docno q start format",
         "Post",
     ),
@@ -129,7 +129,7 @@ def read_parameters(path: str, given: Sequence[tuple[str, str]]) -> dict[str, An
     """
     names, values = REQUESTS[path].parameters.split(), dict(given)
     if unknown := [name for name in values if name not in names]:
-        raise BadRequestError(f"{unknown[0][:80]!r} is not a parameter; there are {', '.join(names)}")
+        raise BadRequestError(f"{unknown[0][:80]!r} is not a parameter; use {', '.join(names)}")
     if len(values) < len(given):
         raise BadRequestError("a parameter is given twice")
     return {name: _value(name, values.get(name)) for name in names}
@@ -220,13 +220,13 @@ def _object(fields: Mapping[str, Schema], about: str = "") -> Schema:
 _PIECE: Mapping[str, Schema] = {
     "html": _HTML,
     "start": _of(_COUNT, "Its first character; formulas count as their LaTeX between dollars."),
-    "end": _of(_COUNT, "The one after its last."),
-    "characters": _of(_COUNT, "Of the whole post."),
+    "end": _of(_COUNT, "The character after its last one."),
+    "characters": _of(_COUNT, "The length of the whole post."),
 }
 ANSWERS: Mapping[str, Schema] = {
-    "Error": _object({"error": _of(_STRING, "One line for people.")}),
+    "Error": _object({"error": _of(_STRING, "One line that a person can read.")}),
     "Html": _of(_STRING, "Escaped text, <p>, <mark>, <i>, <code>, <span> and MathML; safe to insert. Classes part-0 to "
-                "part-7 and part-w distinguish parts of the question; equal, renamed, instance and similar say how "
+                "part-7 and part-w distinguish parts of the question; equal, renamed, instance and similar show how "
                 "well a formula matches."),
     "Text": _of(_STRING, "Plain text, with formulas in LaTeX between dollars."),
     "Found": _object({"query_html": _HTML, "systems": _list("System"), "milliseconds": _COUNT}),
@@ -235,31 +235,31 @@ ANSWERS: Mapping[str, Schema] = {
         "name": _STRING,
         "milliseconds": _COUNT,
         "results": _list("Result"),
-        "more": _of({"type": "boolean"}, "Whether further results follow, which offset + k gives."),
-        "weak?": _of(_COUNT, "Posts that weak=1 would show, too."),
+        "more": _of({"type": "boolean"}, "Whether more results follow, from offset + k on."),
+        "weak?": _of(_COUNT, "The number of weak matches, which weak=1 would add."),
     }),
     "Result": _object({
         "docno": _of(_STRING, "The post, or in mode=formulas the formula."),
-        "post_id": _of(_STRING, "The post, or the one that has the formula."),
-        "score": _of(_NUMBER, "Orders the posts of one question; means nothing between questions."),
+        "post_id": _of(_STRING, "The post, or the post that contains the formula."),
+        "score": _of(_NUMBER, "Orders the posts of one question; not comparable between questions."),
         "match?": _of(_NUMBER, "Of a post: the share of unrelated posts that score lower for a random question; from "
                       "0.9 a good match.", minimum=0, maximum=0.999),
         "title_html": _HTML,
         "snippet_html": _HTML,
-        "file": _of(_STRING, "The file in which the post was read; empty for a record."),
-        "line": _of(_COUNT, "Where it begins; 0 for a whole file."),
+        "file": _of(_STRING, "The file that contains the post; empty for a record."),
+        "line": _of(_COUNT, "The line where it begins; 0 for a whole file."),
         "section": _of(_STRING, "The headings around it, the outermost first."),
         "kind": _of(_STRING, "theorem and the like, section, paragraph or file; empty for a record."),
         "date": _of(_STRING, "The day of the last change, such as 2026-01-31; may be empty."),
         "link": _of(_STRING, "An address of the file by the server's template; may be empty."),
         "latex?": _of(_STRING, "Of a formula: its source."),
-        "tier?": _of(_STRING, "Of a formula: how it matches the query; what matches is highlighted.",
+        "tier?": _of(_STRING, "Of a formula: how it matches the query; the matching part is highlighted.",
                      enum=["equal", "renamed", "instance", "contains", "contains, renamed", "contains, instance",
                            "similar"]),
         "substitution?": _list(_object({"name_html": _HTML, "value_html": _HTML}),
                                "Of a formula: the values of letters and wildcards of the query."),
         "rank_in_first?": {"type": ["integer", "null"], "minimum": 1, "description":
-                           "Of the second system and later ones: the rank in the first one; null beyond 1,000."},
+                           "Of a result of the second system: its rank in the first one; null beyond 1,000."},
     }),
     "Explanation": _object({
         "docno": _STRING,
@@ -268,7 +268,7 @@ ANSWERS: Mapping[str, Schema] = {
         "query_html": _HTML,
         "document": _reference("Piece"),
         "parts": _list("Part", maxItems=60),
-        "rest": _of(_object({"parts": _COUNT, "contribution": _NUMBER}), "The smaller parts, summed."),
+        "rest": _of(_object({"parts": _COUNT, "contribution": _NUMBER}), "The sum of the smaller parts."),
     }),
     "Part": _object({
         "system": {"type": "string", "enum": ["BM25", "MathAMR+"]},
@@ -279,18 +279,18 @@ ANSWERS: Mapping[str, Schema] = {
     }),
     "Preview": _object({
         "html": _HTML,
-        "kind": _of(_STRING, "Whether it has no formula, words and formulas, or nothing but a formula.",
+        "kind": _of(_STRING, "Whether it is words, words and formulas, or only a formula.",
                     enum=["words", "mixed", "formula"]),
         "latex": _of(_STRING, "The question as text, each formula as $LaTeX$."),
-        "problems": _list("Problem", "What is wrong with its LaTeX.", maxItems=3),
+        "problems": _list("Problem", "The faults of its LaTeX.", maxItems=3),
     }),
     "Problem": _object({
-        "latex": _of(_STRING, "The formula, or what follows a delimiter that nothing closes."),
-        "start": _of(_COUNT, "The first wrong character of it."),
-        "end": _of(_COUNT, "The one after the last; the same as start where something is missing."),
+        "latex": _of(_STRING, "The formula, or the text after a delimiter that is never closed."),
+        "start": _of(_COUNT, "Its first wrong character."),
+        "end": _of(_COUNT, "The character after the last wrong one; equal to start if something is missing."),
         "message": _STRING,
     }),
-    "Piece": _object(_PIECE, "What is shown of a post: all of it, or at most 50,000 characters."),
+    "Piece": _object(_PIECE, "The part of a post that is shown: all of it, or at most 50,000 characters."),
     "Post": _object({
         "docno": _STRING,
         "title_html": _HTML,
@@ -305,14 +305,14 @@ ANSWERS: Mapping[str, Schema] = {
         "about": _of(_STRING, "A sentence about it; may be empty."),
         "formulas": _COUNT,
         "updated": _of(_STRING, "The day of the last build or update, such as 2026-01-31."),
-        "size": _of(_COUNT, "Posts."),
+        "size": _of(_COUNT, "The number of posts."),
         "systems": _list(_object({"key": _STRING, "name": _STRING})),
         "examples": _list(_object({
             "kind": {"type": "string", "enum": ["question", "formula", "pattern"]}, "q": _STRING, "html": _HTML,
         })),
-        "folders": _list(_STRING, "Folders that the posts are in; none of an engine with more than 100,000 posts.",
+        "folders": _list(_STRING, "The folders of the posts; empty for an engine with more than 100,000 posts.",
                          maxItems=200),
-        "kinds": _list(_STRING, "Their types, likewise.", maxItems=200),
+        "kinds": _list(_STRING, "The types of the posts, likewise.", maxItems=200),
     }),
 }  # fmt: skip
 
@@ -321,8 +321,8 @@ _ERRORS = {
     "401": "The server has a token; send it as Authorization: Bearer TOKEN.",
     "404": "There is no such post.",
     "500": "The server failed; its log has the reason.",
-    "503": f"{WAITING} requests wait already: try again after the seconds in Retry-After. Or, without it: the request "
-    f"took more than {SECONDS:g} s of computing.",
+    "503": f"With Retry-After: {WAITING} requests are waiting already; try again after so many seconds. Without it: "
+    f"the request took more than {SECONDS:g} s of computing.",
 }
 
 

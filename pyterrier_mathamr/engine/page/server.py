@@ -173,7 +173,9 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except OverLimitError:
-        return JSONResponse({"error": "This took too long and was stopped. Ask something shorter."}, 503, headers=fresh)
+        return JSONResponse(
+            {"error": "This took too long and was stopped. Ask a shorter question."}, 503, headers=fresh
+        )
     except UnknownIdError:
         return JSONResponse({"error": "There is no such post."}, 404, headers=fresh)
     except Exception:
@@ -227,7 +229,9 @@ def serve_page(
     local = host in ("127.0.0.1", "localhost", "::1")
     _check_access(host, token, public=not local or bool(hosts))
     if root_path and not _ROOT_PATH.fullmatch(root_path):
-        raise ConfigError("root_path", root_path, "a path that begins with a slash and ends without one, as /notes")
+        raise ConfigError(
+            "root_path", root_path, "a path that begins with a slash and ends without one, such as /notes"
+        )
     answers = SeparateAnswers(path, systems, link, title, about)
     names = (*LOCAL, *hosts) if local or hosts else ("*",)
     app = make_app(answers, hosts=names, token=token or "", root_path=root_path)

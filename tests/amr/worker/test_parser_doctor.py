@@ -74,7 +74,7 @@ def test_missing_parts_and_wrong_versions_are_named_with_a_remedy(foreign_python
     result = run("doctor", "--python", foreign_python)
     assert result.exit_code == 1
     assert f"MISSING  {finding.what}\n         {finding.remedy}\n" in result.output
-    assert result.output.endswith("The parser transition cannot run yet. Install what is listed as MISSING above.\n")
+    assert result.output.endswith("The parser transition cannot run yet. Install the parts listed as MISSING above.\n")
 
 
 def test_an_installed_but_broken_environment_is_reported_with_the_reason(foreign_python, tmp_path, torch_home):
@@ -143,7 +143,7 @@ def test_graphs_are_built_from_the_command_line_and_their_parses_kept(foreign_py
     done = run("graphs", pair_file, "-o", tmp_path / "first", *options)
     assert done.exit_code == 0, done.output
     assert "the embedded parser is used" in done.output
-    assert "24 graphs\nThe parser failed on 1 text, parsed by the embedded one" in done.output
+    assert "24 graphs\nThe parser failed on 1 text; the embedded one parsed them" in done.output
     (tmp_path / "first.parses").rename(tmp_path / "second.parses")
     (marks / "parsed").unlink()
     assert run("graphs", pair_file, "-o", tmp_path / "second", *options).exit_code == 0

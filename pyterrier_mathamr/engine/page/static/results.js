@@ -50,13 +50,13 @@ function moreOf(more, append) {
 }
 
 function nothing(state, weak) {
-  const advice = state.mode === "formulas" ? "No formula is like it. A shorter formula finds more."
-    : weak ? "No post is a better match than a random one may be." : "No post has any of these words or symbols. Try other words, or only a formula.";
+  const advice = state.mode === "formulas" ? "No formula is like this one. A shorter formula finds more."
+    : weak ? "No post matches clearly better than a random one." : "No post has any of these words or symbols. Try other words, or only a formula.";
   return element("div", { class: "nothing" }, element("p", { class: "title" }, "No good match"), element("p", {}, advice));
 }
 
 function weakOf(count, good, show) {
-  return element("p", { class: "note" }, good ? "Other posts are no better matches than a random one may be. " : null,
+  return element("p", { class: "note" }, good ? "The other posts may be no better than random ones. " : null,
     element("button", { type: "button", onclick: show }, good ? `Show ${count} weak match${count === 1 ? "" : "es"}` : "Show the closest"));
 }
 

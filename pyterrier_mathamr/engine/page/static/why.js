@@ -20,10 +20,10 @@ export async function explanationOf(q, docno, system) {
 const TIERS = {
   equal: "It is the formula of the query.",
   renamed: "It is the formula of the query with other letters.",
-  instance: "It is an instance of the query: each wildcard stands for a part of it.",
+  instance: "It is an instance of the query: each wildcard matches a part of it.",
   contains: "A part of it is the formula of the query.",
   "contains, renamed": "A part of it is the formula of the query with other letters.",
-  "contains, instance": "A part of it is an instance of the query: each wildcard stands for something.",
+  "contains, instance": "A part of it is an instance of the query: each wildcard matches an expression.",
   similar: "No part of it matches the query; it shares symbols and structure with it.",
 };
 
@@ -121,7 +121,7 @@ function graphOf(docno) {
     const image = element("img", { src: source, alt: `Graph of post ${docno}` });
     image.addEventListener("load", () => resolve(element("div", {},
       element("div", { class: "graph", tabindex: "0", role: "region", "aria-label": `Graph, ${docno}` }, image),
-      element("p", {}, element("a", { href: source, target: "_blank" }, "Open the graph in a tab of its own")))));
+      element("p", {}, element("a", { href: source, target: "_blank" }, "Open the graph in a new tab")))));
     image.addEventListener("error", () => reject(new Error("The graph could not be drawn.")));
   });
 }
