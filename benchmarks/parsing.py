@@ -67,8 +67,8 @@ def report_speed(shared: Path) -> None:
     start = time.process_time()
     sentences = [tokenize(sentence) for post in posts for sentence in post.sentences]
     cut = time.process_time()
-    analyses = bundled_net().analyse([sentence[:160] for sentence in sentences])
-    analysed = time.process_time()
+    analyses = bundled_net().analyze([sentence[:160] for sentence in sentences])
+    analyzed = time.process_time()
     for analysis in analyses:
         part_of_sentence(analysis, bundled_net().lemmas)
     converted = time.process_time()
@@ -78,7 +78,7 @@ def report_speed(shared: Path) -> None:
     print(
         f"{len(posts)} posts, {len(sentences)} sentences, {tokens} tokens: {len(posts) / whole:.0f} posts/s of CPU time"
     )
-    print(f"cutting {cut - start:.1f} s, syntax {analysed - cut:.1f} s, conversion {converted - analysed:.1f} s, "
+    print(f"cutting {cut - start:.1f} s, syntax {analyzed - cut:.1f} s, conversion {converted - analyzed:.1f} s, "
           f"writing {written - converted:.1f} s, all of parse_posts {whole:.1f} s")  # fmt: skip
     kept = sum(
         sorted(label for label in graph.labels if label.startswith("FORMULA_"))

@@ -18,7 +18,7 @@ topics, qrels = arqmath.get_topics("text"), arqmath.get_qrels()
 if "--terrier" in sys.argv:
     answers = ({"docno": post["docno"], "text": post["text"]} for post in arqmath.get_corpus_iter())
     terrier = pt.terrier.TerrierIndex("rerank.terrier").index(answers)
-    # Terrier's query language has no LaTeX: tokenise for the search, then restore the question.
+    # Terrier's query language has no LaTeX: tokenize for the search, then restore the question.
     bm25 = pt.rewrite.tokenise() >> terrier.bm25(num_results=100) >> pt.rewrite.reset()
 else:
     lexical = mathamr.BM25Index("rerank.bm25")

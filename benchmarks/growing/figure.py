@@ -56,7 +56,7 @@ def growth_figure(rows: Sequence[Result]) -> Figure:
     return figure
 
 
-_NUMBERS = {part: number for number, part in enumerate(PARTS)}  # of its colour, the same in each figure
+_NUMBERS = {part: number for number, part in enumerate(PARTS)}  # of its color, the same in each figure
 
 
 def _lines(rows: Sequence[Result], quantity: str) -> dict[str, Points]:

@@ -247,5 +247,5 @@ def _both(title: Words, body: Words) -> Iterator[str]:
 
 
 def _number(text: str) -> int:
-    """Return a number for a text, the same for the same text; a few per cent share theirs with another."""
+    """Return a number for a text, the same for the same text; a few percent share theirs with another."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") % _VISUAL[1]

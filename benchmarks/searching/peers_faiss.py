@@ -24,13 +24,13 @@ HITS = 128
 PROBES = 32
 """Lists of the inverted file that are read."""
 
-_EF_SEARCH, _NEIGHBOURS, _ADDED = 128, 32, 1 << 20
+_EF_SEARCH, _NEIGHBORS, _ADDED = 128, 32, 1 << 20
 
 
 def systems(corpus: Corpus, most_rows: int) -> Iterator[System]:
     """Flat and HNSW document vectors; flat, IVF and HNSW rows with MaxSim."""
     m, rows, d = len(corpus), len(corpus.rows), corpus.dimensions
-    of_documents, graph = 4 * m * d, 8 * _NEIGHBOURS
+    of_documents, graph = 4 * m * d, 8 * _NEIGHBORS
     work = (Work(m, d, ("float32",), "document"),)
     flat = partial(_flat, corpus)
     yield System("FAISS flat, document vectors", flat, held=of_documents, truth="document", work=work)
@@ -75,7 +75,7 @@ def _lists(rows: int) -> int:
 
 
 def _hnsw(rows: np.ndarray) -> Any:
-    graph = faiss.IndexHNSWFlat(rows.shape[1], _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+    graph = faiss.IndexHNSWFlat(rows.shape[1], _NEIGHBORS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction, graph.hnsw.efSearch = 128, _EF_SEARCH
     for start in range(0, len(rows), _ADDED):
         graph.add(np.array(rows[start : start + _ADDED]))

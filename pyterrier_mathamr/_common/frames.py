@@ -111,7 +111,7 @@ def _check_values(frame: pd.DataFrame, column: str, key: str, values: Mapping[st
 
 
 def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
-    """Give the rows of a ranking new scores, and order them: by query as they come, score descending, then docno."""
+    """Give the rows of a ranking new scores, and order them: by query in order, score descending, then docno."""
     queries, docnos = pd.factorize(frame["qid"])[0], pd.factorize(frame["docno"])
     names, by_name = docnos[1].tolist(), np.empty(len(docnos[1]), dtype=np.int64)
     by_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
@@ -127,7 +127,7 @@ def best_places(scores: Any, count: int, names: Callable[[Any], list[str]]) -> A
 
     Args:
         scores: float ``[m]``.
-        count: at most so many are returned.
+        count: the maximum number of results.
         names: places, int64, to the docno of each.
     """
     places = np.arange(len(scores))
@@ -197,7 +197,7 @@ def texts_of_topics(frame: pd.DataFrame) -> list[str]:
 
 
 def describes_document(name: str) -> bool:
-    """Whether a column of a ranking is the document's whatever its values are."""
+    """Whether a column of a ranking is always the document's."""
     return name in _OF_DOCUMENTS or str(name).startswith("doc_")
 
 

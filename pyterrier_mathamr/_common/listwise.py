@@ -36,7 +36,7 @@ class Slopes(NamedTuple):
     curve: _Floats
 
 
-def minimise(function: Callable[[_Floats], Slopes], start: _Floats) -> _Floats:
+def find_minimum(function: Callable[[_Floats], Slopes], start: _Floats) -> _Floats:
     """Find the minimum of a smooth convex function of a few numbers by Newton steps within a trust region."""
     from scipy.optimize import minimize
 
@@ -83,7 +83,7 @@ def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
     used = np.flatnonzero(spread > 0)
     weights = np.zeros(len(spread))
     while len(used):
-        found = minimise(partial(_total, useful, spread, used, ridge), np.zeros(len(used)))
+        found = find_minimum(partial(_total, useful, spread, used, ridge), np.zeros(len(used)))
         if (found >= 0).all():
             weights[used] = found / spread[used]
             break

@@ -1,6 +1,6 @@
 """Objects that are their parameters: equality, hash, a `repr` that rebuilds, and options that are checked.
 
-PyTerrier recognises equal stages of two pipelines by ``==``, reads parameters as attributes of the same name, and sets
+PyTerrier recognizes equal stages of two pipelines by ``==``, reads parameters as attributes of the same name, and sets
 them as attributes (``pt.GridScan``, ``pt.inspect.transformer_apply_attributes``)::
 
     class Searcher(ByParameters):

@@ -115,7 +115,7 @@ class Pipeline(pt.Compose):  # type: ignore[misc]
             return super().index(documents(iter), batch_size)
 
     def compile(self, verbose: bool = False) -> pt.Transformer:
-        """Return the pipeline with neighbouring stages fused."""
+        """Return the pipeline with neighboring stages fused."""
         compiled = super().compile(verbose)
         return Pipeline(compiled) if isinstance(compiled, pt.Compose) else compiled
 

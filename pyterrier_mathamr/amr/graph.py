@@ -77,7 +77,7 @@ class AmrGraph:
                 )
 
     def triples(self) -> tuple[AmrEdge, ...]:
-        """Return the edges with inverted roles normalised: ``:ARG0-of`` becomes ``:ARG0`` from target to source.
+        """Return the edges with inverted roles normalized: ``:ARG0-of`` becomes ``:ARG0`` from target to source.
 
         As in penman's default model, a role that ends in ``-of`` is inverted once, unless its target is a constant.
         """

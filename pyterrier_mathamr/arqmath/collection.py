@@ -94,7 +94,7 @@ class ARQMathCollection(ByPath):
         return map(_document, self.posts())
 
     def count_posts(self) -> int:
-        """Count the rows of the dump without reading them; bad ones are among them."""
+        """Count the rows of the dump without reading them, bad rows included."""
         return count_rows(self.posts_file)
 
     def count_answers(self) -> int:
@@ -191,7 +191,7 @@ class ARQMathCollection(ByPath):
         Args:
             year: 2020, 2021, 2022 or ``"sample"``.
             task: 1, 2 or 3.
-            judged: in Task 2, whether formula ids or visual ids are judged. The organisers publish formula ids for
+            judged: in Task 2, whether formula ids or visual ids are judged. The organizers publish formula ids for
                 2020 only.
             complete: read the complete judgments even if there are ones restricted to a partial collection.
             failures: how to read the codes 5 and 6, which are not grades.

@@ -335,7 +335,7 @@ def read_links(path: str | Path) -> Iterator[Link]:
 
 def _xml_links(path: Path, report: BadRows) -> Iterator[tuple[int, str, str, str, str]]:
     for line, row in read_rows(path, report):
-        # PostLinkTypeId in the organisers' description, LinkTypeId in the file
+        # PostLinkTypeId in the organizers' description, LinkTypeId in the file
         kind = row.get("LinkTypeId") or row.get("PostLinkTypeId") or ""
         yield line, row.get("PostId", "").strip(), row.get("RelatedPostId", "").strip(), kind.strip(), ""
 

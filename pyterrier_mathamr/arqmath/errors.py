@@ -15,7 +15,7 @@ from typing import TypeVar
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 
 DOWNLOAD_PAGE = "https://www.cs.rit.edu/~dprl/ARQMath/arqmath-resources.html"
-"""The organisers' page from which the release is downloaded."""
+"""The organizers' page from which the release is downloaded."""
 
 
 class ARQMathError(MathAMRError):
@@ -94,11 +94,11 @@ class BadRowWarning(MathAMRWarning):
         return f"{self.path}:{self.line}: {self.what}: {RULES[self.code]} [{self.code}]"
 
 
-_HARMLESS = {"Q303", "Q304"}  # the organisers' own files break these
+_HARMLESS = {"Q303", "Q304"}  # the organizers' own files break these
 
 
 def strictly(read: Callable[[], T]) -> T:
-    """Read a file in which a bad row is an error, as one that is skipped would change a measure.
+    """Read a file in which a bad row is an error, since skipping it would change a measure.
 
     Args:
         read: reads a whole file.

@@ -113,7 +113,7 @@ AVERAGE_RELEVANCE: Any = define(_first_grades, name="AR'", support_cutoff=False)
 
 TASK3_MEASURES: list[Any] = [AVERAGE_RELEVANCE, P(rel=2, judged_only=True) @ 1]
 """The measures of Task 3: AR' and P'@1. A topic without a judged answer scores 0 here; ``task3_scores`` and the
-organisers' program leave it out."""
+organizers' program leave it out."""
 
 
 class Task3Scores(NamedTuple):
@@ -126,7 +126,7 @@ class Task3Scores(NamedTuple):
 
 
 def task3_scores(run: pd.DataFrame, qrels: pd.DataFrame) -> Task3Scores:
-    """Compute AR' and P'@1 as the organisers' program does: over the topics that have a judged answer.
+    """Compute AR' and P'@1 as the organizers' program does: over the topics that have a judged answer.
 
     Their program reads the codes 5 and 6 as grade 0; read the judgments with ``failures="zero"`` to reproduce it. By
     default such answers are unjudged, and their topics are left out.
@@ -188,7 +188,7 @@ class VisualIdDeduplication(Transformer):
 
         Returns:
             The best row of each visual id, ordered by query and score, with ``visual_id``, ``formula_id`` and a new
-            ``rank``. Formulas without a visual id are dropped, as by the organisers, with a warning unless the
+            ``rank``. Formulas without a visual id are dropped, as by the organizers, with a warning unless the
             collection itself gives them no id.
         """
         needed = ["score"] if self.visual_ids is not None else ["score", "visual_id"]
@@ -232,7 +232,7 @@ def lookup(visual_ids: VisualIds, ids: Iterable[FormulaId]) -> Mapping[FormulaId
 def visual_qrels(qrels: pd.DataFrame, visual_ids: VisualIds) -> pd.DataFrame:
     """Convert judgments of formula ids to judgments of visual ids: the best grade of any judged instance.
 
-    This is the organisers' definition. Prefer their own files by visual id, which cover all instances.
+    This is the organizers' definition. Prefer their own files by visual id, which cover all instances.
 
     Args:
         qrels: ``qid``, ``docno`` (formula id) and ``label``.

@@ -10,8 +10,8 @@ r"""A folder of NTCIR-12 MathWiki formula browsing: topics of one formula, judgm
 Each may be gzipped (``corpus.tsv.gz``). A document is a formula, named by its article and its place there. Topics 1 to
 20 are concrete; 21 to 40 have wildcards, ``\qvar{x}`` in LaTeX and ``mws:qvar`` in MathML.
 
-Zanibbi, Aizawa, Kohlhase, Ounis, Topić and Davila, "NTCIR-12 MathIR Task Overview", NTCIR-12, 2016. The organizers pass
-the corpus on.
+Zanibbi, Aizawa, Kohlhase, Ounis, Topić and Davila, "NTCIR-12 MathIR Task Overview", NTCIR-12, 2016. The organizers
+distribute the corpus.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The files of the release in a folder: found by their names, and unpacked from their archives.
 
-File names changed each year, and folders differ between the organisers' drive, its backup and local copies. So files
+File names changed each year, and folders differ between the organizers' drive, its backup and local copies. So files
 are found by name anywhere below the folder. Each role has a list of patterns, best first::
 
     qrels, 2022, task 1 ── qrels.arqmath-2022-task1.mini.txt     restricted to a partial collection (preferred)
                         ├─ qrels.arqmath-2022-task1.txt
-                        └─ qrel_task1_2022_official.tsv          the organisers' name
+                        └─ qrel_task1_2022_official.tsv          the organizers' name
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def unpack_release(folder: Path, output: Path | None = None, *, verbose: bool = 
 
     Args:
         folder: the local copy.
-        output: the folder for the content; by default that of each archive.
+        output: the folder for the content; by default the folder of each archive.
         verbose: whether to show progress.
 
     Returns:

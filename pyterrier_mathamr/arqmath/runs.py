@@ -14,7 +14,7 @@ in columns separated by tabs and quoted as in CSV::
     topic  rank  score  name of the run  sources  answer
     A.301  1     12.5   mathamr          1859     Both norms are …      rank is 1; at most 1,200 characters
 
-For judging, answers got ids (``d_1``). The organisers' list of these ids, with three columns ``name of the run  topic
+For judging, answers got ids (``d_1``). The organizers' list of these ids, with three columns ``name of the run  topic
 id`` (``teams_answer_id.tsv``), connects a submission with its judgments.
 """
 

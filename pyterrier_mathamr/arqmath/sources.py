@@ -97,7 +97,7 @@ def count_documents(source: str | Path) -> int | None:
 
 
 def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
-    """Recognise a source: the release by the names of its files, pairs by the first line that is a JSON object.
+    """Recognize a source: the release by the names of its files, pairs by the first line that is a JSON object.
 
     Raises:
         DocumentError: that object is neither a pair nor a post.

@@ -194,7 +194,7 @@ TOPIC_CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "type": ("computation", "concept", "proof"),
     }
 )
-"""The three kinds of categories that the organisers gave the topics of Task 1, and the values of each."""
+"""The three kinds of categories that the organizers gave the topics of Task 1, and the values of each."""
 
 
 def read_topic_categories(path: str | Path) -> pd.DataFrame:
@@ -259,7 +259,7 @@ def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qre
 
     Args:
         path: the file, plain or gzipped.
-        failures: ``"zero"`` reads the codes 5 and 6 as grade 0 without a warning, as the organisers' program for
+        failures: ``"zero"`` reads the codes 5 and 6 as grade 0 without a warning, as the organizers' program for
             Task 3 does.
 
     Yields:

@@ -211,7 +211,7 @@ def run_beir(
 
 
 def read_collection(dataset: BeirDataset, split: str | None) -> tuple[TextCollection, list[Fold]]:
-    """Read queries and judgments of the measured split and of that which is chosen on."""
+    """Read queries and judgments of the split to measure on, and of the split to choose settings on."""
     folder = dataset.folder
     measured = folder.split(split)
     topics, qrels = dataset.get_topicsqrels(measured)

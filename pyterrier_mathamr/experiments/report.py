@@ -276,7 +276,7 @@ def published(paper: str = "yoon") -> Publication:
             5.2, 5.3, 5.5, 5.6), ``wang`` MaRF (Tables 1 to 6), ``amador`` In+Out (Tables 2 and 5).
 
     Raises:
-        ConfigError: another paper.
+        ConfigError: there is no such paper.
     """
     found = {"yoon": _content("mathamr-plus.json"), **_content("answer-systems.json")["publications"]}
     if paper not in found:

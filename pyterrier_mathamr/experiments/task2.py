@@ -246,7 +246,7 @@ Compared = tuple[str, str, Comparison]
 TASK2_NOTES = (
     "Rankings are of visually distinct formulas: only the first instance of each is kept, as in the official "
     "evaluation. `formula ids` are judgments of instances, the best grade of equal-looking ones; `visual ids` "
-    "are the organisers' own.",
+    "are the organizers' own.",
     "Relevant is a grade of 2 or 3; unjudged formulas are removed first (the prime). Judgments of formulas that are "
     "not in this collection are left out, and so are topics without a relevant formula in it.",
     "`MathAMR+` encodes the formula within its question; `MathAMR+ (formula only)` encodes it without. `Tangent + "

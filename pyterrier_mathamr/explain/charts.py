@@ -1,4 +1,4 @@
-"""Figures of matplotlib (extra ``plots``): where two systems differ, effectiveness against speed, labelled points.
+"""Figures of matplotlib (extra ``plots``): where two systems differ, effectiveness against speed, labeled points.
 
 Figures are made without windows, and saved as the same bytes each time.
 """
@@ -72,7 +72,7 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
     return path
 
 
-_COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")
+_COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")
 _MARKERS = "osD^vP*X"
 _NAMED = 40  # topics; if there are more, only the first and last are named
 _ENDS = 6
@@ -171,7 +171,7 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
         time: the column of the time of a query in milliseconds, such as ``mrt`` of ``pt.Experiment``.
 
     Returns:
-        A matplotlib figure; each system has its own colour and marker, explained in a legend.
+        A matplotlib figure; each system has its own color and marker, explained in a legend.
 
     Raises:
         ExplainError: a column is missing, or a time is not above 0.
@@ -191,7 +191,7 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
     axes.step(speed[front], value[front], where="post", color="#999999", linewidth=1, zorder=1)
     for i, legend in enumerate(legends):
         axes.scatter(
-            speed[i], value[i], s=64, color=_COLOURS[i % 8], marker=_MARKERS[(i + i // 8) % 8], label=legend, zorder=2
+            speed[i], value[i], s=64, color=_COLORS[i % 8], marker=_MARKERS[(i + i // 8) % 8], label=legend, zorder=2
         )
     axes.set_xscale("log")
     narrow = speed.max(initial=1.0) < 30 * speed.min(initial=np.inf)
@@ -260,13 +260,13 @@ class LabelBox(NamedTuple):
     top: float
 
     def meets(self, other: LabelBox) -> bool:
-        """Whether two rectangles have a place in common."""
+        """Whether two rectangles overlap."""
         return (
             self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
         )
 
     def within(self, other: LabelBox) -> bool:
-        """Whether another rectangle holds this one."""
+        """Whether another rectangle contains this one."""
         return (
             other.left <= self.left
             and self.right <= other.right

@@ -7,7 +7,7 @@ Everything that belongs to one part of the query has one number and color, in th
     word     2   blue          each occurrence of the word       each occurrence of the matched word
     whole    3   green         the heading                       the heading, or the matched node
 
-Styles are inline and colors translucent: a notebook may remove style sheets, and its ground is light or dark.
+Styles are inline and colors translucent: a notebook may remove style sheets, and its background is light or dark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Key = tuple[str, int | str]
 
 
 class ColorGroup(NamedTuple):
-    """The parts of a score that come from one thing in the query.
+    """The parts of a score that have the same origin in the query.
 
     Attributes:
         number: from 1, the greatest contribution first.
@@ -81,7 +81,7 @@ class TextMarks:
 
 
 def key_of(part: Part) -> Key | None:
-    """Return what in the query a part comes from; ``None`` for a part that comes from no place in it."""
+    """Return the origin of a part in the query, or ``None`` if it has none."""
     if part.part in (*FORMULAS, "sentence") and part.query_row >= 0:
         return "row", part.query_row
     if part.part == "word":
@@ -96,7 +96,7 @@ def group_of(part: Part, groups: Mapping[Key, ColorGroup]) -> ColorGroup | None:
 
 
 def groups_of(parts: Iterable[Part]) -> dict[Key, ColorGroup]:
-    """Give the things in the query that contribute most a number and a color."""
+    """Give a number and a color to the origins in the query that contribute most."""
     totals: dict[Key, float] = defaultdict(float)
     for part in parts:
         if (key := key_of(part)) is not None:

@@ -130,7 +130,7 @@ def _drawn(found: PostComparison, colors: Palette, parts: int) -> Picture:
 
 
 def groups_of(terms: Sequence[Term]) -> Mapping[int, Group]:
-    """Number the rows of the query by contribution; the first have distinct colors, the others are grey."""
+    """Number the rows of the query by contribution; the first have distinct colors, the others are gray."""
     totals: dict[int, float] = {}
     for term in terms:
         totals[term.query_row] = totals.get(term.query_row, 0.0) + term.contribution

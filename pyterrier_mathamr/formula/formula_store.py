@@ -10,8 +10,8 @@ A build copies the rows of the tables to a file next to the store, in resumable 
 
     tables ──batches──▶ workers: MathML to trees and their numbers ──in order──▶ this process writes, a step at a time
 
-A tree's number is a digest, so the next tree belongs anywhere in the table of trees. Inserted at once, each would have
-a page of that table written again, the more pages the longer the table. So a build appends them to the tables of a
+A tree's number is a digest, so the next tree belongs anywhere in the table of trees. Inserted at once, each would
+rewrite a page of that table, so a longer table would cost more. So a build appends them to the tables of a
 second file, each for a range of numbers, and when all have come it sorts one range after the other in bounded memory::
 
     rows ──NewTrees──▶ tree_0 … tree_63, appended ──move_trees──▶ tree, appended in ascending order, each once
@@ -255,7 +255,7 @@ Formula = tuple[SqliteId, int | None, SqliteId | None]
 
 
 class RestOfTable(NamedTuple):
-    """A table that is not all in the store: its place among the tables, its column, how many of its rows are in."""
+    """A table that is not all stored yet: its place among the tables, its column, how many of its rows are in."""
 
     place: int
     table: Path
@@ -264,7 +264,7 @@ class RestOfTable(NamedTuple):
 
 
 class RowBatch(NamedTuple):
-    """Neighbouring rows of a table; none after the last ones."""
+    """Neighboring rows of a table; none after the last ones."""
 
     place: int
     column: str
@@ -436,7 +436,7 @@ class FormulaStore(SqliteArtifact):
         path: a folder that :meth:`build` made.
 
     Raises:
-        StoreError: on first use: :class:`NotBuiltError`, :class:`FormatError` or another of its kinds.
+        StoreError: on first use: :class:`NotBuiltError`, :class:`FormatError` or another subclass.
     """
 
     KIND, FILE = KIND, StoreFile

@@ -35,7 +35,7 @@ SUM, PRODUCT, NEGATIVE, CHAIN, LINES, POWER, INDEX = (
     "U!plus", "U!times", "neg", "U!and", "O!form-seq", "O!SUP", "O!SUB"
 )  # fmt: skip
 ASSOCIATIVE = frozenset({SUM, PRODUCT, CHAIN, "U!or", "U!union", "U!intersect"})
-"""Operators of any number of operands in any order; a wildcard may match several neighbours of them."""
+"""Operators of any number of operands in any order; a wildcard may match several neighbors of them."""
 
 MOST_STEPS = 2_000
 """Steps of one unification: a candidate that needs more does not match."""
@@ -331,7 +331,7 @@ def _runs(count: int) -> Iterator[tuple[int, int]]:
 
 
 def _pairs(args: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """List the pairs of members of a chain; of a long one, each with the first and with its neighbour."""
+    """List the pairs of members of a chain; of a long one, each with the first and with its neighbor."""
     for second in range(1, len(args)):
         for first in range(second) if len(args) <= MOST_RUN else {0, second - 1}:
             yield args[first], args[second]

@@ -63,7 +63,7 @@ class FormulaError(MathAMRError):
 
 @dataclass(frozen=True, slots=True)
 class FormulaTree:
-    """One formula as a rooted, ordered, labelled tree in the conventions of Tangent-S.
+    """One formula as a rooted, ordered, labeled tree in the conventions of Tangent-S.
 
     Args:
         nodes: labels in depth-first order; node 0 is the root.

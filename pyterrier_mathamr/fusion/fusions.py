@@ -230,8 +230,8 @@ def _extremes(query: Numbers, scores: Floats) -> tuple[Floats, Floats]:
     return lowest, highest
 
 
-def standardised(query: Numbers, scores: Floats) -> Floats:
-    """Standardise the scores of each query, 0 if they are all the same; NaN stays."""
+def standardized(query: Numbers, scores: Floats) -> Floats:
+    """Standardize the scores of each query, 0 if they are all the same; NaN stays."""
     queries, there = int(query.max(initial=-1)) + 1, ~np.isnan(scores)
     own, given = query[there], scores[there]
     count = np.maximum(np.bincount(own, minlength=queries), 1)
@@ -245,7 +245,7 @@ def standardised(query: Numbers, scores: Floats) -> Floats:
 
 
 def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Standardise the scores of rankings within each query, for all documents of any of them.
+    """Standardize the scores of rankings within each query, for all documents of any of them.
 
     Args:
         rankings: ``qid``, ``docno``, ``score``.
@@ -267,7 +267,7 @@ def fused_standard(rankings: Sequence[tuple[Sequence[str], Floats]], count: int)
     every = list(dict.fromkeys(docno for docnos, _ in rankings for docno in docnos))
     places, fused = {docno: place for place, docno in enumerate(every)}, np.zeros(len(every))
     for docnos, scores in rankings:
-        own = standardised(np.zeros(len(scores), np.int64), scores)
+        own = standardized(np.zeros(len(scores), np.int64), scores)
         parts = np.full(len(every), own.min(initial=0.0))
         parts[[places[docno] for docno in docnos]] = own
         fused += parts / len(rankings)
@@ -276,7 +276,7 @@ def fused_standard(rankings: Sequence[tuple[Sequence[str], Floats]], count: int)
 
 
 def _standard_contributions(query: Numbers, ranking: pd.DataFrame) -> Floats:
-    return standardised(query, ranking["score"].to_numpy(np.float64))
+    return standardized(query, ranking["score"].to_numpy(np.float64))
 
 
 def _min_max(query: Numbers, ranking: pd.DataFrame, constant: float = 0.0) -> Floats:
@@ -328,7 +328,7 @@ class StandardFusion(Fusion):
     lacking_is_lowest = True
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Standardise scores."""
+        """Standardize scores."""
         return _standard_contributions(query, ranking)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
@@ -338,9 +338,9 @@ class StandardFusion(Fusion):
 
 
 class ZScoreFusion(StandardFusion):
-    """Ranks by the weighted sum of the systems' scores, standardised for each query.
+    """Ranks by the weighted sum of the systems' scores, standardized for each query.
 
-    The scores of BM25 and of MaxSim have different scales, which standardisation makes comparable. A document that a
+    The scores of BM25 and of MaxSim have different scales, which standardization makes comparable. A document that a
     system did not find gets that system's lowest score.
 
     Args:
@@ -378,7 +378,7 @@ class ZScoreFusion(StandardFusion):
         """The weight of each system.
 
         Raises:
-            ConfigError: there are not as many as systems.
+            ConfigError: their number is not the number of systems.
         """
         count, given = len(self.systems), self.weight
         if given is None:

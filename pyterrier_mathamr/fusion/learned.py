@@ -6,8 +6,8 @@
                        ├── index.scorer() ─▶ z ── w₁ ─┼─▶ Σ ──▶ ranking
                        └── …                          ┘
 
-z is the standard score among the query's documents. The weights are those under which the right documents of the
-training questions are most likely among all that were found (softmax); a weight is never below 0.
+z is the standard score among the query's documents. The weights, none below 0, maximize the likelihood of the right
+documents among all documents that were found for the training questions (softmax).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyterrier_mathamr._common.transformers import Retriever, Transformer, input
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
 from pyterrier_mathamr.store.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
-from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores, standardised
+from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores, standardized
 
 _FIRST = "first stage"
 
@@ -51,8 +51,8 @@ class WeightsError(MathAMRError):
 class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
     """Ranks by a learned linear sum of the incoming score and the scores of some scorers.
 
-    The rows are ordered by query (as they come), score descending, docno ascending, and keep all their columns. A
-    document that a scorer leaves out gets the lowest score of this scorer for the query.
+    The rows are ordered by query (in order of appearance), score descending, docno ascending, and keep all their
+    columns. A document that a scorer leaves out gets the lowest score of this scorer for the query.
 
     Args:
         scorers: each scores the documents of a ranking.
@@ -139,7 +139,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         self.weights = tuple(fit_listwise(grouped(topics_or_res_tr, features, qrels_tr)).tolist())
 
     def features(self, ranking: pd.DataFrame) -> npt.NDArray[np.float64]:
-        """Standardise the incoming score and the scorers' scores within each query.
+        """Standardize the incoming score and the scorers' scores within each query.
 
         Args:
             ranking: at least one row.
@@ -149,13 +149,13 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         """
         raw = filled_scores(ranking, [scorer(ranking) for scorer in self.scorers])
         query = pd.factorize(ranking["qid"])[0]
-        return np.stack([standardised(query, scores) for scores in raw.T], axis=1)
+        return np.stack([standardized(query, scores) for scores in raw.T], axis=1)
 
     def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
         """Explain the contributions of the incoming score and each scorer to the score of a document.
 
         Args:
-            query: the ranking of one query, as for :meth:`transform`: scores are standardised among its documents.
+            query: the ranking of one query, as for :meth:`transform`: scores are standardized among its documents.
             docno: one of its documents.
             incoming: the explanation of the document's incoming score; by default that score is a single part.
 
@@ -166,7 +166,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         frame = query if isinstance(query, pd.DataFrame) else pd.DataFrame(columns=["docno", "score"])
         rows = frame[frame["docno"].astype(str) == asked.docno]
         if rows.empty:
-            reason = f"{asked.docno!r} is not in the ranking of the query, over which its score is standardised"
+            reason = f"{asked.docno!r} is not in the ranking of the query, over which its score is standardized"
             raise AskedError(self.label, reason, "Give the frame that the blend ranks, or use explain.explain_score.")
         weights = self._fitted()
         whole = Part(_FIRST, "score", contribution=float(rows["score"].iloc[0]))
@@ -194,7 +194,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
 
         Args:
             path: of the file.
-            scorers: as many as when the file was written, in the same order; it names them only for people.
+            scorers: the scorers of the saved blend, in the same order; their names are not compared.
 
         Raises:
             WeightsError: the file is not a blend, was changed, or has weights for another number of scorers.
@@ -232,7 +232,7 @@ def grouped(ranking: pd.DataFrame, features: npt.NDArray[np.float64], qrels: pd.
 
 
 def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
-    """Find the weight of a fusion under which right documents are most likely among all that either system found.
+    """Find the fusion weight that maximizes the likelihood of right documents among all that either system found.
 
     All questions with a right document in one of the rankings are used, not only those whose first ten change, so a
     system that helps some questions does not get the weight 0 because a coarse measure did not see it.
@@ -292,11 +292,11 @@ def _examples(scores: pd.DataFrame, systems: int, qrels: pd.DataFrame) -> list[G
 
 
 class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
-    """Ranks by a learned sum of the scores of several systems and features, standardised for each query.
+    """Ranks by a learned sum of the scores of several systems and features, standardized for each query.
 
     The candidates are all documents that one of the systems finds; the features score these. A document without a score
     from a part gets that part's lowest score for the query: :attr:`coverage` is the fraction with one. The weights,
-    none below 0, maximise the likelihood of judged documents of a higher grade among the judged ones (listwise).
+    none below 0, maximize the likelihood of judged documents of a higher grade among the judged ones (listwise).
 
     Args:
         systems: each maps queries to a ranking, or is a ranking.

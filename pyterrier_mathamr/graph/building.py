@@ -194,7 +194,7 @@ class GraphBuilder(ColumnAdder, Transformer):
 
     @reported_once()
     def build(self, posts: Mapping[str, MathPost]) -> list[MathAMRGraph]:
-        """Build the graphs of posts that are read already.
+        """Build the graphs of posts that were read before.
 
         Args:
             posts: docno or qid to post.

@@ -1,4 +1,4 @@
-"""A drawing of a MathAMR+ graph (MathAMR+, Figure 3.1) that stays readable at some hundred nodes.
+"""A drawing of a MathAMR+ graph (MathAMR+, Figure 3.1) that stays readable with hundreds of nodes.
 
 ::
 

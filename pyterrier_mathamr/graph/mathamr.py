@@ -78,7 +78,7 @@ class MathAMRGraph:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the graph has neither text nor formulas, as that of a blank query."""
+        """Whether the graph has neither text nor formulas, as for a blank query."""
         return self.amr.labels == EMPTY_AMR.labels and not self.formula_ids and not self.text
 
     @property

@@ -5,7 +5,7 @@
     file ── split in bounded memory ──▶ one record ── read leniently ──▶ graph ──▶ store
                                             └── no graph, no id, … ──▶ refused, with its line and the reason
 
-Two forms of files, compressed or not, are recognised by their first lines::
+Two forms of files, compressed or not, are recognized by their first lines::
 
     # ::id 154                              A.301<TAB>"(m / multi-sentence
     # ::formula_map {"FORMULA_0": "7"}            :snt1 (c / come-21 :value ""x""))"

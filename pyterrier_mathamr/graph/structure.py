@@ -46,7 +46,7 @@ _PREFIX = "FORMULA_"
 
 
 class NodeKind(IntEnum):
-    """The kind of a node; it decides on the normalisation and on the modes that omit the node."""
+    """The kind of a node; it decides on the normalization and on the modes that omit the node."""
 
     CONCEPT = 0
     CONSTANT = 1

@@ -1,6 +1,6 @@
 """Graphs as numbers: the vocabulary and the arrays of one graph.
 
-Labels are normalised first (MathAMR+, section 3.3.1), one example of each rule::
+Labels are normalized first (MathAMR+, section 3.3.1), one example of each rule::
 
     V!𝑥                     V!x             NFKC: compatibility variants to one form
     https://en.wikipedia…   [URL]           anything with ``http`` or ``www.``
@@ -255,7 +255,7 @@ class Vocabulary:
         """Read a vocabulary that :meth:`save` wrote.
 
         Raises:
-            GraphError: the file is damaged, or has an unknown format or normalisation.
+            GraphError: the file is damaged, or has an unknown format or normalization.
         """
         path = Path(path)
         try:
@@ -268,7 +268,7 @@ class Vocabulary:
             raise _unreadable(path, f"no vocabulary ({type(error).__name__}: {error})") from error
         if found != (VOCABULARY_FORMAT, NORMALISATION_VERSION):
             wanted = (VOCABULARY_FORMAT, NORMALISATION_VERSION)
-            raise _unreadable(path, f"format and normalisation {found}, but this release reads {wanted}")
+            raise _unreadable(path, f"format and normalization {found}, but this release reads {wanted}")
         return cls(nodes, _with_inverses(roles))
 
     def _content(self) -> dict[str, object]:

@@ -21,7 +21,7 @@ Rows = npt.NDArray[np.float32]
 """Vectors, float32 ``[r, d]``."""
 
 Codes = npt.NDArray[np.int8]
-"""Vectors quantised to int8 ``[r, d]``."""
+"""Vectors quantized to int8 ``[r, d]``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -40,7 +40,7 @@ class QdrantError(MathAMRIndexError):
 
     Args:
         address: the server and the collection, or the folder and the collection.
-        reason: the event during which request, and the remedy.
+        reason: the failure, the request, and the remedy.
         status: the HTTP status of a refusal, 404 if there is no such collection of this package; 0 for others.
     """
 
@@ -51,7 +51,7 @@ class QdrantError(MathAMRIndexError):
 
 
 def check_model(path: Path | str, indexed: str | None, given: str | None) -> None:
-    """Raise an error for vectors of another model than the index's; an unknown model passes."""
+    """Raise an error for vectors of a model other than the index's; an unknown model passes."""
     if indexed and given and indexed.rpartition("@")[2] != given.rpartition("@")[2]:
         raise ModelMismatchError(path, indexed, given)
 

@@ -45,7 +45,7 @@ def index_graph_store(
         output: the new index; a finished index is replaced once the new one is complete.
         docnos: the posts to index, such as the answers of a collection; by default all.
         sources: further inputs of the index; an unfinished job with other sources is refused.
-        parts: the number of parts, with neighbours in one; ``None`` for one index without a folder of parts.
+        parts: the number of parts, with neighbors in one; ``None`` for one index without a folder of parts.
         executor: where to encode graphs, by default in this process; the index is the same.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.

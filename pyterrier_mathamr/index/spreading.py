@@ -1,4 +1,4 @@
-"""Encoding and indexing spread over an executor: the bytes of one process.
+"""Encoding and indexing spread over an executor, with the same bytes as in one process.
 
 ::
 
@@ -127,7 +127,7 @@ class PlannedPart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PartWriter:
-    """Work of a planned part: it is written to storage that the driver sees, too, in the ``folder`` of its job."""
+    """Work of a planned part: it is written to storage that the driver shares, into the ``folder`` of its job."""
 
     encode: Encode
     root: Path

@@ -13,7 +13,7 @@ selects, scores and looks up documents (:class:`.backend.Backend`). Its strategi
     doc-VN          select by VIRTUAL_DOCUMENT       rank by all rows (MaxSim)
     ColBERT         select by all rows               rank by all rows
 
-All retrievers and the scorer take ``query_embs`` (float32 ``[q, d]``). With ``query_weights`` (a number for each row)
+All retrievers and the scorer need ``query_embs`` (float32 ``[q, d]``). With ``query_weights`` (a number for each row)
 or ``query_document_weight`` (a number a), MaxSim is S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc. A query without
 rows finds nothing.
 """
@@ -277,8 +277,8 @@ class DocVNRetriever(IndexRetriever):
 
     Args:
         index: the index.
-        candidates: documents of the first stage for each query, which ``exact`` and ``hnsw_ef`` are about; the second
-            is always exact.
+        candidates: documents of the first stage for each query. ``exact`` and ``hnsw_ef`` apply to this stage; the
+            second is always exact.
         num_results: and the others, as for :class:`IndexRetriever`.
         normalise: divide scores by the query's number of rows (eq. 3.7).
     """
@@ -406,7 +406,7 @@ class MaxSimScorer(_Scoring):
             The rows of ``inp``, ordered, with ``score`` and ``rank``.
 
         Raises:
-            UnknownIdError: the index does not contain some of the documents; it names them.
+            UnknownIdError: the index does not contain some of the documents; the error names them.
         """
         pt.validate.result_frame(inp, extra_columns=["query_embs"], context=self)
         if inp.empty:
@@ -444,7 +444,7 @@ class VectorLoader(ColumnAdder, IndexTransformer):
         """Add ``doc_embs`` to documents or a ranking, by ``docno``.
 
         Raises:
-            UnknownIdError: the index does not contain some of the documents; it names them.
+            UnknownIdError: the index does not contain some of the documents; the error names them.
         """
         pt.validate.columns(inp, includes=["docno"], context=self)
         if inp.empty:
@@ -491,7 +491,7 @@ class TextLoader(ColumnAdder, IndexTransformer):
         """Add the fields to documents or a ranking, by ``docno``.
 
         Raises:
-            UnknownIdError: the index does not contain some of the documents; it names them.
+            UnknownIdError: the index does not contain some of the documents; the error names them.
         """
         pt.validate.columns(inp, includes=["docno"], context=self)
         if inp.empty:

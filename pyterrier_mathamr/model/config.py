@@ -181,7 +181,7 @@ class TrainingOptions(Options):
         clip: largest norm of the gradient.
         patience: epochs without a lower validation loss before training stops.
         validation_share: share of the questions held out for validation.
-        seed: of everything that is random.
+        seed: of all random choices.
         hard_negatives: number of wrong answers drawn for each pair and epoch from ``negatives`` of ``Trainer.fit``.
         first_epochs: epochs on the pairs ``first`` of ``Trainer.fit``, before the epochs on ``pairs``.
     """
@@ -258,7 +258,7 @@ def stored_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_together(config: MathAMRConfig) -> None:
-    """Raise an error for contradictory options: name one of the two and the values that the other leaves."""
+    """Raise an error for contradictory options; it names one of them and the values that the other one allows."""
     text, training, nodes = config.text, config.training, f"virtual_nodes={config.virtual_nodes!r}"
     width = text.text_dimension
     none, hierarchy = config.virtual_nodes == "none", config.virtual_nodes == "hierarchy"
@@ -319,7 +319,7 @@ class MathAMRConfig(Options):
         hidden: d of equation 3.1.
         projection: d_p of equation 3.3.
         bases: B of the basis decomposition, or ``None`` for one matrix per relation.
-        edge_attributes: each relation also has a learned vector, added to the normalised state of the source before
+        edge_attributes: each relation also has a learned vector, added to the normalized state of the source before
             the relation's transformation; one table for all layers. In the paper layers receive "learned edge
             attribute vectors from a separate edge embedding table" (3.3.2), without details; this is the
             reading that gives them an effect without changing the form of equation 2.4.
@@ -410,7 +410,7 @@ class MathAMRConfig(Options):
         """Build a configuration from options by name, flat or in groups; those not given keep their defaults.
 
         Raises:
-            ConfigError: an option does not exist, has a value that it cannot have, or does not go with another.
+            ConfigError: an option does not exist, has an invalid value, or conflicts with another.
         """
         return cls(**options)
 

@@ -2,7 +2,7 @@
 
 ::
 
-    ModelError                an array has another shape than it must have
+    ModelError                an array has a wrong shape
     ├── ModelNotFoundError    no bundled model, folder or model on the hub has the name
     ├── ModelFileError        a model's folder lacks a file or holds a bad one
     │   └── UnsafeModelError  it asks for code to run, or lies elsewhere; it is not loaded

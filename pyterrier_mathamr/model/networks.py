@@ -148,7 +148,7 @@ class WordBags(nn.Module):
 
 
 class BagsAlone(nn.Module):
-    """The network of ``word_residual`` without layers: row = unit(P b), and what ``formula_vectors`` adds."""
+    """The network of ``word_residual`` without layers: row = unit(P b), plus the term of ``formula_vectors``."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class BagEncoder(Encoder):
         self.bags, self.formulas = bags, _formula_vectors(config)
 
     def project(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(P b) + s_k unit(z), and what ``formula_vectors`` adds: float ``[r, d_p]``."""
+        """Compute unit(P b) + s_k unit(z), plus the term of ``formula_vectors``: float ``[r, d_p]``."""
         z = F.normalize(super().project(batch), dim=1)  # [r, d_p]
         rows: Tensor = self.bags(self.initial.labels.weight, batch)
         rows = rows + self.bags.share[batch.kinds].unsqueeze(1) * z

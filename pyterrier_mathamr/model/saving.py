@@ -85,7 +85,7 @@ def folder_name(folder: Path | None) -> str:
     if folder is None:
         return "unsaved"
     place = folder.absolute()
-    if place.parent.name == "snapshots":  # the cache of the hub: models--organisation--name/snapshots/revision
+    if place.parent.name == "snapshots":  # the cache of the hub: models--organization--name/snapshots/revision
         return place.parent.parent.name.removeprefix("models--").replace("--", "/")
     return place.name
 

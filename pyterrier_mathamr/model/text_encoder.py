@@ -375,7 +375,7 @@ class TextEncoder(ByParameters):
         """The encoder without its pooling: the states of a text's pieces.
 
         Raises:
-            ConfigError: the encoder does not give them.
+            ConfigError: the encoder does not provide them.
         """
         return self._loaded if isinstance(self._loaded, MiniLM) else TokenNetwork(self._loaded)
 

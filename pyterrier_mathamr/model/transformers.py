@@ -154,7 +154,7 @@ class DocEncoder(ColumnAdder, _PostTransformer):
         """Add the model's columns of documents.
 
         Raises:
-            MissingValueError: documents without a graph; it names them.
+            MissingValueError: documents without a graph; the error names them.
         """
         posts = self.posts
         posts.check(inp, "documents", self)
@@ -191,7 +191,7 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
             inp: ``query_graph`` may be empty in some rows of a query, as after ``+`` and ``|``.
 
         Raises:
-            MissingValueError: queries without a graph in any row; it names them.
+            MissingValueError: queries without a graph in any row; the error names them.
         """
         posts = self.posts
         posts.check(inp, "queries", self)
@@ -227,7 +227,7 @@ class TextScorer(_PostTransformer):
         """Replace ``score`` and ``rank`` of a ranking with the graphs or texts of queries and documents.
 
         Raises:
-            MissingValueError: queries or documents without a graph in any row; it names them.
+            MissingValueError: queries or documents without a graph in any row; the error names them.
         """
         posts = self.posts
         posts.check(inp, "ranking", self)

@@ -65,7 +65,7 @@ class _Token:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Find the tokens of a text; an edge comes before and after all, so that each other token has neighbours."""
+    """Find the tokens of a text; an edge comes before and after all, so that each other token has neighbors."""
     yield _Token("edge", "\n", 0, 0)
     for match in _TOKEN.finditer(text):
         kind, found = match.lastgroup or "", match[0]

@@ -39,8 +39,8 @@ class Origin(NamedTuple):
         section: titles of the sections that it is in, the outermost first, joined by `` › ``.
         kind: ``theorem``, ``definition`` and the like (with its proof), ``proof`` for one whose statement is not known,
             ``section``, ``paragraph``; ``file`` for a whole file with no or several statements; empty for a record.
-        date: that of its front matter, else the day on which its file was changed last, as in 2026-01-31; empty where
-            that is unknown.
+        date: the date in its front matter, else the day on which its file was last changed, such as 2026-01-31; empty
+            if unknown.
     """
 
     root: str = ""
@@ -89,7 +89,7 @@ class SourceEntry(NamedTuple):
         root: see :class:`Origin`.
         key: the file, or the id of the record; unique in its source.
         digest: fingerprint of its content, and of whatever else its posts depend on.
-        read: reads its posts, each or why it cannot be read; may raise any error.
+        read: reads its posts and yields each one, or why it cannot be read; may raise any error.
     """
 
     place: str
@@ -104,7 +104,7 @@ class SourceEntry(NamedTuple):
         return row_fingerprint({"root": self.root, "key": self.key})
 
     def documents(self) -> Iterator[Document | DocumentError]:
-        """Read the posts, each or why it cannot be read; whatever goes wrong is an error of this entry."""
+        """Yield each post, or why it cannot be read; anything that goes wrong is an error of this entry."""
         entry = self.fingerprint
         try:
             for document in self.read():

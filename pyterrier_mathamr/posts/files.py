@@ -121,7 +121,7 @@ def listed(folder: Path) -> Listing:
 
 
 def why_unread(path: Path) -> str:
-    """Return why a file is not read whose kind is known; else nothing."""
+    """Return why a file of a known kind is not read; nothing for other files."""
     return _UNREAD.get(path.suffix.lower(), ("", ""))[1] if path.is_file() else ""
 
 
@@ -248,7 +248,7 @@ def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dic
         texts: the fields of an object that are texts.
 
     Yields:
-        The place of each line that is not blank, and its object or why it is none.
+        The place of each line that is not blank, and its object, or why there is none.
 
     Raises:
         DocumentError: the file cannot be read.

@@ -300,9 +300,9 @@ def _org_block(block: re.Match[str], number: int, lines: Lines, opened: list[str
     if kind_of(name):
         note = re.search(r"\[([^\[\]]{1,300})\]|:name[ \t]+([^:\n]{1,300})|^([^:\[\n]{1,300})$", block[3].strip())
         words = (note[1] or note[2] or note[3]).strip(" \"'") if note else ""
-        labelled = re.search(r":label[ \t]+(\S{1,200})", block[3])
+        labeled = re.search(r":label[ \t]+(\S{1,200})", block[3])
         if begins:
-            label = f":label: {labelled[1]}" if labelled else ""
+            label = f":label: {labeled[1]}" if labeled else ""
             lines += [("", number), (f":::{{{name}}} {words}", number), (label, number)]
             opened.append(name)
         elif name in opened:

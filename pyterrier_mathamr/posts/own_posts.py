@@ -239,7 +239,7 @@ def read_posts(
 def distinct_posts(
     posts: Iterable[tuple[str, Document | DocumentError]],
 ) -> Iterator[tuple[str, Document | DocumentError]]:
-    """Put an error in the place of each post whose id came before."""
+    """Replace each post whose id came before by an error."""
     seen: set[str] = set()
     for place, document in posts:
         if isinstance(document, DocumentError) or document.docno not in seen:

@@ -157,7 +157,7 @@ class MathPost:
     Attributes:
         text: the blocks, one on each line; formula ``i`` is the word ``FORMULA_i``, in order.
         formulas: the formulas.
-        unclosed: the text after each delimiter that opens a formula which nothing closes; such delimiters are text.
+        unclosed: the text after each opening delimiter that is never closed; such delimiters are text.
         unread: the text of each formula in MathML that cannot be read; it is text as code is.
     """
 

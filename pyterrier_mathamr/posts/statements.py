@@ -110,7 +110,7 @@ _A_PROOF = re.compile(
 
 
 def lead_of(text: str) -> Lead | None:
-    """Read bold text or a heading as the begin of a statement or proof, if it is one."""
+    """Read bold text or a heading as the beginning of a statement or proof, if it is one."""
     text = text.strip()
     if len(text) > 700:
         return None
@@ -136,7 +136,7 @@ _NAMED = re.compile(rf"([^\W\d_]{{1,20}})[ \t~]+({_NUMBER})")
 def numbered_lead(text: str) -> tuple[Lead | None, str]:
     """Read the first words of a paragraph: as a statement or proof, and the number that comes first.
 
-    ``Theorem 3.2 (Cauchy)`` and ``3.2 Theorem (Cauchy)`` are the same statement; ``3.2 Compactness`` is none.
+    ``Theorem 3.2 (Cauchy)`` and ``3.2 Theorem (Cauchy)`` are the same statement; ``3.2 Compactness`` is no statement.
     """
     if lead := lead_of(text):
         return lead, ""
@@ -148,7 +148,7 @@ def numbered_lead(text: str) -> tuple[Lead | None, str]:
 
 
 def series(numbers: Mapping[int, str]) -> frozenset[int]:
-    """Return the places of the numbers of paragraphs, if there are two at least and they increase."""
+    """Return the places of the numbers of paragraphs, if there are at least two and they increase."""
     values = [tuple(map(int, number.split("."))) for number in numbers.values()]
     increase = all(one < other for one, other in pairwise(values))
     return frozenset(numbers) if increase and len(values) > 1 else frozenset()

@@ -6,7 +6,7 @@
                                                    │
     queries ──▶ (each system: scores) ──▶ ranking ◀┘
 
-    tokens, bm25, bm25_search    words, symbols and pairs of neighbours
+    tokens, bm25, bm25_search    words, symbols and pairs of neighbors
     expressions/, tangent        formulas, stored once for equal trees
     terms, patterns              their sub-expressions, matched with wildcards and under other letters
 

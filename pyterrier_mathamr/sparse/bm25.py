@@ -4,7 +4,7 @@
 
     post ──tokens──▶ words, symbols, pairs ──indexer──▶ postings on disk ──bm25_search──▶ weights ──▶ ranking
 
-The defaults are the strong form (stop words removed, stemming, pairs of neighbours, ``k1=2``, ``b=1``, logarithmic
+The defaults are the strong form (stop words removed, stemming, pairs of neighbors, ``k1=2``, ``b=1``, logarithmic
 query weights): a first stage worth reranking and a baseline worth beating. The plain form, for comparison::
 
     index.indexer(tokens=PLAIN_TOKENS).index(documents)
@@ -64,7 +64,7 @@ class BM25Indexer(SparseIndexer):
     some 130 MB; ids, vocabulary and counts are united on the disk.
 
     Finished parts are kept if the process is killed: the same call with ``resume=True`` continues after the last one. A
-    document that differs from that of the earlier call is then an error.
+    document that differs from the earlier call's is then an error.
 
     Args:
         bm25_index: the index.
@@ -107,7 +107,7 @@ class BM25Indexer(SparseIndexer):
             ConfigError: the index that is added to was built with other options.
             DuplicateIdError: a ``docno`` occurs twice, or is in the index that is added to; nothing was changed.
             MissingExtraError: the extra ``bm25`` is not installed.
-            StoreError: another of its kinds; nothing was changed.
+            StoreError: anything else failed; nothing was changed.
         """
         read = self.reading()
         with self._begun(read.tokens) as part:
@@ -121,7 +121,7 @@ class BM25Indexer(SparseIndexer):
 
     @contextmanager
     def adding(self) -> Iterator[Callable[[Sequence[Read]], None]]:
-        """Build the index of documents that :meth:`reading` has read: give them to what this yields, in order."""
+        """Build the index of documents that :meth:`reading` has read; pass them, in order, to the yielded function."""
         with self._begun(str.split) as part:
             yield part.add
 

@@ -99,7 +99,7 @@ class Weighting(NamedTuple):
         return self.rarity_of(len(postings.lengths), postings.offsets[terms + 1] - postings.offsets[terms])
 
     def rarity_of(self, documents: int, found_in: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Compute the logarithm of terms that so many of the documents have: float64 ``[len(found_in)]``."""
+        """Compute the logarithm of terms that so many documents contain: float64 ``[len(found_in)]``."""
         if self.scheme == "tf-idf":
             rarity: npt.NDArray[np.float64] = np.log2(documents / found_in + 1)
         elif self.delta is not None:
@@ -250,7 +250,7 @@ class QueryTokens:
         return self._weighting.rarity(self._snapshot.postings, np.array(self._terms, dtype=np.int64))
 
     def greatest(self) -> float:
-        """Bound the score: that of a document which repeats each token without end."""
+        """Bound the score by the score of a document that repeats each token without end."""
         return self._weighting.most * float(np.dot(self.rarity, list(self.weights.values())))
 
     def unknown(self) -> float:
@@ -280,10 +280,10 @@ class _Weighted:
 
 
 class BM25Scorer(_Weighted, Leaf, Transformer):
-    """Scores each document of a ranking by BM25, whatever found it.
+    """Scores each document of any ranking by BM25.
 
-    The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
-    without a token of the query scores 0. The options are the same as for :class:`BM25Retriever`.
+    The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns. A
+    document without a token of the query scores 0. The options are the same as for :class:`BM25Retriever`.
 
     Example::
 

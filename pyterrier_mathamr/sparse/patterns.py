@@ -90,7 +90,7 @@ class Matched(NamedTuple):
 
     Attributes:
         term: its number.
-        tier: of formulas that it is the whole of.
+        tier: of formulas that consist of it only.
         kept: the share of the pattern's own symbols that have their names in it.
         brevity: the number of symbols of the pattern, divided by the number in the term; at most 1.
         substitution: the substitution that makes both equal.
@@ -166,7 +166,7 @@ class PatternScores(NamedTuple):
     similarity: npt.NDArray[np.float64]
 
     def of(self, expressions: Rows, similarity: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the scores of formulas, float64; their expression is -1 where it is none of the index."""
+        """Return the scores of formulas, float64; their expression is -1 if the index lacks it."""
         matched = (expressions >= 0) & (self.which[expressions] >= 0)
         alike = _BELOW_ONE * similarity
         return np.where(matched, self.scores[expressions] + _WEIGHTS["similarity"] * alike, alike)
@@ -318,7 +318,7 @@ class PatternRetriever(FormulaRetriever):
         yield from found[used:]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Explain how a formula matches: its tier, its order in it, and the substitution.
+        """Explain how a formula matches: its tier, its place within the tier, and the substitution.
 
         Args:
             query: a row with ``latex`` or ``query``, or a frame of one query.

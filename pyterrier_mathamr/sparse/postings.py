@@ -155,7 +155,7 @@ class PostingsBuilder:
 
 
 def _term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
-    """Cut terms into neighbours with about :data:`BLOCK` postings; yield the first term and the one after the last."""
+    """Cut terms into neighbors with about :data:`BLOCK` postings; yield the first term and the one after the last."""
     first = 0
     while first < len(offsets) - 1:
         last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1)
@@ -166,7 +166,7 @@ def _term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
 def _block(
     pieces: Sequence[Postings], places: Sequence[TermPlace], numbers: Sequence[Rows], first: int, last: int, size: int
 ) -> tuple[Rows, npt.NDArray[np.int32]]:
-    """Take the postings of neighbouring terms from all pieces: term · size + document, ascending, and the counts."""
+    """Take the postings of neighboring terms from all pieces: term · size + document, ascending, and the counts."""
     found, of_found = [], []
     for piece, (base, of), number in zip(pieces, places, numbers, strict=True):
         start, stop = np.searchsorted(of, (first, last)).tolist()

@@ -2,7 +2,7 @@
 
 A term is stored once, whatever number of formulas have it; see :mod:`pyterrier_mathamr.formula.matching`::
 
-    shapes        uint64 [t]      its shape: terms ascend by it, so that equal shapes are neighbours
+    shapes        uint64 [t]      its shape: terms ascend by it, so that equal shapes are neighbors
     exact         uint64 [t]      its key; ascending for each shape
     labels        int32  [t]      the number of its label
     operands      int64  [t + 1]  term ``i`` has the operands ``args[operands[i]:operands[i + 1]]``
@@ -259,8 +259,8 @@ def _among(values: npt.NDArray[np.int32], ascending: Rows) -> npt.NDArray[np.boo
     if not len(ascending):
         return np.zeros(len(values), dtype=np.bool_)
     if ascending[-1] - ascending[0] == len(ascending) - 1:
-        neighbours: npt.NDArray[np.bool_] = (values >= ascending[0]) & (values <= ascending[-1])
-        return neighbours
+        neighbors: npt.NDArray[np.bool_] = (values >= ascending[0]) & (values <= ascending[-1])
+        return neighbors
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
     found: npt.NDArray[np.bool_] = ascending[places] == values
     return found

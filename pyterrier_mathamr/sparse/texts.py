@@ -27,7 +27,7 @@ _MOST_WIDTH = 64  # bytes of a text that is sorted by numbers
 
 
 def ends_of(sizes: Any) -> Rows:
-    """Return where each of neighbours of these sizes begins, and where the last ends."""
+    """Return where each of neighbors of these sizes begins, and where the last ends."""
     ends: Rows = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return ends
 
@@ -72,7 +72,7 @@ class Texts(Sequence[str]):
         return found.texts()
 
     def between(self, start: int, stop: int) -> Texts:
-        """Return neighbouring texts, without copying them."""
+        """Return neighboring texts, without copying them."""
         return Texts(self.data, self.offsets[start : stop + 1])
 
     @classmethod
@@ -268,14 +268,14 @@ def renumbered(
 
 
 class TermPlace(NamedTuple):
-    """Where neighbours of a vocabulary are in a block of the united one."""
+    """Where neighbors of a vocabulary are in a block of the united one."""
 
     first: int  # the number of the first of them in their vocabulary
     numbers: Rows  # ascending; the number of each in the block
 
 
 def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[TermPlace]]]:
-    """Unite vocabularies, a block of neighbouring terms at a time."""
+    """Unite vocabularies, a block of neighboring terms at a time."""
     begins, step = [0] * len(vocabularies), max(1, AT_ONCE // max(1, len(vocabularies)))
     while True:
         stops = [min(begin + step, len(of)) for begin, of in zip(begins, vocabularies, strict=True)]

@@ -1,4 +1,4 @@
-r"""Tokens of a post for sparse retrieval: stemmed words, named symbols, and pairs of neighbours.
+r"""Tokens of a post for sparse retrieval: stemmed words, named symbols, and pairs of neighbors.
 
 A formula is cut at its LaTeX tokens, and each gets a name of letters and digits only, so that neither lower-casing
 nor a tokenizer loses it::
@@ -7,7 +7,7 @@ nor a tokenizer loses it::
                                 mathfrac_mathcapx mathcapx_math2 math2_mathless mathless_mathpi
 
 Layout commands (``\left``, ``\displaystyle``, braces, spaces) have no name. Scripts, brackets and commas are in almost
-every formula, so they are used in pairs of neighbours only. The words of dense retrieval begin with the same tokens.
+every formula, so they are used in pairs of neighbors only. The words of dense retrieval begin with the same tokens.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TokenOptions:
     Args:
         stop_words: remove the function words of English.
         stem: reduce words with the Porter 2 stemmer; ``"porter"``: with Porter's first.
-        bigrams: add each pair of neighbouring words of a text and of neighbouring symbols of a formula.
+        bigrams: add each pair of neighboring words of a text and of neighboring symbols of a formula.
         formulas: with the symbols of formulas.
 
     Raises:
@@ -174,7 +174,7 @@ def word_tokens(text: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
 
 
 def formula_tokens(latex: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
-    r"""Name the symbols of a formula, then pairs of neighbours joined by ``_``; words of ``\text`` are words.
+    r"""Name the symbols of a formula, then pairs of neighbors joined by ``_``; words of ``\text`` are words.
 
     Args:
         latex: LaTeX without dollars; it need not be well-formed.

@@ -99,7 +99,7 @@ class StoredArtifact(Counted, SharedArtifact):
         return snapshot
 
     def pin(self) -> Snapshot:
-        """Open the artifact, and answer from this state from now on, also when the folder is changed or removed.
+        """Open the artifact, and answer from this state from now on, even if the folder is changed or removed.
 
         Raises:
             StoreError: see :meth:`snapshot`.
@@ -139,7 +139,7 @@ class StoredArtifact(Counted, SharedArtifact):
         """Check that this is the state named in the manifest of an artifact that consists of this and others.
 
         Raises:
-            DamagedError: it is missing, or another one. StoreError: another of its kinds; it cannot be opened.
+            DamagedError: it is missing, or a different one. StoreError: it cannot be opened.
         """
         try:
             found = self.snapshot().identity
@@ -188,7 +188,7 @@ class StoredArtifact(Counted, SharedArtifact):
         """Remove rows by their ids, in one step; :meth:`compact` frees their bytes.
 
         Raises:
-            UnknownIdError: some are not in it; it names them, and nothing is removed.
+            UnknownIdError: some are not in it; the error names them, and nothing is removed.
         """
         path, kind = self.path.absolute(), self.KIND
         if not kind.fields:

@@ -54,7 +54,7 @@ class UnfinishedJobError(StoreError):
 
     Args:
         path: the artifact.
-        differences: by name, the value of the unfinished job and that of this one.
+        differences: by name, the values of the unfinished job and of this one.
     """
 
     reason: str = field(init=False)

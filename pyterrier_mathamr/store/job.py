@@ -101,7 +101,7 @@ def job_folder(path: Path) -> Path:
 
 
 def drop_job(path: Path) -> None:
-    """Remove unfinished work, its note first, so that a rest of it is never used."""
+    """Remove unfinished work, its note first, so that remains of it are never used."""
     remove(job_folder(path) / JOB)
     remove(job_folder(path))
 
@@ -341,7 +341,7 @@ class Job:
         return rows
 
     def came_again(self, rows: Rows) -> None:
-        """Mark rows of :attr:`done` that the caller has found by something else than their ids."""
+        """Mark rows of :attr:`done` that the caller has found by something other than their ids."""
         self._again[rows] = True
         self._missing = int(np.count_nonzero(~self._again))
 
@@ -405,7 +405,7 @@ class Job:
         return StoredPart(place, meta, self.kind, self.path)
 
     def _merge(self, first: int, *, noted: bool = True) -> None:
-        """Merge the neighbours that have accumulated among the parts from ``first`` on."""
+        """Merge the neighbors that have accumulated among the parts from ``first`` on."""
         while self.kind.merge is not None:
             sizes = [part.meta.size for part in self.parts[first:]]
             if (run := parts_to_merge(sizes, self.kind.part_bytes)) is None:
@@ -413,7 +413,7 @@ class Job:
             self._join(first + run.start, first + run.stop, noted=noted)
 
     def _join(self, start: int, stop: int, *, noted: bool = True) -> None:
-        """Merge neighbours into one part; remove them once the note names it."""
+        """Merge neighbors into one part; remove them once the note names it."""
         old = self.parts[start:stop]
         self.parts[start:stop] = [self.write(merged(old))]
         if noted:

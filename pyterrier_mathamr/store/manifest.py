@@ -17,7 +17,7 @@
 ``m`` is the number of ids of a part; any other name is bound at its first use and must agree from then on.
 
 The manifest is read as a whole and swapped in one step. It has PyTerrier's keys, the keys below, and a checksum of
-itself; that of an artifact that consists of others names each with the checksum of its manifest. A reader compares its
+itself; if the artifact consists of others, it names each with the checksum of its manifest. A reader compares its
 bytes with the bytes that this release would have written, so every change is detected.
 """
 
@@ -73,7 +73,7 @@ class Field:
         """Check dtype and shape, and bind new extents.
 
         Raises:
-            ValueError: they are not those declared.
+            ValueError: they differ from the declaration.
         """
         names = self.shape.split()
         if array.dtype.name not in self.dtypes.split() or array.ndim != len(names):
@@ -133,7 +133,7 @@ class Kind:
         rebuild: the command or call that rebuilds such an artifact; ``{path}`` is replaced.
         fields: the arrays of a part, in addition to its ids; a kind without fields has no ids either, only files.
         files: names of further files of a part; an artifact without any has no parts but consists of other artifacts.
-        merge: merges several neighbouring parts, without deleted rows; ``None`` if parts are never merged.
+        merge: merges several neighboring parts, without deleted rows; ``None`` if parts are never merged.
         part_bytes: size of a full part, which is not merged again.
         format: PyTerrier's format of the artifact.
     """

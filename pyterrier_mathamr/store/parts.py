@@ -187,7 +187,7 @@ _SMALLEST = 1 << 16  # bytes; all parts below are of the lowest tier
 
 
 def parts_to_merge(sizes: Sequence[int], full: int) -> range | None:
-    """Choose the neighbours to merge now."""
+    """Choose the neighbors to merge now."""
     last = len(sizes)
     while last and 2 * sizes[last - 1] < full:
         first = last - 1
@@ -340,7 +340,7 @@ class Snapshot(Parts):
         """Look up the row of each id: int64 ``[len(ids)]``.
 
         Raises:
-            UnknownIdError: some are not in it; it names them.
+            UnknownIdError: some are not in it; the error names them.
         """
         rows = self.look_up(ids)
         if (rows < 0).any():

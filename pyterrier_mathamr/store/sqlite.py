@@ -77,7 +77,7 @@ class SqliteFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            # threads may share the connection: SQLite serialises them, and nothing is written
+            # threads may share the connection: SQLite serializes them, and nothing is written
             uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)

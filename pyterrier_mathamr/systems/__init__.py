@@ -15,7 +15,7 @@
     structural/    words by BM25 and formulas by Approach Zero, for a question
     colbert/       token rows of questions and answers, compared by MaxSim
     marf/          token rows of a text, fused with the vectors of its formulas
-    mathamr_sbert/ formulas by the sentences around them, linearised MathAMR graphs and Sentence-BERT
+    mathamr_sbert/ formulas by the sentences around them, linearized MathAMR graphs and Sentence-BERT
     two_step/      similar questions first, then their answers; a ranking SVM over both similarities
     threads/       the answers to a question, with votes, comments, tags and texts
     extract        one answer for each topic, cut from the first-ranked ones

@@ -147,7 +147,7 @@ class FormulaTrees(ExpressionIndex[ExpressionSnapshot[TreePairs]]):
         """Return both trees of a formula.
 
         Raises:
-            UnknownIdError: it is not there.
+            UnknownIdError: there is no such formula.
         """
         snapshot = self.snapshot()
         return snapshot.expressions.payload.pair(int(snapshot.expressions_of([formula_id])[0]))

@@ -68,7 +68,7 @@ def math_tokens(
         ``$name$`` for each symbol, in order, without white space inside.
 
     Raises:
-        ConfigError: another form of numbers.
+        ConfigError: ``numbers`` has another value.
 
     >>> math_tokens(r"\frac{X}{2}<\pi")
     ['$frac$', '$X$', '$2$', '$less$', '$pi$']
@@ -269,7 +269,7 @@ class MathVocabulary:
             How many were added.
 
         Raises:
-            ConfigError: another ``init``.
+            ConfigError: ``init`` has another value.
         """
         one_of("pieces", "random").check("init", init)
         had = tokenizer.get_vocab()

@@ -531,7 +531,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         """Score the candidates of a formula; the other expressions have minus infinity.
 
         Raises:
-            UnknownIdError: a candidate has no trees in ``formula_trees``; it names some.
+            UnknownIdError: a candidate has no trees in ``formula_trees``; the error names some.
         """
         numbers, features = self.features(snapshot, pair)
         scores = np.full(len(snapshot.expressions.payload.slt.lengths), -np.inf)

@@ -151,7 +151,7 @@ def _nearness(graph: MathAMRGraph) -> dict[str, float]:
 def fit(found: Sequence[Example], chosen: Mapping[str, Sequence[str]]) -> Weights:
     """Learn the weights of some features.
 
-    A word or formula with the score s adds σ(s + bias) times its contribution to the question; the weights minimise
+    A word or formula with the score s adds σ(s + bias) times its contribution to the question; the weights minimize
     the cross-entropy of the right answer among the wrong ones, with the scale of scores learned, too.
     """
     padded = {kind: _padded(found, kind, _columns(chosen, kind)) for kind in KINDS}

@@ -49,7 +49,7 @@ class Recipe:
     answers: str  # what QASim starts from
     links: FitOptions  # of QQSim on duplicate and related questions
     duplicates: FitOptions  # of QQSim, next on only duplicates
-    parts: FitOptions  # of the models of bodies, and of linearised titles, after that
+    parts: FitOptions  # of the models of bodies, and of linearized titles, after that
     pairs: FitOptions | None  # of QASim on questions and their own answers, before judgments; None: it is left out
     judgments: FitOptions  # of QASim on judgments
     first: View  # the input of the first model of questions
@@ -212,8 +212,8 @@ def answer_texts(parts: AnswerParts) -> dict[str, str]:
     )
 
 
-def linearised(parts: AnswerParts) -> dict[str, str]:
-    """Return linearised graphs: of titles as ``title ID``, of bodies as ``body ID``, ID of a post, topic or link."""
+def linearized(parts: AnswerParts) -> dict[str, str]:
+    """Return linearized graphs: of titles as ``title ID``, of bodies as ``body ID``, ID of a post, topic or link."""
 
     def build(path: Path) -> None:
         found: dict[str, str] = {}
@@ -221,9 +221,9 @@ def linearised(parts: AnswerParts) -> dict[str, str]:
         for named in _posts(parts):
             waiting.append(named)
             if len(waiting) == _BATCH:
-                found |= _linearised(waiting, parts)
+                found |= _linearized(waiting, parts)
                 waiting = []
-        found |= _linearised(waiting, parts)
+        found |= _linearized(waiting, parts)
         replace_file(path, gzip.compress(json.dumps(found).encode(), compresslevel=1, mtime=0))
 
     path = parts.stage("linearised", build, parser="dependency", years=list(parts.years))
@@ -231,7 +231,7 @@ def linearised(parts: AnswerParts) -> dict[str, str]:
     return read
 
 
-def _linearised(named: list[tuple[str, MathPost]], parts: AnswerParts) -> dict[str, str]:
+def _linearized(named: list[tuple[str, MathPost]], parts: AnswerParts) -> dict[str, str]:
     graphs = GraphBuilder(formulas="opt", store=parts.shared.formulas, batch_size=_BATCH).build(dict(named))
     return {graph.id: "" if graph.is_empty else linearise(graph) for graph in graphs}
 
@@ -303,7 +303,7 @@ def _trained(
 
 def _pair(parts: AnswerParts, link: LinkedTexts, view: View, form: Form) -> tuple[str, str]:
     if form == "mathamr":
-        texts = linearised(parts)
+        texts = linearized(parts)
         left, right = (texts.get(f"title {name}", "") for name in link.names)
         return left, right
     return link.left.part(view), link.right.part(view)
@@ -341,7 +341,7 @@ def judged_examples(parts: AnswerParts, form: Form = "raw") -> list[tuple[str, s
     found: list[tuple[str, str, float]] = []
     for year in parts.other_years:
         if form == "mathamr":
-            texts = linearised(parts)
+            texts = linearized(parts)
             found += [
                 (texts[f"body {qid}"], texts[f"body {docno}"], target) for qid, docno, target in judged(parts, year)
             ]
@@ -415,7 +415,7 @@ def ranked_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
 
 def question_search(parts: AnswerParts, model: QQSim) -> pt.Transformer:
     """Return a search for questions by one vector each."""
-    graphs = linearised(parts) if model.form == "mathamr" else {}
+    graphs = linearized(parts) if model.form == "mathamr" else {}
 
     def add(topics: pd.DataFrame) -> pd.DataFrame:
         texts = [
@@ -472,7 +472,7 @@ def qasim_scorer(parts: AnswerParts, form: Form, model_of: AnswerParts | None = 
     model = answer_model(model_of or parts, form)
     topics = topic_frame(parts, parts.of)
     if form == "mathamr":
-        graphs = linearised(parts)
+        graphs = linearized(parts)
         questions = {qid: graphs[f"body {qid}"] for qid in topics["qid"]}
         texts = {docno: graphs[f"body {docno}"] for docno in answer_texts(parts)}
     else:

@@ -1,4 +1,4 @@
-"""The study ``formula/mathamr-sbert``: formulas by their sentences, linearised MathAMR graphs and Sentence-BERT.
+"""The study ``formula/mathamr-sbert``: formulas by their sentences, linearized MathAMR graphs and Sentence-BERT.
 
 ::
 
@@ -71,7 +71,7 @@ MATHAMR = STUDY.conditions[0].name
 UNTRAINED, TRAINED = "untrained", "trained"
 APPROACH0 = "Approach Zero"
 INSTANCES = 5
-"""Instances of a judged formula that are ranked, as many as the organisers' assessors saw at most."""
+"""Instances of a judged formula that are ranked, as many as the organizers' assessors saw at most."""
 MEASURES = {name: parse_measure(name) for name in ("nDCG'", "nDCG'@5", "nDCG'@10", "P'@5", "P'@10")}
 
 

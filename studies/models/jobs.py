@@ -140,7 +140,7 @@ class Job:
         return self.measured.is_file() and (not self.task2 or self.formulas.is_file())
 
     def to_json(self) -> str:
-        """Serialise the job for another process."""
+        """Serialize the job for another process."""
         return json.dumps({**dataclasses.asdict(self), "config": self.config.to_dict()}, default=str)
 
     @classmethod

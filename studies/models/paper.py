@@ -115,7 +115,7 @@ PAPER = (
         ("4.10", "4.11", "4.12"),
     ),
     _study(
-        "paper/4.13", "Virtual node initialisation", _INITIALISATION, _tested(_INITIALISATION, "4.13"), ("4.13", "4.14")
+        "paper/4.13", "Virtual node initialization", _INITIALISATION, _tested(_INITIALISATION, "4.13"), ("4.13", "4.14")
     ),
     _study("paper/4.15", "Retrieval strategy", _BETAS[:1], _strategy_rows(), ("4.15", "4.16"), scales_depth=True),
     _study("paper/4.17", "Auxiliary document loss", _BETAS, _loss_rows(), ("4.17",), scales_depth=True),

@@ -34,7 +34,7 @@ NOTES = (
     "A star marks a row that differs significantly from its baseline (two-sided paired t-test over the pooled topics, "
     "p < 0.05 after Bonferroni over all tests of the study). In the table of means the values of a topic are averaged "
     "over the seeds first, so that each topic enters the test once; in the table of best seeds, as in the paper, "
-    "the best seed of each row is compared, which favours both.",
+    "the best seed of each row is compared, which favors both.",
     "The tables against BM25 are corrected only for their own tests: each system of each condition.",
     "The best seed has the highest nDCG' on the reported topics, as in the paper: a maximum, not an estimate.",
     "The floor is the mean of 200 random orders of the judged answers of each topic. On a part of the release few "

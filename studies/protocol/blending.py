@@ -112,7 +112,7 @@ def _pairs(source: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 class Scores:
-    """BM25 and MaxSim of the candidates of one kind of text, and the values by which forms normalise them.
+    """BM25 and MaxSim of the candidates of one kind of text, and the values by which forms normalize them.
 
     Arrays are float64 ``[candidates]``; values of a query are repeated for each of its candidates.
     """
@@ -143,7 +143,7 @@ class Scores:
         return self._of_query(scores, "max")
 
     def standard(self, scores: Floats) -> Floats:
-        """Standardise scores within each query."""
+        """Standardize scores within each query."""
         spread = self._of_query(scores, "std")
         return np.asarray(
             (scores - self._of_query(scores, "mean")) / np.where(spread > 0, spread, 1.0), dtype=np.float64

@@ -1,4 +1,4 @@
-"""A small release in the organisers' layout, and a home of ir_datasets that no test leaves anything in."""
+"""A small release in the organizers' layout, and a home of ir_datasets that no test leaves anything in."""
 
 import os
 from pathlib import Path
@@ -66,7 +66,7 @@ OFFICIAL = {
 
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
-    """A folder like the organisers' drive, with three questions' worth of posts."""
+    """A folder like the organizers' drive, with three questions' worth of posts."""
     folder = tmp_path / "ARQMath"
     for name, text in OFFICIAL.items():
         file = folder / name

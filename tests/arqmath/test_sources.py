@@ -61,7 +61,7 @@ def test_a_record_that_is_not_a_pair_is_refused_with_an_example(tmp_path: Path, 
     assert len(graphs_from_sources([file], tmp_path / "graphs")) == 2
 
 
-def test_posts_are_recognised_and_read_as_an_engine_reads_them(tmp_path: Path) -> None:
+def test_posts_are_recognized_and_read_as_an_engine_reads_them(tmp_path: Path) -> None:
     file, notes = tmp_path / "posts.jsonl", tmp_path / "notes"
     file.write_text('\n{"docno": "p", "text": "so x²=1", "title": "On $t$"}\n{"id": 7, "markdown": "*no*"}\n')
     notes.mkdir()

@@ -55,7 +55,7 @@ def test_a_topic_without_a_judged_answer_counts_0_in_the_measures(
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 @given(RUN, QRELS)
-def test_the_organisers_means_are_over_the_topics_with_a_judged_answer(
+def test_the_organizers_means_are_over_the_topics_with_a_judged_answer(
     run: dict[str, dict[str, float]], qrels: dict[str, dict[str, int]]
 ) -> None:
     found = [first_grade(run[topic], qrels.get(topic, {})) for topic in run]

@@ -1,4 +1,4 @@
-"""De-duplication by visual id, against the organisers' procedure written out plainly."""
+"""De-duplication by visual id, against the organizers' procedure written out plainly."""
 
 import pickle
 from pathlib import Path

@@ -59,7 +59,7 @@ FROM_CONTENT = [
 
 
 @pytest.mark.parametrize(("content", "expected"), FROM_CONTENT, ids=[case[1] for case in FROM_CONTENT])
-def test_an_application_is_recognised_in_content_mathml_if_its_parentheses_can_be(content, expected):
+def test_an_application_is_recognized_in_content_mathml_if_its_parentheses_can_be(content, expected):
     source = f"<math>{content}</math>"
     assert opt_brackets(opt_from_mathml(source, applications="function")) == expected
     assert opt_from_mathml(source).nodes.count("U!times") == content.count("<times/>")

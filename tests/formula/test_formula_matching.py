@@ -176,7 +176,7 @@ def trees(draw: st.DrawFn, leaves: tuple[str, ...] = (*LETTERS, "N!1"), depth: i
     return FormulaTree(tuple(nodes), tuple(sorted(edges, key=lambda edge: edge[1])), kind="opt")
 
 
-def relabelled(tree: FormulaTree, names: Mapping[str, str]) -> FormulaTree:
+def relabeled(tree: FormulaTree, names: Mapping[str, str]) -> FormulaTree:
     return FormulaTree(tuple(names.get(label, label) for label in tree.nodes), tree.edges, kind="opt")
 
 
@@ -207,7 +207,7 @@ def substituted(pattern: Terms, of: Terms, found: Substitution) -> Terms:
 
 @given(trees(), st.permutations(LETTERS))
 def test_a_renamed_formula_is_found_to_be_one(tree: FormulaTree, others: list[str]) -> None:
-    new = relabelled(tree, dict(zip(LETTERS, others, strict=True)))
+    new = relabeled(tree, dict(zip(LETTERS, others, strict=True)))
     asked, of = read_terms(tree), read_terms(new)
     assert asked.shapes[asked.root] == of.shapes[of.root]
     found = unify(asked, of, of.root, 10**6).substitution
@@ -221,7 +221,7 @@ def test_formulas_are_equal_up_to_renaming_if_some_renaming_makes_their_keys_equ
 ) -> None:
     asked, of = read_terms(one), read_terms(other)
     renamings = [dict(zip(LETTERS, letters, strict=True)) for letters in permutations(LETTERS)]
-    keys = {(made := read_terms(relabelled(one, names))).keys[made.root] for names in renamings}
+    keys = {(made := read_terms(relabeled(one, names))).keys[made.root] for names in renamings}
     found = unify(asked, of, of.root, 10**6).substitution
     assert (found is not None) == (of.keys[of.root] in keys)
 

@@ -27,7 +27,7 @@ RANKING = pd.DataFrame(
         "text": list("uvwxyz"),
     }
 )
-TOP = (3 / 2) ** 0.5  # the standardised score of the first of three equally spaced ones
+TOP = (3 / 2) ** 0.5  # the standardized score of the first of three equally spaced ones
 
 
 class Table(pt.Transformer):  # type: ignore[misc]

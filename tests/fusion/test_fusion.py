@@ -12,14 +12,14 @@ from pyterrier_mathamr.sparse import BM25Index
 
 LEFT = pd.DataFrame({"qid": ["1"] * 3, "docno": ["a", "b", "c"], "score": [30.0, 20.0, 10.0]})
 RIGHT = pd.DataFrame({"qid": ["1"] * 2, "docno": ["b", "d"], "score": [0.9, 0.1]})
-TOP = (3 / 2) ** 0.5  # the standardised score of the first of three equally spaced ones
+TOP = (3 / 2) ** 0.5  # the standardized score of the first of three equally spaced ones
 
 
 def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, most: int = 1000) -> pd.DataFrame:
     return ranked(standard_scores([left, right]), (1 - weight, weight), most)
 
 
-def test_scores_are_standardised_and_an_absent_document_gets_the_lowest() -> None:
+def test_scores_are_standardized_and_an_absent_document_gets_the_lowest() -> None:
     fused = fuse_rankings(LEFT, RIGHT, 0.25).set_index("docno").score
     assert fused["a"] == pytest.approx(0.75 * TOP - 0.25)
     assert fused["b"] == pytest.approx(0.25)

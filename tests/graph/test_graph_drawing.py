@@ -230,23 +230,23 @@ def test_a_large_post_is_drawn_by_sentences_or_without_trees() -> None:
         draw_graph(GRAPH, formulas="all")  # type: ignore[arg-type]
 
 
-def luminance(colour: str) -> float:
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def luminance(color: str) -> float:
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("colours", [palette("light"), palette("dark")], ids=["light", "dark"])
-def test_text_contrasts_with_its_background(colours: Palette) -> None:
-    kinds = (colours.concept, colours.placeholder, colours.opt, colours.slt, colours.virtual)
+@pytest.mark.parametrize("colors", [palette("light"), palette("dark")], ids=["light", "dark"])
+def test_text_contrasts_with_its_background(colors: Palette) -> None:
+    kinds = (colors.concept, colors.placeholder, colors.opt, colors.slt, colors.virtual)
     pairs = [(paint.fill, paint.text) for paint in kinds]
-    pairs += [(ground, text) for ground in (colours.ground, colours.panel) for text in (colours.text, colours.quiet)]
+    pairs += [(ground, text) for ground in (colors.ground, colors.panel) for text in (colors.text, colors.quiet)]
     for ground, text in pairs:
         lower, higher = sorted((luminance(ground), luminance(text)))
         assert (higher + 0.05) / (lower + 0.05) >= 4.5
 
 
-def test_a_theme_changes_only_colours(tmp_path: Path) -> None:
+def test_a_theme_changes_only_colors(tmp_path: Path) -> None:
     light, dark = draw_graph(GRAPH), draw_graph(GRAPH, theme="dark")
     assert re.sub(r"#\w{6}", "", light.svg) == re.sub(r"#\w{6}", "", dark.svg)
     assert light.svg != dark.svg

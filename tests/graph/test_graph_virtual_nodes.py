@@ -132,7 +132,7 @@ def test_document_order_puts_each_formula_after_its_sentence_and_a_dropped_one_a
         ("circular", [1, 0], [(1, 0), (0, 1)]),
     ],
 )
-def test_auxiliary_edges_join_neighbours_ends_or_all(auxiliary, order, pairs):
+def test_auxiliary_edges_join_neighbors_ends_or_all(auxiliary, order, pairs):
     assert auxiliary_edges(order, auxiliary) == pairs
 
 

@@ -148,8 +148,8 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
 
 
 def test_a_text_encoder_on_the_hub_or_inside_the_folder_is_taken(folder):
-    configure(folder, features="text", text_model="organisation/name-1.0")
-    assert MathAMR.from_pretrained(folder).text.model == "organisation/name-1.0"
+    configure(folder, features="text", text_model="organization/name-1.0")
+    assert MathAMR.from_pretrained(folder).text.model == "organization/name-1.0"
     (folder / "text encoder").mkdir()
     configure(folder, features="text", text_model="text encoder")
     assert MathAMR.from_pretrained(folder).text.model == str(folder / "text encoder")
@@ -314,17 +314,17 @@ def test_a_text_encoder_on_the_hub_is_fetched_without_pickles_and_checked_as_a_f
 
     class Hub:
         def snapshot_download(self, name, allow_patterns, local_files_only=False):
-            assert name == "organisation/name"
+            assert name == "organization/name"
             assert not any(pattern.endswith((".bin", ".py", "*")) for pattern in allow_patterns)
             return str(folder)
 
     require = text_encoder.require
     monkeypatch.setattr(text_encoder, "require", lambda name, of: Hub() if "hub" in name else require(name, of))
-    assert TextEncoder("organisation/name").encode(["a group"]).shape == (1, 384)
+    assert TextEncoder("organization/name").encode(["a group"]).shape == (1, 384)
     shutil.rmtree(folder / "1_Pooling")
     describe(folder, [("", "payload.Payload")])
     with pytest.raises(UnsafeModelError, match="payload"):
-        TextEncoder("organisation/name").encode(["a group"])
+        TextEncoder("organization/name").encode(["a group"])
 
 
 def test_torch_is_a_release_that_unpickles_no_code_where_only_weights_are_asked_for():

@@ -144,7 +144,7 @@ def test_a_removed_option_is_read_at_its_default_and_refused_by_name_elsewhere(o
         ("validation_share", 1, 0),
     ],
 )
-def test_a_value_out_of_range_is_refused_and_its_neighbour_taken(option, bad, good) -> None:
+def test_a_value_out_of_range_is_refused_and_its_neighbor_taken(option, bad, good) -> None:
     with pytest.raises(ConfigError, match=option):
         MathAMRConfig.from_dict({option: bad})
     assert MathAMRConfig.from_dict({option: good}).to_dict()[option] == good

@@ -35,7 +35,7 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
     "doc-VN": (lambda lab, **options: lab.index.doc_vn(candidates=10_000, **options), "weighted"),
     "ColBERT": (lambda lab, **options: lab.index.colbert(**options), "encoded"),
     "ColBERT, weighted": (lambda lab, **options: lab.index.colbert(**options), "weighted"),
-    "ColBERT, normalised": (lambda lab, **options: lab.index.colbert(normalise=True, **options), "weighted"),
+    "ColBERT, normalized": (lambda lab, **options: lab.index.colbert(normalise=True, **options), "weighted"),
     "ColBERT by HNSW": (lambda lab, **options: lab.index.colbert(exact=False, **options), "encoded"),
     "ColBERT, float16": (lambda lab, **options: lab.half.colbert(**options), "weighted"),
     "ColBERT of parts": (lambda lab, **options: lab.sharded.colbert(**options), "weighted"),

@@ -78,13 +78,13 @@ def metadata(wheel: zipfile.ZipFile, name: str) -> str:
 
 
 def noticed(wheel: zipfile.ZipFile) -> dict[str, str]:
-    """The data files that NOTICE names, each with its licences: a line without indent begins some."""
-    found, licence = {}, ""
+    """The data files that NOTICE names, each with its licenses: a line without indent begins some."""
+    found, license = {}, ""
     for line in metadata(wheel, "licenses/NOTICE").splitlines():
         if line.startswith("  ") and not line.startswith("   "):
-            found[os.path.normpath(f"pyterrier_mathamr/data/{line.strip()}")] = licence
+            found[os.path.normpath(f"pyterrier_mathamr/data/{line.strip()}")] = license
         elif line and not line.startswith(" "):
-            licence = line.partition(" (")[0]
+            license = line.partition(" (")[0]
     return found
 
 
@@ -96,9 +96,9 @@ def test_notice_names_each_data_file_and_no_other(wheel: zipfile.ZipFile) -> Non
 
 def test_the_metadata_name_each_licence_and_the_wheel_has_its_text(wheel: zipfile.ZipFile) -> None:
     fields = email.message_from_string(metadata(wheel, "METADATA"))
-    licences = {"Apache-2.0", *" AND ".join(noticed(wheel).values()).split(" AND ")}
-    assert licences == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0", "GFDL-1.2-or-later", "MIT", "OFL-1.1"}
-    assert set(fields["License-Expression"].split(" AND ")) == licences
+    licenses = {"Apache-2.0", *" AND ".join(noticed(wheel).values()).split(" AND ")}
+    assert licenses == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0", "GFDL-1.2-or-later", "MIT", "OFL-1.1"}
+    assert set(fields["License-Expression"].split(" AND ")) == licenses
     assert {"LICENSE", "NOTICE"} <= set(fields.get_all("License-File"))
     assert "Apache License" in metadata(wheel, "licenses/LICENSE")
     assert "Attribution-ShareAlike 4.0 International" in metadata(wheel, "licenses/LICENSES/CC-BY-SA-4.0.txt")

@@ -190,7 +190,7 @@ def test_real_posts_and_topics_keep_each_formula_with_its_id(shared_data):
         r"\text{odd words}",
     ],
 )
-def test_a_typed_formula_is_recognised(latex: str) -> None:
+def test_a_typed_formula_is_recognized(latex: str) -> None:
     assert is_formula(latex)
 
 

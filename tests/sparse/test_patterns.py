@@ -78,7 +78,7 @@ def tiers(index: PatternIndex, query: str) -> dict[str, str]:
             },
         ),
         (r"\sin ?a", {"inside": "contains, instance"}),
-        ("q+r", {"sum": "contains", "binomial": "contains, renamed"}),  # neighbours among the operands
+        ("q+r", {"sum": "contains", "binomial": "contains, renamed"}),  # neighbors among the operands
         ("r+q", {"sum": "contains", "binomial": "contains, renamed"}),
         ("p+r", {"binomial": "contains, renamed", "sum": "contains, renamed"}),  # p+r itself is not written
         (r"\int_?a^?b ?f\,d?x", {"other": "instance"}),

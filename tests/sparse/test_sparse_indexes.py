@@ -302,7 +302,7 @@ def test_format_1_is_refused_with_the_call_that_rebuilds_it(kind: Any, name: str
 
 @pytest.mark.parametrize(("kind", "name"), [(BM25Index, "bm25"), (TangentIndex, "tangent")])
 def test_format_2_opens(kind: Any, name: str) -> None:
-    """A change of the format needs a new number, and the file below one more neighbour."""
+    """A change of the format needs a new number, and the file below one more neighbor."""
     index = pt.Artifact.load(str(DATA / f"{name}-format-2"))
     index.verify()
     query = {"bm25": "geometric series", "tangent": "x^2"}[name]

@@ -1,4 +1,4 @@
-"""An artifact is recognised by its manifest: no artifact reads or replaces anything else."""
+"""An artifact is recognized by its manifest: no artifact reads or replaces anything else."""
 
 import copy
 import gc

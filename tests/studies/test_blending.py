@@ -30,7 +30,7 @@ def scores_of(rows: list[tuple[str, str, float, float]], right: list[tuple[str, 
     return Scores(Parts(scores, queries, pd.DataFrame(right, columns=["qid", "docno"]).assign(label=1)))
 
 
-def test_each_form_normalises_by_the_value_in_its_name() -> None:
+def test_each_form_normalizes_by_the_value_in_its_name() -> None:
     found = scores_of([("q", "a", 5.0, 1.0), ("q", "b", 2.5, 2.0)], [("q", "a")])
     half = math.sqrt(0.5)
     wanted = {

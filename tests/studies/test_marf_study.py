@@ -94,7 +94,7 @@ def test_a_symbol_of_both_trees_is_a_state_and_a_post_without_formulas_has_its_c
 
 def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="options of MaRF: backbone"):
-        run_study(marf.STUDY, SAMPLE, tmp_path, changes={"colour": 1}, years=["sample"], verbose=False)
+        run_study(marf.STUDY, SAMPLE, tmp_path, changes={"color": 1}, years=["sample"], verbose=False)
 
 
 def test_formulas_come_from_other_posts_with_the_same_lengths(backbone: Path) -> None:

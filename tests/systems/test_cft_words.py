@@ -62,7 +62,7 @@ def test_a_missing_tree_has_no_sentence_and_renaming_keeps_the_sentences_of_type
 
 def test_a_chain_of_600_symbols_is_written() -> None:
     pair = trees_from_latex("+".join("x" * 300))
-    assert len(sentences(pair)["slt"]) == 598 + 597 + 1  # neighbours, the next but one, the end
+    assert len(sentences(pair)["slt"]) == 598 + 597 + 1  # neighbors, the next but one, the end
 
 
 def test_each_token_is_one_character_and_an_unknown_one_is_reported() -> None:

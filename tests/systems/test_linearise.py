@@ -1,4 +1,4 @@
-"""Linearised graphs: the worked example, strings that the authors of MathAMR published, and deep graphs."""
+"""Linearized graphs: the worked example, strings that the authors of MathAMR published, and deep graphs."""
 
 import pytest
 

@@ -31,7 +31,7 @@ def test_a_vector_is_kept_once_for_each_expression() -> None:
     assert sorted(map(tuple, found.rows[:2].tolist())) == [(2400, 3200), (4000, 0)]
 
 
-def test_scores_do_not_depend_on_blocks_or_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_blocks_or_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     rows = random.standard_normal((3000, 100)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The ranking SVM: worked values, a brute-force minimiser, PyTerrier's convention, judgments, files."""
+"""The ranking SVM: worked values, a brute-force minimizer, PyTerrier's convention, judgments, files."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def graded(pairs: int = 30) -> tuple[np.ndarray, np.ndarray, list[int]]:
 
 
 @pytest.mark.parametrize("c", [0.01, 1.0, 20.0])
-def test_the_loss_is_that_of_a_brute_force_minimiser(c: float) -> None:
+def test_the_loss_is_that_of_a_brute_force_minimizer(c: float) -> None:
     features, grades, group = graded()
     signs = np.sign(grades[::2] - grades[1::2])
     differences = signs[:, None] * (features[::2] - features[1::2])

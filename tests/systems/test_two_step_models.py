@@ -349,7 +349,7 @@ def test_a_description_with_another_value_is_a_named_error(tmp_path: Path, name:
             QQSim.from_pretrained(tmp_path)
 
 
-def test_linearised_graphs_are_scored(bert: Path) -> None:
+def test_linearized_graphs_are_scored(bert: Path) -> None:
     model = QASim.new(bert, form="mathamr", max_length=20)
     ranking = pd.DataFrame({"qid": ["1"], "docno": ["a"], "query_graph": [GRAPH], "graph": [GRAPH]})
     assert model.scorer()(ranking)["score"][0] == pytest.approx(model.scores([("sum limit", "sum limit")])[0])

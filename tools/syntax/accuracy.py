@@ -24,13 +24,13 @@ class Accuracy(NamedTuple):
     relations: float
 
     def __str__(self) -> str:
-        return f"tags {self.tags:.2f}, unlabelled arcs {self.heads:.2f}, labelled arcs {self.relations:.2f} %"
+        return f"tags {self.tags:.2f}, unlabeled arcs {self.heads:.2f}, labeled arcs {self.relations:.2f} %"
 
 
 def accuracy(net: SyntaxNet, trees: list[Tree]) -> Accuracy:
     """Compare the network's analyses with the treebank's; words beyond `MAX_TOKENS` are wrong."""
     words = tags = heads = relations = 0
-    for tree, found in zip(trees, net.analyse([tree.words[:MAX_TOKENS] for tree in trees]), strict=True):
+    for tree, found in zip(trees, net.analyze([tree.words[:MAX_TOKENS] for tree in trees]), strict=True):
         words += len(tree.words)
         for i, head in enumerate(found.heads):
             tags += found.tags[i] == tree.tags[i]

@@ -1,4 +1,4 @@
-"""Train the tagger and dependency parser of `DependencyAmrParser` and write its quantised weights.
+"""Train the tagger and dependency parser of `DependencyAmrParser` and write its quantized weights.
 
 The data are UD English EWT and mathematical sentences, newly drawn for each epoch (see `mathematics`).
 

@@ -70,13 +70,13 @@ def usable_cores() -> int:
 
 
 def limit_cores(cores: int) -> None:
-    """Let this process share its work out to so many cores at most, one of several processes of a machine."""
+    """Limit the cores that this process, one of several on a machine, shares its work out to."""
     global _cores_left
     _cores_left = cores
 
 
 def runs_within(sizes: Iterable[int], budget: int) -> list[range]:
-    """Cut neighbours into runs whose sizes add up to at most ``budget``; a larger one gets a separate run."""
+    """Cut neighbors into runs whose sizes add up to at most ``budget``; a larger one gets a separate run."""
     runs: list[range] = []
     room = 0
     for i, size in enumerate(sizes):

@@ -4,7 +4,7 @@
 
     items ──a few ahead──▶ tasks of the cluster ──▶ results in order
                              │ a node dies: Ray does its tasks again elsewhere
-                             │ the caller stops: tasks that do not end soon are cancelled
+                             │ the caller stops: tasks that do not end soon are canceled
 
 Finished results are held in the shared memory of the nodes until their turn, at most :data:`_AHEAD` of them. The
 package must be installed on all nodes, in the same release.
@@ -167,7 +167,7 @@ class RayCluster(Executor):
         """Yield the results of tasks, in order; a task begins when it is read from ``submitted``.
 
         Where the caller stops, tasks that were handed out have some seconds to end by themselves: if one that is
-        cancelled finishes at that moment, Ray ends the caller's process ("Tried to complete task that was not pending",
+        canceled finishes at that moment, Ray ends the caller's process ("Tried to complete task that was not pending",
         Ray 2.60).
         """
         waiting: deque[Any] = deque()

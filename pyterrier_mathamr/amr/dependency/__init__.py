@@ -1,4 +1,4 @@
-"""The embedded parser: a small network analyses a sentence, and rules convert its dependency tree to AMR.
+"""The embedded parser: a small network analyzes a sentence, and rules convert its dependency tree to AMR.
 
     sentence
       │ syntax        tokens, with the network's tags, heads and relations

@@ -1,4 +1,4 @@
-"""`DependencyAmrParser`, the embedded parser: deterministic, no downloads, some hundred posts a second per core.
+"""`DependencyAmrParser`, the embedded parser: deterministic, no downloads, a few hundred posts a second per core.
 
 sentence -> tokens -> tags and dependency tree (`syntax`) -> nodes, wrappers, edges (`concepts`, `roles`) -> part
 """
@@ -47,13 +47,13 @@ class DependencyAmrParser(ByParameters, PartParser):
                 pieces.append(tokens[start : start + MAX_TOKENS])
                 owners.append(i)
         parts = [ParsedPart() for _ in units]
-        for owner, syntax in zip(owners, net.analyse(pieces), strict=True):
+        for owner, syntax in zip(owners, net.analyze(pieces), strict=True):
             parts[owner].extend(part_of_sentence(syntax, net.lemmas))
         return parts
 
 
 def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> ParsedPart:
-    """Convert one analysed sentence."""
+    """Convert one analyzed sentence."""
     conversion = Conversion(syntax, lemmas)
     repair(conversion)
     make_nodes(conversion)

@@ -171,7 +171,7 @@ Numbers = npt.NDArray[np.int64]
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "parser"
 MAX_TOKENS = 160
-"""Longest sentence that is analysed at once; the cost of arcs is quadratic."""
+"""Longest sentence that is analyzed at once; the cost of arcs is quadratic."""
 
 _WINDOW = 1000  # tokens at a time, whose activations fit the CPU's cache
 
@@ -241,12 +241,12 @@ class SyntaxNet:
         self._distance[:, 1:] = arrays["distance"][gap]
         self._distance[places, places + 1] = -1e9  # no token is its own head
 
-    def analyse(self, sentences: Sequence[list[str]]) -> list[Syntax]:
+    def analyze(self, sentences: Sequence[list[str]]) -> list[Syntax]:
         with one_blas_thread():
             windows = runs_within(map(len, sentences), _WINDOW)
-            return [analysis for run in windows for analysis in self._analyse(sentences[run.start : run.stop])]
+            return [analysis for run in windows for analysis in self._analyze(sentences[run.start : run.stop])]
 
-    def _analyse(self, sentences: Sequence[list[str]]) -> Iterator[Syntax]:
+    def _analyze(self, sentences: Sequence[list[str]]) -> Iterator[Syntax]:
         starts = np.cumsum([0, *map(len, sentences)])
         places = starts.tolist()
         hidden = self._hidden(sentences, starts)

@@ -229,7 +229,7 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
 
     @ir_datasets.util.use_docstore  # type: ignore[untyped-decorator]
     def docs_iter(self) -> Iterator[ARQMathDoc | ARQMathFormula]:
-        """Read the documents; slices come from the random-access store, which is built for the first."""
+        """Read the documents; slices come from the random-access store, which the first slice builds."""
         return self._read()
 
     def docs_count(self) -> int:
@@ -403,7 +403,7 @@ CITATION = """@inproceedings{Mansouri2022ARQMath3,
   year      = {2022},
   url       = {https://ceur-ws.org/Vol-3180/paper-01.pdf}
 }"""
-"""BibTeX of the paper that the organisers ask users to cite."""
+"""BibTeX of the paper that the organizers ask users to cite."""
 
 
 class PublishedMetadata:

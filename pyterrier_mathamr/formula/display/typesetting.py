@@ -7,8 +7,8 @@ r"""Formulas and texts with formulas for people: as HTML, and as lines of outlin
     number ␣ is ␣ of ␣ the ␣ form ␣ [n = 3x+r] .     pieces are words and formulas, with a blank before them or not
     └─────────────── width ────────────────────┘
 
-What a person wrote is never passed on as HTML: only the text and the LaTeX of a ``MathPost`` are, escaped and
-converted, so a page can insert the result.
+User input is never passed on as HTML: the text of a ``MathPost`` is escaped, and its LaTeX converted, so a page can
+insert the result.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Coding(NamedTuple):
 
 
 def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-    """Quantise rows to int8."""
+    """Quantize rows to int8."""
     greatest = np.abs(rows).max(axis=0)
     scales = np.where(greatest > _GREATEST * 1e-38, greatest / _GREATEST, 1).astype(np.float32)
     codes = np.empty(rows.shape, dtype=np.int8)
@@ -77,7 +77,7 @@ _LOW_BITS = 7
 
 
 def scaled_rows(rows: Rows) -> ScaledRows:
-    """Quantise each row to int8 with a separate scale: its greatest number becomes 127 or -127."""
+    """Quantize each row to int8 with a separate scale: its greatest number becomes 127 or -127."""
     scales = (np.abs(rows).max(axis=1) / np.float32(_GREATEST)).astype(np.float32)
     bits = scales.view(np.uint32)  # to 17 significant bits, so that a product with a code is exact
     bits += np.uint32(1 << _LOW_BITS - 1)
@@ -100,7 +100,7 @@ class CodedQueries:
 
 
 def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds: Weights) -> CodedQueries:
-    """Quantise query rows for a shard of the given scales."""
+    """Quantize query rows for a shard of the given scales."""
     scaled = queries.rows.astype(np.float64) * scales
     steps = np.maximum(np.abs(scaled).max(axis=1), 1e-300) / _GREATEST
     codes = np.rint(scaled / steps[:, None])
@@ -273,7 +273,7 @@ class Memory(threading.local):
         self._kept: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Return an uninitialised int32 tensor, one at a time of each name."""
+        """Return an uninitialized int32 tensor, one at a time of each name."""
         import torch
 
         numbers = math.prod(shape)

@@ -4,7 +4,7 @@
 
     root, VIRTUAL_DOCUMENT ──┬── sentences 1 … 900   ┐        each piece has the root and the document's node;
                              ├── sentences 901 … …   ├──▶     rows of formulas and sentences come from their piece,
-                             └── …                   ┘        the document's is the normalised sum of all of them
+                             └── …                   ┘        the document's is the normalized sum of all of them
 
 Without the root and the document's node a graph falls into components, one or more sentences each, and is only cut
 between them. A graph of several million nodes then needs the memory of one piece.
@@ -112,7 +112,7 @@ def _piece(graph: GraphTensors, kept: npt.NDArray[np.bool_]) -> GraphPiece:
 def joined(
     pieces: Sequence[GraphPiece], encoded: Sequence[npt.NDArray[np.float32]], rows: int
 ) -> npt.NDArray[np.float32]:
-    """Put the rows of pieces together: float32 ``[rows, d]``; the document's is the normalised sum of theirs."""
+    """Put the rows of pieces together: float32 ``[rows, d]``; the document's is the normalized sum of theirs."""
     if len(pieces) == 1:
         return encoded[0]
     whole = np.zeros((rows, encoded[0].shape[1]), dtype=np.float32)

@@ -170,7 +170,7 @@ class Encoder(nn.Module):
         return F.normalize(self.project(batch), dim=1)
 
     def project(self, batch: GraphBatch) -> Tensor:
-        """Compute the rows before they are normalised, z of equation 3.3: float ``[r, d_p]``."""
+        """Compute the rows before they are normalized, z of equation 3.3: float ``[r, d_p]``."""
         h = self.first_states(batch)  # [N, d]
         h = self.pass_messages(h, batch)  # [r, d]
         z: Tensor = self.head(h)  # [r, d_p]

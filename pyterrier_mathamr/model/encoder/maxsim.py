@@ -3,7 +3,7 @@
 ::
 
     exact.exact_maxsim   one query, many documents    numpy, float64      what every search and scorer returns
-    maxsim_matrix        all queries, all documents   torch, gradient     what training maximises
+    maxsim_matrix        all queries, all documents   torch, gradient     what training maximizes
     maxsim               one row of that matrix
 
 The rows of many posts are concatenated; post ``i`` starts at ``offsets[i]``. Nothing is masked with zeros: a missing

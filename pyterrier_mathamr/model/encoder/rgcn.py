@@ -1,8 +1,7 @@
 """The relational graph convolution by relation-sorted segments (MathAMR+, equation 2.4).
 
 ``torch_geometric.nn.RGCNConv`` loops over all relations and searches the edges of each; ``FastRGCNConv`` stores one
-matrix for each edge. Here each relation that occurs multiplies, at once, as few rows as carry its messages (see
-:mod:`~pyterrier_mathamr.model.encoder.rgcn`)::
+matrix for each edge. Here each relation that occurs multiplies, at once, only the rows that carry its messages::
 
     x [N, in]  ──collect──▶  [p, in]  ──W_r by group──▶  [p, out]  ──spread──▶  [N, out]
 
@@ -223,7 +222,7 @@ class RelationalGraphConv(nn.Module):
         out_channels: width of the output.
         num_relations: R.
         num_bases: B, or ``None`` for one matrix per relation.
-        aggr: ``mean`` divides by the number of neighbours of the relation, ``add`` does not.
+        aggr: ``mean`` divides by the number of neighbors of the relation, ``add`` does not.
         root_weight: transform the node itself too.
         bias: add a learned vector.
     """

@@ -92,10 +92,10 @@ class InOutOptions(Options):
         epochs: how many at most.
         patience: epochs without a lower loss of the held-out formulas before training stops.
         held_out: share of the formulas that are held out for that.
-        seed: of everything that is random.
+        seed: of all random choices.
 
     Raises:
-        ConfigError: an option has a value that it cannot have.
+        ConfigError: an option has an invalid value.
     """
 
     condition: Annotated[Condition, one_of(*PAIRINGS)] = "inner+outer"
@@ -116,7 +116,7 @@ class InOutOptions(Options):
         """Build from options by name; those not given keep their defaults.
 
         Raises:
-            ConfigError: an option does not exist, or has a value that it cannot have.
+            ConfigError: an option does not exist, or has an invalid value.
         """
         if unknown := sorted(set(options) - set(rules(cls))):
             raise ConfigError("options", unknown, ", ".join(rules(cls)))

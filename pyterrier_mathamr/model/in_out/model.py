@@ -168,7 +168,7 @@ class InOut(SavedModel):
             verbose: show a progress bar for each epoch.
 
         Returns:
-            A record of each epoch; ``validation_loss`` is that of the held-out formulas, always with the same
+            A record of each epoch; ``validation_loss`` is the loss of the held-out formulas, always with the same
             sub-expressions.
 
         Raises:

@@ -218,7 +218,7 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
 
 
 class FormulaReranker(Leaf, Transformer):
-    """Computes something of each formula of a ranking, for the formula of its query."""
+    """Computes columns for each formula of a ranking, from it and the formula of its query."""
 
     added: ClassVar[tuple[str, ...]] = ("score", "rank")
     store: FormulaStore | None
@@ -234,7 +234,7 @@ class FormulaReranker(Leaf, Transformer):
             The same rows; where they have a new ``score``, ordered by it, with ``rank``.
 
         Raises:
-            UnknownIdError: the index does not hold some of the formulas; it names them.
+            UnknownIdError: the index does not hold some of the formulas; the error names them.
         """
         with pt.validate.any(inp, context=self) as validation:
             validation.result_frame(extra_columns=["latex"])

@@ -68,7 +68,7 @@ class PayloadBuilder(Protocol):
 
 
 class CollectingBuilder:
-    """Collects the data of expressions until a payload is packed of it.
+    """Collects the data of expressions, and packs all of it into a payload at the end.
 
     Args:
         pack: makes the payload of all.
@@ -171,7 +171,7 @@ class ReadPosts:
         return read._replace(heard=heard)
 
     def read(self, posts: Unread, known: Container[Key] = ()) -> Read:
-        """Read posts; nothing is taken of expressions that are known."""
+        """Read posts; the data of known expressions is not computed again."""
         formulas, macros = list[tuple[PostFormula, DocNo, int]](), list[str]()
         for row, source in posts.rest:
             of_post = sparse.document_or_empty(row, bare_formulas=self.bare_formulas).formulas
@@ -248,7 +248,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
 
         Raises:
             ConfigError: the index that is added to was built with other options, or by another model.
-            StoreError: one of its kinds; nothing was changed.
+            StoreError: anything else failed; nothing was changed.
         """
         with self._part() as part, closing(self._read(part, self.batches(iter))) as batches:
             for read in batches:
@@ -262,7 +262,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
 
     @contextmanager
     def adding(self) -> Iterator[Callable[[Read], None]]:
-        """Build the index of posts that :meth:`reading` has read: give them to what this yields, in order."""
+        """Build the index of posts that :meth:`reading` has read; pass them, in order, to the yielded function."""
         with self._part() as part:
             yield part.add
 
@@ -313,9 +313,9 @@ class ExpressionIndexer(sparse.SparseIndexer):
 
 
 class Growing:
-    """Formulas whose expressions are taken and not written yet.
+    """Formulas whose expressions are computed, but not written yet.
 
-    The formulas that an earlier run of the job has stored are recognised by the hash of their post.
+    The formulas that an earlier run of the job has stored are recognized by the hash of their post.
     """
 
     def __init__(self, job: Job, indexer: ExpressionIndexer, packing: Packing) -> None:

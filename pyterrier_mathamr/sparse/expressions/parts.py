@@ -117,7 +117,7 @@ class BothTrees(Generic[T]):
 class Expressions(Generic[P]):
     """``x`` expressions and the ``f`` formulas that they own.
 
-    Formulas are numbered in the order of their rows, without deleted ones. A run is some neighbouring
+    Formulas are numbered in the order of their rows, without deleted ones. A run is some neighboring
     formulas of one expression, ids ascending; an index of one part has one run for each expression.
 
     Attributes:

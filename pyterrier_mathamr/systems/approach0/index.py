@@ -142,8 +142,8 @@ class ApproachZeroRetriever(_Scoring, FormulaRetriever):
 class ApproachZeroScorer(_Scoring, FormulaReranker):
     """Re-ranks the formulas of any ranking by the score of Approach Zero.
 
-    The rows come back by query (as they come), descending score, ascending docno, with all their columns. A formula
-    without a common path scores 0.
+    The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns. A
+    formula without a common path scores 0.
 
     For the options see :class:`ApproachZeroRetriever`.
 

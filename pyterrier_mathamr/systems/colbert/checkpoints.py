@@ -1,7 +1,7 @@
 """Checkpoints of ColBERT in the four forms in which they are published.
 
 =====================  ==========================================================  ==============================
-form                   recognised by                                               loaded by
+form                   recognized by                                               loaded by
 =====================  ==========================================================  ==============================
 sentence-transformers  ``modules.json`` of a multi-vector model, or of PyLate      the library
 Stanford               architecture ``HF_ColBERT``, ``linear.weight``              the library
@@ -50,7 +50,7 @@ _PYLATE_PARTS = ("pylate.models.Dense.Dense",)  # replaced by the library's own 
 
 
 def form_of(folder: Path) -> Form:
-    """Recognise the form of a checkpoint by its descriptions, without loading weights."""
+    """Recognize the form of a checkpoint by its descriptions, without loading weights."""
     if (folder / _MODULES).is_file():
         check_encoder_folder(folder, also=_PYLATE_PARTS)
         described = _read(folder / _ST_CONFIG)

@@ -157,7 +157,7 @@ def has_math_tokens(tokenizer: Any) -> bool:
 
 
 def random_projection(backbone: Path, dimensions: int, seed: int) -> Tensor:
-    """Draw a projection as torch initialises one, the same for one seed: float32 ``[d, d_model]``."""
+    """Draw a projection as torch initializes one, the same for one seed: float32 ``[d, d_model]``."""
     config = require("transformers", "colbert").AutoConfig.from_pretrained(str(backbone), local_files_only=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -216,7 +216,7 @@ def batches_of_texts(encoder: Any, texts: Sequence[str], side: Side) -> list[lis
 
 
 def features_of(encoder: Any, texts: list[str], side: Side) -> dict[str, Any]:
-    """Tokenise the texts of a batch, on the encoder's device."""
+    """Tokenize the texts of a batch, on the encoder's device."""
     prepared = encoder.preprocess(texts, prompt=encoder.prompts.get(side), task=side)
     return {name: value.to(encoder.device) if isinstance(value, Tensor) else value for name, value in prepared.items()}
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.listwise import NothingToFitError, Slopes, fit_listwise, minimise
+from pyterrier_mathamr._common.listwise import NothingToFitError, Slopes, find_minimum, fit_listwise
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, list_of, one_of
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.fusion import WeightsError
@@ -34,11 +34,11 @@ _FOLDS = 5
 
 
 def fit_pairwise(groups: Sequence[Graded], c: float, loss: Loss) -> _Floats:
-    """Find the weights that minimise ½ w · w + C · Σ over queries of the mean loss of their pairs."""
+    """Find the weights that minimize ½ w · w + C · Σ over queries of the mean loss of their pairs."""
     useful = [(features, grades) for features, grades in groups if len(np.unique(grades)) > 1]
     if not useful:
         raise NothingToFitError(len(groups))
-    return minimise(partial(_objective, useful, c, _LOSSES[loss]), np.zeros(useful[0][0].shape[1]))
+    return find_minimum(partial(_objective, useful, c, _LOSSES[loss]), np.zeros(useful[0][0].shape[1]))
 
 
 def choose_c(
@@ -244,7 +244,7 @@ class LinearRanker(ByParameters):
 class PairwiseRanker(LinearRanker):
     r"""Learns to order pairs of candidates: a linear ranking SVM with squared losses.
 
-    Joachims, "Optimizing search engines using clickthrough data", KDD 2002. The weights minimise
+    Joachims, "Optimizing search engines using clickthrough data", KDD 2002. The weights minimize
     ½ w · w + C · Σ over queries of the mean loss of their pairs; a pair is two candidates of a query with different
     grades, and its loss max(0, 1 - w · (x_i - x_j))². There is no intercept.
 
@@ -286,7 +286,7 @@ class PairwiseRanker(LinearRanker):
         self._set(names, weights)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
-        """Minimise the loss of the pairs of the groups."""
+        """Minimize the loss of the pairs of the groups."""
         return fit_pairwise(groups, self.chosen_c(groups), self.loss)
 
     def chosen_c(self, groups: Sequence[Graded]) -> float:
@@ -331,5 +331,5 @@ class ListwiseRanker(LinearRanker):
         self._set(names, weights)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
-        """Minimise the listwise loss of the groups."""
+        """Minimize the listwise loss of the groups."""
         return fit_listwise([(features, grades >= self.relevant) for features, grades in groups], ridge=self.ridge)

@@ -81,7 +81,6 @@ class InOutRetriever(FormulaRetriever):
             surroundings and falls off quickly. Nearly the same structure then no longer outweighs the same symbols. The
             loss (equation 2) compares nodes by exp(cos / τ) with τ = 0.1. ``None`` is the cosine, as printed.
         store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
         verbose: show a progress bar.
 
     Raises:

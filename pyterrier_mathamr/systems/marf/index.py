@@ -133,9 +133,9 @@ class MaRFPartsScorer(IndexTransformer):
         """Score and order a ranking with ``query_embs``.
 
         Raises:
-            UnknownIdError: the index does not contain some of the documents; it names them.
+            UnknownIdError: the index does not contain some of the documents; the error names them.
             ModelMismatchError: the index has no parts of this model, or the queries are of another.
-            MissingValueError: queries without ``query_embs``; it names them.
+            MissingValueError: queries without ``query_embs``; the error names them.
         """
         pt.validate.result_frame(inp, extra_columns=["query_embs"], context=self)
         if inp.empty:
@@ -259,7 +259,7 @@ class MaRFIndexer(ArtifactIndexer):
 
 
 class MaRFSnapshot(FolderSnapshot):
-    """A MaRF index as it was when it was opened. The number of a document is that of its first view."""
+    """A MaRF index as it was when it was opened. The number of a document is the number of its first view."""
 
     def find(self, docnos: Iterable[str]) -> Numbers:
         """Return the number of each document; ``UnknownIdError`` names unknown ones."""
@@ -407,7 +407,7 @@ class MaRFIndex(IndexArtifact):
         """Remove documents with all their views, in one step.
 
         Raises:
-            UnknownIdError: some are not in it; it names them, and nothing is removed.
+            UnknownIdError: some are not in it; the error names them, and nothing is removed.
         """
         snapshot = self.snapshot()
         views, _ = snapshot.views(snapshot.find(list(dict.fromkeys(ids))))

@@ -183,7 +183,7 @@ class MaRF(TokenModel):
             path: a folder that :meth:`save` wrote.
 
         Raises:
-            ModelNotFoundError: there is no such model, or its backbone is not there. ModelFileError: a file is missing
+            ModelNotFoundError: there is no such model, or its backbone is missing. ModelFileError: a file is missing
             or damaged.
         """
         folder = Path(path)

@@ -65,7 +65,7 @@ class RMSNorm(nn.Module):
         self.gain = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension."""
+        """Normalize the last dimension."""
         x = x.float()
         return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + 1e-6) * self.gain
 

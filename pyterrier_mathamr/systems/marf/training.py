@@ -69,7 +69,7 @@ class MaRFTraining(SavedOptions):
         batch: pairs of posts in a batch; the others' answers are the negatives.
         rate: learning rate of the fusion.
         weight_decay: of AdamW.
-        seed: of everything that is random.
+        seed: of all random choices.
     """
 
     loss: Loss = "softmax"

@@ -79,8 +79,8 @@ class FormulaContexts(Leaf, Transformer):
     pretrained tokenizers know.
 
     Args:
-        representation: how formula and context are written: ``opt``, only the linearised operator tree; ``amr+opt``,
-            the linearised MathAMR graph; ``amr+latex``, the same with LaTeX instead of operator trees; ``text+latex``
+        representation: how formula and context are written: ``opt``, only the linearized operator tree; ``amr+opt``,
+            the linearized MathAMR graph; ``amr+latex``, the same with LaTeX instead of operator trees; ``text+latex``
             and ``text+opt``, the sentences themselves.
         window: the number of sentences, odd: the formula's, and equally many before and after it.
         parser: the name of an AMR parser, or a parser.
@@ -117,7 +117,7 @@ class FormulaContexts(Leaf, Transformer):
 
     @reported_once()
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Write the formulas of documents, or that of each query.
+        """Write the formulas of documents, or the formula of each query.
 
         Args:
             inp: documents with ``docno`` and ``html``, ``body``, ``text`` or ``markdown``; or queries, or a ranking,
@@ -215,7 +215,7 @@ class FormulaContexts(Leaf, Transformer):
         return [linearise(graph, latex=latex) for graph in graphs]
 
     def _trees(self, formulas: Iterable[PostFormula]) -> list[str]:
-        """Linearise the operator tree of each formula; one without a tree is its LaTeX."""
+        """Linearize the operator tree of each formula; one without a tree is its LaTeX."""
         given = list(formulas)
         trees = formula_trees(given, self.store)
         return [_linear_tree(pair) or formula.latex for formula, pair in zip(given, trees, strict=True)]

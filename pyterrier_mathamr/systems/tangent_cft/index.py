@@ -199,7 +199,7 @@ class TangentCFTIndexer(ExpressionIndexer):
             MissingExtraError: gensim, which trains the encoder, is not installed.
             SystemsError: there are too few formulas to train on.
             ConfigError: the index to add to was built by another encoder, or with other options.
-            StoreError: one of its kinds; nothing was changed.
+            StoreError: anything else failed; nothing was changed.
         """
         if self._source() is None:
             self._train_and_index(iter)
@@ -339,7 +339,7 @@ class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
             operator trees of types, -1 to 1; 0 if one side lacks the tree.
 
         Raises:
-            UnknownIdError: some ids are not in the index; it names them.
+            UnknownIdError: some ids are not in the index; the error names them.
         """
         snapshot = self.snapshot()
         rows = formulas if isinstance(formulas, np.ndarray) else snapshot.expressions_of(list(formulas))
@@ -355,7 +355,7 @@ class TangentCFT(ExpressionIndex[CFTSnapshot], SparseIndex):
         """Remove formulas by their ids, in one step; :meth:`compact` frees their bytes.
 
         Raises:
-            UnknownIdError: some are not in it; it names them, and nothing is removed.
+            UnknownIdError: some are not in it; the error names them, and nothing is removed.
         """
         ids = list(dict.fromkeys(ids))
         snapshot = self.snapshot()

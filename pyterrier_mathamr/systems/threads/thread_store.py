@@ -464,7 +464,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         """Look up posts, in the order of ``ids``.
 
         Raises:
-            UnknownIdError: some are not in the store; it names them.
+            UnknownIdError: some are not in the store; the error names them.
         """
         return self._all(ids, self._file().posts(ids))
 
@@ -493,7 +493,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         """Look up title and body of posts as HTML, in the order of ``ids``; the title of an answer is empty.
 
         Raises:
-            UnknownIdError: some are not in the store; it names them.
+            UnknownIdError: some are not in the store; the error names them.
         """
         return self._all(ids, self._file().texts(ids))
 

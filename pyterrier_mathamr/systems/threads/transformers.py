@@ -242,7 +242,7 @@ class ThreadTextLoader(ColumnAdder, _OfThreads):
     label = "ThreadStore loader"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Load the texts, each once; that of a question begins with its title."""
+        """Load the texts, each once; the text of a question begins with its title."""
         with pt.validate.any(inp, context=self) as check:
             check.columns(includes=["docno"])
         if inp.empty:

@@ -198,7 +198,7 @@ class TwoStepModel:
         write_saved(folder / DESCRIPTION, name, {"model": name, **self._described(), "files": sums_of(folder)})
 
     def identity(self) -> str:
-        """Return the digest of weights and options, by which an index recognises its model."""
+        """Return the digest of weights and options, by which an index recognizes its model."""
         said = " ".join(map(str, self._described().values()))
         weights = sorted(self.network.state_dict(keep_vars=True).items())
         written = [(id(value), value._version, value.data_ptr(), value.dtype) for _, value in weights]
@@ -253,7 +253,7 @@ class InMixedPrecision(torch.nn.Module):
         return {**found, "sentence_embedding": found["sentence_embedding"].float()}
 
     def features(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Tokenise texts, on the device of the network."""
+        """Tokenize texts, on the device of the network."""
         device = self.network.device
         found = self.network.preprocess(list(texts))
         return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in found.items()}

@@ -157,8 +157,8 @@ _ANSWER = {"raw": ("html", "text"), "mathamr": ("graph",)}
 class QASimScorer(Transformer):
     """Scores each answer of a ranking by :class:`QASim`; ``qasim.scorer()`` makes one.
 
-    The rows come back by query (as they come), descending score, ascending docno, with all their columns. Each pair of
-    a query and a document is scored once.
+    The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns.
+    Each pair of a query and a document is scored once.
     """
 
     label = "QASim"
@@ -171,7 +171,7 @@ class QASimScorer(Transformer):
         """Score, 0 to 1, and order a ranking.
 
         It has ``title`` and ``body``, or ``query``, of the topic, and ``html`` or ``text`` of the answer; for a model
-        of linearised graphs ``query_graph`` and ``graph``.
+        of linearized graphs ``query_graph`` and ``graph``.
         """
         form = self.qasim.form
         with pt.validate.any(inp, context=self) as validation:
@@ -220,7 +220,7 @@ class QASim(TwoStepModel):
         network: a ``CrossEncoder`` with one label or, for ``kind="bi"``, a ``SentenceTransformer``; :meth:`new` and
             :meth:`from_pretrained` load one.
         kind: ``cross``, or ``bi``, to which both losses of the paper's text apply; its score is (1 + cosine) / 2.
-        form: ``raw`` text with LaTeX, or linearised ``mathamr`` graphs of only the bodies.
+        form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs of only the bodies.
 
     Raises:
         ConfigError: the kind or the form is unknown.
@@ -283,7 +283,7 @@ class QASim(TwoStepModel):
         return int(self.network.max_length if self.kind == "cross" else self.network.max_seq_length)
 
     def question(self, row: Row) -> str:
-        """Write the input of the model for a question: title and body, or its linearised graph."""
+        """Write the input of the model for a question: title and body, or its linearized graph."""
         return question_text(row, "whole", self.form)
 
     def answer(self, row: Row) -> str:

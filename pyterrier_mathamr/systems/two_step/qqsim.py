@@ -27,13 +27,13 @@ class QQSim(BiEncoder):
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. The
     figure there shows a cross-encoder; but a million questions are ranked, and the losses are for bi-encoders, so this
-    is a bi-encoder, and the similarity is the cosine. Title, head and tail are three models, each initialised from the
+    is a bi-encoder, and the similarity is the cosine. Title, head and tail are three models, each initialized from the
     model of :meth:`fit` on whole questions, and :class:`~pyterrier_mathamr.fusion.ModifiedRRF` fuses their rankings.
 
     Args:
         network: a ``SentenceTransformer``; :meth:`new` and :meth:`from_pretrained` load one.
         view: the part of a question that it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
-        form: ``raw`` text with LaTeX, or linearised ``mathamr`` graphs.
+        form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs.
 
     Raises:
         ConfigError: the view or the form is unknown.

@@ -55,7 +55,7 @@ class MathSEScore(Leaf, Transformer):
         """Score and order answers with ``qq_score``, which ``threads.answers()`` adds.
 
         Raises:
-            UnknownIdError: some answers are not in the store; it names them.
+            UnknownIdError: some answers are not in the store; the error names them.
         """
         pt.validate.result_frame(inp, extra_columns=["qq_score"], context=self)
         if inp.empty:
@@ -88,7 +88,7 @@ class MathSEScore(Leaf, Transformer):
 
 
 class TimesQQ(Transformer):
-    """Multiplies each score by that of the answer's question: QQSim(Q_T, Q_A) · QASim(Q_T, A) (eq. 5.3).
+    """Multiplies each score by the score of the answer's question: QQSim(Q_T, Q_A) · QASim(Q_T, A) (eq. 5.3).
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1.
 
@@ -125,7 +125,7 @@ class TwoStepFeatures(Transformer):
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1, in the
     order printed there: QQSim, QASim, the number of comments, votes, whether the asker accepted the answer (0 or 1),
-    and the share of the topic's tags that the answer's question has. Nothing is normalised. ("Percentage" of the tags
+    and the share of the topic's tags that the answer's question has. Nothing is normalized. ("Percentage" of the tags
     may be 0 to 1 or 0 to 100; the printed weights fit both, and here it is a fraction.) Unknown data of a collection
     is 0, with one warning.
 
@@ -161,7 +161,7 @@ class TwoStepFeatures(Transformer):
         """Add ``features``, float64 ``[6]``, to a ranking of answers with ``qq_score`` and the topic's ``tags`` if any.
 
         Raises:
-            UnknownIdError: some answers are not in the store; it names them.
+            UnknownIdError: some answers are not in the store; the error names them.
         """
         pt.validate.result_frame(inp, extra_columns=["qq_score"], context=self)
         if inp.empty:
@@ -181,16 +181,16 @@ class RankingSVM(LinearRanker):
     r"""Learns to order pairs of candidates: SVM-rank with the hinge loss, as a learner of ``pt.ltr``.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1; Joachims,
-    "Training linear SVMs in linear time", KDD 2006. The weights minimise ½ w · w + (C / n) · Σ max(0, 1 - w · (x_i -
+    "Training linear SVMs in linear time", KDD 2006. The weights minimize ½ w · w + (C / n) · Σ max(0, 1 - w · (x_i -
     x_j)) over all pairs of a query's candidates where i has the higher grade; n is the number of queries, and there
     is no intercept. It is solved on the differences and their mirror images with C / (2 n), since each mirror image
     doubles a pair's loss.
 
     The dissertation gives neither C for this task (.01 is one of its two values for formulas) nor its scale; here it is
-    scaled as in SVM-rank. Its features are not normalised. With few judged pairs a small C then cannot reach any
+    scaled as in SVM-rank. Its features are not normalized. With few judged pairs a small C then cannot reach any
     margin, and the order of the weights depends on the units of the features. So here
     each feature is first divided by its standard deviation; the stored weights apply to the features as given.
-    :class:`PairwiseRanker` minimises squared losses, and needs no extra.
+    :class:`PairwiseRanker` minimizes squared losses, and needs no extra.
 
     Args:
         C: the weight of the losses. Of several, :meth:`fit` uses the one that orders most pairs of held-out queries,
@@ -250,7 +250,7 @@ class RankingSVM(LinearRanker):
         return self.fit(np.stack(rows["features"].tolist()), rows["label"].fillna(0), group=sizes)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
-        """Minimise the loss of the pairs of the groups."""
+        """Minimize the loss of the pairs of the groups."""
         if not all(np.isfinite(features).all() for features, _ in groups):
             raise ConfigError("features", "NaN or infinite", "finite numbers")
         deviation = np.concatenate([features for features, _ in groups]).std(axis=0)

@@ -3,7 +3,7 @@
 ::
 
     raw        title, body       formulas as $latex$
-    mathamr    graph             its labels, linearised
+    mathamr    graph             its labels, linearized
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = T
 
 
 Form = Literal["raw", "mathamr"]
-"""Texts with LaTeX between dollars, or linearised MathAMR graphs."""
+"""Texts with LaTeX between dollars, or linearized MathAMR graphs."""
 
 View = Literal["title", "head", "tail", "whole"]
 """The part of a question to read: its title, the beginning or the end of its body, or title and body."""

@@ -96,10 +96,10 @@ def test_heads_are_a_tree_with_one_root_whatever_the_scores():
     assert tree_heads(np.array([[5, -9, 1], [1, 5, -9]], np.float32)) == [-1, 0]
 
 
-def test_an_analysis_does_not_depend_on_what_is_analysed_with_it():
+def test_an_analysis_does_not_depend_on_what_is_analyzed_with_it():
     sentences = [tokenize(text) for text in ("We prove it .", "FORMULA_0 is a group", "a " * MAX_TOKENS, "x")]
     net = bundled_net()
-    assert net.analyse(sentences) == [net.analyse([sentence])[0] for sentence in sentences]
+    assert net.analyze(sentences) == [net.analyze([sentence])[0] for sentence in sentences]
 
 
 def test_tokens_match_the_treebank():

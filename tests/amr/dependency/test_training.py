@@ -39,7 +39,7 @@ def test_one_seed_gives_the_same_bytes_and_weights_that_the_package_reads(tmp_pa
     net = SyntaxNet(tmp_path / "one" / "weights")
     assert net.tags == [".", "NN", "PRP", "VBD"]  # tags of the treebank, and of a formula
     assert net.relations == ["nsubj", "obj", "punct", "root"]
-    [analysis] = net.analyse([["We", "proved", "it", "."]])
+    [analysis] = net.analyze([["We", "proved", "it", "."]])
     assert (len(analysis.tags), len(analysis.relations), analysis.heads.count(-1)) == (4, 4, 1)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyterrier_mathamr.arqmath import ARQMathError, BadRowWarning, read_answers, read_run, task3_scores, write_answers
 from pyterrier_mathamr.arqmath.runs import ANSWER_LIMIT, read_answer_ids
 
-# As the organisers' own converter from Task 1 writes it: minimal quoting, CR LF.
+# As the organizers' own converter from Task 1 writes it: minimal quoting, CR LF.
 OFFICIAL = (
     "A.301\t1\t12.5\trun\t1859\tLet $x>0$, then \\frac{1}{x}>0.\r\n"
     'A.302\t1\t3\trun\trun\t"Say ""yes""\twith a tab\nand a second line"\r\n'

@@ -1,4 +1,4 @@
-"""Files are found by the names that the organisers and their participants gave them."""
+"""Files are found by the names that the organizers and their participants gave them."""
 
 import pickle
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, MissingFileError, Pair
 
-# As listed by the organisers' backup and by public download scripts.
+# As listed by the organizers' backup and by public download scripts.
 DRIVE = """
 Collection/Posts.V1.3.xml
 Collection/PostLinks.V1.3.xml

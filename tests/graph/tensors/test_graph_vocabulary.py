@@ -1,4 +1,4 @@
-"""The vocabulary: the paper's normalisation, stable numbers, a format that does not change by accident."""
+"""The vocabulary: the paper's normalization, stable numbers, a format that does not change by accident."""
 
 import json
 import pickle
@@ -39,7 +39,7 @@ def graph(text):
         ("", CONCEPT, ""),
     ],
 )
-def test_labels_are_normalised_as_in_the_paper(label, kind, expected):
+def test_labels_are_normalized_as_in_the_paper(label, kind, expected):
     assert normalise(label, kind) == expected
 
 
@@ -67,7 +67,7 @@ def test_labels_are_normalised_as_in_the_paper(label, kind, expected):
         ("", None),
     ],
 )
-def test_numbers_are_recognised_by_type(text, token):
+def test_numbers_are_recognized_by_type(text, token):
     assert number_token(text) == token
 
 

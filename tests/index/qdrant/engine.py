@@ -1,6 +1,6 @@
 """Collections of a Qdrant server, each of shards of its real engine, which qdrant-edge-py embeds.
 
-Scores, filters, payloads, graphs, quantisation and what the engine refuses are real. Imitated is what a server does
+Scores, filters, payloads, graphs, quantization and what the engine refuses are real. Imitated is what a server does
 around its engine: it spreads points over shards, joins their answers, and stores metadata.
 """
 
@@ -56,7 +56,7 @@ class Shards:
             shard.close()
             self.shards[i] = edge.EdgeShard.load(os.path.join(self.folder, str(i)))
 
-    def optimise(self) -> int:
+    def optimize(self) -> int:
         """Build the graphs that a server builds in the background; return the number of vectors in them."""
         for shard in self.shards:
             shard.optimize()
@@ -107,12 +107,12 @@ class Shards:
 
     def query(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         params = body.get("params") or {}
-        quantised = edge.QuantizationSearchParams(**(params.get("quantization") or {}))
+        quantized = edge.QuantizationSearchParams(**(params.get("quantization") or {}))
         asked = edge.QueryRequest(
             body["limit"],
             query=edge.Query.Nearest(body["query"]["nearest"], using=body["using"]),
             filter=_filter(body.get("filter")),
-            params=edge.SearchParams(params.get("hnsw_ef"), bool(params.get("exact")), quantised),
+            params=edge.SearchParams(params.get("hnsw_ef"), bool(params.get("exact")), quantized),
         )
         found = [of for shard in self.shards for of in shard.query(asked)]
         best = sorted(found, key=lambda of: -of.score)[: body["limit"]]

@@ -93,13 +93,13 @@ class FakeServer:
     def get_collection(self, name: str, body: Any) -> Any:
         found = self.of(name)
         hnsw = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10000}
-        optimiser = {
+        optimizer = {
             "deleted_threshold": 0.2,
             "vacuum_min_vector_number": 1000,
             "default_segment_number": 0,
             "flush_interval_sec": 5,
         }
-        config = {"params": found.params, "hnsw_config": hnsw, "optimizer_config": optimiser}
+        config = {"params": found.params, "hnsw_config": hnsw, "optimizer_config": optimizer}
         stated = {"status": "green", "optimizer_status": "ok", "segments_count": 1, "payload_schema": {}}
         return {**stated, "config": {**config, "metadata": found.metadata}}
 

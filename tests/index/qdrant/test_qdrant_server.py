@@ -202,7 +202,7 @@ def test_graphs_and_codes_of_int8_change_no_exact_search_and_little_of_an_approx
     posts, frame = documents([3] * 500), topics([4, 2])
     index = remote()
     index.indexer(options=CollectionOptions(quantise=True, shard_number=2)).index(posts)
-    assert server.collections["some--a"].optimise() >= len(posts)
+    assert server.collections["some--a"].optimize() >= len(posts)
     judge = MathAMRIndex(tmp_path / "j").index(posts)
     for strategy in ("colbert", "single_vector"):
         true = getattr(judge, strategy)(num_results=50)(frame)

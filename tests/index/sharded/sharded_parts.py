@@ -52,7 +52,7 @@ def cut(folder: Path, documents: Sequence[dict[str, Any]], cuts: Sequence[int], 
 STRATEGIES: dict[str, Callable[[Any], Any]] = {
     "ColBERT": lambda index: index.colbert(num_results=40),
     "all documents": lambda index: index.colbert(num_results=10_000, batch_size=7),
-    "normalised": lambda index: index.retriever(num_results=25, normalise=True),
+    "normalized": lambda index: index.retriever(num_results=25, normalise=True),
     "single vector": lambda index: index.single_vector(num_results=40),
     "doc-VN": lambda index: index.doc_vn(candidates=60, num_results=20),
     "doc-VN, one candidate": lambda index: index.doc_vn(candidates=1),

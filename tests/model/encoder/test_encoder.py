@@ -31,8 +31,8 @@ def shuffled(graph: GraphTensors, seed: int) -> GraphTensors:
 
 def norm(x, module):
     """LayerNorm written out."""
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + module.eps).sqrt() * module.weight + module.bias
+    centered = x - x.mean(-1, keepdim=True)
+    return centered / (centered.square().mean(-1, keepdim=True) + module.eps).sqrt() * module.weight + module.bias
 
 
 def gelu(x):

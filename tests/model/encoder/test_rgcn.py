@@ -12,7 +12,7 @@ from pyterrier_mathamr.model import ModelError, RelationalGraphConv
 from pyterrier_mathamr.model.encoder.rgcn import RelationPlan
 
 JUDGES = [FastRGCNConv] if torch_geometric.typing.WITH_PYG_LIB else [FastRGCNConv, RGCNConv]
-"""With pyg-lib installed RGCNConv's mean divides by all neighbours, so it cannot judge there."""
+"""With pyg-lib installed RGCNConv's mean divides by all neighbors, so it cannot judge there."""
 
 
 def graph(nodes: int = 30, edges: int = 120, relations: int = 9, width: int = 8, dtype=torch.float32):
@@ -25,7 +25,7 @@ def graph(nodes: int = 30, edges: int = 120, relations: int = 9, width: int = 8,
 
 
 def plain(layer, x, index, kinds, attributes=None):
-    """Equation 2.4 as a loop over nodes, relations and neighbours."""
+    """Equation 2.4 as a loop over nodes, relations and neighbors."""
     weights = layer.weight if layer.comp is None else torch.einsum("rb,bio->rio", layer.comp, layer.weight)
     rows = []
     for i in range(len(x)):

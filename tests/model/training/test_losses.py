@@ -57,15 +57,15 @@ def test_the_temperature_learns_and_stays_positive() -> None:
 
 
 @pytest.mark.parametrize("beta", [1.0, 0.3, 0.0])
-@pytest.mark.parametrize("normalised", [True, False])
-def test_the_objective_is_the_blend_of_equation_4_2(beta, normalised) -> None:
+@pytest.mark.parametrize("normalized", [True, False])
+def test_the_objective_is_the_blend_of_equation_4_2(beta, normalized) -> None:
     chance = torch.Generator().manual_seed(1)
     queries, rows = (torch.nn.functional.normalize(torch.randn(n, 4, generator=chance), dim=1) for n in (6, 9))
     query_offsets, offsets = torch.tensor([0, 2, 3, 6]), torch.tensor([0, 4, 6, 9])
-    config = MathAMRConfig(beta=beta, normalise_scores=normalised, temperature=0.2)
+    config = MathAMRConfig(beta=beta, normalise_scores=normalized, temperature=0.2)
     found = ContrastiveLoss(config)(Contrast(queries, query_offsets, rows, offsets))
     parts = [queries[:2], queries[2:3], queries[3:]]
-    table = [(maxsim(q, rows, offsets) / (len(q) if normalised else 1)).tolist() for q in parts]
+    table = [(maxsim(q, rows, offsets) / (len(q) if normalized else 1)).tolist() for q in parts]
     documents = [[(q[-1] @ rows[last]).item() for last in (3, 5, 8)] for q in parts]
     wanted = beta * plain_info_nce(table, 0.2) + (1 - beta) * plain_info_nce(documents, 0.2)
     assert found.item() == pytest.approx(wanted, abs=1e-5)

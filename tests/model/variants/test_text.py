@@ -187,9 +187,9 @@ def test_labels_start_from_the_words_of_the_text_encoder(posts, config, text):
     table, vocabulary = model.weights()["initial.labels.weight"], model.vocabulary
     group, limit = (vocabulary.node_id(word, NodeKind.CONCEPT) for word in ("group", "limit"))
     words = text.encode(sorted({words_of(label) for label in vocabulary.spellings(graphs)} - {""})).astype(np.float32)
-    centre = words.mean(axis=0)
-    scale = np.linalg.norm(words - centre, axis=1).mean()
-    judge = (text.encode(["group", "limit"]).astype(np.float32) - centre) / scale
+    center = words.mean(axis=0)
+    scale = np.linalg.norm(words - center, axis=1).mean()
+    judge = (text.encode(["group", "limit"]).astype(np.float32) - center) / scale
     assert table[[group, limit]].numpy() == pytest.approx(judge, abs=1e-3)
     assert not table[:5].any()  # unknown, masked and virtual nodes
 

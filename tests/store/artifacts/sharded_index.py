@@ -1,4 +1,4 @@
-"""The folder of an index in parts: three parts of neighbours, searched by the process that reads them."""
+"""The folder of an index in parts: three parts of neighbors, searched by the process that reads them."""
 
 from pathlib import Path
 

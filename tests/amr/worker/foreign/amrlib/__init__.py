@@ -1,4 +1,4 @@
-"""Behaves like amrlib 0.8.1 towards its caller."""
+"""Behaves like amrlib 0.8.1 toward its caller."""
 
 __version__ = "0.8.1"
 

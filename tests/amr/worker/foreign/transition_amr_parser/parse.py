@@ -1,4 +1,4 @@
-"""Behaves like transition-amr-parser 0.5.4 towards its caller, and misbehaves at certain tokens."""
+"""Behaves like transition-amr-parser 0.5.4 toward its caller, and misbehaves at certain tokens."""
 
 import contextlib
 import os
