@@ -205,7 +205,7 @@ def grow(source: str, target: str, posts: int) -> None:
 
 
 async def measure(address: str, users: int, seconds: float) -> dict[str, Any]:
-    """Let users ask for some seconds, and describe how they fared."""
+    """Let users ask for a few seconds, and describe how they fared."""
     waited: list[list[float]] = [[] for _ in range(users)]
     errors = 0
     end = time.perf_counter() + seconds

@@ -1,4 +1,4 @@
-"""``python -m studies``: run a study, compare all systems, or measure them on topics that chose nothing."""
+"""``python -m studies``: run a study, compare all systems, or cross-validate them."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def domains(folder: Path, pairs: tuple[Path, ...], changes: tuple[str, ...], qui
 @click.option("--model", "models", multiple=True, help="Name or folder; by default the two bundled models.")
 @quiet_option
 def judges(folders: tuple[Path, ...], workdir: Path, models: tuple[str, ...], quiet: bool) -> None:
-    """Measure BM25, models and the engine's score on FOLDERS in BEIR's layout, with nothing chosen."""
+    """Measure BM25, models and the engine's score on FOLDERS in BEIR's layout, without tuning."""
     from .protocol.judges import MODELS, run_judges
 
     click.echo(run_judges(folders, workdir, models=models or MODELS, verbose=not quiet).to_markdown())
@@ -231,7 +231,7 @@ def blending(sources: tuple[Path, ...], workdir: Path, model: str, quiet: bool) 
 @_common
 @click.option("--foreign", multiple=True, type=FILE, help="File of questions on other subjects, one a line.")
 def matches(engine: Path, folder: Path, years: str, workdir: Path, quiet: bool, foreign: tuple[Path, ...]) -> None:
-    """Count how often ENGINE, of the posts of FOLDER, finds something where it should, and nothing where not."""
+    """Count how often ENGINE, of the posts of FOLDER, finds a match where it should, and none where it should not."""
     from .protocol.matches import run_matches
 
     report = run_matches(engine, folder, workdir, foreign=foreign, years=years.split(","), verbose=not quiet)

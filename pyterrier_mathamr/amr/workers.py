@@ -131,7 +131,7 @@ def _cleaned(graph: AmrGraph) -> AmrGraph:
 
 SERVE = Path(__file__).with_name("serve.py")
 
-_MOST = 64 << 20  # bytes of a reply; the graphs of a batch take some hundred thousand
+_MOST = 64 << 20  # bytes of a reply; the graphs of a batch have a few hundred thousand
 
 
 class WorkerProcess:

@@ -285,7 +285,7 @@ class AnswerParts:
 
     @property
     def other_years(self) -> tuple[str, ...]:
-        """The years whose judgments may be fitted on: all but that of the topics."""
+        """The years whose judgments may be fitted on: all but the topics' own."""
         return tuple(year for year in self.years if year != self.of)
 
     def at(self, *, of: str | None = None, seed: int | None = None) -> AnswerParts:

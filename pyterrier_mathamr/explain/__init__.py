@@ -2,7 +2,7 @@
 
 ::
 
-    any retriever or scorer ──▶ explanation    a score as the sum of its parts; of a pipeline, that of its stages
+    any retriever or scorer ──▶ explanation    a score as the sum of its parts; a pipeline's by its last scoring stage
                             ──▶ display        as text and as HTML
     graphs, vectors         ──▶ maxsim         the best match of each virtual node of the query; weighted cosines
                             ──▶ drawings       two texts side by side; a graph, a formula

@@ -250,7 +250,7 @@ def read_asked(query: QueryRow, docno: str | None, system: str, needs: Sequence[
 
     Args:
         query: a row of a query or of a result, or a frame of one query.
-        docno: the document; by default that of the row.
+        docno: the document; by default the one in the row.
         system: named in errors.
         needs: the columns that the system explains by.
 

@@ -63,7 +63,7 @@ class Extent(IntEnum):
 
 @lru_cache(maxsize=4096)
 def is_letter(label: str) -> bool:
-    """Whether a label is that of a letter that may be renamed."""
+    """Whether a label is a letter that may be renamed."""
     if label[:2] != "V!":
         return False
     name = label[2:].removeprefix("italic-")
@@ -74,7 +74,7 @@ def is_letter(label: str) -> bool:
 
 
 def is_wildcard(label: str) -> bool:
-    """Whether a label is that of a wildcard, ``?a``."""
+    """Whether a label is a wildcard, ``?a``."""
     return label[:1] == "?" and len(label) > 1
 
 

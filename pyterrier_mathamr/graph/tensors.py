@@ -195,7 +195,7 @@ class Vocabulary:
         return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), _with_inverses(names))
 
     def node_id(self, label: str, kind: NodeKind) -> int:
-        """Look up a label of a kind of node: its id, else that of its type of number, else that of unknown labels."""
+        """Look up a label of a kind of node: its id, else the id of its type of number, else of unknown labels."""
         known = self._known[kind]
         found = known.get(label)
         if found is None:

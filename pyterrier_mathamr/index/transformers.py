@@ -251,7 +251,7 @@ class SingleVectorRetriever(IndexRetriever):
 
 
 class FormulaVectorRetriever(SingleVectorRetriever):
-    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
+    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with the query formula's (section 3.5.2).
 
     The query's vector is the row of ``query_embs`` at the place of ``query_formula_id`` in ``query_formula_ids``.
     ``formula_index.retriever()`` constructs one; the options are the same as for :class:`IndexRetriever`.

@@ -126,8 +126,8 @@ class MathAMR(SavedModel):
         Args:
             path: a folder that does not exist yet.
             dtype: ``float32``, or ``float16`` for half the size, which changes the weights by up to 0.05 %. By default
-                that of the files the model was opened from, so that a copy has the same :attr:`identity`, else
-                ``float32``.
+                the dtype of the files that the model was opened from, so that a copy has the same :attr:`identity`;
+                else ``float32``.
 
         Raises:
             ConfigError: the folder exists, or another dtype.

@@ -360,7 +360,7 @@ class LatexDocument:
             frame.at = end
 
     def _cut(self, start: int, at: int) -> int:
-        """End what is open at a heading or statement, whose text begins at the second place; return its line."""
+        """End the open unit at a heading or statement, whose text begins at the second place; return its line."""
         self._write(start)
         self._outline.open = None
         self._frames[-1].at = at

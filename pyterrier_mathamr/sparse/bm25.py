@@ -60,8 +60,8 @@ from .tokens import STRONG_TOKENS, TokenOptions, post_tokens
 class BM25Indexer(SparseIndexer):
     """Builds a :class:`BM25Index`, or adds to one, in one step at the end.
 
-    An answer of ARQMath has some 130 distinct tokens; building needs about 1 ms for each. Its memory is that of a part,
-    some 130 MB; ids, vocabulary and counts are united on the disk.
+    An answer of ARQMath has some 130 distinct tokens; building needs about 1 ms for each. It needs the memory of a
+    part, some 130 MB; ids, vocabulary and counts are united on the disk.
 
     Finished parts are kept if the process is killed: the same call with ``resume=True`` continues after the last one. A
     document that differs from the earlier call's is then an error.

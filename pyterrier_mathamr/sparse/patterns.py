@@ -197,7 +197,7 @@ def read_pattern(latex: str) -> Terms | None:
         latex: LaTeX, where ``?a`` and ``\qvar{a}`` are wildcards.
 
     Returns:
-        Its terms, or ``None`` for what has no operator tree, or is nothing but a wildcard.
+        Its terms, or ``None`` if it has no operator tree, or is only a wildcard.
     """
     tree = trees_of_posts(with_wildcards(latex), "").opt if latex else None
     pattern = None if tree is None else read_terms(tree)

@@ -1,4 +1,4 @@
-"""The base of all artifacts, also of those that are members of another, such as a search engine or an index in parts.
+"""The base of all artifacts, also of members of another one, such as a search engine or an index in parts.
 
 A member that is missing, was changed, or is another artifact of the same kind is a named error.
 """

@@ -5,7 +5,7 @@
     packed trees ── postorder ──▶ keyroots, leftmost leaves ── distance ──▶ cost of changing the query into each
 
 In postorder each node comes after all that is below it. A keyroot is a node that is not the first child of another: of
-all nodes with the same leftmost leaf it is the highest. The algorithm is that of Zhang and Shasha (1989), for all
+all nodes with the same leftmost leaf it is the highest. The algorithm is by Zhang and Shasha (1989), for all
 candidates at once.
 """
 

@@ -94,7 +94,7 @@ class Query:
 class Counts:
     """How many nodes an alignment from each pair of nodes has; ``n`` nodes of the query, ``g`` of all candidates.
 
-    Each array is ``[n, g + 1]``; the last column is that of no node, and 0.
+    Each array is ``[n, g + 1]``; the last column is for no node, and is 0.
     """
 
     own: npt.NDArray[np.uint8]  # the kind of the pair itself

@@ -152,7 +152,7 @@ _DEPTH = 10
 def known_formulas(
     formulas: Iterable[tuple[str, str]], holds: Callable[[FormulaPair], bool], count: int = KNOWN_FORMULAS
 ) -> pd.DataFrame:
-    """Alter formulas, one variable renamed throughout or one piece cut; see :mod:`.altered`."""
+    """Alter formulas, one variable renamed throughout or one piece cut."""
     rows: list[tuple[str, ...]] = []
     for docno, latex in formulas:
         if len(rows) == count:

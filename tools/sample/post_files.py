@@ -23,7 +23,7 @@ def attributes(**values: str | int | None) -> str:
 
 
 def moment(time: datetime.datetime | None, answer: int = 0) -> str | None:
-    """Return a creation date; each answer is some hours after the previous one."""
+    """Return a creation date; each answer is a few hours after the previous one."""
     return (time + datetime.timedelta(hours=7 * answer)).isoformat(timespec="milliseconds") if time else None
 
 

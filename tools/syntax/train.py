@@ -4,7 +4,7 @@ The data are UD English EWT and mathematical sentences, newly drawn for each epo
 
     OMP_NUM_THREADS=1 python tools/syntax/train.py UD_FOLDER pyterrier_mathamr/data/parser
 
-UD_FOLDER has en_ewt-ud-{train,dev,test}.conllu.gz. Training needs some minutes on one core and is reproducible on one
+UD_FOLDER has en_ewt-ud-{train,dev,test}.conllu.gz. Training needs a few minutes on one core and is reproducible on one
 machine; this command wrote the weights in the package. The epoch that is best on the dev split is written at the end.
 ``--words-only`` writes only the table of lemmas.
 """

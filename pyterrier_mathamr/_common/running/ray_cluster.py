@@ -166,7 +166,7 @@ class RayCluster(Executor):
     def _in_order(self, ray: Any, submitted: Iterator[Any]) -> Iterator[Any]:
         """Yield the results of tasks, in order; a task begins when it is read from ``submitted``.
 
-        Where the caller stops, tasks that were handed out have some seconds to end by themselves: if one that is
+        Where the caller stops, tasks that were handed out have a few seconds to end by themselves: if one that is
         canceled finishes at that moment, Ray ends the caller's process ("Tried to complete task that was not pending",
         Ray 2.60).
         """

@@ -149,7 +149,7 @@ class _Queue:
 
 
 async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]], Any], queue: _Queue) -> Response:
-    """Compute an answer in a thread, and turn what goes wrong into a status and one line."""
+    """Compute an answer in a thread, and turn an error into a status and one line."""
     from starlette.responses import JSONResponse, Response
 
     fresh, is_svg = {"Cache-Control": "no-store"}, path.endswith(".svg")

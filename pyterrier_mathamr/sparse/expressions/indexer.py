@@ -291,7 +291,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
 
     @contextmanager
     def _part(self) -> Iterator[Growing]:
-        """Publish what the body adds; warn of formulas that have no trees, and where there are no formulas."""
+        """Publish the additions of the body; warn of formulas that have no trees, and where there are no formulas."""
         packing, index = self.made_packing(), self.formula_index
         with self.begun(index, packing.details, self.sources()) as job:
             part = Growing(job, self, packing)

@@ -1,4 +1,4 @@
-"""The embedded parser: what holds of every text, and what some sentences mean."""
+"""The embedded parser: properties of every parse, and the meaning of some sentences."""
 
 import xml.etree.ElementTree as ET
 

@@ -35,7 +35,7 @@ function go(state) {
   return show();
 }
 
-// ---- what is shown
+// ---- the shown answer
 
 async function show(y = 0) {
   const state = stateOfUrl();

@@ -1,4 +1,4 @@
-// What is pasted becomes text with LaTeX: formulas of Wikipedia and other pages, MathML, and Unicode.
+// Pasted content becomes text with LaTeX: formulas of Wikipedia and other pages, MathML, and Unicode.
 
 import { ask } from "./dom.js";
 import { withCommands } from "./commands.js";

@@ -5,7 +5,7 @@ import { explanationOf, matchOf, postOf } from "./why.js";
 
 export const STEP = 10; // results that are asked for at a time
 
-// What an answer found, in columns where there are several systems. `more` asks for further results, `weak` for weak ones.
+// The results of an answer, in columns if there are several systems. `more` asks for further results, `weak` for weak ones.
 export function columnsOf(answer, state, { more, weak }) {
   const several = answer.systems.length > 1, node = element("div", { class: several ? "columns several" : "columns" });
   const lists = answer.systems.map((system) => {
@@ -93,7 +93,7 @@ function resultOf(found, rank, state, system, heading) {
   return article;
 }
 
-// Search for what is similar, and copy the source: of a formula, or of a post, which is asked for when it is needed.
+// Buttons that search for similar ones and copy the source of a formula or post; a post's is fetched when needed.
 export function toolsOf(source) {
   const get = async () => typeof source === "function" ? source().then((post) => ({ q: post.similar, latex: post.latex })) : source;
   const similar = element("button", { type: "button" }, "Similar");

@@ -1,4 +1,4 @@
-// What is opened at a result: why it was found, with its graph, and the whole post.
+// The panels of a result: why it was found, with its graph, and the whole post.
 
 import { ask, element, errorOf } from "./dom.js";
 import { contextOf, finish, toggle, toolsOf } from "./results.js";
