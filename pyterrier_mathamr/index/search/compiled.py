@@ -16,6 +16,10 @@ adds them up. Products stay in registers, where the maximum of each document is 
 A document's last tile repeats its last row until it is full, which changes no maximum, so the last register has the
 products of the document's own row. Where all documents have one row, as formulas do, a tile is eight documents, and
 there is no maximum to find.
+
+A typed question has two to five rows, which would leave most of the sixteen lanes empty. For at most :data:`FEW` query
+rows, of whole cache lines, one instruction multiplies 64 bytes of a row of codes with the same 64 of one query row, and
+the lanes are summed at the end.
 """
 
 from __future__ import annotations
@@ -42,6 +46,9 @@ LANES = 16
 TILE = 8
 """Rows multiplied side by side: as many sums as the processor has under way at once."""
 
+FEW = 6
+"""Query rows up to which the lanes of a register are parts of one row, not different rows."""
+
 CHUNK = 64
 """Rows of one document in the scratch memory, which stays in the nearest cache."""
 
@@ -60,8 +67,9 @@ _POINTERS = (
     "scores",
     "best",
     "scratch",
+    "lines",
 )
-_NUMBERS = ("first", "last", "words", "groups", "queries", "stride")
+_NUMBERS = ("first", "last", "words", "few", "groups", "queries", "stride")  # few: 0, or the number of query rows
 
 
 class _ScanSource:
@@ -85,12 +93,14 @@ class _ScanSource:
         self.smax = self._declared(f"llvm.smax.v{LANES}i32", self.ints, self.ints, self.ints)
         self.fetch = self._declared("llvm.prefetch.p0", ir.VoidType(), pointer, *3 * [self.word])
         self.multiply = self._declared("llvm.x86.avx512.vpdpbusd.512", self.ints, *3 * [self.ints])
+        self.add = self._declared(f"llvm.vector.reduce.add.v{LANES}i32", self.word, self.ints)
         self.sum = self._declared(f"llvm.vector.reduce.fadd.v{LANES}f32", self.float, self.float, self.floats)
         scan = self._declared("scan", ir.VoidType(), *[pointer] * len(_POINTERS), *[self.index] * len(_NUMBERS))
         self.of = dict(zip((*_POINTERS, *_NUMBERS), scan.args, strict=True))
         self.b = ir.IRBuilder(scan.append_basic_block())
         self.sums = [[self.b.alloca(self.ints) for _ in range(2)] for _ in range(TILE)]
         self.total = self.b.alloca(self.floats)
+        self.zeros = ir.Constant(self.ints, [0] * LANES)
 
     def _declared(self, name: str, result: Any, *arguments: Any) -> Any:
         return self.ir.Function(self.module, self.ir.FunctionType(result, arguments), name)
@@ -168,51 +178,77 @@ class _ScanSource:
             b.store(lifted, self._at(scratch, word, self.word), align=4)
 
     def _multiply_groups(self, base: Any, rows: Any) -> None:
-        """Multiply the rows in the scratch memory with two groups of query rows at a time, and with the last one."""
-        b, of = self.b, self.of
-        with self._loop(self._number(0), of["groups"], 2) as group:
-            two_left = b.icmp_unsigned(">=", b.sub(of["groups"], group), self._number(2))
-            with b.if_else(two_left) as branches:
-                for branch, groups in zip(branches, (2, 1), strict=True):
-                    with branch, self._loop(self._number(0), rows, TILE) as row:
-                        self._tile(b.add(base, row), row, b.sub(rows, row), group, groups)
+        """Multiply the rows in the scratch memory with few query rows, or with two groups of them at a time."""
+        b, of, none = self.b, self.of, self._number(0)
+        with b.if_else(b.icmp_unsigned(">", of["few"], none)) as (few, many):
+            with few, self._loop(none, rows, TILE) as row:
+                self._tile(b.add(base, row), row, b.sub(rows, row), none, 0)
+            with many, self._loop(none, of["groups"], 2) as group:
+                two_left = b.icmp_unsigned(">=", b.sub(of["groups"], group), self._number(2))
+                with b.if_else(two_left) as branches:
+                    for branch, groups in zip(branches, (2, 1), strict=True):
+                        with branch, self._loop(none, rows, TILE) as row:
+                            self._tile(b.add(base, row), row, b.sub(rows, row), group, groups)
 
     def _tile(self, number: Any, row: Any, left: Any, group: Any, groups: int) -> None:
-        """Multiply a tile with one or two groups of query rows, and keep the greatest products and the last row's.
+        """Multiply a tile with few query rows or one or two groups; keep the greatest products and the last row's.
 
         If each row is a document, the products of all rows are kept.
         """
-        b, of, zeros = self.b, self.of, self.ir.Constant(self.ints, [0] * LANES)
+        b, of = self.b, self.of
         tile = self._at(of["scratch"], b.mul(row, of["width"]), self.ir.IntType(8))
-        query = [self._at(of["query"], b.mul(b.add(group, self._number(i)), of["words"]), self.ints) for i in range(2)]
-        last, places = b.sub(left, self._number(1)), [b.add(group, self._number(i)) for i in range(groups)]
+        last, places = b.sub(left, self._number(1)), [b.add(group, self._number(i)) for i in range(groups or 1)]
         within = [b.call(self.umin, [self._number(i), last]) for i in range(TILE)]
         lines = [b.mul(line, of["words"]) for line in within]
-        for sums in self.sums:
-            for i in range(groups):
-                b.store(self._read(of["bias"], places[i], self.ints), sums[i])
-        with self._loop(self._number(0), of["words"]) as word:
-            asked = [self._read(query[i], word, self.ints) for i in range(groups)]
-            for line, sums in zip(lines, self.sums, strict=True):
-                four = self._read(tile, b.add(line, word), self.word)
-                one = b.insert_element(self.ir.Constant(self.ints, self.ir.Undefined), four, self._number(0))
-                for i in range(groups):
-                    codes = b.shuffle_vector(one, one, zeros)
-                    b.store(b.call(self.multiply, [b.load(sums[i], typ=self.ints), codes, asked[i]]), sums[i])
-        for i in range(groups):
-            products = [b.load(sums[i], typ=self.ints) for sums in self.sums]
+        made = self._products(tile, lines, places) if groups else [self._few_products(tile, lines)]
+        for place, products in zip(places, made, strict=True):
             if self.scaled:
                 scales = [self._scale(b.add(number, line)) for line in within]
                 products = [b.fmul(b.sitofp(of, self.floats), by) for of, by in zip(products, scales, strict=True)]
             if self.single:
                 for line, product in enumerate(products):
-                    self._keep(product, product, b.add(places[i], b.mul(self._number(line), of["sums"])))
+                    self._keep(product, product, b.add(place, b.mul(self._number(line), of["sums"])))
                 continue
-            most = self._read(of["best"], places[i], self.kept)
+            most = self._read(of["best"], place, self.kept)
             for product in products:
                 greater = b.fcmp_ordered(">", product, most) if self.scaled else None
                 most = b.select(greater, product, most) if greater else b.call(self.smax, [most, product])
-            self._keep(most, products[-1], places[i])
+            self._keep(most, products[-1], place)
+
+    def _products(self, tile: Any, lines: list[Any], places: list[Any]) -> list[list[Any]]:
+        """Multiply the rows of a tile, four bytes at a time, with sixteen query rows of each group."""
+        b, of = self.b, self.of
+        query = [self._at(of["query"], b.mul(place, of["words"]), self.ints) for place in places]
+        for sums in self.sums:
+            for place, total in zip(places, sums, strict=False):
+                b.store(self._read(of["bias"], place, self.ints), total)
+        with self._loop(self._number(0), of["words"]) as word:
+            asked = [self._read(rows, word, self.ints) for rows in query]
+            for line, sums in zip(lines, self.sums, strict=True):
+                four = self._read(tile, b.add(line, word), self.word)
+                one = b.insert_element(self.ir.Constant(self.ints, self.ir.Undefined), four, self._number(0))
+                for rows, total in zip(asked, sums, strict=False):
+                    codes = b.shuffle_vector(one, one, self.zeros)
+                    b.store(b.call(self.multiply, [b.load(total, typ=self.ints), codes, rows]), total)
+        return [[b.load(sums[i], typ=self.ints) for sums in self.sums] for i in range(len(places))]
+
+    def _few_products(self, tile: Any, lines: list[Any]) -> list[Any]:
+        """Multiply the rows of a tile, 64 bytes at a time, with each of few query rows."""
+        b, of = self.b, self.of
+        with self._loop(self._number(0), of["few"]) as asked:
+            query = self._at(of["query"], b.mul(asked, of["words"]), self.word)
+            for total, _ in self.sums:
+                b.store(self.zeros, total)
+            with self._loop(self._number(0), of["words"], LANES) as word:
+                rows = b.load(self._at(query, word, self.word), typ=self.ints, align=4)
+                for line, (total, _) in zip(lines, self.sums, strict=True):
+                    codes = b.load(self._at(tile, b.add(line, word), self.word), typ=self.ints, align=4)
+                    b.store(b.call(self.multiply, [b.load(total, typ=self.ints), codes, rows]), total)
+            bias = self._read(of["bias"], asked, self.word)
+            for place, (total, _) in enumerate(self.sums):
+                product = b.add(b.call(self.add, [b.load(total, typ=self.ints)]), bias)
+                b.store(product, self._at(self._at(of["lines"], place, self.ints), asked, self.word), align=4)
+        return [self._read(of["lines"], place, self.ints) for place in range(TILE)]
 
     def _keep(self, most: Any, own: Any, place: Any) -> None:
         """Store the greatest products of a document with a group of query rows, and its own row's."""
@@ -337,10 +373,11 @@ class CompiledScan:
         self.row_scales = none if coding.row_scales is None else np.ascontiguousarray(coding.row_scales)
         rows, width = coded.codes.shape
         self.words = width // _FOUR
+        self.few = rows if rows <= FEW and width % _LINE == 0 else 0
         asked = np.zeros((columns.groups * LANES, width), dtype=np.int8)
         asked[:rows] = coded.codes
         by_word = asked.reshape(columns.groups, LANES, self.words, _FOUR).transpose(0, 2, 1, 3)
-        self.asked = _aligned(by_word)  # [groups, words, 16, 4]
+        self.asked = _aligned(asked if self.few else by_word)  # [groups, words, 16, 4]
         self.bias = _aligned(-128 * asked.sum(axis=1, dtype=np.int32))  # the codes have 128 added
         self.factors = columns.factors(coded)
 
@@ -349,10 +386,11 @@ class CompiledScan:
         columns = self.columns
         best = _aligned(np.empty((2 * TILE * columns.groups, LANES), dtype=np.int32))
         scratch = _aligned(np.empty(CHUNK * self.words, dtype=np.int32))
+        lines = _aligned(np.zeros((TILE, LANES), dtype=np.int32))  # the products of a tile, for few query rows
         documents: tuple[Array, ...] = self.codes, self.row_scales, self.offsets
         asked: tuple[Array, ...] = self.asked, self.bias, columns.starts, columns.slots, self.factors
-        numbers = (first, last, self.words, columns.groups, len(columns.starts) - 1, scores.shape[1])
-        self.function(*map(_at, (*documents, *asked, scores, best, scratch)), *numbers)
+        numbers = (first, last, self.words, self.few, columns.groups, len(columns.starts) - 1, scores.shape[1])
+        self.function(*map(_at, (*documents, *asked, scores, best, scratch, lines)), *numbers)
 
 
 def _at(array: Array) -> int:
@@ -371,9 +409,16 @@ def _aligned(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 def _right(function: Callable[..., None], dimensions: int, scaled: bool, single: bool) -> bool:
     """Compare the scores of some documents with plain products."""
+    few, many = (1, FEW - 1), (1, LANES, 2 * LANES + 3)
+    return all(_right_for(sizes, function, dimensions, scaled, single) for sizes in (few, many))
+
+
+def _right_for(
+    sizes: tuple[int, ...], function: Callable[..., None], dimensions: int, scaled: bool, single: bool
+) -> bool:
+    """Compare the scores for queries with so many rows each."""
     rng = np.random.default_rng(0)
     lengths = (1,) * (2 * TILE + 3) if single else (1, 7, 8, 9, 2 * CHUNK + 3)
-    sizes = (1, LANES, 2 * LANES + 3)
     offsets, ends = (np.cumsum([0, *of], dtype=np.int64) for of in (lengths, sizes))
     codes, asked = (rng.integers(-127, 128, (of[-1], dimensions)).astype(np.int8) for of in (offsets, ends))
     queries = QueryBatch(asked.astype(np.float32), ends, None, np.ones(len(sizes)))

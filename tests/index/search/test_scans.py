@@ -79,8 +79,8 @@ def true_scores(rows: np.ndarray, offsets: np.ndarray, queries: QueryBatch) -> n
 @given(
     scan=st.sampled_from(SCANS),
     lengths=st.lists(st.integers(1, 20), min_size=1, max_size=25) | st.integers(1, 40).map(lambda count: count * [1]),
-    queries=st.lists(st.integers(1, 40), min_size=1, max_size=4),
-    d=st.sampled_from((2, 3, 4, 8, 31, 32, 36, 100)),
+    queries=st.lists(st.integers(1, 40), min_size=1, max_size=4) | st.lists(st.integers(1, 3), min_size=1, max_size=2),
+    d=st.sampled_from((2, 3, 4, 8, 31, 32, 36, 64, 100, 128)),
     scale=st.floats(-6, 6),
     weighted=st.booleans(),
     seed=st.integers(0, 1000),
@@ -114,14 +114,15 @@ def test_a_dimension_may_be_always_zero():
 @here
 @pytest.mark.parametrize("chunk", [compiled.CHUNK, compiled.TILE])
 @pytest.mark.parametrize("around", [-1, 0, 1])
-def test_documents_of_a_tile_and_of_a_chunk_have_the_scores_that_torch_finds(chunk, around):
+@pytest.mark.parametrize(("width", "ends"), [(32, [0, 16, 17, 50]), (64, [0, 1]), (128, [0, 1, compiled.FEW])])
+def test_documents_of_a_tile_and_of_a_chunk_have_the_scores_that_torch_finds(chunk, around, width, ends):
     rng = np.random.default_rng(0)
     offsets = np.cumsum([0, chunk + around, 1, 5 * chunk + around])
-    codes = rng.integers(-127, 128, (offsets[-1], 32)).astype(np.int8)
+    codes = rng.integers(-127, 128, (offsets[-1], width)).astype(np.int8)
     codes[offsets[1:] - 1] = np.array([[127], [-127], [127]])  # the greatest number, in the last row
-    of = QueryBatch(np.sign(rng.standard_normal((50, 32))).astype(np.float32), np.array([0, 16, 17, 50]))
+    of = QueryBatch(np.sign(rng.standard_normal((ends[-1], width))).astype(np.float32), np.array(ends))
     for row_scales in (None, rng.uniform(0.1, 1, len(codes)).astype(np.float32)):
-        coding = int8.Coding(codes, np.ones(32, dtype=np.float32), np.ones(2), row_scales)
+        coding = int8.Coding(codes, np.ones(width, dtype=np.float32), np.ones(2), row_scales)
         coded = int8.encode_queries(of, coding.scales, coding.bounds)
         one, other = (by_codes(scan, coding, offsets, coded, of) for scan in ("int8 compiled", "int8 by torch"))
         assert one == pytest.approx(other, rel=1e-5)
