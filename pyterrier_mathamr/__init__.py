@@ -3,15 +3,8 @@
 Public names are imported when they are first used: ``import pyterrier_mathamr`` loads neither torch nor faiss nor Java.
 """
 
-from typing import Any
-
 import lazy_loader
 
-from . import arqmath
+from . import arqmath as arqmath  # registers its datasets once ir_datasets is imported
 
-_lazy_names, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    return arqmath.register if name == "register" else _lazy_names(name)  # deprecated; goes with the next release
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

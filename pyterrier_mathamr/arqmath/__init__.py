@@ -16,36 +16,10 @@ Names are imported when they are first used. Importing the room itself only inst
 datasets once ir_datasets is imported.
 """
 
-import warnings
-from typing import Any
-
 import lazy_loader
 
 from .datasets.autoregister import register_when_needed
 
-_lazy_names, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-_RENAMED = {
-    "FileFormatError": "ARQMathError",
-    "Finding": "RoleCheck",
-    "NoLocalCopyError": "ARQMathError",
-    "read_posts": "read_dump",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used; old names are kept for one release."""
-    if name in _RENAMED:
-        warnings.warn(f"arqmath.{name} is now arqmath.{_RENAMED[name]}.", DeprecationWarning, stacklevel=2)
-        return _lazy_names(_RENAMED[name])
-    if name == "register":
-        warnings.warn(
-            "arqmath.register is not needed; register_arqmath names a folder.", DeprecationWarning, stacklevel=2
-        )
-        from .datasets.definitions import register
-
-        return register
-    return _lazy_names(name)
-
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 register_when_needed()

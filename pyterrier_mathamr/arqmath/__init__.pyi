@@ -43,10 +43,8 @@ from .runs import read_answers as read_answers
 from .runs import read_run as read_run
 from .runs import write_answers as write_answers
 from .runs import write_run as write_run
-from .sources import LINKED_QUESTIONS as LINKED_QUESTIONS
 from .sources import LinkedQuestions as LinkedQuestions
 from .sources import TrainingPairs as TrainingPairs
-from .sources import count_documents as count_documents
 from .sources import known_answers as known_answers
 from .sources import linked_pairs as linked_pairs
 from .sources import read_documents as read_documents

@@ -36,7 +36,6 @@ _FIELDS = ("qid", "question", "aid", "answer")
 _EXAMPLE = '{"qid": "q1", "question": "What is $2^3$?", "aid": "a1", "answer": "It is $8$."}'
 
 LinkedQuestions = Literal["none", "duplicate", "all"]
-LINKED_QUESTIONS: tuple[LinkedQuestions, ...] = ("none", "duplicate", "all")
 
 
 class TrainingPairs(NamedTuple):

@@ -19,6 +19,8 @@ _MOVED = {
         ("--collection", "--pairs", "--seeds", "--workers", "--ray", "--ray-workers"), _STUDIES.format("STUDY FOLDER")
     ),
     "--list": _STUDIES.format("--list"),
+    "--config": "`mathamr train`, then --model with its folder",
+    "--preset": "--model",
 }
 """Options of earlier releases, and the commands that have them now."""
 
@@ -67,8 +69,6 @@ class _Experiment(click.Command):
 @click.option(
     "--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Folder for all results."
 )
-@click.option("--config", "file", type=FILE, hidden=True)  # deprecated, as --preset: `mathamr train`, then --model
-@click.option("--preset", hidden=True)
 @quiet_option
 def experiment(
     folder: Path,
@@ -79,8 +79,6 @@ def experiment(
     changes: tuple[str, ...],
     categories: Path | None,
     workdir: Path,
-    file: Path | None,
-    preset: str | None,
     quiet: bool,
 ) -> None:
     """Run a whole experiment on FOLDER, from its posts to tables.
@@ -90,7 +88,6 @@ def experiment(
     In a clone of the repository, `python -m studies --list` names the studies behind the documented figures.
     """
     from pyterrier_mathamr.experiments import run_arqmath, run_beir, run_ntcir12
-    from pyterrier_mathamr.model import MathAMRConfig
     from pyterrier_mathamr.posts import BeirFolder
 
     if not folder.is_dir():
@@ -98,20 +95,17 @@ def experiment(
         raise click.UsageError(
             f"The folder {folder} does not exist.{study or ' Name a folder of ARQMath, BEIR or NTCIR-12.'}"
         )
-    if sum(map(bool, (file, preset, model))) > 1:
-        raise click.UsageError("--model, --config and --preset exclude each other. Keep --model.")
-    chosen: Any = MathAMRConfig.from_file(file).replace(**values_of(changes)) if file else preset or model
     options: dict[str, Any] = {"systems": names_of(systems), "verbose": not quiet}
     of_formulas = task == _NTCIR12
     if of_formulas or BeirFolder.found(folder):
-        if years or file or changes or preset or categories or task not in ("1", _NTCIR12):
+        if years or changes or categories or task not in ("1", _NTCIR12):
             what = f"--task {_NTCIR12}" if of_formulas else "a folder in BEIR's layout"
             raise click.UsageError(f"Nothing is trained for {what}. Give only --systems, --model and --workdir.")
         options |= {"model": model} if model else {}
         report = (run_ntcir12 if of_formulas else run_beir)(folder, workdir, **options)
     else:
-        options |= {"changes": None if file else values_of(changes), "categories": categories}
-        report = run_arqmath(folder, years or "2022", workdir, task=_TASKS[task], model=chosen, **options)
+        options |= {"changes": values_of(changes), "categories": categories}
+        report = run_arqmath(folder, years or "2022", workdir, task=_TASKS[task], model=model, **options)
     click.echo(report.to_markdown())
 
 

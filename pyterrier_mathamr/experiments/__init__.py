@@ -18,17 +18,6 @@
 The studies behind the figures of the documentation are in ``studies/`` of the repository, which imports this room.
 """
 
-from typing import Any
-
 import lazy_loader
 
-_lazy_names, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used; names that moved keep their old place for one release."""
-    if name in __all__:
-        return _lazy_names(name)
-    from .moved import moved
-
-    return moved(name)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -284,11 +284,6 @@ def published(paper: str = "yoon") -> Publication:
     return _publication(found[paper])
 
 
-def published_answers() -> Mapping[str, Publication]:
-    """Read the papers on other answer systems; deprecated, see :func:`published`."""
-    return {paper: published(paper) for paper in ("zhong", "mansouri", "wang")}
-
-
 def _content(name: str) -> Any:
     return json.loads(files("pyterrier_mathamr").joinpath(_FOLDER, name).read_text(encoding="utf-8"))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -98,8 +97,6 @@ def run_arqmath(
     systems: Sequence[str | AnswerSystem | FormulaSystem] | None = None,
     categories: str | Path | None = None,
     verbose: bool = True,
-    config: MathAMRConfig | None = None,
-    preset: str | None = None,
 ) -> Report:
     """Build everything from a local ARQMath folder, and compare MathAMR+ with a baseline and any other systems.
 
@@ -123,8 +120,6 @@ def run_arqmath(
         categories: for Task 1, a table of the categories of topics, to measure each separately; see
             :func:`~pyterrier_mathamr.arqmath.read_topic_categories`.
         verbose: report each stage on stderr, with progress bars.
-        config: deprecated, as ``preset``: give ``model``.
-        preset: deprecated.
 
     Returns:
         The report, which is written as ``report.json``, ``report.md`` and CSV files.
@@ -136,12 +131,6 @@ def run_arqmath(
             system.
         ARQMathError: a file of the release is missing or damaged; the message names it.
     """
-    for name, given in (("config", config), ("preset", preset)):
-        if given is not None:
-            warnings.warn(f"{name}= is now model= of run_arqmath.", DeprecationWarning, stacklevel=2)
-            if model is not None:
-                raise ConfigError(name, given, "one of model=, config= and preset=")
-            model = given
     made_by: dict[str, Any] = {"model": model, "changes": changes, "verbose": verbose}
     if categories is not None and task != 1:
         raise ConfigError("categories", categories, "none: they are of Task 1")

@@ -21,7 +21,6 @@ rows finds nothing.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -104,22 +103,11 @@ class _Scoring(IndexTransformer):
 
     needs: ClassVar[tuple[str, ...]] = ("query_embs",)
 
-    def __init__(
-        self, index: Any, exact: bool, search: str | None, verbose: bool, batch_size: int, device: str | None
-    ) -> None:
+    def __init__(self, index: Any, exact: bool, verbose: bool, batch_size: int, device: str | None) -> None:
         super().__init__(index)
-        self.exact, self.search = exact, search
-        self.verbose, self.batch_size, self.device = verbose, batch_size, device
+        self.exact, self.verbose, self.batch_size, self.device = exact, verbose, batch_size, device
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "search":  # the name of `exact` in earlier releases
-            super().__setattr__("_search", None)
-            if value is None:
-                return
-            warnings.warn("search=… is deprecated; give exact=True or exact=False", DeprecationWarning, stacklevel=5)
-            if value not in ("exact", "approximate", "hnsw"):
-                raise ConfigError("search", value, "'exact' or 'approximate'; better, give exact=…")
-            name, value = "exact", value == "exact"
         if name == "exact" and value is None:
             value = True
         if name == "exact" and value is False and not self.index.APPROXIMATE:
@@ -195,9 +183,8 @@ class IndexRetriever(_Scoring):
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
-        search: str | None = None,
     ) -> None:
-        super().__init__(index, exact, search, verbose, batch_size, device)
+        super().__init__(index, exact, verbose, batch_size, device)
         self.num_results, self.hnsw_ef = num_results, hnsw_ef
 
     @property
@@ -298,9 +285,8 @@ class DocVNRetriever(IndexRetriever):
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
-        search: str | None = None,
     ) -> None:
-        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device, "search": search}
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
         super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
         self.candidates, self.normalise = candidates, normalise
 
@@ -337,9 +323,8 @@ class ColBERTRetriever(IndexRetriever):
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
-        search: str | None = None,
     ) -> None:
-        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device, "search": search}
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
         super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
         self.hits, self.normalise = hits, normalise
 
@@ -386,9 +371,8 @@ class MaxSimScorer(_Scoring):
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
-        search: str | None = None,
     ) -> None:
-        super().__init__(index, exact, search, verbose, batch_size, device)
+        super().__init__(index, exact, verbose, batch_size, device)
         self.num_results, self.vectors, self.normalise = num_results, vectors, normalise
 
     @property

@@ -10,11 +10,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
@@ -378,16 +377,6 @@ class MathAMRConfig(Options):
             object.__setattr__(self, name, _group(name, given[name], changes))
         self.__post_init__()
         check_together(self)
-
-    if not TYPE_CHECKING:  # the package reads options by their groups
-
-        def __getattr__(self, name: str) -> Any:
-            """Read an option of a group by its own name, which is deprecated."""
-            if name not in _GROUP_OF:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            path = f"{_GROUP_OF[name]}.{name}"
-            warnings.warn(f"config.{name} is now config.{path}.", DeprecationWarning, stacklevel=2)
-            return getattr(getattr(self, _GROUP_OF[name]), name)
 
     def __repr__(self) -> str:
         return f"MathAMRConfig({', '.join(f'{name}={value!r}' for name, value in self.choices().items())})"

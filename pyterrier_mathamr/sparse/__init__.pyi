@@ -8,5 +8,4 @@ from .tokens import PLAIN_TOKENS as PLAIN_TOKENS
 from .tokens import STRONG_TOKENS as STRONG_TOKENS
 from .tokens import TokenOptions as TokenOptions
 from .tokens import formula_tokens as formula_tokens
-from .tokens import post_tokens as post_tokens
 from .tokens import word_tokens as word_tokens

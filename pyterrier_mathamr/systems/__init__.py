@@ -26,7 +26,6 @@
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
 """
 
-import warnings
 from importlib import import_module
 from typing import Any
 
@@ -34,38 +33,9 @@ import lazy_loader
 
 _lazy_names, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-_RENAMED = {
-    "CheckpointFormError": ("ModelFileError", "pyterrier_mathamr.model.errors", "ModelFileError"),
-    "ColBERTDocEncoder": ("model.DocEncoder", "pyterrier_mathamr.model", "DocEncoder"),
-    "ColBERTQueryEncoder": ("model.QueryEncoder", "pyterrier_mathamr.model", "QueryEncoder"),
-    "ColBERTTextScorer": ("model.TextScorer", "pyterrier_mathamr.model", "TextScorer"),
-    "TangentAnswers": ("FormulaAnswers", f"{__name__}.two_step.answers", "FormulaAnswers"),
-    "QASimScorer": ("QASim.scorer()", f"{__name__}.two_step.qasim", "QASimScorer"),
-    "post_text": ("math_tokens.post_text", f"{__name__}.math_tokens", "post_text"),
-    **dict.fromkeys(
-        ("ApproachZeroIndexer", "FormulaTreesIndexer", "InOutIndexer", "TangentCFTIndexer", "TangentIndexer"),
-        ("ExpressionIndexer, which `index.indexer()` returns", "pyterrier_mathamr.sparse", "ExpressionIndexer"),
-    ),
-    "NoModelError": ("SystemsError", f"{__name__}.errors", "SystemsError"),
-    "post_tokens": ("sparse.post_tokens", "pyterrier_mathamr.sparse", "post_tokens"),
-    "with_question": ("threads.with_question()", f"{__name__}.threads.transformers", "WithQuestion"),
-}
-
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used; names that moved keep their old place for one release."""
+    """Import a public name when it is first used."""
     if name == "GraphTermsIndex":  # an entry point, which refuses folders of older releases
         return import_module(".removed", __name__).GraphTermsIndex
-    if name in _RENAMED:
-        new, module, attribute = _RENAMED[name]
-        warnings.warn(f"{name} is now {new}.", DeprecationWarning, stacklevel=2)
-        return getattr(import_module(module), attribute)
-    try:
-        return _lazy_names(name)
-    except AttributeError:
-        for room in () if name.startswith("_") else ("fusion", "sparse"):
-            found = import_module(f"pyterrier_mathamr.{room}")
-            if name in found.__all__:
-                warnings.warn(f"{name} is now in pyterrier_mathamr.{room}.", DeprecationWarning, stacklevel=2)
-                return getattr(found, name)
-        raise
+    return _lazy_names(name)

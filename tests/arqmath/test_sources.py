@@ -10,13 +10,12 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import (
     ARQMathCollection,
     ARQMathError,
-    count_documents,
     graphs_from_sources,
     known_item_split,
     read_documents,
     read_training_pairs,
 )
-from pyterrier_mathamr.arqmath.sources import source_fingerprints
+from pyterrier_mathamr.arqmath.sources import count_documents, source_fingerprints
 from pyterrier_mathamr.posts import DocumentError, accepted_posts
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"

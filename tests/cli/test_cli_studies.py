@@ -55,6 +55,8 @@ def test_an_impossible_request_is_one_line(arguments: tuple[object, ...], named:
         ((SAMPLE, "--protocol", "crossed"), "python -m studies crossed FOLDER"),
         ((SAMPLE, "--task", "2", "--known-items"), "python -m studies task-2 FOLDER --known-items"),
         (("--list",), "python -m studies --list"),
+        ((SAMPLE, "--config", "mini.yaml"), "mathamr train"),
+        ((SAMPLE, "--preset", "mini"), "Use --model"),
     ],
 )
 def test_options_that_moved_name_the_command_that_has_them(arguments: tuple[object, ...], now: str) -> None:

@@ -8,11 +8,10 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import run_arqmath, task1
+from pyterrier_mathamr.experiments import run_arqmath
 from pyterrier_mathamr.experiments.preparing import choose_training, years_of
 from pyterrier_mathamr.model import MathAMRConfig
 
-TINY = MathAMRConfig(layers=1)
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 
@@ -53,8 +52,6 @@ def test_years_are_one_or_several_and_at_least_one() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"model": "mathamr-plus-mini", "config": MathAMRConfig()},
-        {"model": "mathamr-plus-mini", "preset": "mini"},
         {"model": "mathamr-plus-mini", "changes": {"layers": 1}},
         {"model": MathAMRConfig(), "changes": {"layers": 1}},
     ],
@@ -64,15 +61,6 @@ def test_a_model_comes_from_one_place(options: dict[str, Any], task: Literal[1, 
     with pytest.raises(ConfigError):
         run_arqmath(SAMPLE, "sample", tmp_path, task=task, verbose=False, **options)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.filterwarnings("ignore:(config|preset)= is now model=:DeprecationWarning")
-def test_the_configuration_or_preset_was_a_separate_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-    monkeypatch.setattr(task1, "run_task2", lambda *_, **options: given.append(options["model"]))
-    for options in ({"config": TINY}, {"preset": "mini"}, {"model": "mini"}, {}):
-        run_arqmath(SAMPLE, "sample", tmp_path, task=2, **options)
-    assert given == [TINY, "mini", "mini", None]
 
 
 def test_few_pairs_use_the_bundled_model_and_several_years_are_pooled(

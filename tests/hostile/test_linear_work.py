@@ -18,7 +18,8 @@ from pyterrier_mathamr.amr.workers import read_answer
 from pyterrier_mathamr.formula import definitions, opt_from_latex, slt_from_latex, slt_from_mathml
 from pyterrier_mathamr.formula.tex.converter import has_many_fences, sized
 from pyterrier_mathamr.posts import post_from_any, post_from_html, read_posts
-from pyterrier_mathamr.sparse import TokenOptions, post_tokens
+from pyterrier_mathamr.sparse import TokenOptions
+from pyterrier_mathamr.sparse.tokens import post_tokens
 
 SMALL = 60  # repetitions
 PLAIN = TokenOptions(stem=False)  # the stemmer is native

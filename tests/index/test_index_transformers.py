@@ -88,7 +88,6 @@ def test_equal_indexers_hash_alike_survive_pickling_and_are_rebuilt_by_their_rep
     ("named", "bad", "good"),
     [
         *((name, bad, 7) for name in ("num_results", "batch_size", "candidates") for bad in (0, -1, 2.5, True, "5")),
-        ("search", "quickly", None),
         ("exact", "quickly", False),
         ("device", "tpu", "cpu"),
     ],
@@ -104,18 +103,12 @@ def test_an_option_that_cannot_be_is_refused_by_name_when_it_is_given_and_when_i
     assert retriever == index.doc_vn(**{named: good})
 
 
-def test_search_is_another_name_of_exact_for_one_release(index):
-    approximate, retriever = index.colbert(exact=False), index.colbert()
-    for name in ("approximate", "hnsw"):
-        with pytest.warns(DeprecationWarning, match="exact=False"):
-            assert index.colbert(search=name) == approximate != index.colbert()
-    with pytest.warns(DeprecationWarning, match="exact=False"):
-        retriever.set_parameter("search", "hnsw")
-    assert retriever == approximate
+def test_a_scorer_is_exact_and_a_pipeline_search_needs_an_encoder(index):
+    assert index.scorer(exact=True) == index.scorer()
     with pytest.raises(ConfigError, match="exact"):
         index.scorer(exact=False)
-    with pytest.raises(pt.validate.InputValidationError, match="query_embs"):  # the method is not hidden by the option
-        retriever.search("a text that nothing has encoded")
+    with pytest.raises(pt.validate.InputValidationError, match="query_embs"):
+        index.colbert().search("a text that nothing has encoded")
 
 
 @pytest.mark.parametrize("strategy", RETRIEVERS)

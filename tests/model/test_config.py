@@ -76,8 +76,6 @@ def test_an_option_is_given_by_its_group_or_its_own_name_and_read_from_its_group
     )
     assert flat == typed == MathAMRConfig(layers=2, batch_size=16, training={"beta": 0.3}, score=flat.score, **groups)
     assert (flat.training.beta, flat.text.features) == (0.3, "words")
-    with pytest.warns(DeprecationWarning, match=r"config\.beta is now config\.training\.beta"):
-        assert flat.beta == 0.3
     (tmp_path / "c.yaml").write_text("layers: 2\ntraining:\n  learning_rate: 1e-3\n  beta: 0.5\n")
     assert MathAMRConfig.from_file(tmp_path / "c.yaml").replace(beta=0.3).training == TrainingOptions(
         learning_rate=1e-3, beta=0.3

@@ -10,7 +10,8 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.posts import post_from_any
-from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, post_tokens
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index
+from pyterrier_mathamr.sparse.tokens import post_tokens
 from pyterrier_mathamr.store import DuplicateIdError
 
 DOCUMENTS = [

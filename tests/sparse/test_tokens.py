@@ -2,7 +2,8 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.sparse import PLAIN_TOKENS, TokenOptions, formula_tokens, post_tokens, word_tokens
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, TokenOptions, formula_tokens, word_tokens
+from pyterrier_mathamr.sparse.tokens import post_tokens
 
 WORDS_ONLY = TokenOptions(bigrams=False)
 

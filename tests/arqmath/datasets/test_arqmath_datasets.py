@@ -9,10 +9,9 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathError, MissingFileError, register_arqmath
-from pyterrier_mathamr.arqmath.datasets.definitions import DATASETS
+from pyterrier_mathamr.arqmath.datasets.definitions import DATASETS, register
 from pyterrier_mathamr.arqmath.datasets.records import ARQMathDoc, ARQMathFormula, Task1Query, Task2Query
 
 ANSWER = '<p>Since <span class="math-container" id="2">3-2=1</span> is positive.</p>'
@@ -27,8 +26,7 @@ def registered(release: Path) -> Path:
 
 def test_all_years_and_tasks_are_known_and_a_second_registration_changes_nothing() -> None:
     first = {name: ir_datasets.load(name) for name in DATASETS}
-    with pytest.deprecated_call(match="not needed"):
-        pyterrier_mathamr.register()
+    register()
     asked_for = {f"arqmath/{year}/task{task}" for year in (2020, 2021, 2022) for task in (1, 2)}
     asked_for |= {"arqmath", "arqmath/questions", "arqmath/answers", "arqmath/formulas", "arqmath/2022/task3"}
     assert asked_for <= set(DATASETS)

@@ -15,7 +15,6 @@ import pytest
 from folder_bytes import folder_bytes
 from index_folders import docnos, names
 
-from pyterrier_mathamr import index as index_room
 from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError, indexing
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, WriteError
 
@@ -182,12 +181,6 @@ def test_errors_survive_a_worker_process():
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
         assert len(str(error)) < 300
-
-
-@pytest.mark.parametrize("name", ["PartsError", "QueryError"])
-def test_errors_of_the_last_release_are_the_room_s(name):
-    with pytest.warns(DeprecationWarning, match="MathAMRIndexError"):
-        assert getattr(index_room, name) is index_room.MathAMRIndexError
 
 
 def test_a_stream_ten_times_longer_needs_no_more_memory(part_rows, tmp_path):
