@@ -18,9 +18,10 @@ import pandas as pd
 from pyterrier_mathamr._common.drawing import BETTER, WORSE
 from pyterrier_mathamr.arqmath import SHORT_NAMES, TASK1_MEASURES
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, paired_test
-from pyterrier_mathamr.explain.charts import label_points, new_figure, save
+from pyterrier_mathamr.explain.charts import new_figure, save
 
 from .catalogue import ABLATIONS, Cost
+from .labels import label_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

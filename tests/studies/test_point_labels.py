@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pyterrier_mathamr.explain.charts import LabelBox, label_points, place_labels
+from studies.protocol.labels import LabelBox, label_points, place_labels
 
 FRAME = LabelBox(0, 0, 200, 100)
 
