@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,6 @@ _OF_DOCUMENT = {
     "qq_score",
 }
 _TAG = re.compile(r"[^<>|,\s]+")
-_FEATURES = ("votes", "comments", "accepted", "tag_overlap")
 
 
 class _OfThreads(Transformer):
@@ -50,6 +49,25 @@ class _OfThreads(Transformer):
     def __init__(self, threads: ThreadStore) -> None:
         super().__init__()
         self.threads = threads
+
+
+class _Adder(_OfThreads):
+    """Adds columns about ``docno`` to the rows of a frame."""
+
+    adds: ClassVar[tuple[str, ...]]
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Add the columns that the class names."""
+        pt.validate.columns(inp, includes=["docno"], context=self)
+        if inp.empty:
+            return empty_output(inp, self.adds)
+        columns = zip(self.adds, self.columns(inp), strict=True)
+        result: pd.DataFrame = inp.assign(**{name: list(values) for name, values in columns})
+        return result
+
+    def columns(self, inp: pd.DataFrame) -> Iterable[Iterable[Any]]:
+        """Compute the columns, each with a value for each row."""
+        raise NotImplementedError
 
 
 class ThreadAnswers(_OfThreads):
@@ -83,29 +101,27 @@ class ThreadAnswers(_OfThreads):
         return ordered_by_score(result, rows["score"])
 
 
-class ThreadQuestions(_OfThreads):
+class ThreadQuestions(_Adder):
     """Adds the question of each answer of a ranking.
+
+    The column ``question_docno`` has an answer's question, empty if unknown; a question has itself.
 
     Example::
 
         bm25 >> threads.questions()
     """
 
-    label = "questions"
+    label, adds = "questions", ("question_docno",)
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``question_docno``: an answer's question, empty if unknown; for a question, itself."""
-        with pt.validate.any(inp, context=self) as check:
-            check.columns(includes=["docno"])
-        if inp.empty:
-            return empty_output(inp, ["question_docno"])
-        result: pd.DataFrame = inp.assign(question_docno=_threads_of(self.threads, inp["docno"]))
-        return result
+    def columns(self, inp: pd.DataFrame) -> list[list[str]]:
+        return [_threads_of(self.threads, inp["docno"])]
 
 
-class ThreadMetadata(_OfThreads):
+class ThreadMetadata(_Adder):
     """Adds votes, comments and other data of readers to each answer of a ranking.
 
+    The columns are ``votes`` and ``comments`` (int64), ``accepted`` (0 or 1) and ``tag_overlap``: the share of the
+    topic's ``tags`` (a list, or names separated by blanks) that the answer's question has, 0 for a topic without tags.
     Unknown values are 0; one warning names columns that are unknown for all posts.
 
     Example::
@@ -113,18 +129,9 @@ class ThreadMetadata(_OfThreads):
         candidates >> threads.metadata()
     """
 
-    label = "metadata"
+    label, adds = "metadata", ("votes", "comments", "accepted", "tag_overlap")
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``votes`` and ``comments`` (int64), ``accepted`` (0 or 1) and ``tag_overlap``.
-
-        The overlap is the share of the topic's ``tags`` (a list, or names separated by blanks) that the answer's
-        question has, 0 for a topic without tags.
-        """
-        with pt.validate.any(inp, context=self) as check:
-            check.columns(includes=["docno"])
-        if inp.empty:
-            return empty_output(inp, _FEATURES)
+    def columns(self, inp: pd.DataFrame) -> Iterable[tuple[float, ...]]:
         self.threads.tell_unknown("votes", "comments", "accepted")
         posts = self.threads.posts(inp["docno"].tolist())
         questions = {post.id: post for post in self.threads.known_posts(post.question_id for post in posts)}
@@ -137,9 +144,7 @@ class ThreadMetadata(_OfThreads):
             rows.append(
                 (post.votes or 0, post.comments or 0, int(accepted), len(shared) / len(topic) if topic else 0.0)
             )
-        columns = zip(_FEATURES, zip(*rows, strict=True), strict=True)
-        result: pd.DataFrame = inp.assign(**{name: list(values) for name, values in columns})
-        return result
+        return zip(*rows, strict=True)
 
 
 class BestAnswer(_OfThreads):
@@ -207,8 +212,10 @@ class WithQuestion(_OfThreads):
         return result
 
 
-class ParentTitles(ColumnAdder, _OfThreads):
+class ParentTitles(ColumnAdder, _Adder):
     """Adds the title of its question to each answer, which ``GraphBuilder`` reads before the answer.
+
+    The column ``parent_title`` is HTML, empty for a question, and for an answer whose question the store lacks.
 
     A question's title before its own answers gives the answer away where the queries are questions of the collection,
     as in known-item search: leave it out there.
@@ -218,42 +225,29 @@ class ParentTitles(ColumnAdder, _OfThreads):
         (threads.parent_titles() >> graphs >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
     """
 
-    label = "parent titles"
+    label, adds = "parent titles", ("parent_title",)
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``parent_title``, HTML; empty for a question, and for an answer whose question the store lacks."""
-        with pt.validate.any(inp, context=self) as check:
-            check.columns(includes=["docno"])
-        if inp.empty:
-            return empty_output(inp, ["parent_title"])
-        questions = _question_texts(self.threads, inp["docno"].tolist())
-        result: pd.DataFrame = inp.assign(parent_title=[title for title, _ in questions])
-        return result
+    def columns(self, inp: pd.DataFrame) -> list[list[str]]:
+        return [[title for title, _ in _question_texts(self.threads, inp["docno"].tolist())]]
 
 
-class ThreadTextLoader(ColumnAdder, _OfThreads):
-    """Adds the text of the posts of a ranking as ``html``.
+class ThreadTextLoader(ColumnAdder, _Adder):
+    """Adds the text of the posts of a ranking as ``html``, each loaded once; a question's begins with its title.
 
     Example::
 
         bm25 >> threads.best_answer() >> threads.text_loader()
     """
 
-    label = "ThreadStore loader"
+    label, adds = "ThreadStore loader", ("html",)
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Load the texts, each once; the text of a question begins with its title."""
-        with pt.validate.any(inp, context=self) as check:
-            check.columns(includes=["docno"])
-        if inp.empty:
-            return empty_output(inp, ["html"])
+    def columns(self, inp: pd.DataFrame) -> list[list[str]]:
         ids = list(dict.fromkeys(inp["docno"]))
         texts = {
             name: f"<p>{title}</p>{body}" if title else body
             for name, (title, body) in zip(ids, self.threads.texts(ids), strict=True)
         }
-        result: pd.DataFrame = inp.assign(html=[texts[name] for name in inp["docno"]])
-        return result
+        return [[texts[name] for name in inp["docno"]]]
 
 
 def _question_texts(threads: ThreadStore, docnos: list[str]) -> list[tuple[str, str]]:
