@@ -107,6 +107,9 @@ COUNT = at_least(1)
 FRACTION = between(0, 1)
 """A weight of two sides."""
 
+POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
+"""A rate, a factor, a tolerance."""
+
 FLAG = one_of(True, False)
 """Whether something is done."""
 

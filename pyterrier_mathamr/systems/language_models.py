@@ -19,7 +19,7 @@ import torch
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, is_missing
-from pyterrier_mathamr._common.parameters import Rule, between, one_of
+from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.model.config import Options, rules
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
@@ -38,8 +38,6 @@ QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
 
 TEXT_COLUMNS = ("html", "text", "markdown")
 """Where the text of a document is, in order of preference."""
-
-POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
 
 T = TypeVar("T", bound="SavedOptions")
 

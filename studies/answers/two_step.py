@@ -497,7 +497,7 @@ def ranking_svm(parts: AnswerParts) -> RankingSVM:
             rows = [(row.query_id, row.doc_id, row.relevance) for row in parts.shared.collection.qrels(year)]
             qrels.append(pd.DataFrame(rows, columns=["qid", "docno", "label"]))
         svm = RankingSVM(C=recipe(parts).c, names=TwoStepFeatures.names)
-        return svm.fit_ranking(pd.concat(rankings), pd.concat(qrels))
+        return svm.fit_judged(pd.concat(rankings), pd.concat(qrels))
 
     return parts.once(("SVM-rank", parts.of, parts.seed), fit)
 

@@ -113,22 +113,23 @@ def frame() -> tuple[pd.DataFrame, pd.DataFrame]:
     return ranking, qrels
 
 
-def test_unjudged_rows_are_left_out_unless_they_are_asked_for() -> None:
+def test_unjudged_rows_are_left_out() -> None:
     ranking, qrels = frame()
-    judged = RankingSVM(C=1.0).fit_ranking(ranking, qrels)
+    judged = RankingSVM(C=1.0).fit_judged(ranking, qrels)
     assert judged.weights == pytest.approx((0.5, -0.5), abs=1e-3)
-    assert RankingSVM(C=1.0).fit_ranking(ranking, qrels, judged_only=False).weights != judged.weights
+    whole = RankingSVM(C=1.0).fit([*ranking["features"]], [2, 0, 0, 3, 0], group=[3, 2])
+    assert whole.weights != judged.weights
     with pytest.raises(SystemsError):
-        RankingSVM().fit_ranking(ranking, qrels.assign(docno="z"))
+        RankingSVM().fit_judged(ranking, qrels.assign(docno="z"))
     with pytest.raises(NothingToFitError):
-        RankingSVM().fit_ranking(ranking, qrels.assign(label=1))
+        RankingSVM().fit_judged(ranking, qrels.assign(label=1))
 
 
 def test_pyterrier_fits_and_applies_it() -> None:
     ranking, qrels = frame()
     learned = pt.ltr.apply_learned_model(RankingSVM(C=1.0), form="ltr")
     learned.fit(ranking, qrels, ranking, qrels)
-    as_zero = RankingSVM(C=1.0).fit_ranking(ranking, qrels, judged_only=False)
+    as_zero = RankingSVM(C=1.0).fit([*ranking["features"]], [2, 0, 0, 3, 0], group=[3, 2])
     assert learned.learner.weights == as_zero.weights
     assert learned(ranking)["score"].tolist() == pytest.approx(as_zero.predict(np.stack(ranking["features"])).tolist())
 

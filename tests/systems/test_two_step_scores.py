@@ -100,7 +100,7 @@ def test_the_pipelines_of_the_paper_run_together(threads: ThreadStore) -> None:
     assert qqsim(topics)["score"].max() <= 2 / 61
     for system in (mathse, qasim, both, svm, best):
         assert sorted(system(topics)["docno"]) == ["a1", "a2", "a3", "b1"]
-    learned = RankingSVM(C=0.01, names=features.names).fit_ranking((cands >> features)(topics), qrels)
+    learned = RankingSVM(C=0.01, names=features.names).fit_judged((cands >> features)(topics), qrels)
     assert len(learned.weights or ()) == 6
 
 

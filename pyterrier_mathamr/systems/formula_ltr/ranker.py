@@ -18,7 +18,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.listwise import NothingToFitError, Slopes, find_minimum, fit_listwise
-from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, list_of, one_of
+from pyterrier_mathamr._common.parameters import POSITIVE, ByParameters, Rule, list_of, one_of
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.fusion import WeightsError
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, finite, read_saved, reason_of, write_saved
@@ -125,9 +125,8 @@ _LOSSES: dict[Loss, _Loss] = {"squared-hinge": _squared_hinge, "logistic": _logi
 
 
 _ANY = Rule("a list of numbers", lambda value: bool(np.isfinite(np.asarray(value, dtype=np.float64)).all()))
-_POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
 ONE_OR_SEVERAL = Rule(
-    "a number above 0, or several", lambda c: _POSITIVE.holds(c) or bool(c and list_of(_POSITIVE).holds(c))
+    "a number above 0, or several", lambda c: POSITIVE.holds(c) or bool(c and list_of(POSITIVE).holds(c))
 )
 """Values of C; :func:`choose_c` chooses among several."""
 
@@ -317,7 +316,7 @@ class ListwiseRanker(LinearRanker):
         pipeline = TangentIndex("formulas.tangent").retriever() >> features >> ranker
     """
 
-    checks: ClassVar[Mapping[str, Rule]] = {**LinearRanker.checks, "ridge": _POSITIVE, "relevant": _POSITIVE}
+    checks: ClassVar[Mapping[str, Rule]] = {**LinearRanker.checks, "ridge": POSITIVE, "relevant": POSITIVE}
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
-from pyterrier_mathamr._common.parameters import between
+from pyterrier_mathamr._common.parameters import POSITIVE, between
 from pyterrier_mathamr.model import TrainingError, maxsim_matrix
 from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, Natural
@@ -34,7 +34,7 @@ from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import info_nce, normalise
 from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.systems.language_models import POSITIVE, SavedOptions, mixed
+from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
 
 from .context import MIN_TOKENS, Formula
 from .network import padded

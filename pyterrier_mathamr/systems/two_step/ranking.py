@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,10 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, require
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, with_objects
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr._common.parameters import FLAG, Rule
+from pyterrier_mathamr._common.parameters import FLAG, POSITIVE, Rule
 from pyterrier_mathamr._common.transformers import Leaf, Transformer, inputs_of_all
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.systems.formula_ltr.ranker import ONE_OR_SEVERAL, Graded, LinearRanker, choose_c
-from pyterrier_mathamr.systems.language_models import POSITIVE
 from pyterrier_mathamr.systems.threads import ThreadStore
 
 
@@ -229,25 +228,6 @@ class RankingSVM(LinearRanker):
     ) -> None:
         self.C, self.tolerance, self.standardize = C, tolerance, standardize
         self._set(names, weights)
-
-    def fit_ranking(self, ranking: pd.DataFrame, qrels: pd.DataFrame, *, judged_only: bool = True) -> Self:
-        """Fit the weights to a ranking with ``features`` and judgments.
-
-        Args:
-            ranking: ``qid``, ``docno``, ``features``.
-            qrels: ``qid``, ``docno``, ``label``.
-            judged_only: leave out unjudged documents; otherwise their grade is 0, as in PyTerrier's ``pipeline.fit``.
-
-        Raises:
-            SystemsError: no row is judged. NothingToFitError: no query has candidates of different grades.
-        """
-        if judged_only:
-            return self.fit_judged(ranking, qrels)
-        grades = qrels.drop_duplicates(["qid", "docno"])[["qid", "docno", "label"]]
-        rows = ranking[["qid", "docno", "features"]].merge(grades, on=["qid", "docno"], how="left")
-        rows = rows.sort_values("qid", kind="stable")
-        sizes = rows.groupby("qid", sort=False).size().to_numpy()
-        return self.fit(np.stack(rows["features"].tolist()), rows["label"].fillna(0), group=sizes)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
         """Minimize the loss of the pairs of the groups."""
