@@ -90,7 +90,10 @@ def list_of(rule: Rule) -> Rule:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
 def _is_integer(value: object) -> bool:
@@ -109,6 +112,9 @@ FRACTION = between(0, 1)
 
 POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
 """A rate, a factor, a tolerance."""
+
+BELOW_1 = Rule("a number from 0 and below 1", lambda value: between(0).holds(value) and value < 1)
+"""A probability that must not be certain."""
 
 FLAG = one_of(True, False)
 """Whether something is done."""

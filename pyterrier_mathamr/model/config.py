@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
+from pyterrier_mathamr._common.parameters import BELOW_1, COUNT, FRACTION, POSITIVE, Rule, at_least, between, one_of
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
@@ -29,17 +28,7 @@ TextContext = Literal["windows", "alone", "passages"]
 FormulaVectors = Literal["none", "in-out-mini"]
 
 
-def _real(allowed: str, holds: Callable[[float], bool]) -> Rule:
-    """Return the rule of a finite number, no bool."""
-
-    def check(value: Any) -> bool:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and abs(value) <= sys.float_info.max and holds(value)
-
-    return Rule(allowed, check)
-
-
-_WEIGHT = _real("a number from 0", lambda value: value >= 0)
+_WEIGHT = between(0)
 
 
 def _weights(value: Any) -> bool:
@@ -50,9 +39,9 @@ Count = Annotated[int, COUNT]
 Natural = Annotated[int, at_least(0)]
 MaybeCount = Annotated[int | None, COUNT.or_none()]
 _Pairs = Annotated[int, at_least(2)]
-_Share = Annotated[float, _real("a number from 0 to 1", lambda value: 0 <= value <= 1)]
-_PartialShare = Annotated[float, _real("a number from 0 and below 1", lambda value: 0 <= value < 1)]
-Positive = Annotated[float, _real("a number above 0", lambda value: value > 0)]
+_Share = Annotated[float, FRACTION]
+_PartialShare = Annotated[float, BELOW_1]
+Positive = Annotated[float, POSITIVE]
 _Name = Annotated[str, Rule("the name or path of a model", lambda value: isinstance(value, str) and bool(value))]
 KindWeights = Annotated[
     Literal["none", "learned"] | tuple[float, float, float],

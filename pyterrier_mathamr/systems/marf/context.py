@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.parameters import FLAG, Rule, between
+from pyterrier_mathamr._common.parameters import BELOW_1, FLAG, Rule
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.errors import ModelNotFoundError
@@ -45,9 +45,6 @@ MIN_TOKENS = 3
 
 _BUDGET = {"cpu": 1_024, "cuda": 65_536}  # most tokens of a batch, padding included
 _BLOCK = 1024  # texts between two writes to the cache
-
-
-_BELOW_1 = Rule("a number from 0 and below 1", lambda value: between(0).holds(value) and value < 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +97,7 @@ class MaRFConfig(SavedOptions):
     formula_vocabulary: Literal["own", "context"] = "own"
     formula_score: Literal["token", "passage"] = "token"
     heads: Count = 8
-    dropout: Annotated[float, _BELOW_1] = 0.1
+    dropout: Annotated[float, BELOW_1] = 0.1
     context: Annotated[bool, FLAG] = True
     keys: Keys = "formulas"
     formulas: Count = 6

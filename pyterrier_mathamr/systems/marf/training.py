@@ -25,10 +25,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
-from pyterrier_mathamr._common.parameters import POSITIVE, between
+from pyterrier_mathamr._common.parameters import between
 from pyterrier_mathamr.model import TrainingError, maxsim_matrix
 from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.config import Count, Natural
+from pyterrier_mathamr.model.config import Count, Natural, Positive
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import info_nce, normalise
@@ -48,9 +48,6 @@ Loss = Literal["softmax", "ratio"]
 
 _TOKENS = 512  # of formulas of similar lengths, encoded together
 _LEAST = 1e-6
-
-
-_Positive = Annotated[float, POSITIVE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +70,14 @@ class MaRFTraining(SavedOptions):
     """
 
     loss: Loss = "softmax"
-    temperature: _Positive = 0.05
+    temperature: Positive = 0.05
     formula_epochs: Count = 3
     formula_steps: Count = 1_000_000
     formula_batch: Count = 64
-    formula_rate: _Positive = 1e-4
+    formula_rate: Positive = 1e-4
     epochs: Count = 4
     batch: Count = 32
-    rate: _Positive = 1e-4
+    rate: Positive = 1e-4
     weight_decay: Annotated[float, between(0)] = 0.01
     seed: Natural = 42
 
