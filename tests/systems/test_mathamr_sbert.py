@@ -266,7 +266,7 @@ def test_options_out_of_range_are_refused(bert: Path) -> None:
     with pytest.raises(ConfigError, match="representation"):
         MathAMRSentenceBERT.new(bert, "slt")  # type: ignore[arg-type]
     model = MathAMRSentenceBERT.new(bert, max_length=24)
-    with pytest.raises(ConfigError, match="score"):
+    with pytest.raises(ConfigError, match="triples"):
         model.fit([("a", "b", 3)])
     with pytest.raises(TrainingError):
         model.fit([])

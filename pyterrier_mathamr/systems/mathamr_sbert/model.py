@@ -12,21 +12,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.transformers import Side
 from pyterrier_mathamr.systems.two_step.bi_encoder import BiEncoder
-from pyterrier_mathamr.systems.two_step.networks import (
-    TOKENS,
-    Epoch,
-    FitOptions,
-    InMixedPrecision,
-    load_network,
-    read_description,
-)
-from pyterrier_mathamr.systems.two_step.qasim import TARGETS, Example, batches, split_folds
+from pyterrier_mathamr.systems.two_step.networks import Epoch, FitOptions, InMixedPrecision, load_network
+from pyterrier_mathamr.systems.two_step.qasim import TARGETS, Example, batches, examples_of
 
 from .contexts import REPRESENTATION, WINDOW, FormulaContexts, Representation
 
@@ -34,7 +26,6 @@ _LOSSES = "sentence_transformers.sentence_transformer.losses"
 _MARGIN, _SCALE = 0.5, 20.0
 _PIECE = 8  # texts of similar lengths that are encoded together
 _COLUMNS: Mapping[str, str] = {"queries": "query_formula_text", "documents": "formula_text"}
-_TOLD = {"representation": REPRESENTATION, "window": WINDOW, "max_length": TOKENS}
 
 
 class TripleLosses:
@@ -115,13 +106,12 @@ class MathAMRSentenceBERT(BiEncoder):
     """
 
     label = "Sentence-BERT"
+    OPTIONS = {"representation": REPRESENTATION, "window": WINDOW}  # noqa: RUF012
+    representation: Representation
+    window: int
 
     def __init__(self, network: Any, representation: Representation = "amr+opt", window: int = 1) -> None:
-        REPRESENTATION.check("representation", representation)
-        WINDOW.check("window", window)
-        super().__init__(network, representation)
-        self.representation: Representation = representation
-        self.window = window
+        super().__init__(network, representation=representation, window=window)
 
     @classmethod
     def new(
@@ -148,17 +138,6 @@ class MathAMRSentenceBERT(BiEncoder):
         REPRESENTATION.check("representation", representation)
         length = max_length or (256 if representation == "text+opt" else 128)
         return cls(load_network(backbone, "bi", length, device), representation, window)
-
-    @classmethod
-    def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> MathAMRSentenceBERT:
-        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
-        saved = read_description(folder, cls.__name__, _TOLD)
-        network = load_network(folder, "bi", saved["max_length"], device)
-        return cls(network, saved["representation"], saved["window"])
-
-    def _described(self) -> dict[str, Any]:
-        length = int(self.network.max_seq_length)
-        return {"representation": self.representation, "window": self.window, "max_length": length}
 
     def contexts(
         self,
@@ -216,12 +195,7 @@ class MathAMRSentenceBERT(BiEncoder):
             UnfinishedJobError: ``checkpoint`` has the state of another run.
         """
         options = options or FitOptions(epochs=50, batch_size=16)
-        known = [Example(*triple) for triple in triples]
-        if any(not 0 <= triple.target <= 1 for triple in known):
-            raise ConfigError("triples", "a score", "scores between 0 and 1")
-        training, held_out = split_folds(known, folds, fold)
-        if not training:
-            raise TrainingError(f"{len(known)} triples leave nothing to train on")
+        training, held_out = examples_of(triples, "triples", folds, fold)
         return self._train(
             partial(batches, training, options.batch_size),
             TripleLosses(self.network).of_batch,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -124,16 +124,33 @@ class Epoch(NamedTuple):
 
 
 class TwoStepModel:
-    """A model of sentence-transformers, and the form of the texts that it reads."""
+    """A model of sentence-transformers, and how it reads texts."""
 
-    def __init__(self, network: Any, form: str) -> None:
-        self.network, self.form = network, form
+    OPTIONS: ClassVar[Mapping[str, Rule]]
+    """The options of the constructor after ``network``, in order."""
+
+    def __init__(self, network: Any, **options: object) -> None:
+        for name, value in options.items():
+            self.OPTIONS[name].check(name, value)
+            setattr(self, name, value)
+        self.network = network
         self._stamp: tuple[object, ...] = ()
         self._digest, self._weights = "", list[Any]()
 
+    @classmethod
+    def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> Self:
+        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
+        saved = read_description(folder, cls.__name__, {**cls.OPTIONS, "max_length": TOKENS})
+        network = load_network(folder, saved.get("kind", "bi"), saved["max_length"], device)
+        return cls(network, **{name: saved[name] for name in cls.OPTIONS})
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of an input."""
+        return int(self.network.max_seq_length)
+
     def _described(self) -> dict[str, Any]:
-        """Return the options, in the order of their constructor."""
-        raise NotImplementedError
+        return {name: getattr(self, name) for name in (*self.OPTIONS, "max_length")}
 
     def _train(
         self,

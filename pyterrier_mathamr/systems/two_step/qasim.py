@@ -26,7 +26,6 @@ from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.systems.language_models import mixed
 
 from .networks import (
-    TOKENS,
     Epoch,
     FitOptions,
     InMixedPrecision,
@@ -35,7 +34,6 @@ from .networks import (
     QuestionBatch,
     TwoStepModel,
     load_network,
-    read_description,
 )
 from .texts import Form, Row, answer_text, question_text
 
@@ -52,6 +50,19 @@ class Example(NamedTuple):
     question: str
     answer: str
     target: float
+
+
+def examples_of(
+    given: Sequence[tuple[str, str, float]], what: str, folds: int | None, fold: int
+) -> tuple[list[Example], list[Example]]:
+    """Read the arguments of ``fit``: examples to train on, and held-out ones."""
+    examples = [Example(*one) for one in given]
+    if any(not 0 <= example.target <= 1 for example in examples):
+        raise ConfigError(what, "a target", "targets between 0 and 1, such as TARGETS[grade]")
+    training, held_out = split_folds(examples, folds, fold)
+    if not training:
+        raise TrainingError(f"{len(examples)} {what} leave nothing to train on")
+    return training, held_out
 
 
 def split_folds(examples: Sequence[Example], folds: int | None, fold: int = 0) -> tuple[list[Example], list[Example]]:
@@ -207,7 +218,6 @@ TARGETS = (0.0, 0.5, 1.0, 1.0)
 """The training targets of the grades 0 to 3, as published, where a grid search chose them."""
 
 _BUDGET = 8_192  # tokens of a batch
-_TOLD = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form)), "max_length": TOKENS}
 
 
 class QASim(TwoStepModel):
@@ -231,12 +241,12 @@ class QASim(TwoStepModel):
         pipeline = questions >> threads.answers() >> threads.text_loader() >> qasim.scorer() >> TimesQQ()
     """
 
+    OPTIONS = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form))}  # noqa: RUF012
+    kind: Kind
+    form: Form
+
     def __init__(self, network: Any, kind: Kind = "cross", form: Form = "raw") -> None:
-        one_of(*get_args(Kind)).check("kind", kind)
-        one_of(*get_args(Form)).check("form", form)
-        super().__init__(network, form)
-        self.form: Form = form
-        self.kind = kind
+        super().__init__(network, kind=kind, form=form)
 
     @classmethod
     def new(
@@ -263,19 +273,10 @@ class QASim(TwoStepModel):
         Raises:
             ModelNotFoundError: there is no such model.
         """
-        one_of(*get_args(Kind)).check("kind", kind)
+        cls.OPTIONS["kind"].check("kind", kind)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             return cls(load_network(backbone, kind, max_length, device), kind, form)
-
-    @classmethod
-    def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> QASim:
-        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
-        saved = read_description(folder, cls.__name__, _TOLD)
-        return cls(load_network(folder, saved["kind"], saved["max_length"], device), saved["kind"], saved["form"])
-
-    def _described(self) -> dict[str, Any]:
-        return {"kind": self.kind, "form": self.form, "max_length": self.max_length}
 
     @property
     def max_length(self) -> int:
@@ -331,12 +332,7 @@ class QASim(TwoStepModel):
         """
         one_of(*get_args(Loss)).check("loss", loss)
         options = options or FitOptions(epochs=50)
-        known = [Example(*example) for example in examples]
-        if any(not 0 <= example.target <= 1 for example in known):
-            raise ConfigError("examples", "a target", "targets between 0 and 1, such as TARGETS[grade]")
-        training, held_out = split_folds(known, folds, fold)
-        if not training:
-            raise TrainingError(f"{len(known)} examples leave nothing to train on")
+        training, held_out = examples_of(examples, "examples", folds, fold)
         losses = BiLosses(self.network) if self.kind == "bi" else CrossLosses(self.network, loss)
         validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
         return self._train(

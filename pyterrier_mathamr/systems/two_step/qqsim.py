@@ -12,14 +12,13 @@ from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.transformers import Side
 
 from .bi_encoder import BiEncoder
-from .networks import TOKENS, Epoch, FitOptions, Pair, PairLosses, load_network, random_batches, read_description
+from .networks import Epoch, FitOptions, Pair, PairLosses, load_network, random_batches
 from .texts import Form, Row, View, question_text
 
 _TEXTS = {"raw": ("title", "body", "html", "query"), "mathamr": ("query_graph", "graph")}
 
 
 _LENGTHS: dict[View, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
-_TOLD = {"view": one_of(*get_args(View)), "form": one_of(*get_args(Form)), "max_length": TOKENS}
 
 
 class QQSim(BiEncoder):
@@ -46,13 +45,12 @@ class QQSim(BiEncoder):
     """
 
     label = "QQSim"
+    OPTIONS = {"view": one_of(*get_args(View)), "form": one_of(*get_args(Form))}  # noqa: RUF012
+    view: View
+    form: Form
 
     def __init__(self, network: Any, view: View = "title", form: Form = "raw") -> None:
-        one_of(*get_args(View)).check("view", view)
-        one_of(*get_args(Form)).check("form", form)
-        super().__init__(network, form)
-        self.form: Form = form
-        self.view = view
+        super().__init__(network, view=view, form=form)
         network.tokenizer.truncation_side = "left" if view == "tail" else "right"
 
     @classmethod
@@ -78,17 +76,8 @@ class QQSim(BiEncoder):
         Raises:
             ModelNotFoundError: there is no such model.
         """
-        one_of(*get_args(View)).check("view", view)
+        cls.OPTIONS["view"].check("view", view)
         return cls(load_network(backbone, "bi", max_length or _LENGTHS[view], device), view, form)
-
-    @classmethod
-    def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> QQSim:
-        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
-        saved = read_description(folder, cls.__name__, _TOLD)
-        return cls(load_network(folder, "bi", saved["max_length"], device), saved["view"], saved["form"])
-
-    def _described(self) -> dict[str, Any]:
-        return {"view": self.view, "form": self.form, "max_length": int(self.network.max_seq_length)}
 
     def text_columns(self, side: Side) -> Sequence[str]:
         """List the columns that the form is read from."""
