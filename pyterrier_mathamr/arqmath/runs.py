@@ -244,22 +244,6 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
     replace_file(target, table.getvalue().encode())
 
 
-def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:
-    """Read the ids under which the answers of a run were judged."""
-    path = Path(path)
-    ids: dict[QueryId, str] = {}
-    with BadRows(path) as report, open_text(path) as stream:
-        for line, text in enumerate(stream, 1):
-            cells = [cell.strip() for cell in text.split("\t")]
-            if len(cells) == 3 and all(cells):
-                name, topic, answer = cells
-                if name == run:
-                    ids[topic] = answer
-            elif text.strip():
-                report("L401", line, repr(text[:60]))
-    return ids
-
-
 def _answers(path: Path) -> Iterator[_Answer]:
     """Read the good lines in the order of the file."""
     seen: set[QueryId] = set()

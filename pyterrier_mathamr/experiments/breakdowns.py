@@ -22,10 +22,8 @@ SHARES = (0.0, 0.5, 0.6, 0.7)
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
-def measure_by_category(
-    rankings: Rankings, qrels: pd.DataFrame, categories: pd.DataFrame, measured: Any = PRECISION
-) -> pd.DataFrame:
-    """Measure rankings on the topics of each category, and test each against the first.
+def measure_by_category(rankings: Rankings, qrels: pd.DataFrame, categories: pd.DataFrame) -> pd.DataFrame:
+    """Measure the P'@10 of rankings on the topics of each category, and test each against the first.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval", 2022, tables 5.3 and 5.6.
 
@@ -34,14 +32,13 @@ def measure_by_category(
         qrels: ``qid``, ``docno``, ``label``.
         categories: ``qid``, and a column for each kind of category; see
             :func:`~pyterrier_mathamr.arqmath.read_topic_categories`. Topics without judgments are left out.
-        measured: of ``ir_measures``; P'@10 by default.
 
     Returns:
         A row for each category that has topics: ``kind``, ``category``, ``topics``, then a column for each ranking, and
         for each but the first ``<name> reject`` (two-sided paired t-test, p < .05 after Bonferroni over the rankings).
     """
     judged = categories[categories["qid"].isin(qrels["qid"])]
-    by_topic = measure_by_topic(rankings, judged, qrels, [measured]).astype({"value": float}).fillna({"value": 0.0})
+    by_topic = measure_by_topic(rankings, judged, qrels, [PRECISION]).astype({"value": float}).fillna({"value": 0.0})
     wide = by_topic.pivot(index="qid", columns="name", values="value")
     rows: list[dict[str, object]] = []
     for kind, values in TOPIC_CATEGORIES.items():

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.arqmath import ARQMathError, BadRowWarning, read_answers, read_run, task3_scores, write_answers
-from pyterrier_mathamr.arqmath.runs import ANSWER_LIMIT, read_answer_ids
+from pyterrier_mathamr.arqmath.runs import ANSWER_LIMIT
 
 # As the organizers' own converter from Task 1 writes it: minimal quoting, CR LF.
 OFFICIAL = (
@@ -118,12 +118,8 @@ def test_a_reader_of_rankings_names_the_function_that_reads_answers(tmp_path: Pa
 
 def test_a_submission_is_scored_by_the_ids_under_which_it_was_judged(tmp_path: Path) -> None:
     (tmp_path / "my-run.tsv").write_text("".join(f"A.{i}\t1\t1\tx\t-\tanswer {i}\n" for i in (1, 2, 3)))
-    (tmp_path / "ids.tsv").write_text("my-run\tA.1\td_1\nother\tA.1\td_9\nmy-run\tA.2\td_2\nbad line\n")
-    with pytest.warns(BadRowWarning, match="L401"):
-        ids = read_answer_ids(tmp_path / "ids.tsv", "my-run")
-    assert ids == {"A.1": "d_1", "A.2": "d_2"}
     answers = read_answers(tmp_path / "my-run.tsv")
-    answers["docno"] = answers["qid"].map(ids)
+    answers["docno"] = answers["qid"].map({"A.1": "d_1", "A.2": "d_2"})
     qrels = pd.DataFrame([("A.1", "d_1", 3), ("A.1", "d_9", 0), ("A.2", "d_2", 1)], columns=["qid", "docno", "label"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # all that are left are judged
