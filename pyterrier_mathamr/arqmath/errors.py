@@ -42,12 +42,10 @@ class MissingFileError(ARQMathError):
 
     @property
     def tried(self) -> str:
-        """The names in a row."""
         return ", ".join(self.names)
 
     @property
     def remedy(self) -> str:
-        """Where to get the file."""
         return self.hint or f"Download them from {DOWNLOAD_PAGE}"
 
 
@@ -129,7 +127,6 @@ class BadRows:
         self.path, self.count = path, 0
 
     def __call__(self, code: str, line: int, what: str) -> None:
-        """Report one row."""
         self.count += 1
         if self.count <= self.limit:
             warnings.warn(BadRowWarning(self.path, line, code, what), stacklevel=3)

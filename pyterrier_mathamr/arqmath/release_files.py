@@ -64,7 +64,6 @@ def topic_patterns(year: str, task: Task) -> Patterns:
 
 
 def topic_table_patterns(year: str, kind: Representation) -> Patterns:
-    """Return the names of the table of the topics' formulas in one representation."""
     end = rf"{_VERSION}\.tsv(\.gz)?"
     year_ = re.escape(year)
     plain = {"2020": (rf"Formula_topics_{kind}_V2\.0\.tsv",), "2022": (rf"Topics_Formulas_{kind}\.V0\.1\.tsv",)}

@@ -185,7 +185,6 @@ class FormulaArtifacts:
 
     @cached_property
     def graphs(self) -> GraphStore:
-        """The graphs of all documents."""
         raise NotImplementedError
 
     def documents(self) -> Iterator[dict[str, Any]]:
@@ -193,7 +192,6 @@ class FormulaArtifacts:
         raise NotImplementedError
 
     def count(self) -> int:
-        """Count the documents."""
         raise NotImplementedError
 
     def formula_topics(self, topics: str) -> pd.DataFrame:
@@ -323,7 +321,6 @@ class Artifacts(FormulaArtifacts):
 
     @cached_property
     def bm25(self) -> BM25Index:
-        """The BM25 index of the answers."""
         index = BM25Index(self.workdir / "answers.bm25")
         indexer = index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose)
         documents = self.answer_documents()
@@ -414,7 +411,6 @@ class ModelArtifacts:
         return MathAMR.from_pretrained(path, text=text)
 
     def answers(self, model: MathAMR) -> MathAMRIndex:
-        """Encode and index the answers."""
         index, graphs = MathAMRIndex(self.stages.workdir / "answers.mathamr"), self.shared.graphs
         docnos = self.shared.bm25.snapshot()
         self.stages.run(

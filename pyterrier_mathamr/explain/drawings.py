@@ -169,7 +169,6 @@ class Panel(NamedTuple):
 
 
 def measured_panel(title: str, parts: pd.DataFrame, marks: Mapping[int, Sequence[Badge]], width: float) -> Panel:
-    """Measure a panel."""
     latex = parts.loc[parts["kind"] == "formula", "label"].tolist()
     sentences = parts.loc[parts["kind"] == "sentence", ["row", "label"]].itertuples(index=False, name=None)
     badges = {row: found for row, found in marks.items() if row < len(latex)}

@@ -46,7 +46,6 @@ class Nodes(NamedTuple):
 
     @classmethod
     def of(cls, rows: int, formula_ids: Sequence[str] | None = None, graph: MathAMRGraph | None = None) -> Nodes:
-        """Name the nodes of a text."""
         if graph is not None:
             has_formulas = formula_ids is None or bool(len(formula_ids))
             nodes = virtual_nodes(graph, rows, formulas=has_formulas)

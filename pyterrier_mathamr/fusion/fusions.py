@@ -73,7 +73,6 @@ class Fusion(Retriever):
 
     @property
     def part_names(self) -> list[str]:
-        """The name of each system."""
         return distinct_names(self.systems)
 
     def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
@@ -94,7 +93,6 @@ class Fusion(Retriever):
         raise NotImplementedError
 
     def transform_inputs(self) -> list[list[str]]:
-        """Return the columns that all systems take."""
         return inputs_of_all(self.systems, "qid")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -328,11 +326,9 @@ class StandardFusion(Fusion):
     lacking_is_lowest = True
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Standardize scores."""
         return _standard_contributions(query, ranking)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain the weighted standard score."""
         scores = answer.ranking["score"].to_numpy(np.float64)
         return explain_standard(docno, system, scores, answer.explanation, weight)
 
@@ -446,11 +442,9 @@ class ConvexFusion(Fusion):
         return (self.alpha, *[(1 - self.alpha) / count] * count)
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Bring scores to 0 … 1."""
         return _min_max(query, ranking, self.constant)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain the weighted scaled score."""
         return _explain_min_max(docno, system, answer, weight, self.constant)
 
 
@@ -538,7 +532,6 @@ class ModifiedRRF(Fusion):
         return found
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Compute score / (k + rank)."""
         scores, docnos = ranking["score"].to_numpy(np.float64), ranking["docno"].to_numpy(dtype=object)
         inverse = reciprocal_ranks(scores, docnos, self.k, query)
         if self.classic:
@@ -546,7 +539,6 @@ class ModifiedRRF(Fusion):
         return inverse * (_min_max(query, ranking) if self.normalise == "min-max" else scores)
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain score / (k + rank)."""
         if answer.explanation is None:
             return Explanation.of(docno, [])
         scores, docnos = answer.ranking["score"].to_numpy(np.float64), answer.ranking["docno"].to_numpy(dtype=object)

@@ -39,12 +39,10 @@ class WeightsError(MathAMRError):
 
     @classmethod
     def not_fitted(cls, what: str, reader: str) -> WeightsError:
-        """Make the error of something that was not fitted."""
         return cls(f"{what} has no weights. Call .fit(), give weights, or read them with {reader}.")
 
     @classmethod
     def of_file(cls, path: str | Path, reason: str) -> WeightsError:
-        """Make the error of a file."""
         return cls(f"{path}: {reason}. Give the file that .save() of the same class wrote, and the same parts.")
 
 
@@ -91,7 +89,6 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         return tuple(self.weights)
 
     def transform_inputs(self) -> list[list[str]]:
-        """Return the columns of a ranking that all scorers accept."""
         return inputs_of_all(self.scorers, "qid", "docno", "score")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

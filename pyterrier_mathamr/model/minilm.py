@@ -51,7 +51,6 @@ class MiniLM:
         self.head, self.tail = self._tokenizer.encode("").ids
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:
-        """Cut texts into pieces."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [Pieces(one.ids, [start for start, _ in one.offsets], [end for _, end in one.offsets]) for one in found]
 

@@ -115,7 +115,6 @@ def tree_edit_distances(
     costs: EditCosts = UNIT_COSTS,
     max_nodes: int = 400,
 ) -> npt.NDArray[np.float64]:
-    """Compute the distance of a query to each of many trees."""
     if not all(np.isfinite(cost) and cost >= 0 for cost in costs):
         raise ConfigError("costs", costs, "three numbers, 0 or more")
     sizes = trees.offsets[rows + 1] - trees.offsets[rows]

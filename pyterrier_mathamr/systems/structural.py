@@ -139,7 +139,6 @@ class StructuralSearch(Leaf, SparseRetriever):
         return words.plus(*parts)
 
     def _words(self) -> BM25Retriever:
-        """Return the retriever for words."""
         return self.bm25_index.retriever(k1=self.k1, b=self.b, delta=self.delta, query_weights="linear")
 
     def _gained(self, post: MathPost) -> list[tuple[PostFormula, dict[DocNo, float]]]:

@@ -82,7 +82,6 @@ class Query:
 
     @classmethod
     def of_tree(cls, tree: FormulaTree, kind: Packed) -> Query:
-        """Read a tree."""
         numbered = [
             [(_NEXT[label] if kind == "slt" else place, node) for place, (label, node) in enumerate(below)]
             for below in tree.children()
@@ -327,7 +326,6 @@ def alignment_scores(query: FormulaTree, candidate: FormulaTree) -> AlignmentSco
 def align(
     query: FormulaTree, trees: PackedTrees, rows: Rows, labels: TreeLabels | None = None
 ) -> npt.NDArray[np.float64]:
-    """Align a query with many trees."""
     labels = labels or TreeLabels(trees.names)
     read = Query.of_tree(query, trees.kind)
     found = np.zeros((len(rows), 3), dtype=np.float64)

@@ -124,7 +124,6 @@ class DocumentStore(Docstore):  # type: ignore[misc]
         return StoredDocuments(self, range(self.count()))
 
     def count(self) -> int:
-        """Count the documents."""
         return _count(self._reading())
 
     def clear_cache(self) -> None:
@@ -246,7 +245,6 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         return DocumentStore(path, self._read, self.docs_cls(), self._count)
 
     def docs_cls(self) -> type[ARQMathDoc] | type[ARQMathFormula]:
-        """Return the class of the documents."""
         return ARQMathFormula if self._kind == "formulas" else ARQMathDoc
 
     def docs_namespace(self) -> str:
@@ -254,7 +252,6 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         return "arqmath/formulas" if self._kind == "formulas" else "arqmath"
 
     def docs_lang(self) -> str:
-        """Return the language of the documents."""
         return "en"
 
     def _read(self) -> Iterator[ARQMathDoc | ARQMathFormula]:
@@ -280,7 +277,6 @@ class ARQMathQueries(BaseQueries):  # type: ignore[misc]
         self._dataset, self._year, self._task = dataset, year, task
 
     def queries_iter(self) -> Iterator[Task1Query | Task2Query]:
-        """Read the topics."""
         for topic in locate(self._dataset).topics(self._year, self._task):
             text = plain_text(post_from_html(topic.body, topic.title))
             query = Task1Query(topic.id, topic.title, topic.body, " ".join(topic.tags), text)
@@ -291,15 +287,12 @@ class ARQMathQueries(BaseQueries):  # type: ignore[misc]
         return sum(1 for _ in locate(self._dataset).topics(self._year, self._task))
 
     def queries_cls(self) -> type[Task1Query] | type[Task2Query]:
-        """Return the class of the queries."""
         return Task2Query if self._task == 2 else Task1Query
 
     def queries_namespace(self) -> str:
-        """Return the space of the ids."""
         return f"arqmath/{self._year}"
 
     def queries_lang(self) -> str:
-        """Return the language of the queries."""
         return "en"
 
 
@@ -327,15 +320,12 @@ class ARQMathQrels(BaseQrels):  # type: ignore[misc]
             yield ARQMathQrel(qrel.query_id, qrel.doc_id, qrel.relevance, qrel.iteration)
 
     def qrels_count(self) -> int:
-        """Count the judgments."""
         return sum(1 for _ in self.qrels_iter())
 
     def qrels_defs(self) -> dict[int, str]:
-        """Return the meaning of the grades."""
         return _GRADES
 
     def qrels_cls(self) -> type[ARQMathQrel]:
-        """Return the class of the judgments."""
         return ARQMathQrel
 
 
@@ -355,7 +345,6 @@ class ARQMathTraining:
 
 
 def document(post: Post) -> ARQMathDoc:
-    """Return a post as a document."""
     return ARQMathDoc(
         doc_id=post.id,
         kind=post.kind,

@@ -22,7 +22,6 @@ class ARQMathDoc(NamedTuple):
     date: str | None
 
     def default_text(self) -> str:
-        """Return the plain text."""
         return self.text
 
 
@@ -37,7 +36,6 @@ class ARQMathFormula(NamedTuple):
     latex: str
 
     def default_text(self) -> str:
-        """Return the LaTeX."""
         return self.latex
 
 
@@ -51,7 +49,6 @@ class Task1Query(NamedTuple):
     text: str  # title and body as plain text, formulas as $latex$
 
     def default_text(self) -> str:
-        """Return the plain text."""
         return self.text
 
 
@@ -68,7 +65,6 @@ class Task2Query(NamedTuple):
     topic_id: str  # query_id of the topic of Task 1 with the same question
 
     def default_text(self) -> str:
-        """Return the formula."""
         return self.latex
 
 

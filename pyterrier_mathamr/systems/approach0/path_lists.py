@@ -116,7 +116,6 @@ def joined(pieces: Sequence[Sectors]) -> Sectors:
 
 
 def packed(formulas: Iterable[FormulaPaths]) -> Sectors:
-    """Pack the paths of formulas."""
     roots, sectors, entries = [0], [0], [0]
     paths, widths, leaves = list[int](), list[int](), list[int]()
     symbols, firsts, counts, operators = list[int](), list[int](), list[int](), list[int]()
@@ -217,7 +216,6 @@ class PathLists:
 
     @classmethod
     def of_sectors(cls, sectors: Sectors) -> Self:
-        """List where each path occurs."""
         order = np.argsort(sectors.paths, kind="stable")  # stable: root ends stay ascending for each path
         roots = np.repeat(np.arange(len(sectors.sectors) - 1, dtype=np.int32), np.diff(sectors.sectors))
         found = np.bincount(sectors.paths, minlength=len(sectors.path_keys))
@@ -231,7 +229,6 @@ class PathLists:
         return cls.of_sectors(joined(kept).take(order))
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of a part."""
         found = {name: getattr(self.of, name) for name in _ARRAYS}
         for name in _NAMES:
             found |= text_arrays(name, getattr(self.of, name))
@@ -295,7 +292,6 @@ class PathQuery:
 
 
 def path_query(formula: FormulaPaths, index: PathLists) -> PathQuery:
-    """Look up the paths of a formula."""
     roots = list(dict.fromkeys(map(_content, formula.roots)))
     rows = [(key, number, found) for number, (_, sectors) in enumerate(roots) for key, found in sectors]
     number_of = _numbers(index.of.path_keys, {key for key, _, _ in rows})

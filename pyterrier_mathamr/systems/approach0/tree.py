@@ -86,7 +86,6 @@ def _big(label: str) -> str:
 
 
 def _scripted(base: OperatorNode) -> OperatorNode:
-    """Return the base of scripts."""
     return base if base.token == "SUBSUP" else OperatorNode("SUBSUP", kids=(OperatorNode("BASE", kids=(base,)),))
 
 

@@ -330,7 +330,6 @@ class ColBERTPosts(TokenPosts):
         return {"query_embs": [found[qid].rows for qid in frame["qid"]], "query_model": self.model.name}
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
-        """Encode documents."""
         names, found = self._documents(frame, of_ranking)
         return {"doc_embs": [found[name].rows for name in names], "doc_model": self.model.name}
 

@@ -86,7 +86,6 @@ class ColBERTTexts:
     case: bool  # math tokens keep their capitals
 
     def text(self, post: MathPost) -> str:
-        """Write a post."""
         return post_text(post, self.tokens) if self.math else plain_text(post)
 
     def tokens(self, latex: str) -> list[str]:
@@ -143,7 +142,6 @@ def assemble(
 
 
 def expand_queries(encoder: Any, length: int, expansion: bool) -> None:
-    """Set the length of queries."""
     first = encoder[0]
     first.query_expansion = None
     first.query_length = None if expansion else length

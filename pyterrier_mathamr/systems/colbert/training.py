@@ -102,7 +102,6 @@ class Ragged:
         return cls(padded[scoring].float(), F.pad(scoring.sum(1).cumsum(0), (1, 0)))
 
     def text(self, i: int) -> Tensor:
-        """Return the rows of one text."""
         return self.rows[int(self.offsets[i]) : int(self.offsets[i + 1])]
 
     def texts(self, places: list[int]) -> Ragged:
@@ -347,5 +346,4 @@ class _Given(nn.Module):
     """Replaces the embeddings by given states."""
 
     def forward(self, *, inputs_embeds: Tensor, **others: Any) -> Tensor:
-        """Return the states."""
         return inputs_embeds

@@ -51,7 +51,6 @@ class Matches:
 
     @classmethod
     def of(cls, ours: Rows, theirs: Rows, owners: Rows, candidates: int) -> Matches:
-        """Count."""
         things, times = np.unique(ours, return_counts=True)
         places = np.searchsorted(things, theirs)
         known = places < len(things)
@@ -87,7 +86,6 @@ class Numbered(NamedTuple):
 
     @classmethod
     def both(cls, query: FormulaTree, trees: PackedTrees) -> tuple[Numbered, Numbered]:
-        """Number a query and its candidates."""
         one = PackedTrees.of_trees([query], trees.kind)
         numbers = {name: number for number, name in enumerate(trees.names)}
         of_query = [numbers.setdefault(name, len(numbers)) for name in one.names]

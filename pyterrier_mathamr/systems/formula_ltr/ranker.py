@@ -285,7 +285,6 @@ class PairwiseRanker(LinearRanker):
         self._set(names, weights)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
-        """Minimize the loss of the pairs of the groups."""
         return fit_pairwise(groups, self.chosen_c(groups), self.loss)
 
     def chosen_c(self, groups: Sequence[Graded]) -> float:
@@ -330,5 +329,4 @@ class ListwiseRanker(LinearRanker):
         self._set(names, weights)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
-        """Minimize the listwise loss of the groups."""
         return fit_listwise([(features, grades >= self.relevant) for features, grades in groups], ridge=self.ridge)

@@ -123,7 +123,6 @@ class MaRFPost:
 
     @classmethod
     def of(cls, post: MathPost, config: MaRFConfig) -> MaRFPost:
-        """Read a post."""
         text = post_text(post) if config.text == "tokens" else plain_text(post)
         found = {_tokens(formula.latex)[: config.formula_length] for formula in post.formulas}
         return cls(text, tuple(sorted(formula for formula in found if formula)))
@@ -202,7 +201,6 @@ class ContextEncoder:
 
     @property
     def width(self) -> int:
-        """Numbers of a row."""
         return int(self.network.config.hidden_size)
 
     @cached_property

@@ -369,7 +369,6 @@ class MaRFIndex(IndexArtifact):
         return super().__contains__(f"{docno}#0") if isinstance(docno, str) else False
 
     def open_snapshot(self) -> MaRFSnapshot:
-        """Open the index."""
         return MaRFSnapshot(self.path, self.KIND)
 
     def snapshot(self) -> MaRFSnapshot:

@@ -485,7 +485,6 @@ class MaRFPosts(TokenPosts):
         return np.array(means, np.float64)
 
     def parts(self, label: str, frame: pd.DataFrame) -> list[Part]:
-        """Make a part of each view."""
         query = {name: values[0] for name, values in self.queries(frame).items() if not isinstance(values, str | float)}
         document: Any = self.documents(frame, of_ranking=True)
         (views,), (formulas,) = document["doc_views"], document["doc_formulas"]

@@ -152,7 +152,6 @@ class MaRFNetwork(nn.Module):
 
     @property
     def maps(self) -> list[nn.Linear]:
-        """The linear maps there are."""
         return [part for part in (self.before, self.after) if isinstance(part, nn.Linear)]
 
     def finished(self, fused: Tensor) -> Tensor:

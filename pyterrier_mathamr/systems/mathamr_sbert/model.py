@@ -154,7 +154,6 @@ class MathAMRSentenceBERT(BiEncoder):
         return (_COLUMNS[side],)
 
     def row_text(self, row: Mapping[Any, Any], side: Side) -> str:
-        """Return what :meth:`contexts` wrote."""
         return str(row[_COLUMNS[side]])
 
     def fit(

@@ -283,7 +283,6 @@ class CFTSnapshot(ExpressionSnapshot[CFTVectors]):
     """A Tangent-CFT index as it was when it was opened."""
 
     def encoder(self) -> FormulaEncoder:
-        """Return the encoder."""
         encoder = self.expressions.payload.encoder
         if encoder is None:
             raise SystemsError(

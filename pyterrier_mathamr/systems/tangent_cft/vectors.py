@@ -97,7 +97,6 @@ def quantized(vectors: npt.NDArray[np.float32]) -> Quantized:
 
 
 def squares(rows: Quantized) -> npt.NDArray[np.int32]:
-    """Compute the squared length of each row."""
     found: npt.NDArray[np.int32] = np.einsum("nd,nd->n", rows, rows, dtype=np.int32)
     return found
 

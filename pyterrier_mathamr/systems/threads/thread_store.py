@@ -123,7 +123,6 @@ class ThreadRecord(NamedTuple):
 
 
 def record_of(row: object, number: int) -> ThreadRecord:
-    """Read a post."""
     get: _Get = row.get if isinstance(row, Mapping) else lambda name: getattr(row, name, None)
     name = _first_text(get, ("id", "docno"), f"post {number:,}")
     if not name:

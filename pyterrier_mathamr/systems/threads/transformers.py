@@ -192,7 +192,6 @@ class WithQuestion(_OfThreads):
     label = "with question"
 
     def transform_inputs(self) -> list[list[str]]:
-        """Return the columns of a document, one list for each way."""
         return [["docno", name] for name in DOCUMENT_COLUMNS]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

@@ -33,7 +33,6 @@ class BiEncoderRows(PostRows):
         self.label = model.label  # type: ignore[misc]
 
     def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
-        """Raise an error for a frame without any of the columns that the model reads."""
         with pt.validate.any(frame, context=stage) as validation:
             for name in self.model.text_columns(side):
                 validation.columns(includes=["docno" if side == "documents" else "qid", name])

@@ -146,7 +146,6 @@ class TwoStepModel:
 
     @property
     def max_length(self) -> int:
-        """Most tokens of an input."""
         return int(self.network.max_seq_length)
 
     def _described(self) -> dict[str, Any]:

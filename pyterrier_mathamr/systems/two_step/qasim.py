@@ -102,7 +102,6 @@ class CrossLosses:
         self._ranking = library.MultipleNegativesRankingLoss(network)
 
     def of_batch(self, batch: Sequence[Example], step: int) -> Tensor:
-        """Compute the loss of a batch."""
         fitting = [example for example in batch if example.target >= _FITS]
         with mixed(self.network.device):
             if self.loss == "bce+mnrl" and step % 2 and len(fitting) > 1:
@@ -132,7 +131,6 @@ class BiLosses:
         self._losses = PairLosses(network)
 
     def of_batch(self, batch: Sequence[Example], step: int) -> Tensor:
-        """Compute the loss of a batch."""
         return self._losses.of_batch(_pairs(batch), step)
 
     def held_out(self, examples: Sequence[Example], batch_size: int) -> float:

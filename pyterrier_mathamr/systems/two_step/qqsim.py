@@ -84,7 +84,6 @@ class QQSim(BiEncoder):
         return _TEXTS[self.form]
 
     def row_text(self, row: Row, side: Side) -> str:
-        """Write the input of the model for a question."""
         return self.text(row)
 
     def text(self, row: Row) -> str:

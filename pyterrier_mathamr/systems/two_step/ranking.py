@@ -230,7 +230,6 @@ class RankingSVM(LinearRanker):
         self._set(names, weights)
 
     def find(self, groups: Sequence[Graded]) -> _Floats:
-        """Minimize the loss of the pairs of the groups."""
         if not all(np.isfinite(features).all() for features, _ in groups):
             raise ConfigError("features", "NaN or infinite", "finite numbers")
         deviation = np.concatenate([features for features, _ in groups]).std(axis=0)
