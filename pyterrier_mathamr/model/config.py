@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import BELOW_1, COUNT, FRACTION, POSITIVE, Rule, at_least, between, one_of
@@ -67,6 +67,21 @@ class Options:
             plain = tuple(value) if isinstance(value, list) else value.item() if hasattr(value, "item") else value
             rule.check(name, plain)
             object.__setattr__(self, name, plain)  # JSON and YAML have no tuples, and JSON no numbers of numpy
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any]) -> Self:
+        """Build from options by name; those not given keep their defaults.
+
+        Raises:
+            ConfigError: an option does not exist, or has a value that it cannot have.
+        """
+        if unknown := sorted(set(options) - set(rules(cls))):
+            raise ConfigError("options", unknown, ", ".join(rules(cls)))
+        return cls(**options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as plain values for JSON."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
 
 
 _rules: dict[type, dict[str, Rule]] = {}

@@ -9,19 +9,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import pandas as pd
 import pyterrier as pt
 import torch
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, is_missing
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
-from pyterrier_mathamr.model.config import Options, rules
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.saving import HUB, SavedModel, fetched
@@ -38,25 +35,6 @@ QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
 
 TEXT_COLUMNS = ("html", "text", "markdown")
 """Where the text of a document is, in order of preference."""
-
-T = TypeVar("T", bound="SavedOptions")
-
-
-class SavedOptions(Options):
-    """Options that are read from plain values and written to them."""
-
-    __slots__ = ()
-
-    @classmethod
-    def from_dict(cls: type[T], values: Mapping[str, Any]) -> T:
-        """Build from options by name; those not given keep their defaults."""
-        if unknown := sorted(set(values) - set(rules(cls))):
-            raise ConfigError("options", unknown, ", ".join(rules(cls)))
-        return cls(**values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options as plain values for JSON."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
 
 
 def mixed(device: torch.device, precision: Precision = "auto") -> AbstractContextManager[Any]:

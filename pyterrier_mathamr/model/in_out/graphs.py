@@ -24,9 +24,9 @@ In a pairing ``(first, second)`` each node of the first graph is matched with th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +34,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import Rule, at_least, one_of
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.model.config import Count, Natural, Options, Positive, rules
+from pyterrier_mathamr.model.config import Count, Natural, Options, Positive
 from pyterrier_mathamr.model.encoder.rgcn import RelationalGraphConv, RelationPlan
 from pyterrier_mathamr.store import Rows, ranges
 
@@ -110,17 +109,6 @@ class InOutOptions(Options):
     patience: Count = 3
     held_out: _Share = 0.05
     seed: Natural = 42
-
-    @classmethod
-    def from_dict(cls, options: Mapping[str, Any]) -> InOutOptions:
-        """Build from options by name; those not given keep their defaults.
-
-        Raises:
-            ConfigError: an option does not exist, or has an invalid value.
-        """
-        if unknown := sorted(set(options) - set(rules(cls))):
-            raise ConfigError("options", unknown, ", ".join(rules(cls)))
-        return cls(**options)
 
 
 _EDGES: dict[Packed, str] = {"slt": "naboucdwe", "opt": "0123456789ABCDEF"}  # places from 15 on count as F

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
@@ -137,7 +136,7 @@ class InOut(SavedModel):
         packed = pack_weights(self._weights(), dtype)
         content = {
             "format": FORMAT_VERSION,
-            "options": dataclasses.asdict(self.options),
+            "options": self.options.to_dict(),
             "labels": {kind: list(those.names) for kind, those in self._labels.items()},
             "weights": hashlib.sha256(packed).hexdigest(),
         }
@@ -177,7 +176,7 @@ class InOut(SavedModel):
         """
         trees = _packed(formulas)
         graphs = {kind: FormulaGraphs.of_trees(trees[kind], those) for kind, those in self._labels.items()}
-        run = {**dataclasses.asdict(self.options), "starting model": self.identity}
+        run = {**self.options.to_dict(), "starting model": self.identity}
         network = self._network.to(choose_device(device))
         try:
             training = FormulaTraining(network, graphs, self.options)
@@ -240,7 +239,7 @@ class InOut(SavedModel):
     def identity(self) -> str:
         """Sha256 of options, labels and weights: 64 hexadecimal digits, equal for models with equal vectors."""
         labels = {kind: those.names for kind, those in self._labels.items()}
-        text = json.dumps([dataclasses.asdict(self.options), labels], sort_keys=True).encode()
+        text = json.dumps([self.options.to_dict(), labels], sort_keys=True).encode()
         return hashlib.sha256(text + pack_weights(self._weights())).hexdigest()
 
     def _weights(self) -> dict[str, Tensor]:

@@ -32,12 +32,12 @@ from torch import Tensor
 from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import at_least
-from pyterrier_mathamr.model.config import Count
+from pyterrier_mathamr.model.config import Count, Options
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.networks import moments, principal_directions
 from pyterrier_mathamr.model.text_encoder import without_bars
 from pyterrier_mathamr.posts import MathPost, plain_text
-from pyterrier_mathamr.systems.language_models import Precision, SavedOptions, mixed
+from pyterrier_mathamr.systems.language_models import Precision, mixed
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary, math_tokens, post_text
 
 Side = Literal["query", "document"]
@@ -53,7 +53,7 @@ _POSTS = 1000  # posts whose states give the principal directions; more change t
 
 
 @dataclass(frozen=True, slots=True)
-class ColBERTOptions(SavedOptions):
+class ColBERTOptions(Options):
     """How a new model reads and encodes.
 
     Attributes:

@@ -31,7 +31,7 @@ from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.parameters import FRACTION, between
 from pyterrier_mathamr.model import TrainingError, maxsim, maxsim_matrix
 from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.config import Count, Natural
+from pyterrier_mathamr.model.config import Count, Natural, Options
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import info_nce
 from pyterrier_mathamr.model.pairs import (
@@ -44,7 +44,7 @@ from pyterrier_mathamr.model.pairs import (
     read_pairs,
 )
 from pyterrier_mathamr.posts import MathPost, document_post, post_from_any
-from pyterrier_mathamr.systems.language_models import SavedOptions, linear_rate, mixed
+from pyterrier_mathamr.systems.language_models import linear_rate, mixed
 
 from .network import ColBERTTexts, Side, batches_of_texts, features_of, finish
 
@@ -61,7 +61,7 @@ _NEGATIVES = 10_000_018  # used as a batch number, for the generator that draws 
 
 
 @dataclass(frozen=True, slots=True)
-class ColBERTTraining(SavedOptions):
+class ColBERTTraining(Options):
     """Training options.
 
     Attributes:

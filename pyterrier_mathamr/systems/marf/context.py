@@ -23,13 +23,13 @@ from torch.nn.utils.rnn import pad_sequence
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import BELOW_1, FLAG, Rule
-from pyterrier_mathamr.model.config import Count, MaybeCount, Natural
+from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.posts import MathPost, plain_text
 from pyterrier_mathamr.store import Cache
-from pyterrier_mathamr.systems.language_models import Precision, SavedOptions, find_checkpoint, mixed
+from pyterrier_mathamr.systems.language_models import Precision, find_checkpoint, mixed
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary, math_tokens, post_text
 
 Keys = Literal["formulas", "context"]
@@ -48,7 +48,7 @@ _BLOCK = 1024  # texts between two writes to the cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaRFConfig(SavedOptions):
+class MaRFConfig(Options):
     """The options of a model. The paper gives the sizes of the encoders and the six formulas, and no other options.
 
     Attributes:

@@ -28,13 +28,13 @@ from torch import Tensor, nn
 from pyterrier_mathamr._common.parameters import between
 from pyterrier_mathamr.model import TrainingError, maxsim_matrix
 from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.config import Count, Natural, Positive
+from pyterrier_mathamr.model.config import Count, Natural, Options, Positive
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.losses import info_nce, normalise
 from pyterrier_mathamr.model.pairs import Pair, PairAnswers
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.systems.language_models import SavedOptions, mixed
+from pyterrier_mathamr.systems.language_models import mixed
 
 from .context import MIN_TOKENS, Formula
 from .network import padded
@@ -51,7 +51,7 @@ _LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaRFTraining(SavedOptions):
+class MaRFTraining(Options):
     """How a model is trained. The paper prints 3 and 4 epochs; it is silent on rates, batches and negatives.
 
     Attributes:

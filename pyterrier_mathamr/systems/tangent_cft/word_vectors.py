@@ -23,9 +23,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
+from pyterrier_mathamr.model.config import Count, Natural, Options
 from pyterrier_mathamr.sparse.texts import Arrays, read_texts, text_arrays
 from pyterrier_mathamr.store import Array, DamagedError
 
@@ -121,7 +122,7 @@ _DIMENSIONS = Rule("an integer from 1 to 1000", lambda value: COUNT.holds(value)
 
 
 @dataclass(frozen=True, slots=True)
-class FastTextOptions:
+class FastTextOptions(Options):
     """Options of fastText: skip-gram with negative sampling, as in Tangent-CFT.
 
     The dissertation gives n-grams, context and the kind of training; dimensions, negatives and epochs are from the
@@ -141,30 +142,23 @@ class FastTextOptions:
         ConfigError: a value is out of its range.
     """
 
-    dimensions: int = 300
-    epochs: int = 30
-    context: int = 5
-    negatives: int = 20
-    min_ngram: int = 3
-    max_ngram: int = 6
-    min_count: int = 5
-    seed: int = 42
+    dimensions: Annotated[int, _DIMENSIONS] = 300
+    epochs: Count = 30
+    context: Count = 5
+    negatives: Count = 20
+    min_ngram: Count = 3
+    max_ngram: Count = 6
+    min_count: Count = 5
+    seed: Natural = 42
 
     def __post_init__(self) -> None:
-        _DIMENSIONS.check("dimensions", self.dimensions)
-        for name in ("epochs", "context", "negatives", "min_ngram", "min_count"):
-            COUNT.check(name, getattr(self, name))
+        super(FastTextOptions, self).__post_init__()
         at_least(self.min_ngram).check("max_ngram", self.max_ngram)
-        at_least(0).check("seed", self.seed)
 
     @classmethod
     def small(cls) -> FastTextOptions:
         """Return options that train a tenth as long: 100 dimensions, 10 epochs."""
         return cls(dimensions=100, epochs=10)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options as plain values for JSON."""
-        return asdict(self)
 
 
 Vector = npt.NDArray[np.float32]

@@ -19,13 +19,13 @@ from pyterrier_mathamr._common.errors import MathAMRError, require
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
 from pyterrier_mathamr.model import ModelFileError
 from pyterrier_mathamr.model.checkpoints import RunFolder
-from pyterrier_mathamr.model.config import Count, MaybeCount, Natural
+from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
 from pyterrier_mathamr.model.encoder.batching import choose_device
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
 from pyterrier_mathamr.model.saving import sum_faults, sums_of
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, read_saved, reason_of, write_saved
-from pyterrier_mathamr.systems.language_models import SavedOptions, find_checkpoint, linear_rate, mixed
+from pyterrier_mathamr.systems.language_models import find_checkpoint, linear_rate, mixed
 
 Kind = Literal["cross", "bi"]
 """An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""
@@ -89,7 +89,7 @@ _CLIP = 1.0  # the largest norm of a gradient
 
 
 @dataclass(frozen=True, slots=True)
-class FitOptions(SavedOptions):
+class FitOptions(Options):
     """Training options for a language model of the two-step search.
 
     Batch size and maximum epochs are published (Mansouri, dissertation, 2022, section 5.3.1); the other options are
