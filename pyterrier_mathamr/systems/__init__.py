@@ -2,26 +2,26 @@
 
 ::
 
-    approach0/     ranks formulas by leaf-root paths of their operator trees
-    tangent_cft/   ranks formulas by vectors that fastText learns from pairs of symbols
-    in_out/        ranks formulas by a vector for each symbol, learned from formulas
-    formula_trees  both trees of each formula, in a few arrays
-    tangent_s/     Tangent's candidates, ranked by how well trees align
-    formula_texts  a formula as a text, by itself or in its post, for any model of texts
-    edit_distance/ the cost of changing one tree into another
-    formula_ltr/   many similarities of trees, as features for learning to rank
-    query_reduction
-                   the words and formulas of a question that are worth searching with
-    structural/    words by BM25 and formulas by Approach Zero, for a question
-    colbert/       token rows of questions and answers, compared by MaxSim
-    marf/          token rows of a text, fused with the vectors of its formulas
-    mathamr_sbert/ formulas by the sentences around them, linearized MathAMR graphs and Sentence-BERT
-    two_step/      similar questions first, then their answers; a ranking SVM over both similarities
-    threads/       the answers to a question, with votes, comments, tags and texts
-    extract        one answer for each topic, cut from the first-ranked ones
-    math_tokens    a formula as tokens that a language model reads: $frac$ $1$ $2$
-    language_models
-                   code shared by systems over pretrained language models
+    formula_trees    both trees of each formula, in a few arrays
+    approach0/       formulas by leaf-root paths of their operator trees
+    tangent_s        Tangent's candidates, ranked by how well trees align
+    tangent_cft/     formulas by vectors that fastText learns from pairs of symbols
+    in_out/          formulas by a vector for each symbol, learned from formulas
+    edit_distance    the cost of changing one tree into another
+    formula_ltr/     many similarities of trees, as features for learning to rank
+    structural       words by BM25 and formulas by Approach Zero, for a question
+    query_reduction  the words and formulas of a question that are worth searching with
+
+    math_tokens      a formula as tokens that a language model reads: $frac$ $1$ $2$
+    language_models  code shared by systems over pretrained language models
+    formula_texts    a formula as a text, by itself or in its post, for any model of texts
+    colbert/         token rows of questions and answers, compared by MaxSim
+    marf/            token rows of a text, fused with the vectors of its formulas
+    mathamr_sbert/   formulas by the sentences around them, linearized MathAMR graphs and Sentence-BERT
+
+    threads/         the answers to a question, with votes, comments, tags and texts
+    two_step/        similar questions first, then their answers; a ranking SVM over both similarities
+    extract          one answer for each topic, cut from the first-ranked ones
 
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
 """
