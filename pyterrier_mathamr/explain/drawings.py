@@ -41,7 +41,7 @@ from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.drawing import draw_graph as draw_graph
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, placeholder
 
-from .display import HUES
+from .display import HUES, ColorGroup
 from .maxsim import Embeddings, PostComparison, Term, compare, rounded, similarities
 
 MARGIN, _BETWEEN = 14.0, 14.0
@@ -95,28 +95,17 @@ def draw_maxsim(
     return _drawn(found, palette(theme), parts)
 
 
-class Group(NamedTuple):
-    """A part of the query with its number, 1 for the greatest contribution, and its color."""
-
-    number: int
-    color: str
-
-    @property
-    def badge(self) -> Badge:
-        """The number on its color."""
-        return Badge(str(self.number), self.color)
-
-
 def _drawn(found: PostComparison, colors: Palette, parts: int) -> Picture:
     canvas, groups = Canvas(), groups_of(found.terms)
     title = f"{found.query_id or 'query'} and {found.document_id or 'document'}: score {found.score:.3f}"
     canvas.text(MARGIN, 26, title, colors.text, strong=True, size=14)
-    asked = {row: [group.badge] for row, group in groups.items()}
+    badges = {row: Badge(str(group.number), group.color) for row, group in groups.items()}
+    asked = {row: [badge] for row, badge in badges.items()}
     matched: dict[int, list[Badge]] = {}
     for term in sorted(found.terms, key=lambda term: groups[term.query_row].number):
-        badges = matched.setdefault(term.document_row, [])
-        if groups[term.query_row].badge not in badges:
-            badges.append(groups[term.query_row].badge)
+        of_match = matched.setdefault(term.document_row, [])
+        if badges[term.query_row] not in of_match:
+            of_match.append(badges[term.query_row])
     right = MARGIN + _PANEL + _BETWEEN
     panels = (
         measured_panel(f"query {found.query_id}".strip(), found.query, asked, _PANEL),
@@ -129,13 +118,13 @@ def _drawn(found: PostComparison, colors: Palette, parts: int) -> Picture:
     return canvas.picture(max(width, right + _PANEL) + MARGIN, bottom + MARGIN, colors.ground, title)
 
 
-def groups_of(terms: Sequence[Term]) -> Mapping[int, Group]:
+def groups_of(terms: Sequence[Term]) -> Mapping[int, ColorGroup]:
     """Number the rows of the query by contribution; the first have distinct colors, the others are gray."""
     totals: dict[int, float] = {}
     for term in terms:
         totals[term.query_row] = totals.get(term.query_row, 0.0) + term.contribution
     ordered = sorted(totals, key=lambda row: -totals[row])
-    return {row: Group(i + 1, HUES[i] if i < len(HUES) else _GREY) for i, row in enumerate(ordered)}
+    return {row: ColorGroup(i + 1, HUES[i] if i < len(HUES) else _GREY) for i, row in enumerate(ordered)}
 
 
 _PAD, _HEAD, _GUTTER, _BETWEEN = 10.0, 28.0, 12.0, 6.0
@@ -239,7 +228,7 @@ class _Column(NamedTuple):
 def paint_table(
     canvas: Canvas,
     found: PostComparison,
-    groups: Mapping[int, Group],
+    groups: Mapping[int, ColorGroup],
     x: float,
     top: float,
     colors: Palette,
@@ -302,7 +291,9 @@ def _label(found: PostComparison, row: int) -> Paragraph:
     return paragraph(text, latex, _LABEL - 24, lines=1)
 
 
-def _header(canvas: Canvas, column: _Column, groups: Mapping[int, Group], x: float, y: float, colors: Palette) -> None:
+def _header(
+    canvas: Canvas, column: _Column, groups: Mapping[int, ColorGroup], x: float, y: float, colors: Palette
+) -> None:
     """Paint the number of a part of the query and its weight."""
     middle = x + _CELL / 2
     if column.term is None:
