@@ -1,4 +1,4 @@
-"""Index any multi-vector model of sentence-transformers, which have no index of their own.
+"""Index any multi-vector model of sentence-transformers, which itself has no index for them.
 
     python late_interaction.py                                    # a public model, which is downloaded
     python late_interaction.py MODEL                              # another name, or a folder

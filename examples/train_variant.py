@@ -35,7 +35,7 @@ for name, config in conditions.items():
     (model.doc_encoder() >> index.indexer(mode="overwrite")).index(of_answers)
     systems[name] = mathamr.GraphBuilder() >> model.query_encoder() >> index.colbert()
 
-# 4. The difference, its p-value in a two-tailed paired t-test, and that corrected for the number of systems.
+# 4. The difference, its p-value in a two-tailed paired t-test, and the p-value corrected for the number of systems.
 table = pt.Experiment(
     list(systems.values()),
     topics,
