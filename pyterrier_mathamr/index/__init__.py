@@ -9,6 +9,8 @@
                                               │ search/      candidates, exact scores
                                               │
     sharded/      several indexes searched as one, each in a process or on a node of a cluster
+
+A third of this room is ``qdrant/`` and ``sharded/``: the same rankings where one folder on one machine is not enough.
 """
 
 import lazy_loader

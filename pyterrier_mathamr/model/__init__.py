@@ -15,6 +15,8 @@
     in_out/         In+Out, a model of formulas without text: trees to a vector for each symbol
     loop            the training loop of every model; checkpoints: its state on disk
     trainer         question-answer pairs to a `MathAMR`; pairs: batches of their graphs; losses
+
+A third of this room is ``in_out/``, the text encoders and the training loop, which the systems share.
 """
 
 import lazy_loader

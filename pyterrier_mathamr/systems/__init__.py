@@ -24,6 +24,8 @@
     extract          one answer for each topic, cut from the first-ranked ones
 
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
+
+More than a third of this room is ColBERT, MaRF and the two-step search, which are trained here and not only applied.
 """
 
 from importlib import import_module
