@@ -131,7 +131,7 @@ NONE_SIMILAR = SimilarFormulas([], np.empty(0), {})
 
 
 class MatchedFormula(NamedTuple):
-    """A formula that a query has found, its matching part, if it is not only similar, and the share that this has."""
+    """A formula that a query has found, its matching part unless it is only similar, and the share that this covers."""
 
     docno: str
     post_id: str
