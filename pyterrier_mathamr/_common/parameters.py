@@ -110,10 +110,10 @@ COUNT = at_least(1)
 FRACTION = between(0, 1)
 """A weight of two sides."""
 
-POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
+POSITIVE = Rule("a number above 0", lambda value: _is_number(value) and value > 0)
 """A rate, a factor, a tolerance."""
 
-BELOW_1 = Rule("a number from 0 and below 1", lambda value: between(0).holds(value) and value < 1)
+BELOW_1 = Rule("a number from 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1)
 """A probability that must not be certain."""
 
 FLAG = one_of(True, False)

@@ -27,6 +27,13 @@ _PYTHON = {"None": None, "True": True, "False": False}
 """Python's spellings of JSON's ``null``, ``true`` and ``false``, as in messages and documentation."""
 
 
+def _with(command: Command, *options: Callable[[Command], Command]) -> Command:
+    """Add options, which the help shows in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def quiet_option(command: Command) -> Command:
     """Add ``--quiet``."""
     return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
@@ -34,36 +41,41 @@ def quiet_option(command: Command) -> Command:
 
 def place_options(command: Command) -> Command:
     """Add ``--in`` and ``--kind``."""
-    command = click.option("--kind", default="", help="Only posts of this type: theorem, definition, …")(command)
-    return click.option(
-        "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
-    )(command)
+    return _with(
+        command,
+        click.option(
+            "--in", "within", default="", metavar="FOLDER", help="Only posts of this folder or file, such as analysis/."
+        ),
+        click.option("--kind", default="", help="Only posts of this type: theorem, definition, …"),
+    )
 
 
 def filter_options(command: Command) -> Command:
     """Add ``--in``, ``--kind``, ``--since`` and ``--until``, the fields of an engine's ``Filter``."""
-    command = click.option("--until", default="", metavar="DATE", help="Only posts changed on this day or earlier.")(
-        command
+    return _with(
+        command,
+        place_options,
+        click.option(
+            "--since",
+            default="",
+            metavar="DATE",
+            help="Only posts changed on this day or later: 2026-03-01, 2026-03 or 2026.",
+        ),
+        click.option("--until", default="", metavar="DATE", help="Only posts changed on this day or earlier."),
     )
-    command = click.option(
-        "--since",
-        default="",
-        metavar="DATE",
-        help="Only posts changed on this day or later: 2026-03-01, 2026-03 or 2026.",
-    )(command)
-    return place_options(command)
 
 
 def ray_options(command: Command) -> Command:
     """Add ``--ray`` and ``--ray-workers``; :func:`cluster_of` reads them."""
-    command = click.option(
-        "--ray-workers", type=click.IntRange(1), help="How many tasks run on the cluster at a time."
-    )(command)
-    return click.option(
-        "--ray",
-        metavar="auto|HOST:PORT",
-        help="Use a Ray cluster: the local one (auto), or the one with this head node.",
-    )(command)
+    return _with(
+        command,
+        click.option(
+            "--ray",
+            metavar="auto|HOST:PORT",
+            help="Use a Ray cluster: the local one (auto), or the one with this head node.",
+        ),
+        click.option("--ray-workers", type=click.IntRange(1), help="How many tasks run on the cluster at a time."),
+    )
 
 
 def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = None) -> RayCluster | None:
@@ -81,7 +93,8 @@ def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = N
 
 def with_parser(command: Command) -> Command:
     """Add the options that choose an AMR parser; :func:`chosen_parser` reads them."""
-    options = (
+    return _with(
+        command,
         click.option(
             "--parser", default="dependency", show_default=True, help="AMR parser: dependency, transition or amrlib."
         ),
@@ -98,9 +111,6 @@ def with_parser(command: Command) -> Command:
             help="Folder that keeps parses, by default OUTPUT.parses.",
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 def chosen_parser(

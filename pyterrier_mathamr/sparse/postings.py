@@ -155,7 +155,7 @@ class PostingsBuilder:
 
 
 def _term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
-    """Cut terms into neighbors with about :data:`BLOCK` postings; yield the first term and the one after the last."""
+    """Cut terms into runs of about :data:`BLOCK` postings; yield the first term of each, and the one after its last."""
     first = 0
     while first < len(offsets) - 1:
         last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1)

@@ -27,7 +27,7 @@ _MOST_WIDTH = 64  # bytes of a text that is sorted by numbers
 
 
 def ends_of(sizes: Any) -> Rows:
-    """Return where each of neighbors of these sizes begins, and where the last ends."""
+    """Return where each of consecutive pieces of these sizes begins, and where the last ends."""
     ends: Rows = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return ends
 
@@ -268,7 +268,7 @@ def renumbered(
 
 
 class TermPlace(NamedTuple):
-    """Where neighbors of a vocabulary are in a block of the united one."""
+    """Where a run of terms of a vocabulary is in a block of the united one."""
 
     first: int  # the number of the first of them in their vocabulary
     numbers: Rows  # ascending; the number of each in the block

@@ -182,7 +182,7 @@ class WithQuestion(_OfThreads):
     """Puts the title and the body of its question before each answer: the documents of a structural search.
 
     Zhong, Xie and Lin, "Applying Structural and Dense Semantic Matching for the ARQMath Lab 2022" (CLEF 2022), index
-    answers so.
+    answers in this form.
 
     Example::
 

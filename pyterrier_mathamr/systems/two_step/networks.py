@@ -129,6 +129,8 @@ class TwoStepModel:
     OPTIONS: ClassVar[Mapping[str, Rule]]
     """The options of the constructor after ``network``, in order."""
 
+    kind: Kind = "bi"
+
     def __init__(self, network: Any, **options: object) -> None:
         for name, value in options.items():
             self.OPTIONS[name].check(name, value)
@@ -141,12 +143,13 @@ class TwoStepModel:
     def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> Self:
         """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
         saved = read_description(folder, cls.__name__, {**cls.OPTIONS, "max_length": TOKENS})
-        network = load_network(folder, saved.get("kind", "bi"), saved["max_length"], device)
+        network = load_network(folder, saved.get("kind", cls.kind), saved["max_length"], device)
         return cls(network, **{name: saved[name] for name in cls.OPTIONS})
 
     @property
     def max_length(self) -> int:
-        return int(self.network.max_seq_length)
+        """Most tokens of an input."""
+        return int(self.network.max_length if self.kind == "cross" else self.network.max_seq_length)
 
     def _described(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (*self.OPTIONS, "max_length")}

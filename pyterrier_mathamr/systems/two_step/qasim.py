@@ -240,7 +240,6 @@ class QASim(TwoStepModel):
     """
 
     OPTIONS = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form))}  # noqa: RUF012
-    kind: Kind
     form: Form
 
     def __init__(self, network: Any, kind: Kind = "cross", form: Form = "raw") -> None:
@@ -275,11 +274,6 @@ class QASim(TwoStepModel):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             return cls(load_network(backbone, kind, max_length, device), kind, form)
-
-    @property
-    def max_length(self) -> int:
-        """Most tokens of an input."""
-        return int(self.network.max_length if self.kind == "cross" else self.network.max_seq_length)
 
     def question(self, row: Row) -> str:
         """Write the input of the model for a question: title and body, or its linearized graph."""
