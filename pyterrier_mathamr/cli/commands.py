@@ -15,6 +15,7 @@ from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr._version import __version__
 
 from .arqmath import arqmath
+from .demo import demo
 from .draw import draw
 from .engine import build, delete, duplicates, mcp, search, serve, update
 from .evaluate import evaluate
@@ -37,7 +38,7 @@ from .verify import verify
 if TYPE_CHECKING:
     from pyterrier_mathamr.amr.doctor import ParserName
 
-_COMMANDS = (arqmath, build, delete, draw, duplicates, evaluate, experiment, mcp, search, serve, update, verify)
+_COMMANDS = (arqmath, build, delete, demo, draw, duplicates, evaluate, experiment, mcp, search, serve, update, verify)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -53,25 +54,6 @@ def main() -> None:
     everything from posts to tables; `graphs`, `train` and `index` are its steps. Long commands resume where they were
     stopped.
     """
-
-
-@main.command(short_help="Try everything on the bundled sample.")
-@quiet_option
-def demo(quiet: bool) -> None:
-    """Build, index and search the bundled sample, and compare MathAMR+ with BM25.
-
-    Needs no data and no network, and leaves nothing behind.
-    """
-    from pyterrier_mathamr.experiments import markdown_table
-    from pyterrier_mathamr.experiments.task1 import run_demo
-
-    click.echo(markdown_table(run_demo(verbose=not quiet)))
-    click.echo(
-        "\n222 answers, 20 topics, 1,273 judgments, written for this package: the table shows that everything works, "
-        "not how well.\nRankings have 1000 answers unless the name gives a depth. The random order ranks the judged "
-        "answers."
-        "\n* differs from BM25 (two-sided paired t-test, p < 0.05 after Bonferroni)."
-    )
 
 
 @main.command()

@@ -342,7 +342,7 @@ def _search(
         return
     if formula and found.empty:
         message = _no_formula(query)
-    click.echo(_table(found, formula) or message or "Nothing was found.")
+    click.echo(results_table(found, formula) or message or "Nothing was found.")
     if why is not None:
         click.echo(f"\n{table_of(why, width=_width())}")
 
@@ -413,7 +413,7 @@ def _no_formula(query: str) -> str:
     return "No formula like this one was found. To search by words, leave out --formula."
 
 
-def _table(found: pd.DataFrame, formula: bool) -> str:
+def results_table(found: pd.DataFrame, formula: bool) -> str:
     """Write results for a terminal: rank, match (of a formula its score), title and place, and below the snippet."""
     from pyterrier_mathamr.engine.matches import percent
     from pyterrier_mathamr.engine.snippets import substitution_text

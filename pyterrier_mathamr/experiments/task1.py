@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import TASK3_MEASURES, ARQMathCollection, read_topic_categories, write_answers
 from pyterrier_mathamr.graph import GraphBuilder
-from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR, MathAMRConfig
-from pyterrier_mathamr.sparse import BM25Index
+from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.store import row_fingerprint
 from pyterrier_mathamr.systems import ExtractAnswer
 
@@ -34,7 +30,6 @@ from .measuring import (
     pooled,
     random_floor,
     random_known_items,
-    run_systems,
     stars,
     time_queries,
     with_missing,
@@ -46,15 +41,11 @@ from .systems import (
     ALL,
     BM25,
     COLBERT,
-    DEPTH,
     FUSION,
     TASK1,
     AnswerParts,
     AnswerSystem,
-    Depth,
     SystemSearch,
-    Vectors,
-    label,
 )
 from .task2 import OTHER_SYSTEMS, TIME, FormulaSystem, about_times, run_task2
 from .workdir import KNOWN_ITEM, RELEVANT, require_years
@@ -360,25 +351,3 @@ def task3_report(found: AnswerSearch) -> Report:
         notes=(made.note, *TASK3_NOTES, *(OTHERS if found.others else ())),
         values={f"task-3-{one}-by-topic": compared[f"Task 3, {one}"].by_topic for one in found.years},
     )
-
-
-DEMO_DATASET = "arqmath:sample/task1"
-DEMO_CANDIDATES = 100
-"""As in the README and the examples; of 222 answers."""
-
-
-def run_demo(model: str = DEFAULT_MODEL, *, verbose: bool = False) -> pd.DataFrame:
-    """Build, index and search the bundled sample in a temporary folder, and compare the systems and a random order."""
-    dataset = pt.get_dataset(DEMO_DATASET)
-    encoder = MathAMR.from_pretrained(model)
-    graphs = GraphBuilder()  # without a bar: that of the corpus shows the progress
-    with tempfile.TemporaryDirectory(prefix="mathamr-demo-") as folder:
-        index = MathAMRIndex(Path(folder) / "sample.mathamr")
-        (graphs >> encoder.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter(verbose=verbose))
-        bm25 = BM25Index(Path(folder) / "sample.bm25", preset="math").index(dataset.get_corpus_iter(verbose=verbose))
-        topics = (graphs >> encoder.query_encoder())(dataset.get_topics("text"))
-        vectors = Vectors(index, bm25.retriever(), Depth(scale=DEMO_CANDIDATES / DEPTH))
-        systems = {label(way, vectors.depth): way.make(vectors) for way in TASK1.values()}
-        rankings, _ = run_systems(systems, topics)
-    qrels = dataset.get_qrels()
-    return compare(rankings, topics, qrels, random_floor(qrels)).table

@@ -21,6 +21,7 @@ from html import escape
 from typing import NamedTuple
 
 from pyterrier_mathamr._common.drawing import columns, shortened
+from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr.formula.display.typesetting import formula_html
 from pyterrier_mathamr.posts import PLACEHOLDER
 
@@ -190,7 +191,7 @@ def table_of(explanation: Explanation, shown: int = 16, width: int = _WIDTH) -> 
         bar = _bar(abs(part.contribution) / greatest)
         lines.append(f"{number:>{wide}}  {bar:<{_BAR}}  {name:<{long}}  {_texts(part, left)}".rstrip())
     if len(parts) > len(kept):
-        lines.append(f"{numbers[-1]:>{wide}}  {'':<{_BAR}}  {len(parts) - len(kept)} further parts")
+        lines.append(f"{numbers[-1]:>{wide}}  {'':<{_BAR}}  {counted(len(parts) - len(kept), 'further part')}")
     return "\n".join(lines)
 
 
@@ -249,7 +250,8 @@ def _table(explanation: Explanation, parts: Sequence[Part], digits: int) -> str:
     rows = ["".join(f'<th style="{_CELL}">{name}</th>' for name in heads)]
     rows += [_row(explanation, part, groups, greatest, digits) for part in kept]
     if len(parts) > len(kept):
-        others = f'<td></td><td style="{_CELL}" colspan="4">{len(parts) - len(kept)} further parts</td>'
+        left_out = counted(len(parts) - len(kept), "further part")
+        others = f'<td></td><td style="{_CELL}" colspan="4">{left_out}</td>'
         rows.append(f'<td></td><td style="{_NUMBER}">{rest:.{digits}f}</td>{others}')
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     table = f'<table style="margin-top:.8em;border-collapse:collapse;font-size:inherit">{body}</table>'

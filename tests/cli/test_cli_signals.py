@@ -146,13 +146,13 @@ def test_a_command_that_does_not_listen_ends_all_the_same(number):
 
 
 def test_notes_of_all_jobs_are_one_line(monkeypatch):
-    def interrupted(**options):
+    def interrupted(*paths, **options):
         error = Interrupted(signal.SIGTERM)
         error.add_note("1,000 graphs are kept\n in .out.job")
         error.add_note("step 2 in work")
         raise error
 
-    monkeypatch.setattr("pyterrier_mathamr.experiments.task1.run_demo", interrupted)
+    monkeypatch.setattr("pyterrier_mathamr.cli.demo.build_sample_engine", interrupted)
     result = CliRunner().invoke(main, ["demo", "-q"])
     assert result.exit_code == 143
     assert result.stderr == (
