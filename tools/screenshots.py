@@ -1,8 +1,8 @@
 """Take the pictures of the page for the documentation: ``python tools/screenshots.py [FOLDER]``, into ``docs/images``.
 
 Builds an engine of the bundled sample with the bundled model, serves it, and opens the page in Chromium: the first
-page, results with an explanation in the light and the dark theme, formulas by a pattern, and a telephone. Needs the
-extras ``serve`` and ``test``, and Chromium.
+page, results with an explanation and formulas by a pattern, both in the light and the dark theme, and a telephone.
+Needs the extras ``serve`` and ``test``, and Chromium.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ PICTURES = (
     ("light", "light", SIZE, QUESTION),
     ("dark", "dark", SIZE, QUESTION),
     ("formulas", "light", SIZE, PATTERN),
+    ("formulas-dark", "dark", SIZE, PATTERN),
     ("telephone", "dark", TELEPHONE, QUESTION),
 )
 """Name, theme, size of the window, and query of each picture."""

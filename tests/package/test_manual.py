@@ -52,7 +52,7 @@ exec {python} -m pyterrier_mathamr "$@" < /dev/null
 """
 PIP = """#!/bin/bash
 # Installs nothing: checks that the extras exist.
-for extra in $(printf '%s\\n' "$@" | sed -n 's/^pyterrier-mathamr\\[\\(.*\\)\\]$/\\1/p' | tr , ' '); do
+for extra in $(printf '%s\\n' "$@" | sed -n 's/^pyterrier-mathamr\\[\\([^]]*\\)\\].*$/\\1/p' | tr , ' '); do
   grep -q "^$extra =$" {root}/setup.cfg || {{ echo "no extra $extra"; exit 1; }}
 done
 """
