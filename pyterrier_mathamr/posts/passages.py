@@ -85,25 +85,27 @@ class MathPassager(Leaf, Transformer):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace each document by its passages."""
-        needed = [self.text_attr, *([self.prepend_attr] if self.prepend_attr else [])]
+        prepended = [self.prepend_attr] if self.prepend_attr else []
         with pt.validate.any(inp, context=self) as check:
-            check.result_frame(needed)
-            check.document_frame(needed)
+            check.result_frame([self.text_attr, *prepended])
+            check.document_frame([self.text_attr, *prepended])
+        kept: pd.DataFrame = inp.drop(columns=prepended)
+        if inp.empty:
+            return kept
         rows: list[int] = []
         docnos: list[str] = []
         texts: list[str] = []
-        before = inp[self.prepend_attr] if self.prepend_attr else [None] * len(inp)
-        for row, (docno, text, title) in enumerate(zip(inp["docno"], inp[self.text_attr], before, strict=True)):
+        titles = inp[self.prepend_attr] if self.prepend_attr else [None] * len(inp)
+        for row, (docno, text, title) in enumerate(zip(inp["docno"], inp[self.text_attr], titles, strict=True)):
             if not (isinstance(text, str) or is_missing(text)):
                 raise DocumentError(str(docno), f"its {self.text_attr} is text, not {type(text).__name__}")
-            start = [] if is_missing(title) else [str(title)]
+            before = [] if is_missing(title) else [str(title)]
             for number, words in enumerate(_passages("" if is_missing(text) else text, self.length, self.stride)):
                 rows.append(row)
                 docnos.append(f"{docno}%p{number}")
-                texts.append(self.join.join([*start, *words]))
-        result: pd.DataFrame = inp.iloc[rows].reset_index(drop=True)
-        result = result.assign(**{"docno": docnos, self.text_attr: texts})
-        return result.drop(columns=[self.prepend_attr] if self.prepend_attr else [])
+                texts.append(self.join.join([*before, *words]))
+        result: pd.DataFrame = kept.iloc[rows].reset_index(drop=True)
+        return result.assign(**{"docno": docnos, self.text_attr: texts})
 
 
 def _passages(text: str, length: int, stride: int) -> Iterator[list[str]]:
