@@ -48,8 +48,9 @@ class MathPassager(Leaf, Transformer):
     Example::
 
         passages = mathamr.MathPassager(text_attr="text", prepend_attr=None)
-        (passages >> bm25.indexer()).index(dataset.get_corpus_iter())
-        pipeline = bm25.retriever() >> pt.text.max_passage()
+        chapters = mathamr.BM25Index("chapters.bm25")
+        (passages >> chapters.indexer()).index(dataset.get_corpus_iter())
+        pipeline = chapters.retriever() >> pt.text.max_passage()
 
     Args:
         text_attr: the column of the text.
