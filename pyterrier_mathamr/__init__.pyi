@@ -33,6 +33,7 @@ from .model import MathAMR as MathAMR
 from .model import MathAMRConfig as MathAMRConfig
 from .model import TextEncoder as TextEncoder
 from .model import Trainer as Trainer
+from .posts import MathPassager as MathPassager
 from .sparse import BM25Index as BM25Index
 from .sparse import PatternIndex as PatternIndex
 from .sparse import TangentIndex as TangentIndex

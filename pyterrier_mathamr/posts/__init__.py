@@ -10,6 +10,7 @@
                               other_markups, markdown_units     ├──statements──▶ units ──note_files──▶ Document
                               HTML and text                     ┘
     folders in BEIR's layout ──beir──▶ documents, queries, judgments
+    documents ──passages──▶ passages that cut no formula
 
 Almost half of this room is the reading of files of notes: people write statements, numbers and labels in many ways.
 """

@@ -20,6 +20,7 @@ from .own_posts import readable as readable
 from .own_posts import source_entries as source_entries
 from .own_posts import source_root as source_root
 from .own_posts import warn_of_left_out as warn_of_left_out
+from .passages import MathPassager as MathPassager
 from .post import PLACEHOLDER as PLACEHOLDER
 from .post import TITLE_FORMULA as TITLE_FORMULA
 from .post import TOKEN as TOKEN

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape, unescape
 
-from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, replaced, strip_delimiters
+from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, mask, replaced, strip_delimiters
 from .mathml_latex import RULES, latex_of_mathml, text_of_mathml
 from .post import PostFormula
 
@@ -117,6 +117,7 @@ _TAG = re.compile(
 )
 _ID = re.compile(r"""\bid\s*=\s*(?:"([^"]*)"|'([^']*)'|["']?([^"'\s>]*))""")
 _SPACES = re.compile(r"\s+")
+_NO_SPACE = "\u200b"
 _LONGEST_TITLE = 2000
 _DECLARATION = re.compile(r"\s*<[!?](?:doctype|xml)\b[^>]{0,1000}>", re.IGNORECASE)
 _TITLE = re.compile(r"<title(?:\s[^>]{0,1000})?>", re.IGNORECASE)
@@ -132,6 +133,67 @@ def title_of_html(source: str) -> tuple[str, str]:
     if begin is None or end is None:
         return "", source
     return source[begin.end() : end.start()].strip(), source[: begin.start()] + source[end.end() :]
+
+
+def masked_html(source: str) -> tuple[str, list[tuple[int, int]]]:
+    """Find what cannot be cut: formulas, tags, comments, and code with delimiters of formulas.
+
+    Returns:
+        The text in which `math_spans` finds the other formulas, of the same length, with masks for all these parts;
+        and the start and end of each part, in any order.
+    """
+    rendered: list[tuple[int, int]] = []
+    for expression in (_SHOWN, _MATHJAX_TAG):
+        rendered += (spans := [match.span() for match in expression.finditer(source)])
+        source = mask(source, spans, _NO_SPACE)
+    rendered += (spans := [(start, end) for start, end, _ in _rendered(source, [])])
+    source = mask(source, spans)
+    parts = list(_marked_parts(source))
+    text = replaced(source.replace("\n", " "), ((start, end, mark * (end - start)) for start, end, mark in parts))
+    return text, rendered + [(start, end) for start, end, _ in parts]
+
+
+def _marked_parts(source: str) -> Iterator[tuple[int, int, str]]:
+    """Find tags, comments and whole elements, with a line end for the tags of blocks and `MARK` for elements."""
+    opened: re.Match[str] | None = None  # the element
+    depth = position = 0
+    comments_end = True  # see `HtmlFlattener.feed`
+    while match := _TAG.search(source, position):
+        start, position = match.span()
+        name, closing = (match[2] or "").lower(), bool(match[1])
+        if not name:
+            end = source.find("-->", position) if comments_end and not opened else -1
+            comments_end = comments_end and (end >= 0 or opened is not None)
+            if end >= 0:
+                position = end + 3
+                yield start, position, _NO_SPACE
+        elif opened is None and not closing and _opens_whole(name, match[3]):
+            opened, depth = match, 1
+        elif opened is None:
+            yield start, position, "\n" if name in _BLOCKS else _NO_SPACE
+        elif name == opened[2].lower():
+            depth += -1 if closing else 1
+            if not depth:
+                yield from _element(source, opened, match)
+                opened = None
+        elif closing and name in _BLOCKS and opened[2].lower() == "span":
+            yield opened.start(), start, MARK
+            yield start, position, "\n"
+            opened = None
+    if opened:
+        yield opened.start(), len(source), MARK
+
+
+def _opens_whole(name: str, attributes: str) -> bool:
+    return name in _CODE or name in _HIDDEN or (name == "span" and ("math" in attributes or "katex" in attributes))
+
+
+def _element(source: str, begin: re.Match[str], end: re.Match[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield an element, or only its tags if it is code without delimiters of formulas."""
+    if begin[2].lower() not in _CODE or any(sign in source[begin.end() : end.start()] for sign in "$\\"):
+        yield begin.start(), end.end(), MARK
+    else:
+        yield from ((tag.start(), tag.end(), _NO_SPACE) for tag in (begin, end))
 
 
 @dataclass(eq=False)

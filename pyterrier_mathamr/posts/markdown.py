@@ -12,7 +12,7 @@ Definitions of macros are taken out in the same way, and the macros are written 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from html import escape
 from itertools import accumulate, chain, pairwise
@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.running.worker import MEMORY, Worker
 
 from .latex_document import excerpt, unknown_commands
 from .latex_macros import DEFINED, Macro, Macros, definitions
-from .math_spans import MARK, clean, math_spans, replaced, strip_delimiters
+from .math_spans import clean, mask, math_spans, replaced, strip_delimiters
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -127,22 +127,18 @@ def title_of_front_matter(front: str) -> tuple[str, str]:
 
 def without_code(text: str) -> tuple[str, dict[int, re.Match[str]]]:
     """Put a `MARK` in the place of each character of code, and find the formulas that GitLab writes in code."""
-    masked = _masked(text, _fenced(text))
+    masked = mask(text, _fenced(text))
     given = {match.start(): match for match in _MATH_IN_CODE.finditer(masked)}
-    masked = _masked(masked, (match.span() for match in given.values()))
-    return _masked(masked, _code_spans(masked)), given
-
-
-def _masked(text: str, spans: Iterable[tuple[int, int]], mark: str = MARK) -> str:
-    return replaced(text, ((start, end, mark * (end - start)) for start, end in spans))
+    masked = mask(masked, (match.span() for match in given.values()))
+    return mask(masked, _code_spans(masked)), given
 
 
 def _held(
     text: str, masked: str, given: dict[int, re.Match[str]], defined: list[tuple[int, int]]
 ) -> Iterator[tuple[int, int, str]]:
     """Find text that Markdown must not read: start, end and LaTeX of each formula, and definitions, without LaTeX."""
-    plain = _masked(text, defined, DEFINED)
-    shadow = SOFT_BREAK.sub(" ", _masked(masked, defined, DEFINED))  # a formula may go on in the next line
+    plain = mask(text, defined, DEFINED)
+    shadow = SOFT_BREAK.sub(" ", mask(masked, defined, DEFINED))  # a formula may go on in the next line
     found = [
         *(
             (start, end, strip_delimiters(plain[start:end].replace(DEFINED, "")))

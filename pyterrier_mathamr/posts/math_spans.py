@@ -54,6 +54,11 @@ def replaced(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
     return "".join([*pieces, text[at:]])
 
 
+def mask(text: str, spans: Iterable[tuple[int, int]], mark: str = MARK) -> str:
+    """Put a mark in the place of each character of some spans, which are in order and do not overlap."""
+    return replaced(text, ((start, end, mark * (end - start)) for start, end in spans))
+
+
 def strip_delimiters(latex: str) -> str:
     r"""Remove the delimiters of LaTeX: ``$x$``, ``$$x$$``, ``\(x\)`` and ``\[x\]`` are ``x``."""
     latex = latex.strip()

@@ -223,7 +223,12 @@ def placeholder(i: int) -> str:
 
 def plain_text(post: MathPost) -> str:
     """Write a post as text with each formula as ``$latex$``."""
-    return PLACEHOLDER.sub(lambda match: f"${post.formulas[int(match[1])].latex}$", post.text)
+    return PLACEHOLDER.sub(lambda match: _in_dollars(post.formulas[int(match[1])].latex), post.text)
+
+
+def _in_dollars(latex: str) -> str:
+    escaped = (len(latex) - len(latex.rstrip("\\"))) % 2  # by the rest of a stripped "\\ ", which would be the dollar
+    return f"${latex}{' ' * escaped}$"
 
 
 def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = False) -> MathPost:

@@ -18,12 +18,12 @@ from .markdown import html_from_markdown, read_markdown
 from .math_spans import clean
 from .post import DocumentError, MathPost, assemble
 
-_LOOKS_LIKE_HTML = re.compile(
+LOOKS_LIKE_HTML = re.compile(
     r"</?(?:p|br|div|span|em|strong|li|ul|ol|code|pre|blockquote|h[1-6]|sub|sup|hr|table|math|[a-z]{1,9}:math)(?:\s[^<>]{0,500})?/?>"
     r"|</[abi]>|&(?:lt|gt|amp|quot|nbsp|#\d{1,6});",
     re.IGNORECASE,
 )
-_PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
+PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
 
 
 def post_from_html(body: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
@@ -67,7 +67,7 @@ def post_from_text(text: str, title: str = "", *, bare_formulas: bool = False) -
     """
     check_texts(text, title)
     blocks = (
-        _PARAGRAPH.sub("\x00", part.replace("\r\n", "\n").strip()).replace("\n", " ").replace("\x00", "\n")
+        PARAGRAPH.sub("\x00", part.replace("\r\n", "\n").strip()).replace("\n", " ").replace("\x00", "\n")
         for part in (clean(title), clean(text))
     )
     return assemble("\n".join(blocks), (), bare_formulas)
@@ -85,7 +85,7 @@ def post_from_any(text: str, title: str = "", *, bare_formulas: bool = False) ->
         DocumentError: ``text`` or ``title`` is not text.
     """
     check_texts(text, title)
-    read = post_from_html if _LOOKS_LIKE_HTML.search(text) or _LOOKS_LIKE_HTML.search(title) else post_from_text
+    read = post_from_html if LOOKS_LIKE_HTML.search(text) or LOOKS_LIKE_HTML.search(title) else post_from_text
     return read(text, title, bare_formulas=bare_formulas)
 
 
@@ -168,9 +168,9 @@ def document_html(row: Row) -> str:
     name, text = _text_column(row)
     if name == "markdown":
         return html_from_markdown(text)
-    if name == "html" or _LOOKS_LIKE_HTML.search(text):
+    if name == "html" or LOOKS_LIKE_HTML.search(text):
         return text
-    return "".join(f"<p>{escape(block, quote=False)}</p>" for block in _PARAGRAPH.split(text))
+    return "".join(f"<p>{escape(block, quote=False)}</p>" for block in PARAGRAPH.split(text))
 
 
 def _text_column(row: Row) -> tuple[str, str]:

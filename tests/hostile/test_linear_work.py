@@ -7,6 +7,7 @@ expression is fast at the lengths that a test has time for.
 import re
 from contextlib import suppress
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from pyterrier_mathamr.amr.lenient import decode_leniently
 from pyterrier_mathamr.amr.workers import read_answer
 from pyterrier_mathamr.formula import definitions, opt_from_latex, slt_from_latex, slt_from_mathml
 from pyterrier_mathamr.formula.tex.converter import has_many_fences, sized
-from pyterrier_mathamr.posts import post_from_any, post_from_html, read_posts
+from pyterrier_mathamr.posts import MathPassager, post_from_any, post_from_html, read_posts
 from pyterrier_mathamr.sparse import TokenOptions
 from pyterrier_mathamr.sparse.tokens import post_tokens
 
@@ -41,6 +42,11 @@ def bare_formulas(text):
     return post_from_any(text, bare_formulas=True)
 
 
+def passages(text):
+    frame = pd.DataFrame({"docno": ["d"], "text": [text]})
+    MathPassager("text", 4, 2, prepend_attr=None)(frame)
+
+
 def from_markdown(text):
     list(read_posts([{"id": "d", "markdown": text}]))
 
@@ -51,7 +57,7 @@ def from_latex(text):
 
 READERS = [
     slt_from_latex, opt_from_latex, defined, post_from_html, sentences, tokens, slt_from_mathml, decode_leniently,
-    read_answer, bare_formulas, from_markdown, from_latex,
+    read_answer, bare_formulas, from_markdown, from_latex, passages,
 ]  # fmt: skip
 FAMILIES = [  # before, repeated, after
     ("\\newcommand\\a", " ", "x"),

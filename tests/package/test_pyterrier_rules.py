@@ -110,6 +110,8 @@ RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
 OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "graph builder": (lambda lab: mathamr.GraphBuilder(), "topics"),
     "graph builder of documents": (lambda lab: mathamr.GraphBuilder(), "documents"),
+    "passages": (lambda lab: mathamr.MathPassager(prepend_attr=None), "documents"),
+    "passages of a ranking": (lambda lab: mathamr.MathPassager("html", prepend_attr=None), "html ranking"),
     "graph loader": (lambda lab: lab.store.loader(), "documents"),
     "document encoder": (lambda lab: lab.model.doc_encoder(), "document graphs"),
     "query encoder": (lambda lab: lab.model.query_encoder(), "query graphs"),

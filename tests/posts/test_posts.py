@@ -66,6 +66,12 @@ def test_html_becomes_text_with_placeholders(html, text, formulas):
     assert post_from_html(html) == MathPost(text, tuple(PostFormula(*f) for f in formulas))
 
 
+@pytest.mark.parametrize("latex", ["x+y\\ ", "x \\\\", "x"])
+def test_a_formula_that_is_written_as_text_is_read_again(latex):
+    post = post_from_html(f'<span class="math-container">{latex}</span> and $z$')
+    assert [each.latex for each in post_from_text(plain_text(post)).formulas] == [latex.strip(), "z"]
+
+
 TEXT = [
     ("a $x^2$ b", "a FORMULA_0 b", ["x^2"]),
     ("a $$x\n\n+y$$ b", "a FORMULA_0 b", ["x\n+y"]),
