@@ -32,7 +32,7 @@ from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
 from .errors import check_model
 from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
-from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, stored_formula_ids
+from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, described_rows, stored_formula_ids
 from .search.folder import FolderSnapshot
 from .transformers import (
     ColBERTRetriever,
@@ -254,11 +254,11 @@ class IndexArtifact(StoredArtifact, VectorIndex):
         return found
 
     def more_counts(self) -> list[str]:
-        """List the number of vectors, deleted ones included, with their width, and the model."""
+        """List the number of vectors, deleted ones included, with their width and dtype, and the model."""
         snapshot = self.snapshot()
         vectors = counted(sum(len(part["rows"]) for part in snapshot.parts), "vector")
         made_by = [f"by {snapshot.meta.model}"] if snapshot.meta.model else []
-        return [f"{vectors} of {counted(snapshot.meta.dimensions, 'dimension')}", *made_by]
+        return [f"{vectors} of {described_rows(snapshot.meta.dimensions, snapshot.meta.dtype)}", *made_by]
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self, dtype: DType | None = None) -> Self:

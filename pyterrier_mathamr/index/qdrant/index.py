@@ -20,6 +20,7 @@ from pyterrier_mathamr.index.indexes import (
     merged_model,
 )
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost
+from pyterrier_mathamr.index.parts import described_rows
 from pyterrier_mathamr.store import Mode
 
 from .collection import Collection, CollectionOptions, Connection, point_id
@@ -154,10 +155,10 @@ class QdrantBase(Counted, VectorIndex):
         return f"{type(self).__name__}({self.location!r}, {self.name!r})"
 
     def counts(self) -> list[str]:
-        """List the number of points and their width; it asks the server."""
+        """List the number of points, and the width and dtype of their vectors; it asks the server."""
         snapshot = self.snapshot()
         what = "document" if self.LAYOUT == "documents" else "formula"
-        return [counted(len(snapshot), what), counted(snapshot.meta.dimensions, "dimension")]
+        return [counted(len(snapshot), what), described_rows(snapshot.meta.dimensions, "float32")]
 
     def built(self) -> bool:
         """Return whether the collection exists and is complete, unlike one of an unfinished upload."""
