@@ -345,7 +345,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             self._generations.discard()
 
     def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
-        """Read everything, compare every checksum, and yield the faults."""
+        """Read everything, compare every checksum, and yield the faults; ``verbose`` shows a progress bar."""
         try:
             yield from EngineRecord.read(self.path).faults(self.path, verbose=verbose)
         except StoreError as error:

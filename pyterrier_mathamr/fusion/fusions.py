@@ -85,11 +85,18 @@ class Fusion(Retriever):
         return [explained(system, frame, asked.docno, texts) for system in self.systems]
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Compute the contribution of each row of a ranking, float64 ``[n]``; ``query`` is its query's number."""
+        """Compute the contribution of each row of a ``ranking``, float64 ``[n]``; ``query`` is its query's number."""
         raise NotImplementedError
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain the contribution of one system to a document."""
+        """Explain the contribution of one system to a document.
+
+        Args:
+            docno: the document.
+            system: the name of the system.
+            answer: the ranking of the system, and its explanation of the document's score.
+            weight: of the system.
+        """
         raise NotImplementedError
 
     def transform_inputs(self) -> list[list[str]]:

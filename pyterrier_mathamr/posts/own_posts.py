@@ -299,7 +299,7 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
 
 
 def warn_of_left_out(errors: Iterable[DocumentError], of: str) -> None:
-    """Warn once of everything that could not be read, and of files of kinds that are not read."""
+    """Warn once of the ``errors`` that left out things ``of`` some kind, and of files of kinds that are not read."""
     errors = list(errors)
     unread = [error for error in errors if isinstance(error, UnreadFilesError)]
     left_out = [error for error in errors if not isinstance(error, UnreadFilesError)]

@@ -316,7 +316,7 @@ class EditDistanceReranker(FormulaReranker):
         return asked.explained(parts)
 
     def similarities(self, pair: FormulaPair, expressions: Rows) -> npt.NDArray[np.float64]:
-        """Compare a formula with some expressions of ``formula_trees``.
+        """Compare the trees ``pair`` of a formula with some ``expressions`` of ``formula_trees``.
 
         Returns:
             float64 ``[y, 2]``, of layout and of operator trees: 0 without a tree, else at most 1.

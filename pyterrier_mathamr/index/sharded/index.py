@@ -129,7 +129,12 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         return [MathAMRIndex(path) for path in self._part_paths()[0]]
 
     def merge(self, path: str | Path, *, dtype: DType | None = None) -> MathAMRIndex:
-        """Build one index of all parts, which must be on this machine; see :meth:`MathAMRIndex.merge`."""
+        """Build one index of all parts, which must be on this machine; see :meth:`MathAMRIndex.merge`.
+
+        Args:
+            path: the folder of the new index, which must not exist.
+            dtype: how rows are stored; by default as in the parts, which must then agree.
+        """
         return MathAMRIndex.merge(path, *self.parts(), dtype=dtype)
 
     def snapshot(self) -> ShardedSnapshot:
@@ -172,7 +177,10 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         return [f"{documents} in {counted(len(states), 'part')}", *rows, size]
 
     def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
-        """Read all parts, which must be on this machine, compare every checksum, and yield the faults."""
+        """Read all parts, which must be on this machine, compare every checksum, and yield the faults.
+
+        ``verbose`` shows a progress bar over the bytes of each part.
+        """
         try:
             paths, identities = self._part_paths()
         except StoreError as error:

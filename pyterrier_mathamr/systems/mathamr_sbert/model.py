@@ -146,7 +146,13 @@ class MathAMRSentenceBERT(BiEncoder):
         store: FormulaStore | None = None,
         verbose: bool = False,
     ) -> FormulaContexts:
-        """Return the transformer that writes the texts that this model reads; see :class:`FormulaContexts`."""
+        """Return the transformer that writes the texts that this model reads.
+
+        Args:
+            parser: the name of an AMR parser, or a parser.
+            store: official formula trees by id; other formulas get their trees from LaTeX.
+            verbose: show progress.
+        """
         return FormulaContexts(self.representation, self.window, parser=parser, store=store, verbose=verbose)
 
     def text_columns(self, side: Side) -> Sequence[str]:
@@ -154,6 +160,7 @@ class MathAMRSentenceBERT(BiEncoder):
         return (_COLUMNS[side],)
 
     def row_text(self, row: Mapping[Any, Any], side: Side) -> str:
+        """Return the text of the ``side`` of a ``row`` that :meth:`contexts` wrote."""
         return str(row[_COLUMNS[side]])
 
     def fit(

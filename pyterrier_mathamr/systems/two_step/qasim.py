@@ -168,6 +168,10 @@ class QASimScorer(Transformer):
 
     The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns.
     Each pair of a query and a document is scored once.
+
+    Args:
+        qasim: the model.
+        verbose: show progress.
     """
 
     label = "QASim"

@@ -84,6 +84,7 @@ class QQSim(BiEncoder):
         return _TEXTS[self.form]
 
     def row_text(self, row: Row, side: Side) -> str:
+        """Return the text of a ``row``, which is a question on either ``side``; see :meth:`text`."""
         return self.text(row)
 
     def text(self, row: Row) -> str:
