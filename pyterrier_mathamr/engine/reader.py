@@ -275,11 +275,10 @@ class EngineReader(Counted):
         Args:
             latex: a formula, with or without dollars.
             k: the number of formulas at most.
-            within: the folder or file of their posts, and ``kind``, ``since`` and ``until`` as for :meth:`search`;
-                formulas beyond the best 1,000 ``k`` are not found.
-            kind: see :meth:`search`.
-            since: see :meth:`search`.
-            until: see :meth:`search`.
+            within: the folder or file of their posts; formulas beyond the best 1,000 ``k`` are not found.
+            kind: the type of unit of their posts, such as ``theorem``.
+            since: the day, month or year in which the posts were last changed, or later: ``2026-03-01``, ``2026``.
+            until: the day, month or year, or earlier.
 
         Returns:
             ``docno`` (the formula's id), ``post_id``, ``score``, ``latex``; ``tier``, how it matches, such as

@@ -401,7 +401,7 @@ class ConvexFusion(Fusion):
 
     Args:
         dense: a transformer of queries to a ranking, or a ranking.
-        other: likewise, or a list of several.
+        other: another transformer or ranking, or a list of several.
         alpha: the weight of ``dense``, 0 to 1; the others share the rest equally. Or a list with the weight of each
             system, ``dense`` first, which sum to 1.
         num_results: the number of documents for each query.

@@ -290,7 +290,8 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
             file: the published MathAMR+ graphs, files of :meth:`to_penman`, plain ``.amr`` files with ``# ::id``, or
                 MathAMR's own tables of ids and graphs, gzipped or not. They are read leniently, with warnings of
                 repairs and of skipped records; see :func:`import_penman`.
-            mode: see :meth:`indexer`.
+            mode: ``create`` refuses a store that exists, ``overwrite`` replaces it when the new one is complete,
+                ``append`` adds to it.
             verbose: show progress.
 
         Returns:

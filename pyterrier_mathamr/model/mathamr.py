@@ -83,8 +83,8 @@ class MathAMR(SavedModel):
         Args:
             name_or_path: the name of a bundled model, ``mathamr-plus-text`` or ``mathamr-plus-mini``; a folder that
                 :meth:`save` wrote; or ``hf:organization/name`` for a model on the Hugging Face hub (extra ``hub``).
-            text: see the class. The ``text_model`` in the folder's configuration is loaded from the hub or
-                from inside the folder, never from another path.
+            text: the text encoder of a model with text features, by default the ``text_model`` of the folder's
+                configuration, which is loaded from the hub or from inside the folder, never from another path.
 
         Raises:
             ModelNotFoundError: there is no such model, or the hub cannot be reached.
@@ -108,7 +108,7 @@ class MathAMR(SavedModel):
             config: its options. With ``features="text"``, ``layers=0`` and ``projection=text_dimension`` its vectors
                 are the text encoder's own.
             graphs: of the training posts, which determine the vocabulary and the directions or words of text.
-            text: see the class.
+            text: the text encoder of a model with text features; by default the configuration's ``text_model``.
         """
         from .networks import random_network, starting_weights
 

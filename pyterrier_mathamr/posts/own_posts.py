@@ -57,7 +57,7 @@ def source_entries(
     """Iterate over the files or records of a source; none is parsed before its ``read()`` is called.
 
     Args:
-        source: see :func:`read_posts`.
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
         reading: how they are read.
         prefix: the prefix of the docnos of a folder's files.
 
@@ -256,7 +256,7 @@ def accepted_posts(
     """Read the posts of a source; a warning at the end names unreadable ones and the reasons.
 
     Args:
-        source: see :func:`read_posts`.
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
         reading: how to read them.
         prefix: the prefix of the docnos of a folder's files.
         verbose: show progress.

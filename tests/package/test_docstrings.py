@@ -171,9 +171,9 @@ def options_of(call: Any) -> list[inspect.Parameter]:
 
 
 def explained_in(docstring: str) -> list[str]:
-    """List the names that the sections ``Args`` and ``Attributes`` explain."""
+    """List the names that the sections ``Args`` and ``Attributes`` explain; pointing elsewhere is no explanation."""
     sections = re.findall(r"^(?:Args|Attributes):\n((?:(?: {4}.*)?\n)*)", f"{docstring}\n", re.MULTILINE)
-    return re.findall(r"^ {4}\*{0,2}(\w+): \S", "".join(sections), re.MULTILINE)
+    return re.findall(r"^ {4}\*{0,2}(\w+): (?!see |as for |likewise)", "".join(sections), re.MULTILINE)
 
 
 PENDING = {  # their options are about to change

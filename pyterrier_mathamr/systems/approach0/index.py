@@ -145,8 +145,6 @@ class ApproachZeroScorer(_Scoring, FormulaReranker):
     The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns. A
     formula without a common path scores 0.
 
-    For the options see :class:`ApproachZeroRetriever`.
-
     Example::
 
         TangentIndex("formulas.tangent").retriever() >> ApproachZeroIndex("formulas.a0").scorer()

@@ -89,8 +89,9 @@ class MathAMRSentenceBERT(BiEncoder):
 
     Args:
         network: a ``SentenceTransformer``; :meth:`new` and :meth:`from_pretrained` load one.
-        representation: see :class:`FormulaContexts`.
-        window: likewise.
+        representation: how formula and context are written: ``opt``, ``amr+opt``, ``amr+latex``, ``text+latex`` or
+            ``text+opt``; see :class:`FormulaContexts`.
+        window: the number of sentences, odd: the formula's, and equally many before and after it.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -127,8 +128,9 @@ class MathAMRSentenceBERT(BiEncoder):
 
         Args:
             backbone: a folder or a name; the dissertation's is ``hf:sentence-transformers/all-distilroberta-v1``.
-            representation: see :class:`FormulaContexts`.
-            window: likewise.
+            representation: how formula and context are written: ``opt``, ``amr+opt``, ``amr+latex``, ``text+latex`` or
+                ``text+opt``; see :class:`FormulaContexts`.
+            window: the number of sentences, odd: the formula's, and equally many before and after it.
             max_length: tokens; ``None`` for 128, or 256 with ``text+opt``.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
 

@@ -68,8 +68,8 @@ class QQSim(BiEncoder):
         Args:
             backbone: a folder, such as another model of questions, or a name. The paper's is the Sentence-BERT
                 ``hf:sentence-transformers/distilbert-base-nli-stsb-quora-ranking``.
-            view: see the class.
-            form: likewise.
+            view: the part of a question that it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
+            form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs.
             max_length: tokens; ``None`` for 128, or 256 for whole questions (265 is printed).
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
 
