@@ -10,7 +10,7 @@
 
     PostWarning: 3 problems in 2 posts: 'b': the $ is never closed, in “$y broken”; 'c': …
 
-    MathAMRIndex('posts.mathamr'): 6,164 documents, 98,312 vectors of 64 dimensions, 34.7 MB     print(index)
+    MathAMRIndex(posts.mathamr): 6,164 documents, 98,312 vectors of 64 dimensions as float32, 34.7 MB    print(index)
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain, islice
+from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
@@ -93,7 +94,9 @@ def _with_postfix(bar: Any, note: Callable[[], str]) -> Iterator[Any]:
 
 
 class Counted:
-    """Gives a class the text of its counts; its `repr` stays the call that rebuilds it."""
+    """Gives a class the text of its name and counts; its `repr` stays the call that rebuilds it."""
+
+    path: Any
 
     def counts(self) -> list[str]:
         """List its contents, each with its number."""
@@ -101,9 +104,10 @@ class Counted:
 
     def __str__(self) -> str:
         try:
-            return f"{self!r}: {', '.join(self.counts())}"
-        except MathAMRError as error:
-            return f"{self!r}: {error}"
+            what = ", ".join(self.counts())
+        except MathAMRError as error:  # not built, or a server that does not answer
+            what = str(getattr(error, "reason", error))
+        return f"{type(self).__name__}({Path(self.path).name}): {what}"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show it in IPython and in notebooks as ``print`` does."""

@@ -16,10 +16,10 @@ import inspect
 import math
 import numbers
 import operator
+import re
 from collections.abc import Callable, Mapping
-from functools import update_wrapper
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from .errors import ConfigError
 
@@ -28,15 +28,35 @@ T = TypeVar("T")
 
 
 def method(kind: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return the method of an index that constructs a transformer over it."""
+    """Return the method of an index that constructs a transformer over it; help shows it as a method."""
+    return cast("Callable[Concatenate[Any, P], T]", _Constructing(kind))
 
-    def construct(index: Any, /, *args: P.args, **options: P.kwargs) -> T:
-        return kind(index, *args, **options)
 
-    update_wrapper(construct, kind, updated=())  # its name and docstring
-    signature = inspect.signature(kind).replace(return_annotation=kind)
-    construct.__signature__ = signature  # type: ignore[attr-defined]
-    return construct
+class _Constructing:
+    """In the body of a class, becomes a method with the name that it is assigned to."""
+
+    def __init__(self, kind: Callable[..., Any]) -> None:
+        self.kind = kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        kind = self.kind
+
+        def construct(self: Any, /, *args: Any, **options: Any) -> Any:
+            return kind(self, *args, **options)
+
+        index, *options = inspect.signature(kind).parameters.values()
+        own = index.replace(name="self", annotation=index.empty)
+        signature = inspect.Signature([own, *options], return_annotation=kind.__name__)
+        construct.__signature__ = signature  # type: ignore[attr-defined]
+        construct.__name__, construct.__qualname__ = name, f"{owner.__qualname__}.{name}"
+        construct.__module__, construct.__doc__ = owner.__module__, _without(index.name, inspect.getdoc(kind) or "")
+        setattr(owner, name, construct)
+
+
+def _without(argument: str, docstring: str) -> str:
+    """Leave an argument out of a docstring, and the heading ``Args:`` with the last one."""
+    rest = re.sub(rf"^    {argument}: .*\n(?:     .*\n)*", "", docstring + "\n", flags=re.MULTILINE)
+    return re.sub(r"^Args:\n\s*(?=^\S|\Z)", "", rest, flags=re.MULTILINE).rstrip()
 
 
 class ConstructorSignature:

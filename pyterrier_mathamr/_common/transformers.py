@@ -53,7 +53,7 @@ class Stage(ByParameters):
     help_url: ClassVar[str] = HELP_URL
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """Return what ``pt.schematic`` draws."""
+        """Return what ``pt.schematic`` draws, whatever the ``input_columns``."""
         return {"label": self.label or type(self).__name__, "help_url": self.help_url}
 
     def __rshift__(self, right: pt.Transformer) -> Pipeline:

@@ -38,9 +38,16 @@ _EMBEDDED = DependencyAmrParser.name
 class WorkerParser(ByParameters, PartParser):
     """A parser whose work is done by worker processes, one on each device.
 
-    The workers start with the first text that is not in the cache, and end with the parser (or `close`). Subclasses
-    document the parameters. If the parser cannot be loaded, or its workers fail repeatedly,
-    ``parse_sentences`` and ``parse_posts`` raise `ParserUnavailableError`.
+    The workers start with the first text that is not in the cache, and end with the parser (or `close`). If the
+    parser cannot be loaded, or its workers fail repeatedly, ``parse_sentences`` and ``parse_posts`` raise
+    `ParserUnavailableError`.
+
+    Args:
+        python: the interpreter that has the parser's packages.
+        model: the parser's checkpoint.
+        devices: a worker for each, such as ``cuda:0`` or ``cpu``.
+        cache: a file that keeps parsed texts for further runs; ``None`` for none.
+        limits: the time and the restarts that workers have.
     """
 
     embedded_count: int
@@ -76,7 +83,7 @@ class WorkerParser(ByParameters, PartParser):
         """Check the parser's package where it must be in this interpreter."""
 
     def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
-        """Parse texts to parts, each with the name of the parser that made it."""
+        """Parse ``units``, each a ``sentence`` or a ``passage`` (``unit``), to parts with the name of their parser."""
         mode: Mode = "documents" if unit == "passage" else "sentences"
         command = WorkerCommand(self.name, self.python, self.model, self.options)
         texts = [command.text(sentences, mode) for sentences in units]
@@ -88,7 +95,13 @@ class WorkerParser(ByParameters, PartParser):
     def merge(
         self, parts: Sequence[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None
     ) -> AmrGraph:
-        """Merge the parts of a post; the metadata names the parsers where the embedded one made a part."""
+        """Merge the parts of a post; the metadata names the parsers where the embedded one made a part.
+
+        Args:
+            parts: of the texts of a post or sentence, in order.
+            formulas: numbers of the placeholders that the graph must have.
+            texts: the text of each root of the parts, kept as the graph's ``texts``.
+        """
         graph = super().merge(parts, formulas, texts)
         makers = dict.fromkeys(part.parser for part in parts)
         if _EMBEDDED not in makers:
@@ -283,7 +296,7 @@ PARSERS: Mapping[str, Callable[..., AmrParser]] = {
 
 
 def get_parser(name_or_parser: str | AmrParser, **options: Any) -> AmrParser:
-    """Return the parser of a name, or the parser itself."""
+    """Return the parser of a name, made with ``options``, or ``name_or_parser`` itself where it is a parser."""
     if isinstance(name_or_parser, str) and name_or_parser in PARSERS:
         return PARSERS[name_or_parser](**options) if options else _shared(name_or_parser)
     if isinstance(name_or_parser, str) or not isinstance(name_or_parser, AmrParser):

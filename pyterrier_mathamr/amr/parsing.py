@@ -274,5 +274,11 @@ class PartParser(ABC):
     def merge(
         self, parts: Sequence[ParsedPart], formulas: Iterable[int], texts: Sequence[str] | None = None
     ) -> AmrGraph:
-        """Merge the parts of a post or sentence into its graph."""
+        """Merge the parts of a post or sentence into its graph.
+
+        Args:
+            parts: of the texts of a post or sentence, in order.
+            formulas: numbers of the placeholders that the graph must have.
+            texts: the text of each root of the parts, kept as the graph's ``texts``.
+        """
         return merged(parts, formulas, texts)

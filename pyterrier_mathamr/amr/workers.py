@@ -220,6 +220,7 @@ class WorkerLimits:
                 raise ConfigError(name, getattr(self, name), "0 or a positive number")
 
     def seconds(self, tokens: int) -> float:
+        """Return the time that a batch of so many tokens may take."""
         return self.batch_seconds + self.token_seconds * tokens
 
 

@@ -172,7 +172,14 @@ class ARQMathCollection(ByPath):
     def qrels_file(
         self, year: int | str, task: Task = 1, *, judged: Judged = "formula", complete: bool = False
     ) -> Path:
-        """Return the file that :meth:`qrels` reads."""
+        """Return the file that :meth:`qrels` reads.
+
+        Args:
+            year: 2020, 2021, 2022 or ``"sample"``.
+            task: 1, 2 or 3.
+            judged: in Task 2, whether formula ids or visual ids are judged.
+            complete: prefer the complete judgments to ones restricted to a partial collection.
+        """
         patterns = qrels_patterns(str(year), task, judged)
         what = f"judgments of {year}, task {task}" + (f", by {judged} id" if task == 2 else "")
         return self._release.need(what, patterns, complete=complete)
@@ -256,7 +263,7 @@ def known_item_split(question_id: DocNo) -> Split:
 
 
 def split_pairs(pairs: Iterable[Pair], split: Split) -> list[Pair]:
-    """Return the pairs whose question belongs to one part.
+    """Return the ``pairs`` whose question belongs to the part ``split``.
 
     Raises:
         ConfigError: there is no such part.

@@ -198,17 +198,30 @@ _NUMBER = re.compile(r"[-+]?\d{1,18}")
 
 
 class Post(NamedTuple):
-    """A question or an answer; all but ``id`` and ``kind`` may be missing in the dump."""
+    """A question or an answer; all but ``id`` and ``kind`` may be missing in the dump.
+
+    Attributes:
+        id: its number, as text.
+        kind: ``question`` or ``answer``.
+        title: HTML; blank for an answer.
+        body: HTML, formulas as ``<span class="math-container" id="…">``.
+        tags: of a question; of an answer none.
+        parent_id: the question of an answer; blank for a question.
+        accepted_answer_id: blank if the question has none.
+        score: votes for it less votes against it.
+        date: of its creation, ISO 8601 as written.
+        comment_count: its comments.
+    """
 
     id: DocNo
     kind: PostKind
-    title: str  # HTML; "" for an answer
-    body: str  # HTML, formulas as <span class="math-container" id="…">
+    title: str
+    body: str
     tags: tuple[str, ...]
-    parent_id: DocNo  # the question of an answer; "" for a question
-    accepted_answer_id: DocNo  # "" if the question has none
+    parent_id: DocNo
+    accepted_answer_id: DocNo
     score: int | None
-    date: str | None  # CreationDate as written, ISO 8601
+    date: str | None
     comment_count: int | None = None
 
 
@@ -283,19 +296,26 @@ _LINK_KINDS: dict[str, LinkKind] = {"1": "related", "3": "duplicate", "related":
 
 
 class Pair(NamedTuple):
-    """A question and an answer to it."""
+    """A question and an answer to it, by ``question_id`` and ``answer_id``."""
 
     question_id: DocNo
     answer_id: DocNo
 
 
 class Link(NamedTuple):
-    """A link from one question to another."""
+    """A link from one question to another.
+
+    Attributes:
+        question_id: the question with the link.
+        related_id: the question linked to.
+        kind: ``duplicate`` or ``related``.
+        title: of the question linked to, formulas as ``$…$``; blank if unknown.
+    """
 
     question_id: DocNo
     related_id: DocNo
     kind: LinkKind
-    title: str  # of the question linked to, formulas as $…$; "" if unknown
+    title: str
 
 
 def read_pairs(path: str | Path) -> Iterator[Pair]:

@@ -87,7 +87,17 @@ def complete_store(
     fresh: bool = False,
     verbose: bool = False,
 ) -> GraphStore:
-    """Build the graphs of the posts of sources into a store, or complete the store of a job that was stopped."""
+    """Build the graphs of the posts of sources into a store, or complete the store of a job that was stopped.
+
+    Args:
+        sources: ARQMath folders and files of posts.
+        builder: builds the graphs.
+        store: the store to fill; a finished one is replaced once the new one is complete.
+        workers: processes that build, as of :func:`build_store`.
+        executor: where to build instead, such as a cluster.
+        fresh: discard the work of a job that was stopped.
+        verbose: show progress.
+    """
     if fresh:
         store.discard()
     counts = [count_documents(source) for source in sources] if verbose else [None]
@@ -122,7 +132,21 @@ def train_on_pairs(
     text: TextEncoder | None = None,
     verbose: bool = False,
 ) -> MathAMR:
-    """Train a model on the pairs of several sources."""
+    """Train a model on the pairs of several sources.
+
+    Args:
+        sources: the training and validation pairs of each source; pairs without graphs are left out.
+        graphs: the graphs of their posts.
+        config: options of the model and the training.
+        checkpoint: the folder of the training state, from which a run that was stopped continues.
+        fresh: discard that state.
+        first: pairs trained on in the first ``first_epochs`` epochs.
+        negatives: hard negatives of each question.
+        never: posts that are never negatives of a question.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+        text: the encoder of texts, for a model that reads them; by default the one that ``config`` names.
+        verbose: show progress.
+    """
 
     def known(of: Sequence[TrainingPairs], part: Literal["train", "validation"]) -> list[tuple[str, str]]:
         pairs = (pair for source in of for pair in getattr(source, part))

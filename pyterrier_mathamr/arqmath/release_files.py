@@ -179,13 +179,22 @@ def _readable(patterns: Iterable[str]) -> Iterable[str]:
 
 
 class Item(NamedTuple):
-    """A role in the release and its files."""
+    """A role in the release and its files.
 
-    role: str  # such as "posts" or "judgments 2022, task 2, by visual id"
+    Attributes:
+        role: such as ``posts`` or ``judgments 2022, task 2, by visual id``.
+        reader: what reads the files.
+        files: none if missing; the archive if packed.
+        state: ``present``, ``packed``, ``missing`` or ``incomplete``.
+        needed: ``False`` for files that many complete copies lack.
+        note: a remark for people.
+    """
+
+    role: str
     reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"]
-    files: tuple[Path, ...]  # empty if missing; the archive if packed
+    files: tuple[Path, ...]
     state: State
-    needed: bool  # False for files that many complete copies lack
+    needed: bool
     note: str = ""
 
 

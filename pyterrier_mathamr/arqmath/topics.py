@@ -32,15 +32,25 @@ _BARE_AND = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);)")
 
 
 class Topic(NamedTuple):
-    """A question, and for Task 2 the formula in it that is searched for."""
+    """A question, and for Task 2 the formula in it that is searched for.
 
-    id: QueryId  # A.301 in tasks 1 and 3, B.301 in Task 2
-    title: str  # HTML
-    body: str  # HTML
+    Attributes:
+        id: ``A.301`` in tasks 1 and 3, ``B.301`` in Task 2.
+        title: HTML.
+        body: HTML.
+        tags: of the question.
+        formula_id: such as ``q_6``; blank in tasks 1 and 3.
+        latex: of that formula, without dollars; blank in tasks 1 and 3.
+        topic_id: the topic of Task 1 with the same question: ``A.301`` of ``B.301``.
+    """
+
+    id: QueryId
+    title: str
+    body: str
     tags: tuple[str, ...]
-    formula_id: FormulaId  # q_6; "" in tasks 1 and 3
-    latex: str  # of that formula, without dollars; "" in tasks 1 and 3
-    topic_id: QueryId  # the topic of Task 1 with the same question: A.301 of B.301
+    formula_id: FormulaId
+    latex: str
+    topic_id: QueryId
 
 
 def read_topics(path: str | Path) -> Iterator[Topic]:
@@ -243,11 +253,18 @@ _QREL_GRADES = {"0": 0, "1": 1, "2": 2, "3": 3}
 
 
 class Qrel(NamedTuple):
-    """A judgment: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
+    """A judgment.
+
+    Attributes:
+        query_id: the topic.
+        doc_id: a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3.
+        relevance: 0 not relevant, 1 low, 2 medium, 3 high.
+        iteration: the second column of the file, which nothing uses.
+    """
 
     query_id: QueryId
     doc_id: str
-    relevance: int  # 0 not relevant, 1 low, 2 medium, 3 high
+    relevance: int
     iteration: str
 
 

@@ -178,6 +178,12 @@ class BlendedRetriever(Leaf, Retriever):
     ) -> tuple[Rows, Floats]:
         """Rank documents, or some of them, by ``blend``, ``bm25`` or ``mathamr``, and return the best.
 
+        Args:
+            query: the query, as :meth:`read` returns it.
+            count: the most documents returned.
+            system: ``blend``, ``bm25`` or ``mathamr``.
+            among: the documents to rank, int64, ascending; by default all.
+
         Returns:
             The documents, int64, and their scores, float64, at most ``count`` of each.
         """
@@ -216,7 +222,7 @@ class BlendedRetriever(Leaf, Retriever):
         return among[best], scores[order]
 
     def score(self, query: ReadQuery, documents: Rows) -> Floats:
-        """Score documents, found or not: float64 ``[documents]``."""
+        """Score ``documents``, found or not, for ``query`` by the blend: float64 ``[documents]``."""
         return self._sum(query, *self._exact(query, documents))
 
     def _sum(self, query: ReadQuery, words: Floats, graph: Floats) -> Floats:
@@ -267,7 +273,7 @@ class BlendedRetriever(Leaf, Retriever):
         return self.explain_read(read, asked)
 
     def explain_read(self, query: ReadQuery, asked: Asked) -> Explanation:
-        """Explain the score of a document for a query that was read; ``asked`` names the document."""
+        """Explain the score of a document for ``query``, as :meth:`read` returns it; ``asked`` names the document."""
         asked = asked._replace(row={**query.row, **asked.row})
         of_words = explain_tokens(asked, query.post, query.tokens, self.bm25.snapshot())
         of_graph = self.vectors.scorer().explain(asked.row, asked.docno)

@@ -219,7 +219,15 @@ class EngineReader(Counted):
     def found(
         self, query: ReadQuery, k: int, system: str = "blend", chosen: Filter = EVERYTHING, part: slice = slice(None)
     ) -> FoundPosts:
-        """Find the best ``k`` posts that pass a filter, by ``blend``, ``bm25`` or ``mathamr``, and return a part."""
+        """Find the best ``k`` posts that pass a filter, and return a part of their ranks.
+
+        Args:
+            query: the query, read by :meth:`read_query` and :meth:`question`.
+            k: the most posts found, before a part of them is taken.
+            system: ``blend``, ``bm25`` or ``mathamr``.
+            chosen: the filter; by default all posts pass.
+            part: which of the ranks to score and match, by default all.
+        """
         at = self.snapshot()
         retriever, among = at.retriever(), None
         if chosen != EVERYTHING:
@@ -232,18 +240,18 @@ class EngineReader(Counted):
         return FoundPosts(ranking[part], scores[part], at.matches(query, blended), ranking)
 
     def matches(self, query: ReadQuery, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return how good a match posts are that have these scores of the blend; see :meth:`search`."""
+        """Return how good a match posts with these ``scores`` of the blend are for ``query``; see :meth:`search`."""
         at = self.snapshot()
         known = share_known(query, len(at))
         return at.record.unrelated.match(known * scores) if known else np.zeros(len(scores))
 
     def system(self, name: str, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever of a system: ``blend``, ``bm25`` or ``mathamr``."""
+        """Return the retriever ``name`` (``blend``, ``bm25`` or ``mathamr``) of at most ``num_results`` posts."""
         retriever = {"blend": self.retriever, "bm25": self.bm25, "mathamr": self.mathamr}[name]
         return retriever(num_results=num_results)
 
     def shown(self, query: ReadQuery, found: FoundPosts) -> pd.DataFrame:
-        """Make the table of posts that were found, with titles, snippets and places; see :meth:`search`."""
+        """Make the table of the posts ``found`` for ``query``, with titles, snippets and places; see :meth:`search`."""
         at = self.snapshot()
         matcher = at.matcher(query.post)
         documents = at.indexes.posts.get_many(found.docnos)
@@ -267,11 +275,10 @@ class EngineReader(Counted):
         Args:
             latex: a formula, with or without dollars.
             k: the number of formulas at most.
-            within: the folder or file of their posts, and ``kind``, ``since`` and ``until`` as for :meth:`search`;
-                formulas beyond the best 1,000 ``k`` are not found.
-            kind: see :meth:`search`.
-            since: see :meth:`search`.
-            until: see :meth:`search`.
+            within: the folder or file of their posts; formulas beyond the best 1,000 ``k`` are not found.
+            kind: the type of unit of their posts, such as ``theorem``.
+            since: the day, month or year in which the posts were last changed, or later: ``2026-03-01``, ``2026``.
+            until: the day, month or year, or earlier.
 
         Returns:
             ``docno`` (the formula's id), ``post_id``, ``score``, ``latex``; ``tier``, how it matches, such as
@@ -290,7 +297,13 @@ class EngineReader(Counted):
         return pd.DataFrame(rows, columns=columns).assign(**places)
 
     def found_formulas(self, latex: str, k: int, chosen: Filter = EVERYTHING) -> list[FoundFormula]:
-        """Find the best ``k`` formulas of posts that pass a filter, each only once in a post; see `search_formula`."""
+        """Find formulas of posts that pass a filter, each only once in a post; see :meth:`search_formula`.
+
+        Args:
+            latex: the formula, with ``?a`` for wildcards.
+            k: the most formulas.
+            chosen: the filter of their posts; by default all pass.
+        """
         at, asked = self.snapshot(), query_formula({"latex": latex}).latex
         among = None if chosen == EVERYTHING else set(chosen.chosen(at.origins))
         if not at.indexes.tangent.built():
@@ -351,28 +364,39 @@ class EngineReader(Counted):
         return pd.DataFrame(table, columns=["docno_a", "docno_b", "error", "title_a", "title_b"])
 
     def explain(self, query: str, docno: str) -> Explanation:
-        """Explain the contribution of each part of a query to the score of a post."""
+        """Explain the contribution of each part of the text ``query`` to the score of the post ``docno``."""
         at = self.snapshot()
         docno = str(docno)  # as posts are stored, whose ids may be given as numbers
         at.indexes.posts.snapshot().find([docno])  # raises an error that names an unknown docno
         return at.retriever().explain_read(at.question(query), Asked({"graph": at.graph(docno)}, docno))
 
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
-        """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""
+        """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``.
+
+        Args:
+            num_results: the most posts for a query.
+            candidates: posts that BM25 and MathAMR+ each propose, which are then scored by both: more miss less and
+                take longer.
+        """
         at = self.snapshot()
         return blended(at.indexes, at.options, candidates=candidates, num_results=num_results)
 
     def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever of words and symbols."""
+        """Return the retriever of words and symbols, of at most ``num_results`` posts for a query."""
         return self.snapshot().indexes.bm25.retriever(num_results=num_results)
 
     def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever of only MathAMR+."""
+        """Return the retriever of only MathAMR+, of at most ``num_results`` posts for a query."""
         at = self.snapshot()
         return at.encode() >> at.indexes.vectors.colbert(num_results=num_results)
 
     def formulas(self, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
-        """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
+        """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``.
+
+        Args:
+            num_results: the most formulas for a query.
+            candidates: formulas that symbol pairs and vectors each propose, besides the matches of the pattern.
+        """
         at = self.snapshot()
         similar = at._similar_formulas(candidates=candidates)
         return at.indexes.patterns.retriever(num_results=num_results, similar=similar)

@@ -242,7 +242,8 @@ class SearchEngine(EngineReader, SharedArtifact):
         Posts that cannot be read are named in a warning. The same call completes a stopped one.
 
         Args:
-            posts: as for :meth:`build`.
+            posts: dictionaries or a frame, the path of a ``.jsonl`` file, or folders and files of notes, as for
+                :meth:`build`.
             workers: processes that make graphs; ``None`` for all cores.
             verbose: show progress.
 
@@ -345,7 +346,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             self._generations.discard()
 
     def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
-        """Read everything, compare every checksum, and yield the faults."""
+        """Read everything, compare every checksum, and yield the faults; ``verbose`` shows a progress bar."""
         try:
             yield from EngineRecord.read(self.path).faults(self.path, verbose=verbose)
         except StoreError as error:

@@ -106,6 +106,12 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
 
     Args, Raises: as for :func:`topic_differences`.
 
+    Args:
+        by_topic: ``name``, ``qid``, ``measure``, ``value``, as ``pt.Experiment(perquery=True)`` returns it.
+        measure: one of its measures, by its name in the table or in the paper (``nDCG'``).
+        baseline: a name in the table.
+        system: another name in the table.
+
     Returns:
         A matplotlib figure; its title has the numbers of topics and the mean, which is a dashed line. Of more than 40
         topics the six at each end are named.

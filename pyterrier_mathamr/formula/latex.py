@@ -92,9 +92,11 @@ def trees_from_latex(
     Args:
         latex: one formula, without dollars.
         macros: commands of the same post, see :func:`definitions`.
-        chains: see :func:`opt_from_latex`.
-        applications: see :func:`opt_from_latex`.
-        lines: see :func:`slt_from_latex` and :func:`opt_from_latex`.
+        chains: with ``"shared"`` the middle operand of ``a<b<c`` belongs to both relations.
+        applications: with ``"function"`` ``f(x)`` is a function of ``x``; a product otherwise; see
+            :func:`opt_from_latex`.
+        lines: with ``"all"`` all lines of a derivation (``align``, ``split``, …) are read; otherwise only the first
+            cell.
 
     Returns:
         Both trees, or ``None`` twice where no converter accepts the formula.

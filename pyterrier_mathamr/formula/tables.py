@@ -30,7 +30,13 @@ _LARGEST_CELL = 64 << 20  # characters; Python's own limit of 131,072 is below s
 class FormulaRow(NamedTuple):
     """One row of a formula table; all fields are text, an absent one is the empty string.
 
-    ``post_id`` is the topic's number (``A.301``) in a table of topics.
+    Attributes:
+        id: the formula.
+        post_id: its post; in a table of topics the topic's number (``A.301``).
+        thread_id: the question of the post's thread.
+        type: of the post, such as ``answer`` or ``comment``.
+        visual_id: the id that formulas of the same appearance share.
+        formula: LaTeX or MathML, by the kind of the table.
     """
 
     id: FormulaId

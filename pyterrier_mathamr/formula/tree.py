@@ -164,7 +164,7 @@ def unified_label(label: str) -> str:
 
 
 class FormulaPair(NamedTuple):
-    """Both trees of one formula; ``None`` where there is none."""
+    """Both trees of one formula, the symbol layout ``slt`` and the operators ``opt``; ``None`` where there is none."""
 
     slt: FormulaTree | None
     opt: FormulaTree | None

@@ -85,11 +85,18 @@ class Fusion(Retriever):
         return [explained(system, frame, asked.docno, texts) for system in self.systems]
 
     def contributions(self, query: Numbers, ranking: pd.DataFrame) -> Floats:
-        """Compute the contribution of each row of a ranking, float64 ``[n]``; ``query`` is its query's number."""
+        """Compute the contribution of each row of a ``ranking``, float64 ``[n]``; ``query`` is its query's number."""
         raise NotImplementedError
 
     def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain the contribution of one system to a document."""
+        """Explain the contribution of one system to a document.
+
+        Args:
+            docno: the document.
+            system: the name of the system.
+            answer: the ranking of the system, and its explanation of the document's score.
+            weight: of the system.
+        """
         raise NotImplementedError
 
     def transform_inputs(self) -> list[list[str]]:
@@ -394,7 +401,7 @@ class ConvexFusion(Fusion):
 
     Args:
         dense: a transformer of queries to a ranking, or a ranking.
-        other: likewise, or a list of several.
+        other: another transformer or ranking, or a list of several.
         alpha: the weight of ``dense``, 0 to 1; the others share the rest equally. Or a list with the weight of each
             system, ``dense`` first, which sum to 1.
         num_results: the number of documents for each query.

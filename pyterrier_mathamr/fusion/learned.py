@@ -125,8 +125,8 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         Args:
             topics_or_res_tr: a ranking of the training questions, as for :meth:`transform`.
             qrels_tr: ``qid``, ``docno``, ``label``; a label above 0 is right.
-            topics_or_res_va: not used, like ``qrels_va``.
-            qrels_va: see above.
+            topics_or_res_va: not used; PyTerrier gives validation data.
+            qrels_va: not used; PyTerrier gives validation data.
 
         Raises:
             NothingToFitError: no question has both a right and a wrong document.
@@ -235,8 +235,8 @@ def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFra
     system that helps some questions does not get the weight 0 because a coarse measure did not see it.
 
     Args:
-        left: ``qid``, ``docno``, ``score``.
-        right: the same of the other system; it should not have been trained on these questions.
+        left: the ranking of one system: ``qid``, ``docno``, ``score``.
+        right: the ranking of the other system, which should not have been trained on these questions.
         qrels: ``qid``, ``docno``, ``label``; a label above 0 is right.
 
     Returns:
@@ -398,8 +398,8 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         Args:
             topics_or_res_tr: queries, as for :meth:`transform`.
             qrels_tr: ``qid``, ``docno``, ``label``.
-            topics_or_res_va: not used, like ``qrels_va``.
-            qrels_va: see above.
+            topics_or_res_va: not used; PyTerrier gives validation data.
+            qrels_va: not used; PyTerrier gives validation data.
 
         Raises:
             NothingToFitError: no query has judged candidates of different grades.

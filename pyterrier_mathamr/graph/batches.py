@@ -45,11 +45,11 @@ class GraphBatch:
         return len(self.offsets) - 1
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> GraphBatch:
-        """Copy the batch to a device; with ``non_blocking`` without waiting for copies from pinned memory."""
+        """Copy the batch to ``device``; with ``non_blocking`` without waiting for copies from pinned memory."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def part(self, first: int, last: int) -> GraphBatch:
-        """Return the graphs ``first`` to ``last - 1`` as a batch."""
+        """Return the graphs ``first`` to ``last`` - 1 as a batch."""
         node, end = self.node_offsets[first], self.node_offsets[last]
         row, stop = self.offsets[first], self.offsets[last]
         inside = (self.edge_index[0] >= node) & (self.edge_index[0] < end)

@@ -87,7 +87,7 @@ class MathAMRGraph:
         return len(layout_of(self.amr, self.n_formulas, self.id).roots)
 
     def n_vectors(self, formulas: FormulaMode = "both", virtual_nodes: VirtualNodes = "hierarchy") -> int:
-        """Count the retrieval vectors that a model with these options makes of the graph."""
+        """Count the retrieval vectors that a model with these ``formulas`` and ``virtual_nodes`` makes of the graph."""
         return self.n_formulas * (formulas != "none") + self.n_sentences + (virtual_nodes != "none")
 
     def to_penman(self, indent: int | None = None) -> str:

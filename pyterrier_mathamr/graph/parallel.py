@@ -75,7 +75,8 @@ def build_store(
         store: the store to build.
         sources: identity of the documents' and trees' sources by name, in plain JSON values, such as from
             ``file_fingerprint``; an interrupted job resumes only if they are unchanged.
-        mode: see :meth:`GraphStore.indexer`.
+        mode: ``create`` refuses a store that exists, ``overwrite`` replaces it when the new one is complete, ``append``
+            adds to it.
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other, which
             may start its own processes or use devices.
         executor: where to build the graphs instead, such as a :class:`~pyterrier_mathamr.RayCluster`; a store begun

@@ -233,9 +233,10 @@ def import_penman(
     without ``# ::id`` or with a repeated id is refused.
 
     Args:
-        file: see :meth:`GraphStore.from_penman`.
+        file: of Penman records, or MathAMR's own tables of ids and graphs, gzipped or not.
         store: the store to build.
-        mode: see :meth:`GraphStore.indexer`.
+        mode: ``create`` refuses a store that exists, ``overwrite`` replaces it when the new one is complete, ``append``
+            adds to it.
         allow_empty: make an empty store of a file without a graph, instead of an error.
         verbose: show progress.
 

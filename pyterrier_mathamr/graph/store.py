@@ -224,7 +224,12 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         return self.indexer().index_inputs()
 
     def loader(self, *, side: Side = "auto") -> GraphLoader:
-        """Return the transformer that adds stored graphs to a frame; see :class:`GraphLoader`."""
+        """Return the transformer that adds stored graphs to a frame.
+
+        Args:
+            side: ``document`` for ``graph`` by ``docno``, ``query`` for ``query_graph`` by ``qid``, or ``both``;
+                ``auto`` is ``document`` where there is a ``docno``, else ``query``.
+        """
         return GraphLoader(self, side=side)
 
     def get(self, id: str) -> MathAMRGraph:
@@ -257,7 +262,7 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         return list(self)
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """Iterate over all graphs as ``{docno, graph}``, in the order of storing."""
+        """Iterate over all graphs as ``{docno, graph}``, in the order of storing; ``verbose`` shows a progress bar."""
         snapshot = self.snapshot()
         graphs = (
             graph
@@ -285,7 +290,8 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
             file: the published MathAMR+ graphs, files of :meth:`to_penman`, plain ``.amr`` files with ``# ::id``, or
                 MathAMR's own tables of ids and graphs, gzipped or not. They are read leniently, with warnings of
                 repairs and of skipped records; see :func:`import_penman`.
-            mode: see :meth:`indexer`.
+            mode: ``create`` refuses a store that exists, ``overwrite`` replaces it when the new one is complete,
+                ``append`` adds to it.
             verbose: show progress.
 
         Returns:

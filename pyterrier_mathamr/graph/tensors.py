@@ -195,7 +195,7 @@ class Vocabulary:
         return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), _with_inverses(names))
 
     def node_id(self, label: str, kind: NodeKind) -> int:
-        """Look up a label of a kind of node: its id, else the id of its type of number, else of unknown labels."""
+        """Look up the ``label`` of a ``kind`` of node: its id, or the id of its type of number or of unknown labels."""
         known = self._known[kind]
         found = known.get(label)
         if found is None:
@@ -209,7 +209,7 @@ class Vocabulary:
         return found
 
     def node_ids(self, labels: Sequence[str], kinds: Sequence[NodeKind]) -> list[int]:
-        """Look up the labels of a whole graph; see :meth:`node_id`."""
+        """Look up the ``labels`` of a whole graph, given the ``kinds`` of its nodes; see :meth:`node_id`."""
         known = self._known
         found = [known[kind].get(label, -1) for label, kind in zip(labels, kinds, strict=True)]
         if -1 in found:

@@ -114,7 +114,19 @@ def index_documents(
     verbose: bool = False,
     **options: Any,
 ) -> Index:
-    """Encode the graphs of some documents and index their vectors."""
+    """Encode the graphs of some documents and index their vectors.
+
+    Args:
+        docnos: the documents, each with a graph in the store.
+        graphs: the store of the graphs.
+        model: the model that encodes them.
+        index: of documents or of formulas; it is filled in one step at the end.
+        mode: ``create``, ``overwrite`` or ``append``, see ``index.indexer()``.
+        sources: what the vectors depend on besides graphs and model; an interrupted job with other sources is refused.
+        executor: where to encode graphs, by default in this process; the index is the same.
+        verbose: show a progress bar.
+        options: of ``index.indexer()``, such as ``visual_ids`` and ``dtype``.
+    """
     sources = {**(sources or {}), "graphs": artifact_identity(graphs.path)}
     options |= {"verbose": verbose, "total": len(docnos) if isinstance(docnos, Sized) else None}
     indexer = index.indexer(mode, model=model.vectors_by, resume=True, sources=sources, **options)

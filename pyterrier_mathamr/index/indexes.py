@@ -32,7 +32,7 @@ from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
 from .errors import check_model
 from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
-from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, stored_formula_ids
+from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, described_rows, stored_formula_ids
 from .search.folder import FolderSnapshot
 from .transformers import (
     ColBERTRetriever,
@@ -80,7 +80,12 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         raise NotImplementedError
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]], **kwargs: object) -> Self:
-        """The same as ``indexer().index(iter)``."""
+        """The same as ``indexer().index(iter)``.
+
+        Args:
+            iter: the documents, as dictionaries or a DataFrame.
+            kwargs: no effect; PyTerrier's indexers accept them.
+        """
         self.indexer().index(iter)
         return self
 
@@ -98,7 +103,7 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         return found
 
     def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
-        """Read every entry of the index, a few at a time."""
+        """Read every entry of the index, a few at a time; ``verbose`` shows a progress bar."""
         snapshot = self.snapshot()
         total = len(snapshot) if verbose else None
         return iter(progress(snapshot.entries(), "reading", self.LAYOUT, verbose=verbose, total=total))
@@ -113,7 +118,16 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         graphs: GraphBuilder | None = None,
         num_results: int = 1000,
     ) -> pd.DataFrame:
-        r"""Search for a typed query: ``index.search(r"Why does $\int_0^\infty e^{-x^2}\,dx$ converge?")``."""
+        r"""Search for a typed query: ``index.search(r"Why does $\int_0^\infty e^{-x^2}\,dx$ converge?")``.
+
+        Args:
+            query: the text, formulas between dollars; of an index of formulas, one formula in LaTeX.
+            qid: its id in the result.
+            sort: no effect: the result is ordered by rank; PyTerrier's method has the argument.
+            model: the model of the index, its name or its folder; by default the bundled model that the index names.
+            graphs: how the query is read, if the documents were not read with the default ``GraphBuilder()``.
+            num_results: the most results.
+        """
         from pyterrier_mathamr.graph import GraphBuilder
 
         retriever = self.retriever(num_results=num_results)
@@ -125,12 +139,18 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         return result
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Explain the score of a document: ``retriever().explain(query, docno)``."""
+        """Explain the score of a document: ``retriever().explain(query, docno)``.
+
+        Args:
+            query: a row with the columns that the retriever needs, or a frame of one query; with graphs, rows are
+                named.
+            docno: the document (or formula); by default the one in the row.
+        """
         found: Explanation = self.retriever().explain(query, docno)
         return found
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """Return what ``pt.schematic`` draws."""
+        """Return what ``pt.schematic`` draws, whatever the ``input_columns``."""
         return {"label": type(self).__name__, "help_url": HELP_URL}
 
 
@@ -155,7 +175,10 @@ class DocumentVectorIndex(VectorIndex):
         return _ByColumns(self).fuse_rank_cutoff(k)
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the indexed documents: ``docno``, ``doc_embs``; ``formula_ids``, ``doc_model`` where known."""
+        """Yield the indexed documents: ``docno``, ``doc_embs``; ``formula_ids``, ``doc_model`` where known.
+
+        ``verbose`` shows a progress bar.
+        """
         model = self.model
         for entry in self.entries(verbose=verbose):
             docno, ids = entry.texts
@@ -204,7 +227,10 @@ class FormulaVectorIndex(VectorIndex):
         return fused
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the formulas: ``docno`` (its id), ``post_id``, ``visual_id`` and ``formula_vec``, float32 ``[d]``."""
+        """Yield the formulas: ``docno`` (its id), ``post_id``, ``visual_id`` and ``formula_vec``, float32 ``[d]``.
+
+        ``verbose`` shows a progress bar.
+        """
         for entry in self.entries(verbose=verbose):
             docno, post_id, visual_id = entry.texts
             yield {"docno": docno, "post_id": post_id, "visual_id": visual_id, "formula_vec": entry.rows[0]}
@@ -254,15 +280,21 @@ class IndexArtifact(StoredArtifact, VectorIndex):
         return found
 
     def more_counts(self) -> list[str]:
-        """List the number of vectors, deleted ones included, with their width, and the model."""
+        """List the number of vectors, deleted ones included, with their width and dtype, and the model."""
         snapshot = self.snapshot()
         vectors = counted(sum(len(part["rows"]) for part in snapshot.parts), "vector")
         made_by = [f"by {snapshot.meta.model}"] if snapshot.meta.model else []
-        return [f"{vectors} of {counted(snapshot.meta.dimensions, 'dimension')}", *made_by]
+        return [f"{vectors} of {described_rows(snapshot.meta.dimensions, snapshot.meta.dtype)}", *made_by]
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self, dtype: DType | None = None) -> Self:
-        """Build a new index of all entries of some others, in their order; of a formula the first is kept."""
+        """Build a new index of all entries of some others, in their order; of a formula the first is kept.
+
+        Args:
+            path: the folder of the new index, which must not exist.
+            indexes: the indexes to read, of the same class and model.
+            dtype: how rows are stored; by default as in the indexes, which must then agree.
+        """
         model = merged_model(str(path), indexes)
         for source in indexes:
             if type(source) is not cls:

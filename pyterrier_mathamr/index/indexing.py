@@ -469,11 +469,27 @@ class ArtifactIndexer(Leaf, Indexer):
 class DocumentIndexer(ArtifactIndexer):
     """Indexes ``{docno, doc_embs, (formula_ids)}``: each document with all its rows.
 
-    ``index.indexer()`` constructs one; the options are the same as for :class:`ArtifactIndexer`.
+    ``index.indexer()`` constructs one.
 
     Example::
 
         (graphs >> model.doc_encoder() >> index.indexer()).index(arqmath.get_corpus_iter())
+
+    Args:
+        index: the index.
+        mode: ``create`` refuses an index that exists; ``overwrite`` replaces it and ``append`` adds to it, both in one
+            step at the end.
+        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
+            refused.
+        dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
+            scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
+            ``float32``. ``float16`` is between the two. ``append`` keeps the dtype of the index.
+        resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
+            options; ``indexer.pending(documents)`` leaves out finished documents before they are encoded.
+        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
+            interrupted build with others is refused.
+        verbose: show a progress bar.
+        total: the number of documents, for the progress bar.
     """
 
     def index_inputs(self) -> list[list[str]]:
@@ -496,8 +512,21 @@ class FormulaIndexer(ArtifactIndexer):
 
     Args:
         index: the index.
-        mode: and the others, as for :class:`ArtifactIndexer`.
-        visual_ids: formula id to visual id, or a ``FormulaStore`` of them; others get the empty string.
+        mode: ``create`` refuses an index that exists; ``overwrite`` replaces it and ``append`` adds to it, both in one
+            step at the end.
+        visual_ids: formula id to visual id, the id that equal formulas share in ARQMath, or a ``FormulaStore`` of them;
+            others get the empty string.
+        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
+            refused.
+        dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
+            scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
+            ``float32``. ``float16`` is between the two. ``append`` keeps the dtype of the index.
+        resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
+            options; ``indexer.pending(documents)`` leaves out finished documents before they are encoded.
+        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
+            interrupted build with others is refused.
+        verbose: show a progress bar.
+        total: the number of documents, for the progress bar.
     """
 
     def __init__(

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr.store import Content, DamagedError, Kind, Parts, StoredPart, detail, ranges
 from pyterrier_mathamr.store import Field as PartField
 
@@ -42,6 +43,12 @@ WIDE = 256
 def default_dtype(dimensions: int) -> DType:
     """Choose int8 for rows as wide as a text encoder's, a fifth of the size of float32 (docs/how-it-works.md)."""
     return "int8" if dimensions >= WIDE else "float32"
+
+
+def described_rows(dimensions: int, dtype: DType) -> str:
+    """Describe the rows of an index, and whether int8 is what rows of their width are by default."""
+    by_default = f" (the default from {WIDE})" if dtype == default_dtype(dimensions) == "int8" else ""
+    return f"{counted(dimensions, 'dimension')} as {dtype}{by_default}"
 
 
 Layout = Literal["documents", "formulas"]

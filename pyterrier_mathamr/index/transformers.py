@@ -226,11 +226,23 @@ class IndexRetriever(_Scoring):
 class SingleVectorRetriever(IndexRetriever):
     """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row.
 
-    ``index.single_vector()`` constructs one; the options are the same as for :class:`IndexRetriever`.
+    ``index.single_vector()`` constructs one.
 
     Example::
 
         graphs >> model.query_encoder() >> index.single_vector(num_results=1000)
+
+    Args:
+        index: the index.
+        num_results: the most documents returned for a query.
+        exact: ``False`` searches an HNSW graph: faster in a large index, but it may miss some of the best documents. A
+            ``ShardedIndex`` has no graph.
+        hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper): more
+            miss less and take longer.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
+            same.
+        device: no effect; all retrievers share these options.
     """
 
     label = "MathAMR single"
@@ -241,11 +253,21 @@ class FormulaVectorRetriever(SingleVectorRetriever):
     """Ranks formulas by the similarity of their VIRTUAL_FORMULA with the query formula's (section 3.5.2).
 
     The query's vector is the row of ``query_embs`` at the place of ``query_formula_id`` in ``query_formula_ids``.
-    ``formula_index.retriever()`` constructs one; the options are the same as for :class:`IndexRetriever`.
+    ``formula_index.retriever()`` constructs one.
 
     Example::
 
         graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
+
+    Args:
+        index: the index.
+        num_results: the most formulas returned for a query.
+        exact: ``False`` searches an HNSW graph: faster in a large index, but it may miss some of the best formulas.
+        hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper): more
+            miss less and take longer.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries searched together; the results are the same.
+        device: ``cuda`` or ``cuda:1`` scans an int8 index in a folder on that GPU, with the same results.
     """
 
     label = "MathAMR formulas"
@@ -264,10 +286,19 @@ class DocVNRetriever(IndexRetriever):
 
     Args:
         index: the index.
-        candidates: documents of the first stage for each query. ``exact`` and ``hnsw_ef`` apply to this stage; the
-            second is always exact.
-        num_results: and the others, as for :class:`IndexRetriever`.
-        normalise: divide scores by the query's number of rows (eq. 3.7).
+        candidates: documents kept by the first stage, from which ``num_results`` are returned: more miss less and take
+            longer.
+        num_results: the most documents returned for a query.
+        exact: ``False`` finds the candidates in an HNSW graph: faster in a large index, but it may miss some. They are
+            scored exactly either way. A ``ShardedIndex`` has no graph.
+        hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper), in a
+            folder at least ``candidates``: more miss less and take longer.
+        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
+            the same.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
+            same.
+        device: no effect; all retrievers share these options.
     """
 
     label = "MathAMR doc-VN"
@@ -302,10 +333,19 @@ class ColBERTRetriever(IndexRetriever):
 
     Args:
         index: the index. In Qdrant, ``query_weights`` must not be negative.
-        num_results: and the others, as for :class:`IndexRetriever`. Exact search scans every document; approximate
-            search scores the documents that own one of the nearest rows.
-        hits: the nearest rows found for each row of the query in approximate search of a folder.
-        normalise: divide scores by the query's number of rows (eq. 3.7).
+        num_results: the most documents returned for a query.
+        exact: ``False`` scores only documents with one of the nearest rows in an HNSW graph: faster in a large index,
+            but it may miss some of the best. A ``ShardedIndex`` has no graph.
+        hits: with ``exact=False`` in a folder, nearest rows found for each row of the query: more miss less and take
+            longer.
+        hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper), in a
+            folder at least ``hits``: more miss less and take longer.
+        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
+            the same.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
+            same.
+        device: ``cuda`` or ``cuda:1`` scans an index in a folder on that GPU, with the same results.
     """
 
     label = "MathAMR ColBERT"
@@ -343,13 +383,15 @@ class MaxSimScorer(_Scoring):
 
     Args:
         index: the index.
-        num_results: documents kept for each query; ``None`` keeps all.
-        vectors: ``all``, or ``document`` for only the product of the two VIRTUAL_DOCUMENTs.
-        exact: always ``True`` for a scorer.
-        normalise: divide scores by the query's number of rows (eq. 3.7).
-        verbose: show a progress bar.
-        batch_size: queries scored at once, one request if the documents are elsewhere.
-        device: ``None``, ``cpu`` or ``cuda``, without effect, so that one set of options serves retrievers and scorers.
+        num_results: the most documents kept for a query; ``None`` keeps all.
+        vectors: ``all`` for MaxSim, or ``document`` for only the product of the two VIRTUAL_DOCUMENTs.
+        exact: always ``True``: a scorer has no approximation.
+        normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
+            the same.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries scored together, in one request to the parts of a ``ShardedIndex``; the results are the
+            same.
+        device: no effect; retrievers and the scorer share these options.
     """
 
     label = "MathAMR scorer"

@@ -309,6 +309,9 @@ class MathAMRConfig(Options):
         MathAMRConfig(layers=2, training=TrainingOptions(beta=0.3))
         MathAMRConfig(layers=2, beta=0.3)      # the same: config.training.beta is 0.3
 
+    Args:
+        flat: options of the groups, each by its own name.
+
     Attributes:
         formulas: the formula trees in the graph (section 4.3.1).
         virtual_nodes: ``hierarchy`` of formula, sentence and document nodes (3.2); ``none``: placeholders and sentence
@@ -387,12 +390,12 @@ class MathAMRConfig(Options):
 
     @classmethod
     def paper_experiments(cls, **changes: Any) -> MathAMRConfig:
-        """Return the settings of the paper's experiments (Table 4.5), with changes by name."""
+        """Return the settings of the paper's experiments (Table 4.5), with ``changes`` by name."""
         return cls.from_dict(changes)
 
     @classmethod
     def paper_benchmark(cls, **changes: Any) -> MathAMRConfig:
-        """Return the settings of the paper's benchmark run (Table 4.18), with changes by name.
+        """Return the settings of the paper's benchmark run (Table 4.18), with ``changes`` by name.
 
         These are the settings of the experiments with 256 bases, batches of 16, a learning rate of 5e-4 and β = 0.3.
         """
@@ -470,7 +473,7 @@ class MathAMRConfig(Options):
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
     def replace(self, **changes: Any) -> MathAMRConfig:
-        """Return a copy with other values for some options, flat or in groups, checked again."""
+        """Return a copy with other values for some options, the ``changes``, flat or in groups, checked again."""
         own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return type(self)(**{**own, **changes})
 

@@ -83,8 +83,8 @@ class MathAMR(SavedModel):
         Args:
             name_or_path: the name of a bundled model, ``mathamr-plus-text`` or ``mathamr-plus-mini``; a folder that
                 :meth:`save` wrote; or ``hf:organization/name`` for a model on the Hugging Face hub (extra ``hub``).
-            text: see the class. The ``text_model`` in the folder's configuration is loaded from the hub or
-                from inside the folder, never from another path.
+            text: the text encoder of a model with text features, by default the ``text_model`` of the folder's
+                configuration, which is loaded from the hub or from inside the folder, never from another path.
 
         Raises:
             ModelNotFoundError: there is no such model, or the hub cannot be reached.
@@ -108,7 +108,7 @@ class MathAMR(SavedModel):
             config: its options. With ``features="text"``, ``layers=0`` and ``projection=text_dimension`` its vectors
                 are the text encoder's own.
             graphs: of the training posts, which determine the vocabulary and the directions or words of text.
-            text: see the class.
+            text: the text encoder of a model with text features; by default the configuration's ``text_model``.
         """
         from .networks import random_network, starting_weights
 
@@ -203,7 +203,7 @@ class MathAMR(SavedModel):
         return self._weights
 
     def encoder(self, device: str | None = None) -> nn.Module:
-        """Return the network in evaluation mode on a device (see :meth:`encode`), built on first use."""
+        """Return the network in evaluation mode on ``device`` (see :meth:`encode`), built on first use."""
         place = choose_device(device)
         if str(place) not in self._encoders:
             weights = self.weights()  # first: this checks that the configuration asks for no larger ones
@@ -257,14 +257,27 @@ class MathAMR(SavedModel):
     def encode_tensors(
         self, graphs: Sequence[GraphTensors], *, device: str | None = None, verbose: bool = False
     ) -> list[Embeddings]:
-        """Encode graphs given as arrays, made with this model's vocabulary; see :meth:`encode`."""
+        """Encode graphs given as arrays, made with this model's vocabulary; see :meth:`encode`.
+
+        Args:
+            graphs: as arrays, made with this model's vocabulary.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show progress.
+        """
         network, place = self.encoder(device), choose_device(device)
         return encode_in_batches(network, graphs, place, self.config.projection, verbose=verbose)
 
     def doc_encoder(
         self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
     ) -> DocEncoder:
-        """Return a transformer that adds ``doc_embs`` and ``formula_ids`` to rows with ``graph``."""
+        """Return a transformer that adds ``doc_embs`` and ``formula_ids`` to rows with ``graph``.
+
+        Args:
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            batch_size: documents that an indexing pipeline encodes together; by default 64, and 1,024 of a model that
+                reads text.
+            verbose: show progress.
+        """
         from .transformers import DocEncoder
 
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
@@ -272,7 +285,14 @@ class MathAMR(SavedModel):
     def query_encoder(
         self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
     ) -> QueryEncoder:
-        """Return a transformer that adds ``query_embs`` and ``query_formula_ids`` to rows with ``query_graph``."""
+        """Return a transformer that adds ``query_embs`` and ``query_formula_ids`` to rows with ``query_graph``.
+
+        Args:
+            device: where to compute; by default CUDA if there is a GPU, else the CPU, and the CPU for a model of only
+                text.
+            batch_size: no effect on queries: all queries of a frame are encoded together.
+            verbose: show progress.
+        """
         from .transformers import QueryEncoder
 
         return QueryEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
@@ -280,13 +300,19 @@ class MathAMR(SavedModel):
     def text_scorer(
         self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
     ) -> TextScorer:
-        """Return a transformer that scores rows with ``query_graph`` and ``graph`` by MaxSim, without an index."""
+        """Return a transformer that scores rows with ``query_graph`` and ``graph`` by MaxSim, without an index.
+
+        Args:
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            batch_size: no effect on a ranking: all its documents are encoded together, 2,048 at a time.
+            verbose: show progress.
+        """
         from .transformers import TextScorer
 
         return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def post_rows(self, *, device: str | None = None, verbose: bool = False) -> GraphRows:
-        """Return how the transformers encode the graphs of a frame with this model."""
+        """Return how the transformers encode the graphs of a frame on ``device``; ``verbose`` shows progress."""
         from .transformers import GraphRows
 
         return GraphRows(self, device, verbose)

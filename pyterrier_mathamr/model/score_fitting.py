@@ -115,7 +115,7 @@ def fit_score_weights(
         graphs: the graph of every id in the pairs.
         blend: whether the product of the document vectors also gets a weight.
         max_questions: if there are more, they are sampled.
-        max_answers: likewise; the right answers of the questions are always included.
+        max_answers: if there are more, they are sampled; the right answers of the questions are always included.
         seed: of the samples.
         device: the device to encode on.
         verbose: show progress.

@@ -411,6 +411,12 @@ class TextEncoder(ByParameters):
 
         ``form`` names the computed array, if it is not the vector of the whole text; ``block`` texts are
         computed between two writes to the cache.
+
+        Args:
+            form: the name of the array, if it is not the vector of the whole text.
+            texts: distinct texts.
+            block: texts computed between two writes to the cache.
+            encode: computes the arrays of a block, the longest text first.
         """
         name = self.name + form
         keys = {text: text_key(name, text) for text in texts}

@@ -175,7 +175,12 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
     ``query_document_weight``, a number; an index then scores by Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
 
     Args:
-        model: see :class:`DocEncoder`, like the other parameters.
+        model: of MathAMR+, or any other that turns posts into rows.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU. MathAMR+ of only text stays on the
+            CPU.
+        batch_size: no effect on queries: all queries of a frame are encoded together.
+        verbose: show progress.
+        options: of the model, such as ``precision`` of ColBERT and MaRF.
 
     Example::
 
@@ -213,7 +218,11 @@ class TextScorer(_PostTransformer):
     the same graph, rounding in the encoder may make the scores differ (docs/how-it-works.md).
 
     Args:
-        model: see :class:`DocEncoder`, like the other parameters.
+        model: of MathAMR+, or any other that turns posts into rows.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+        batch_size: no effect on a ranking: all its documents are encoded together, 2,048 at a time.
+        verbose: show progress.
+        options: of the model, such as ``precision`` of ColBERT and MaRF.
 
     Example::
 

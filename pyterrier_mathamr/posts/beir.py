@@ -92,7 +92,7 @@ class BeirFolder:
         """Read the judgments of a split.
 
         Args:
-            split: see :meth:`split`.
+            split: the name of the file; by default ``test``, or the only one.
 
         Raises:
             DocumentError: a line has no three columns, or its grade is not a number.

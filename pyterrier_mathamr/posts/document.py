@@ -86,7 +86,7 @@ class SourceEntry(NamedTuple):
 
     Attributes:
         place: file, line or number, as errors name it.
-        root: see :class:`Origin`.
+        root: the folder or file that was given as a source; empty for dictionaries and frames.
         key: the file, or the id of the record; unique in its source.
         digest: fingerprint of its content, and of whatever else its posts depend on.
         read: reads its posts and yields each one, or why it cannot be read; may raise any error.

@@ -57,7 +57,7 @@ def source_entries(
     """Iterate over the files or records of a source; none is parsed before its ``read()`` is called.
 
     Args:
-        source: see :func:`read_posts`.
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
         reading: how they are read.
         prefix: the prefix of the docnos of a folder's files.
 
@@ -256,7 +256,7 @@ def accepted_posts(
     """Read the posts of a source; a warning at the end names unreadable ones and the reasons.
 
     Args:
-        source: see :func:`read_posts`.
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
         reading: how to read them.
         prefix: the prefix of the docnos of a folder's files.
         verbose: show progress.
@@ -299,7 +299,7 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
 
 
 def warn_of_left_out(errors: Iterable[DocumentError], of: str) -> None:
-    """Warn once of everything that could not be read, and of files of kinds that are not read."""
+    """Warn once of the ``errors`` that left out things ``of`` some kind, and of files of kinds that are not read."""
     errors = list(errors)
     unread = [error for error in errors if isinstance(error, UnreadFilesError)]
     left_out = [error for error in errors if not isinstance(error, UnreadFilesError)]

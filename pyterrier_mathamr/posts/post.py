@@ -203,7 +203,7 @@ class MathPost:
 
 
 def formula_id(docno: DocNo, i: int) -> FormulaId:
-    """Return the id of formula ``i`` of a document where the collection gives it none: ``docno#i``."""
+    """Return the id of formula ``i`` of the document ``docno`` where the collection gives it none: ``docno#i``."""
     return f"{docno}#{i}"
 
 

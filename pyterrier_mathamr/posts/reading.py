@@ -60,7 +60,7 @@ def post_from_text(text: str, title: str = "", *, bare_formulas: bool = False) -
     Args:
         text: paragraphs separated by blank lines.
         title: the title, which becomes the first block.
-        bare_formulas: see :func:`post_from_html`.
+        bare_formulas: also read runs such as ``x^2+1=0`` outside delimiters as formulas.
 
     Raises:
         DocumentError: ``text`` or ``title`` is not text.
@@ -79,7 +79,7 @@ def post_from_any(text: str, title: str = "", *, bare_formulas: bool = False) ->
     Args:
         text: HTML or text.
         title: HTML or text.
-        bare_formulas: see :func:`post_from_html`.
+        bare_formulas: also read runs such as ``x^2+1=0`` outside delimiters and code as formulas.
 
     Raises:
         DocumentError: ``text`` or ``title`` is not text.
@@ -144,7 +144,7 @@ def parent_title(row: Row, *, bare_formulas: bool = False) -> MathPost:
 
     Args:
         row: the title is HTML where it has tags or entities of HTML; one of more than 20,000 characters is left out.
-        bare_formulas: as for the document.
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, as of the document.
 
     Returns:
         The title; its formulas have the ids that they have in the question.
@@ -160,7 +160,7 @@ def document_html(row: Row) -> str:
     """Write the text of a document as HTML, plain text by paragraphs.
 
     Args:
-        row: see :func:`document_post`; its title is not read.
+        row: ``body`` and ``text`` are HTML if they have tags or entities of HTML; the title is not read.
 
     Raises:
         OverLimitError: Markdown needs too much time, or its macros write too much.
@@ -183,7 +183,7 @@ def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
 
     Args:
         row: each value is HTML if it has tags or entities of HTML.
-        bare_formulas: as for the documents that are searched.
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, if the documents were read so.
 
     Raises:
         DocumentError: the value is not text.

@@ -158,7 +158,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     indexer: Callable[..., SparseIndexer]
 
     def check_same(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-        """Compare the options of this index with others."""
+        """Raise an error where the options ``found`` in this index differ from those that are ``wanted``."""
         for name in dict.fromkeys([*wanted, *found]):
             ours, theirs = found.get(name, False), wanted.get(name, False)  # absent in an earlier release
             if ours != theirs:
@@ -166,7 +166,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self) -> Self:
-        """Build a new index of all rows of some others, in their order."""
+        """Build a new index at ``path`` of all rows of some other ``indexes`` with the same options, in their order."""
         target = cls(path)
         if not indexes or any(type(index) is not cls for index in indexes):
             raise ConfigError("indexes", indexes, f"at least one {cls.__name__}, and nothing else")
@@ -204,7 +204,7 @@ class SparseIndex(BuiltOnce):
         return self.retriever().transform_iter(inp)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Explain the score of a result: ``retriever().explain(query, docno)``."""
+        """Explain the score of the result ``docno`` for ``query``: ``retriever().explain(query, docno)``."""
         return self.retriever().explain(query, docno)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
@@ -248,7 +248,13 @@ class SparseIndexer(Indexer):
 
     @contextmanager
     def begun(self, index: BuiltOnce, details: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Job]:
-        """Open a job of the index, and publish the additions of the body."""
+        """Open a job of the index, and publish the additions of the body.
+
+        Args:
+            index: to write.
+            details: its options; an index that is added to must have the same.
+            sources: what else determines its rows; a job with others is not resumed.
+        """
         details = {**details, "bare_formulas": bool(self.bare_formulas)}
         with reported_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:

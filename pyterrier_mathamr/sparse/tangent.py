@@ -284,7 +284,7 @@ class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
     retriever = method(TangentRetriever)
 
     def packing(self, pairs: PairOptions = PairOptions()) -> Packing:
-        """Describe the stored data of an expression: these symbol pairs."""
+        """Describe the stored data of an expression: its symbol ``pairs``."""
         return Packing(SymbolPairsBuilder, partial(take_pairs, pairs), {"pairs": pairs.to_dict()})
 
     def indexer(
@@ -299,7 +299,18 @@ class TangentIndex(ExpressionIndex[TangentSnapshot], SparseIndex):
         executor: Executor | None = None,
         verbose: bool = False,
     ) -> ExpressionIndexer:
-        """Return the indexer with these ``pairs``; see :class:`ExpressionIndexer` for the other options."""
+        """Return the :class:`ExpressionIndexer` that stores these ``pairs``.
+
+        Args:
+            mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
+            pairs: which symbol pairs are stored; with ``append``, as in the index.
+            store: official trees by formula id; other formulas get their trees from LaTeX.
+            visual_ids: formula id to visual id; missing formulas get the empty string. By default the store's.
+            bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
+            resume: keep finished parts if the call is interrupted, and continue one that was.
+            executor: where to read formulas, by default in this process; the index is the same.
+            verbose: show a progress bar.
+        """
         return ExpressionIndexer(
             self,
             mode,

@@ -136,7 +136,7 @@ class StoredArtifact(Counted, SharedArtifact):
             raise fault
 
     def check_member(self, identity: str, whole: Path) -> None:
-        """Check that this is the state named in the manifest of an artifact that consists of this and others.
+        """Check that this is the state ``identity`` that the manifest of ``whole``, an artifact of several, names.
 
         Raises:
             DamagedError: it is missing, or a different one. StoreError: it cannot be opened.
@@ -149,7 +149,13 @@ class StoredArtifact(Counted, SharedArtifact):
             raise DamagedError(self.path, f"it is not the part that {whole / META} names")
 
     def member_faults(self, identity: str, whole: Path, *, verbose: bool = False) -> Iterator[StoreError]:
-        """Read all of it, compare every checksum and at last its identity, and yield the faults."""
+        """Read all of it, compare every checksum and at last its identity, and yield the faults.
+
+        Args:
+            identity: the state of this artifact that the other one names.
+            whole: the path of the artifact that consists of this and others.
+            verbose: show a progress bar over the bytes.
+        """
         sound = True
         for fault in faults(self.path, self.KIND, verbose=verbose):
             sound = False
@@ -161,7 +167,7 @@ class StoredArtifact(Counted, SharedArtifact):
                 yield error
 
     def unfinished_parts(self, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
-        """Open the finished parts after which :meth:`job` with these arguments would continue, without a lock.
+        """Open the finished parts that :meth:`job` with this ``mode`` and ``fingerprint`` would continue, unlocked.
 
         Raises:
             StoreError: as :meth:`job`.
@@ -238,7 +244,13 @@ def _marked(path: Path, part: StoredPart, rows: Rows, name: str) -> PartMeta:
 
 
 def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreError]:
-    """Read a whole artifact, compare every checksum, and yield the faults; with a bar if it is ``verbose``."""
+    """Read a whole artifact, compare every checksum, and yield the faults.
+
+    Args:
+        path: the artifact.
+        kind: its kind.
+        verbose: show a progress bar over the bytes.
+    """
     try:
         manifest = read_manifest(path, kind)
     except StoreError as error:

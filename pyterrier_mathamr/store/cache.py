@@ -99,7 +99,7 @@ class Cache(ByPath):
             return int(file.execute("SELECT count(*) FROM entry").fetchone()[0]) if self._check(file) else 0
 
     def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
-        """Read the whole file and yield its faults; with a bar if it is ``verbose``."""
+        """Read the whole file and yield its faults; ``verbose`` shows a progress bar."""
         if not self.path.exists():
             yield NotBuiltError(self.path, "there is no cache here")
             return

@@ -79,7 +79,7 @@ def write_file(path: Path, pieces: Iterable[bytes | memoryview]) -> FileSum:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileSum:
-    """Write arrays of numbers as one safetensors file, which does not exist yet, and sync it."""
+    """Write ``arrays`` of numbers by name to a new safetensors file at ``path``, and sync it."""
     ordered = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)  # so that each array is aligned
     header: dict[str, Any] = {}
     start = 0
@@ -127,7 +127,7 @@ def _array(data: Array, dtype: str, shape: list[int], data_offsets: list[int]) -
 
 
 def parse_json(data: bytes, path: Path) -> dict[str, Any]:
-    """Read one JSON object from arbitrary bytes.
+    """Read one JSON object from arbitrary bytes, ``data`` of the file at ``path``.
 
     Raises:
         DamagedError: it is not an object, nests too deeply, or has a NaN or a number of a thousand digits.
@@ -182,7 +182,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file of the user's in one step.
+    """Write ``data`` to the user's file at ``path`` in one step.
 
     Raises:
         WriteError: it cannot be written; the old file is unchanged.
@@ -217,7 +217,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def move(source: Path, target: Path) -> None:
-    """Rename a file or folder, in one step, and sync the folder that now names it."""
+    """Rename the file or folder ``source`` to ``target``, in one step, and sync the folder that now names it."""
     os.replace(source, target)
     sync_folder(target.parent)
 
@@ -241,7 +241,7 @@ def settled(path: Path) -> FileSum:
 
 
 def file_sum(path: Path, read: Callable[[int], object] | None = None) -> FileSum:
-    """Return size and SHA-256 of a file, read in pieces; ``read`` is called with the size of each."""
+    """Return size and SHA-256 of the file at ``path``, read in pieces; ``read`` is called with the size of each."""
     digest, size = hashlib.sha256(), 0
     with open(path, "rb") as data:
         while piece := data.read(_CHUNK):
@@ -274,7 +274,7 @@ def scratch_array(folder: Path | None, count: int, dtype: np.dtype[Any]) -> Arra
 
 
 class Appended:
-    """An array that grows at its end, in a file as :func:`scratch_array` makes it."""
+    """An array of a ``dtype`` that grows at its end, in a file as :func:`scratch_array` makes it in ``folder``."""
 
     def __init__(self, folder: Path | None, dtype: np.dtype[Any]) -> None:
         self._dtype, self._count = dtype, 0

@@ -125,7 +125,7 @@ def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[st
 
 
 def changed_row(path: Path | str, name: str) -> UnfinishedJobError:
-    """Return the error for a row that an unfinished job has with another content."""
+    """Return the error for the row ``name`` that an unfinished job at ``path`` has with another content."""
     return UnfinishedJobError(path, {f"row {name!r:.80}": ("one content", "another")})
 
 
@@ -157,7 +157,7 @@ def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Store
 
 
 def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
-    """Return the values that differ in two fingerprints."""
+    """Return the values that differ between the ``kept`` and the ``wanted`` fingerprint, by name, as pairs."""
     names = dict.fromkeys([*kept, *wanted])
     return {name: (kept.get(name), wanted.get(name)) for name in names if kept.get(name) != wanted.get(name)}
 
@@ -259,6 +259,14 @@ def open_job(
 
 class Job:
     """One job that writes; :func:`open_job` makes it.
+
+    Args:
+        path: of the artifact.
+        kind: its kind.
+        mode: ``create`` refuses an artifact that exists, ``overwrite`` replaces it, ``append`` adds to it.
+        fingerprint: the inputs of the rows, as plain JSON values.
+        resume: continue an unfinished job, which must have the same mode and fingerprint, and keep the finished parts
+            of this one if it is interrupted; otherwise they are discarded.
 
     Attributes:
         base: the manifest of the artifact to append to, ``None`` for a new one.
@@ -373,7 +381,7 @@ class Job:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def adopt(self, number: int, meta: PartMeta) -> None:
-        """Take over a part that :func:`write_planned` wrote; otherwise as :meth:`add`."""
+        """Take over the part ``meta`` that :func:`write_planned` wrote as ``number``; otherwise as :meth:`add`."""
         part = StoredPart(self.folder / "planned" / f"{number:06d}", meta, self.kind, self.path)
 
         def moved() -> StoredPart:

@@ -70,7 +70,7 @@ class Field:
     optional: bool = False
 
     def bind(self, array: Array, extents: dict[str, int]) -> None:
-        """Check dtype and shape, and bind new extents.
+        """Check dtype and shape of ``array``, and add new extents, by letter, to ``extents``.
 
         Raises:
             ValueError: they differ from the declaration.
@@ -86,7 +86,7 @@ class Field:
                 raise ValueError(f"{self.name} has {extent} where {name} is {known} (+{least})")
 
     def check(self, array: Array, extents: Mapping[str, int]) -> None:
-        """Check that no value points outside an array.
+        """Check that no value of ``array`` points outside the array with its extent in ``extents``.
 
         Raises:
             ValueError: one does.
@@ -190,7 +190,15 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class PartMeta:
-    """One part: its folder, its rows, size and SHA-256 of each file, details of its kind, deleted rows."""
+    """One part in a manifest.
+
+    Attributes:
+        name: of its folder.
+        count: its rows, deleted ones included.
+        files: size and SHA-256 of each file.
+        details: of the artifact's kind.
+        deleted: the file that lists deleted rows; ``None`` where there is none.
+    """
 
     name: str
     count: int
@@ -258,7 +266,7 @@ def _checked(data: bytes, path: Path) -> dict[str, Any]:
 
 
 def read_manifest(path: Path, kind: Kind) -> Manifest:
-    """Read the manifest of the artifact at ``path``.
+    """Read the manifest of the artifact of a ``kind`` at ``path``.
 
     Raises:
         NotBuiltError: there is no finished artifact.
@@ -278,7 +286,7 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
 
 
 def read_details(path: Path, kind: Kind) -> dict[str, Any]:
-    """Read the details of an artifact that consists of others.
+    """Read the details of the artifact of a ``kind`` at ``path``, which consists of others.
 
     Raises:
         StoreError: see :func:`read_manifest`.
@@ -288,7 +296,14 @@ def read_details(path: Path, kind: Kind) -> dict[str, Any]:
 
 
 def write_details(path: Path, kind: Kind, count: int, details: Mapping[str, Any]) -> None:
-    """Write the manifest of an artifact that consists of others, durably and in one step."""
+    """Write the manifest of an artifact that consists of others, durably and in one step.
+
+    Args:
+        path: of the artifact.
+        kind: its kind.
+        count: its rows.
+        details: what its kind stores, as plain JSON values, such as the identity of each member.
+    """
     swap_file(path / META, signed({**kind.about, "count": count, "details": details}))
 
 
@@ -363,6 +378,12 @@ def _manifest_bytes(path: Path, kind: Kind) -> bytes:
 
 def detail(details: Mapping[str, Any], name: str, kind: type[Value], path: Path) -> Value:
     """Return one of the details of a kind.
+
+    Args:
+        details: of an artifact or a part.
+        name: of one of them.
+        kind: the type that it must have.
+        path: the artifact that an error names.
 
     Raises:
         DamagedError: it is missing, or of another type.

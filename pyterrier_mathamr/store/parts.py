@@ -123,7 +123,7 @@ class StoredPart:
         return rows
 
     def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """Compute something from the part on first use (a copy on a GPU), and keep it with the part."""
+        """Call ``make`` on first use, such as for a copy on a GPU, and keep its result with the part as ``name``."""
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]
@@ -250,7 +250,7 @@ def _ends(lengths: Sequence[Array]) -> Array:
 
 
 def ranges(starts: Rows, lengths: Rows) -> Rows:
-    """Return the integers of each range ``[start, start + length)``, end to end."""
+    """Return the integers of each range ``[start, start + length)``, from ``starts`` and ``lengths``, end to end."""
     ends = np.cumsum(lengths)
     steps = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
     found: Rows = steps + np.repeat(starts - (ends - lengths), lengths)
@@ -317,7 +317,7 @@ class Parts(Collection[str]):
 
 
 class Snapshot(Parts):
-    """An artifact as it was when it was opened.
+    """The artifact of a ``kind`` at ``path`` as it was when it was opened.
 
     Raises:
         NotBuiltError, OtherArtifactError, FormatError, DamagedError: see :func:`read_manifest` and :class:`StoredPart`.

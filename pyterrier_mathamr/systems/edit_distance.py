@@ -236,7 +236,8 @@ class EditDistanceReranker(FormulaReranker):
     Args:
         formula_trees: the trees of the formulas to rank.
         combine: ``"rrf"`` as in CFT2TED, ``"weighted"`` as in CFTED.
-        costs: see :data:`EDIT_COSTS`.
+        costs: of deleting, inserting and renaming a node: ``printed`` for CFTED, ``swapped`` (insertion and renaming,
+            as in the authors' library) or ``unit``, 1 each.
         slt_weight: of layout trees in the weighted sum, 0 to 1.
         max_nodes: larger trees are compared only by their labels.
         store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
@@ -316,7 +317,7 @@ class EditDistanceReranker(FormulaReranker):
         return asked.explained(parts)
 
     def similarities(self, pair: FormulaPair, expressions: Rows) -> npt.NDArray[np.float64]:
-        """Compare a formula with some expressions of ``formula_trees``.
+        """Compare the trees ``pair`` of a formula with some ``expressions`` of ``formula_trees``.
 
         Returns:
             float64 ``[y, 2]``, of layout and of operator trees: 0 without a tree, else at most 1.

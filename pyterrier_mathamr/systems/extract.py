@@ -142,7 +142,7 @@ class CosineScorer(Transformer):
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Return the score as one part: a cosine of vectors has no others."""
+        """Return the score of ``docno`` for ``query`` as one part: a cosine of vectors has no others."""
         name = next((name for name in TEXT_COLUMNS if name in query), TEXT_COLUMNS[0])
         asked = read_asked(query, docno, self.label, [name])
         texts = plain_text(query_post(asked.query_row())), _text(asked.row)

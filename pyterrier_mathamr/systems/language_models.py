@@ -122,13 +122,25 @@ class TokenModel(SavedModel):
     def query_encoder(
         self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
     ) -> QueryEncoder:
-        """Return the transformer that encodes queries; see :meth:`doc_encoder`."""
+        """Return the transformer that encodes queries.
+
+        Args:
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
+            verbose: show progress.
+        """
         return QueryEncoder(self, device=device, verbose=verbose, precision=precision)
 
     def text_scorer(
         self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
     ) -> TextScorer:
-        """Return the transformer that scores the texts of a ranking without an index; see :meth:`doc_encoder`."""
+        """Return the transformer that scores the texts of a ranking without an index.
+
+        Args:
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
+            verbose: show progress.
+        """
         return TextScorer(self, device=device, verbose=verbose, precision=precision)
 
 

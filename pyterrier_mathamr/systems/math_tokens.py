@@ -286,7 +286,12 @@ class MathVocabulary:
         return added
 
     def warn_lacking(self, latex: Iterable[str], tokens: Tokenize = math_tokens) -> None:
-        """Warn if formulas have math tokens that are none of these: a tokenizer then cuts them to pieces."""
+        """Warn if formulas have math tokens that are none of these: a tokenizer then cuts them to pieces.
+
+        Args:
+            latex: the formulas.
+            tokens: cuts a formula to its tokens.
+        """
         counts = Counter(token for one in latex for token in tokens(one) if _is_math(token))
         total, known = counts.total(), set(self.tokens)
         lacking = Counter({token: count for token, count in counts.items() if token not in known})

@@ -526,7 +526,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         return self.tangent_index.snapshot()
 
     def scores(self, snapshot: TangentSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
-        """Score the candidates of a formula; the other expressions have minus infinity.
+        """Score the candidates in ``snapshot`` for the trees ``pair`` of a formula; others have minus infinity.
 
         Raises:
             UnknownIdError: a candidate has no trees in ``formula_trees``; the error names some.
@@ -538,6 +538,11 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
 
     def terms(self, snapshot: TangentSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
         """Compute the contribution of each number of the alignment of both trees to the score of a candidate.
+
+        Args:
+            snapshot: of the index.
+            pair: the trees of the query's formula.
+            docno: the formula whose score is explained.
 
         Raises:
             AskedError: the formula is not a candidate of the query.
@@ -551,7 +556,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
             yield ScoreTerm(name, weight * value, value, weight)
 
     def features(self, snapshot: TangentSnapshot, pair: FormulaPair) -> tuple[Rows, npt.NDArray[np.float64]]:
-        """Find the candidates of a formula, and align them.
+        """Find the candidates in ``snapshot`` for the trees ``pair`` of a formula, and align them.
 
         Returns:
             Expressions of the index, int64 ``[c]``, and for each MSS, precision and exact recall of its layout tree and

@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import pydoc
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +14,6 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import COUNT, ByParameters, Rule, at_least, one_of
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.sparse.bm25_search import BM25Retriever
 
 
 class Searcher(ByParameters):
@@ -160,12 +160,33 @@ def test_a_constructing_method_has_the_parameters_of_the_class_and_documents_its
     shown = inspect.signature(mathamr.BM25Index("x.bm25").retriever)
     assert list(shown.parameters) == ["num_results", "k1", "b", "query_weights", "delta", "weighting", "verbose"]
     assert shown.parameters["num_results"].default == 1000
-    assert shown.return_annotation is BM25Retriever
+    assert shown.return_annotation == "BM25Retriever"
     assert list(inspect.signature(mathamr.TangentIndex("x.tangent").indexer).parameters)[:3] == [
         "mode",
         "pairs",
         "store",
     ]
+
+
+@pytest.mark.parametrize("name", ["colbert", "retriever"])
+def test_help_shows_a_constructing_method_as_it_is_called(name: str) -> None:
+    shown = pydoc.plain(pydoc.render_doc(getattr(mathamr.MathAMRIndex("x.mathamr"), name)))
+    call, _, text = shown.partition("\n\n")[2].partition("\n")
+    assert call.startswith(f"{name}(*, num_results: 'int' = 1000, exact: 'bool' = True, ")
+    assert ") -> 'ColBERTRetriever' method of " in call
+    assert "\n        num_results: " in text
+    assert "\n        index: " not in text
+    assert "self" not in call
+
+
+def test_a_constructing_method_without_options_has_no_section_for_them() -> None:
+    assert "Args:" not in str(inspect.getdoc(mathamr.MathAMRIndex.vec_loader))
+
+
+def test_a_constructing_method_is_a_method_of_its_class() -> None:
+    index = mathamr.MathAMRIndex("x.mathamr")
+    assert pickle.loads(pickle.dumps(index.doc_vn))(7) == index.doc_vn(candidates=7)
+    assert [*inspect.signature(mathamr.MathAMRIndex.doc_vn).parameters][:2] == ["self", "candidates"]
 
 
 def test_a_class_has_the_parameters_of_its_constructor_for_those_who_read_new_first() -> None:

@@ -1,10 +1,12 @@
-"""Every example in a docstring runs, with the names that an example uses without making them."""
+"""Every example in a docstring runs, and every option of a public call is explained where ``help()`` shows it."""
 
 import ast
 import builtins
 import contextlib
 import doctest
+import enum
 import importlib
+import inspect
 import re
 import shutil
 import textwrap
@@ -141,3 +143,64 @@ def test_doctests(path: Path) -> None:
     result = doctest.testmod(importlib.import_module(".".join(module.parts)))
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def public_calls() -> Iterator[tuple[str, Any]]:
+    """Yield each function, class and method that a room exports, once, with its name."""
+    seen = set()
+    for face in sorted(PACKAGE.rglob("__init__.pyi")):
+        room = importlib.import_module(".".join(face.parent.relative_to(PACKAGE.parent).parts))
+        for name in room.__all__:
+            value = getattr(room, name)
+            found = {name: value} if inspect.isroutine(value) else {}
+            if inspect.isclass(value) and not issubclass(value, (BaseException, enum.Enum)):
+                found = {} if getattr(value, "_is_protocol", False) else {name: value}
+                members = inspect.getmembers(value, inspect.isroutine)
+                found |= {f"{name}.{method}": of for method, of in members if not method.startswith("_")}
+            for called, of in found.items():
+                key = getattr(of, "__module__", None), getattr(of, "__qualname__", None)
+                if str(key[0]).startswith("pyterrier_mathamr") and key not in seen:
+                    seen.add(key)
+                    yield f"{room.__name__}.{called}", of
+
+
+def options_of(call: Any) -> list[inspect.Parameter]:
+    """Return the parameters that a caller gives."""
+    parameters = inspect.signature(call).parameters.values()
+    return [one for one in parameters if one.name != "self" and not one.name.startswith("_")]
+
+
+def explained_in(docstring: str) -> list[str]:
+    """List the names that the sections ``Args`` and ``Attributes`` explain; pointing elsewhere is no explanation."""
+    sections = re.findall(r"^(?:Args|Attributes):\n((?:(?: {4}.*)?\n)*)", f"{docstring}\n", re.MULTILINE)
+    return re.findall(r"^ {4}\*{0,2}(\w+): (?!see |as for |likewise)", "".join(sections), re.MULTILINE)
+
+
+PENDING = {  # their options are about to change
+    "pyterrier_mathamr.BM25Index.scorer",
+    "pyterrier_mathamr.sparse.BM25Retriever.explain",
+    "pyterrier_mathamr.sparse.BM25Retriever.tokens_of",
+}
+
+
+def test_every_option_of_a_public_call_is_explained_where_help_shows_it() -> None:
+    """A sentence that names them suffices for one or two; a call of one argument is explained by its first line."""
+    unexplained = {}
+    for name, call in public_calls():
+        options, docstring = options_of(call), inspect.getdoc(call) or ""
+        known = set(explained_in(docstring))
+        if len(options) <= 2:
+            known.update(re.findall(r"``(\w+)``", docstring))
+        if len(options) == 1 and options[0].default is inspect.Parameter.empty:
+            continue
+        missing = [option.name for option in options if option.name not in known]
+        if missing and name not in PENDING:
+            unexplained[name] = missing
+    assert unexplained == {}
+
+
+def test_no_docstring_explains_an_option_that_the_call_lacks() -> None:
+    for name, call in public_calls():
+        if inspect.isroutine(call):
+            options = {option.name for option in options_of(call)}
+            assert set(explained_in(inspect.getdoc(call) or "")) <= options, name

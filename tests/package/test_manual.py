@@ -6,6 +6,7 @@ reStructuredText ``.. not run: reason``) exempts it.
 
 import ast
 import inspect
+import operator
 import os
 import re
 import subprocess
@@ -210,3 +211,18 @@ def test_each_name_of_the_reference_has_a_docstring_and_so_has_each_of_its_metho
             named |= {f"{dotted}.{name}": of for name, of in vars(value).items() if name[0] != "_" and callable(of)}
         wanting += [name for name, of in named.items() if not (inspect.getdoc(of) or "").strip()]
     assert wanting == []
+
+
+def test_the_reference_shows_each_method_that_constructs_a_transformer() -> None:
+    hidden = []
+    for dotted, options in re.findall(r"autoclass:: pyterrier_mathamr\.([\w.]+)\n((?:    :.*\n)*)", REFERENCE):
+        kind = operator.attrgetter(dotted)(mathamr)
+        listed = re.findall(r"\w+", "".join(re.findall(r":members:(.*)", options)))
+        not_inherited = re.findall(r"\w+", "".join(re.findall(r":inherited-members:(.*)", options)))
+        for name, of in inspect.getmembers(kind, inspect.isfunction):
+            if "__signature__" in vars(of):  # one that `parameters.method` made
+                owner = next(base for base in kind.__mro__ if name in vars(base))
+                inherits = ":inherited-members:" in options and owner.__name__ not in not_inherited
+                if name not in listed and (listed or not (owner is kind or inherits)):
+                    hidden.append(f"{dotted}.{name}")
+    assert hidden == []

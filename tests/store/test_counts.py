@@ -1,13 +1,15 @@
-"""Printed, an artifact lists its contents; its `repr` stays the call that rebuilds it."""
+"""Printed, an artifact names its folder and lists its contents; its `repr` stays the call that rebuilds it."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pyterrier_mathamr import Processes
 from pyterrier_mathamr._common.feedback import counted, size_of
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, QdrantIndex, ShardedIndex
+from pyterrier_mathamr.index.parts import DType
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 
 POSTS = [{"docno": "a", "text": "We have $x^2=1$ and $x^2=1$."}, {"docno": "b", "text": "So $y$."}]
@@ -22,23 +24,56 @@ VECTORS = [
     [
         (lambda path: BM25Index(path).index(POSTS), "2 documents, "),
         (lambda path: TangentIndex(path).index(POSTS), "3 formulas, 2 expressions, "),
-        (lambda path: MathAMRIndex(path).index(VECTORS), "2 documents, 5 vectors of 4 dimensions, by tiny, "),
-        (lambda path: MathAMRFormulaIndex(path).index(VECTORS), "3 formulas, 3 vectors of 4 dimensions, by tiny, "),
+        (
+            lambda path: MathAMRIndex(path).index(VECTORS),
+            "2 documents, 5 vectors of 4 dimensions as float32, by tiny, ",
+        ),
+        (
+            lambda path: MathAMRFormulaIndex(path).index(VECTORS),
+            "3 formulas, 3 vectors of 4 dimensions as float32, by tiny, ",
+        ),
         (lambda path: (GraphBuilder() >> GraphStore(path).indexer()).index(POSTS), "2 graphs, "),
     ],
 )
 def test_an_artifact_prints_what_it_holds(build, counts: str, tmp_path: Path) -> None:
     artifact = build(tmp_path / "it")
-    begin = f"{type(artifact).__name__}({str(tmp_path / 'it')!r})"
-    assert repr(artifact) == begin
-    assert str(artifact).startswith(f"{begin}: {counts}")
+    assert repr(artifact) == f"{type(artifact).__name__}({str(tmp_path / 'it')!r})"
+    assert str(artifact).startswith(f"{type(artifact).__name__}(it): {counts}")
     size = sum(file.stat().st_size for file in (tmp_path / "it" / "part-000000").iterdir())
     assert str(artifact).endswith(size_of(size))
 
 
 def test_an_unbuilt_artifact_prints_that_it_is_not_built(tmp_path: Path) -> None:
     for kind in (BM25Index, TangentIndex, MathAMRIndex, MathAMRFormulaIndex, GraphStore):
-        assert str(kind(tmp_path / "x")).startswith(f"{kind(tmp_path / 'x')!r}: {tmp_path / 'x'}: ")
+        printed = str(kind(tmp_path / "x"))
+        assert printed.startswith(f"{kind.__name__}(x): there is no finished ")
+        assert str(tmp_path) not in printed
+
+
+@pytest.mark.parametrize(
+    ("width", "dtype", "rows"),
+    [
+        (8, None, "8 dimensions as float32"),
+        (8, "int8", "8 dimensions as int8"),
+        (255, None, "255 dimensions as float32"),
+        (256, None, "256 dimensions as int8 (the default from 256)"),
+        (256, "float16", "256 dimensions as float16"),
+    ],
+)
+def test_an_index_prints_how_its_rows_are_stored(width: int, dtype: DType | None, rows: str, tmp_path: Path) -> None:
+    documents = [{"docno": "a", "doc_embs": np.eye(3, width, dtype=np.float32)}]
+    index = MathAMRIndex(tmp_path / "it")
+    index.indexer(dtype=dtype).index(documents)
+    assert str(index).startswith(f"MathAMRIndex(it): 1 document, 3 vectors of {rows}, ")
+    sharded = ShardedIndex([index.path], Processes(1))
+    assert str(sharded).startswith(f"ShardedIndex(it): 1 document in 1 part, {rows}, ")
+
+
+def test_a_collection_of_qdrant_prints_how_its_rows_are_stored(tmp_path: Path) -> None:
+    pytest.importorskip("qdrant_client")
+    collection = QdrantIndex(tmp_path / "it", "some")
+    assert str(collection).startswith("QdrantIndex(it: collection some): there is no such collection")
+    assert str(collection.index(VECTORS)) == "QdrantIndex(it: collection some): 2 documents, 4 dimensions as float32"
 
 
 def test_numbers_are_written_with_their_unit() -> None:

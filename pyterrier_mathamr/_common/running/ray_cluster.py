@@ -145,7 +145,7 @@ class RayCluster(Executor):
         return content is not None and all(self._result(ray, one) == content for one in asked)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Map a function over items; the results come in their order.
+        """Map ``work`` over ``items`` on the cluster; the results come in their order.
 
         Raises:
             MissingExtraError: Ray is not installed.

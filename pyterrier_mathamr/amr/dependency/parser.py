@@ -38,7 +38,7 @@ class DependencyAmrParser(ByParameters, PartParser):
         self._net = net
 
     def parse_units(self, units: Sequence[Sequence[str]], unit: str = "sentence") -> list[ParsedPart]:
-        """Parse texts to parts, sentence by sentence; sentences beyond `MAX_TOKENS` are cut."""
+        """Parse ``units`` by sentences, whatever the ``unit``; sentences beyond `MAX_TOKENS` are cut."""
         net = self._net or bundled_net()
         pieces: list[list[str]] = []
         owners: list[int] = []

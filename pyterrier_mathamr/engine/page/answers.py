@@ -190,7 +190,16 @@ _COMPARED = 1000  # ranks of the first system that the others are compared with
 
 
 class Answers:
-    """Answers the requests of the page."""
+    """Answers the requests of the page.
+
+    Args:
+        engine: the engine that is searched.
+        systems: shown side by side: ``blend``, ``bm25`` and ``mathamr``; the others are compared with the first.
+        link: a template of the address of a post, with ``{path}``, ``{file}``, ``{line}`` or ``{docno}``; by default
+            none.
+        title: the name of the collection; by default the name of the engine's folder.
+        about: a sentence about the collection.
+    """
 
     def __init__(
         self,
@@ -237,7 +246,7 @@ class Answers:
         return found
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
-        """The query as it is read, and the faults of its LaTeX."""
+        """The query ``q`` as it is read in a ``mode``, ``posts`` or ``formulas``, and the faults of its LaTeX."""
         engine = self.engine
         read = read_box(engine, q)
         of_formula = mode == "formulas" or read.kind == "formula"
@@ -261,6 +270,14 @@ class Answers:
         """The good matches of each system, or also the weak ones, with what moved against the first.
 
         They are among the ``k`` results after the first ``offset`` ones.
+
+        Args:
+            q: the query.
+            mode: ``posts``, or ``formulas`` for formulas like the first one of the query.
+            weak: whether posts that are no good match are listed, too.
+            chosen: the filter of posts.
+            k: the most results of each system.
+            offset: how many of the best results to leave out, for further pages.
         """
         start = time.perf_counter()
         engine = self.engine
@@ -276,11 +293,24 @@ class Answers:
         return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
-        """The parts of a score, and both texts with matches in one color."""
+        """The parts of a score, and both texts with matches in one color.
+
+        Args:
+            q: the query.
+            docno: the post.
+            system: whose score it is: ``blend``, ``bm25`` or ``mathamr``.
+        """
         return explained(self.engine, q, docno, system)
 
     def post(self, docno: str, q: str = "", start: int | None = None) -> dict[str, Any]:
-        """A post, with matches of a question in its colors; of a long one a piece."""
+        """A post, with matches of a question in its colors; of a long one a piece.
+
+        Args:
+            docno: the post.
+            q: the query whose matches are marked.
+            start: the character at which the piece of a long post begins; by default the piece that matches the query
+                best.
+        """
         engine = self.engine
         query = engine.read_query(q)
         matcher = engine.matcher(query)
@@ -297,7 +327,13 @@ class Answers:
         }
 
     def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:
-        """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees."""
+        """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees.
+
+        Args:
+            docno: the post.
+            theme: ``light`` or ``dark``.
+            sentence: the number of the only sentence to draw, from 1; 0 for all.
+        """
         graph = self.engine.graph(docno)
         if len(graph.amr.labels) > _LARGEST_GRAPH:
             raise ConfigError("graph", f"{len(graph.amr.labels):,} nodes", f"at most {_LARGEST_GRAPH:,} to be drawn")

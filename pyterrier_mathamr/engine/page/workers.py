@@ -42,7 +42,16 @@ SEARCHES, SMALL = max(2, min(4, usable_cores())), 2
 
 
 class SeparateAnswers:
-    """The requests of :class:`~.answers.Answers`, answered by it in other processes."""
+    """The requests of :class:`~.answers.Answers`, answered by it in other processes.
+
+    Args:
+        path: the folder of the engine.
+        systems: shown side by side: ``blend``, ``bm25`` and ``mathamr``; the others are compared with the first.
+        link: a template of the address of a post, with ``{path}``, ``{file}``, ``{line}`` or ``{docno}``; by default
+            none.
+        title: the name of the collection; by default the name of the engine's folder.
+        about: a sentence about the collection.
+    """
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from pyterrier_mathamr.index.indexes import (
     merged_model,
 )
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost
+from pyterrier_mathamr.index.parts import described_rows
 from pyterrier_mathamr.store import Mode
 
 from .collection import Collection, CollectionOptions, Connection, point_id
@@ -59,7 +60,19 @@ class QdrantIndexer(ArtifactIndexer):
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
     """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``.
 
-    The options are the same as for :class:`QdrantIndexer`.
+    Args:
+        index: the index.
+        mode: ``create`` refuses a collection that exists; ``overwrite`` replaces it and ``append`` adds to it, both in
+            one step at the end.
+        options: how the server keeps a new collection: shards, copies, on disk, int8 codes.
+        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
+            refused.
+        resume: keep points if the upload is interrupted, and continue one that was, with the same documents and
+            options; ``indexer.pending(documents)`` leaves out stored documents before they are encoded.
+        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
+            interrupted upload with others is refused.
+        verbose: show a progress bar.
+        total: the number of documents, for the progress bar.
     """
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
@@ -76,8 +89,18 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
 
     Args:
         index: the index.
-        mode: and the others, as for :class:`QdrantIndexer`.
-        visual_ids: formula id to visual id; others get the empty string.
+        mode: ``create`` refuses a collection that exists; ``overwrite`` replaces it and ``append`` adds to it, both in
+            one step at the end.
+        visual_ids: formula id to visual id, the id that equal formulas share in ARQMath; others get the empty string.
+        options: how the server keeps a new collection: shards, copies, on disk, int8 codes.
+        model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
+            refused.
+        resume: keep points if the upload is interrupted, and continue one that was, with the same documents and
+            options.
+        sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
+            interrupted upload with others is refused.
+        verbose: show a progress bar.
+        total: the number of documents, for the progress bar.
     """
 
     def __init__(
@@ -154,10 +177,10 @@ class QdrantBase(Counted, VectorIndex):
         return f"{type(self).__name__}({self.location!r}, {self.name!r})"
 
     def counts(self) -> list[str]:
-        """List the number of points and their width; it asks the server."""
+        """List the number of points, and the width and dtype of their vectors; it asks the server."""
         snapshot = self.snapshot()
         what = "document" if self.LAYOUT == "documents" else "formula"
-        return [counted(len(snapshot), what), counted(snapshot.meta.dimensions, "dimension")]
+        return [counted(len(snapshot), what), described_rows(snapshot.meta.dimensions, "float32")]
 
     def built(self) -> bool:
         """Return whether the collection exists and is complete, unlike one of an unfinished upload."""
@@ -176,7 +199,15 @@ class QdrantBase(Counted, VectorIndex):
         options: CollectionOptions | None = None,
         **connection: Any,
     ) -> Self:
-        """Build a new collection of all entries of some others."""
+        """Build a new collection of all entries of some others.
+
+        Args:
+            location: of the new collection: a URL or a folder.
+            collection: its name; it must not exist.
+            indexes: the collections to read, of the same class.
+            options: how the server keeps the new collection: shards, copies, on disk, int8 codes.
+            connection: further arguments of the class, such as ``api_key`` and ``timeout``.
+        """
         index = cls(location, collection, **connection)
         for source in indexes:
             if type(source) is not cls:
@@ -216,7 +247,16 @@ class QdrantIndex(DocumentVectorIndex, QdrantBase):
         pipeline = graphs >> model.query_encoder() >> index.colbert(num_results=100)
 
     Called directly, it accepts queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
-    :meth:`vec_loader`. The arguments are the same as for :class:`QdrantBase`.
+    :meth:`vec_loader`.
+
+    Args:
+        location: the URL of a server, or a folder for Qdrant's local mode, which is exact and allows one process at a
+            time.
+        collection: its name, without characters such as ``/`` and ``:``.
+        api_key: of the server; by default the environment variable ``QDRANT_API_KEY``. It is never pickled.
+        timeout: seconds to wait for the answer to a request.
+        retries: how often a failed request is repeated where that can help, such as after a lost connection.
+        pause: seconds before the first retry; each further one waits twice as long, at most 30 seconds.
     """
 
     indexer = method(QdrantDocumentIndexer)
@@ -231,7 +271,14 @@ class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):
         (graphs >> model.doc_encoder() >> formulas.indexer()).index(arqmath.get_corpus_iter())
         pipeline = graphs >> model.query_encoder() >> formulas.retriever()
 
-    The arguments are the same as for :class:`QdrantBase`.
+    Args:
+        location: the URL of a server, or a folder for Qdrant's local mode, which is exact and allows one process at a
+            time.
+        collection: its name, without characters such as ``/`` and ``:``.
+        api_key: of the server; by default the environment variable ``QDRANT_API_KEY``. It is never pickled.
+        timeout: seconds to wait for the answer to a request.
+        retries: how often a failed request is repeated where that can help, such as after a lost connection.
+        pause: seconds before the first retry; each further one waits twice as long, at most 30 seconds.
     """
 
     indexer = method(QdrantFormulaIndexer)

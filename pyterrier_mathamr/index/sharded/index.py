@@ -18,7 +18,7 @@ from pyterrier_mathamr._common.running.processes import Processes
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 from pyterrier_mathamr.index.errors import MathAMRIndexError, parts_error
 from pyterrier_mathamr.index.indexes import DocumentVectorIndex, MathAMRIndex, example_documents, example_folder
-from pyterrier_mathamr.index.parts import DType
+from pyterrier_mathamr.index.parts import DType, described_rows
 from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults
 
 from .folder import PARTS, join_parts, read_parts
@@ -129,7 +129,12 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         return [MathAMRIndex(path) for path in self._part_paths()[0]]
 
     def merge(self, path: str | Path, *, dtype: DType | None = None) -> MathAMRIndex:
-        """Build one index of all parts, which must be on this machine; see :meth:`MathAMRIndex.merge`."""
+        """Build one index of all parts, which must be on this machine; see :meth:`MathAMRIndex.merge`.
+
+        Args:
+            path: the folder of the new index, which must not exist.
+            dtype: how rows are stored; by default as in the parts, which must then agree.
+        """
         return MathAMRIndex.merge(path, *self.parts(), dtype=dtype)
 
     def snapshot(self) -> ShardedSnapshot:
@@ -164,13 +169,18 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         return all(MathAMRIndex(path).built() for path in self.paths)
 
     def counts(self) -> list[str]:
-        """List the number of documents and parts, and the bytes; ``print`` shows them."""
+        """List the documents and parts, width and dtype of the vectors, and the bytes; ``print`` shows them."""
         states = self.snapshot().states
         documents = counted(sum(state.documents for state in states), "document")
-        return [f"{documents} in {counted(len(states), 'part')}", size_of(sum(state.size for state in states))]
+        rows = sorted({described_rows(of.meta.dimensions, of.meta.dtype) for of in states if of.meta.dimensions})
+        size = size_of(sum(state.size for state in states))
+        return [f"{documents} in {counted(len(states), 'part')}", *rows, size]
 
     def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
-        """Read all parts, which must be on this machine, compare every checksum, and yield the faults."""
+        """Read all parts, which must be on this machine, compare every checksum, and yield the faults.
+
+        ``verbose`` shows a progress bar over the bytes of each part.
+        """
         try:
             paths, identities = self._part_paths()
         except StoreError as error:

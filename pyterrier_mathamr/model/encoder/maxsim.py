@@ -25,7 +25,13 @@ _CHUNK = 1 << 22
 
 
 def maxsim(query: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
-    """Compute the row of :func:`maxsim_matrix` for one query: float ``[q, d]`` to float ``[m]``, with gradient."""
+    """Score every document against one query, as a row of :func:`maxsim_matrix`, with gradient.
+
+    Args:
+        query: float32 ``[q, d]``, the rows of the query.
+        rows: float32 ``[r, d]``, the rows of all documents end to end.
+        offsets: int64 ``[m + 1]``; document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``.
+    """
     return maxsim_matrix(query, offsets.new_tensor([0, query.size(0)]), rows, offsets)[0]
 
 

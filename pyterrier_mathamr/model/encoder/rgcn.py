@@ -315,7 +315,7 @@ class RelationalGraphConv(nn.Module):
         return self._composed[1].index_select(0, relations)
 
     def train(self, mode: bool = True) -> RelationalGraphConv:
-        """Switch modes and drop the cache: fused optimizers change weights without changing their version counters."""
+        """Set ``mode`` and drop the cache: fused optimizers change weights without changing their version counters."""
         self._composed = None
         return super().train(mode)
 

@@ -203,7 +203,7 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
         return self.rank_each(queries, query_trees(queries, self.store), snapshot, partial(self.best, snapshot))
 
     def best(self, snapshot: Any, pair: FormulaPair) -> Found:
-        """Find the best formulas for the trees of one formula."""
+        """Find the best formulas of ``snapshot`` for the trees ``pair`` of a formula."""
         scores = self.scores(snapshot, pair)
         found: Found = snapshot.expressions.best(scores, self.num_results, snapshot.formula_ids, above=self.above)
         return found
@@ -211,7 +211,14 @@ class FormulaRetriever(FormulaScoring, SparseRetriever):
     def rank_each(
         self, queries: pd.DataFrame, read: Sequence[Q], snapshot: ExpressionSnapshot[Any], find: Callable[[Q], Found]
     ) -> pd.DataFrame:
-        """Rank for each query, as read."""
+        """Rank for each query, as read.
+
+        Args:
+            queries: a frame of at least one query, each in one row.
+            read: the same queries in the form of the system, such as pairs of trees.
+            snapshot: of the index.
+            find: finds the best expressions for one of them.
+        """
         found = [find(each) for each in progress(read, self.label, "queries", verbose=self.verbose)]
         names = {"docno": snapshot.formula_ids, "post_id": snapshot.post_ids, "visual_id": snapshot.visual_ids}
         return ranking_frame(queries, found, **names)
@@ -248,7 +255,7 @@ class FormulaReranker(Leaf, Transformer):
     def by_query(
         self, ranking: pd.DataFrame, read: Callable[[pd.DataFrame, FormulaStore | None], Sequence[Q]]
     ) -> Iterator[tuple[Rows, Q]]:
-        """Yield the rows of each query, and the query in the form of the system."""
+        """Yield the rows of each query of a ``ranking``, and the query as ``read`` converts it for the system."""
         codes, _ = pd.factorize(ranking["qid"])
         asked = read(ranking.drop_duplicates("qid"), self.store)
         for number, each in enumerate(progress(asked, self.label, "queries", verbose=self.verbose)):

@@ -145,11 +145,17 @@ class ApproachZeroScorer(_Scoring, FormulaReranker):
     The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns. A
     formula without a common path scores 0.
 
-    For the options see :class:`ApproachZeroRetriever`.
-
     Example::
 
         TangentIndex("formulas.tangent").retriever() >> ApproachZeroIndex("formulas.a0").scorer()
+
+    Args:
+        approach_zero_index: the index.
+        eta: how much long formulas are penalized, 0 to 1.
+        b1: points of two leaves with the same symbol below other operators, 0 to 1.
+        b2: points of two leaves with different symbols, 0 to 1.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` if queries have it.
+        verbose: show a progress bar.
     """
 
     checks: ClassVar[Mapping[str, Rule]] = _CONSTANTS

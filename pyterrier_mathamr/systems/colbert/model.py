@@ -293,7 +293,13 @@ class ColBERT(TokenModel):
     def post_rows(
         self, *, device: str | None = None, precision: Precision = "auto", verbose: bool = False
     ) -> ColBERTPosts:
-        """Return how the transformers encode the texts of a frame with this model."""
+        """Return how the transformers encode the texts of a frame with this model.
+
+        Args:
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
+            verbose: show progress.
+        """
         return ColBERTPosts(self, device, precision, verbose)
 
     def _on(self, device: str | None) -> Any:

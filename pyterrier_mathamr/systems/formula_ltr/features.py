@@ -354,7 +354,7 @@ class FormulaFeatures(FormulaReranker):
         return with_objects(ranking, features=list(features))
 
     def values(self, pair: FormulaPair, formula_ids: Sequence[str]) -> _Floats:
-        """Compare a formula with some formulas, without scaling.
+        """Compare the trees ``pair`` of a formula with the formulas ``formula_ids``, without scaling.
 
         Returns:
             float64 ``[formulas, f]`` in the order of :attr:`names`; NaN where one of two trees is missing.

@@ -163,7 +163,15 @@ class LinearRanker(ByParameters):
         eval_set: object = None,
         eval_group: object = None,
     ) -> Self:
-        """Find the weights, as ``pt.ltr.apply_learned_model(ranker, form="ltr")`` does."""
+        """Find the weights, as ``pt.ltr.apply_learned_model(ranker, form="ltr")`` does.
+
+        Args:
+            X: features of all candidates, a query's together, ``[n, f]``.
+            y: grades of the candidates, ``[n]``.
+            group: how many candidates each query has; they sum to ``n``.
+            eval_set: no effect; PyTerrier gives the validation data.
+            eval_group: no effect; PyTerrier gives the groups of the validation data.
+        """
         features, grades = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         ends = np.cumsum(np.asarray(group, dtype=np.int64))
         if not len(ends) or ends[-1] != len(features) or len(grades) != len(features):
@@ -174,7 +182,7 @@ class LinearRanker(ByParameters):
         return self
 
     def fit_judged(self, ranking: pd.DataFrame, qrels: pd.DataFrame) -> Self:
-        """Fit the weights only to the judged rows of a ranking."""
+        """Fit the weights to the rows of a ``ranking`` that are judged in ``qrels``, by ``docno`` or ``visual_id``."""
         grades = qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
         found = []
         for column in (name for name in ("docno", "visual_id") if name in ranking.columns):
@@ -194,7 +202,7 @@ class LinearRanker(ByParameters):
         return scores
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Explain the contribution of each feature to the score of a candidate."""
+        """Explain the contribution of each feature to the score of ``docno``; ``query`` is a row of the ranking."""
         asked = read_asked(query, docno, self.label)
         features = asked.row.get("features")
         if features is None:

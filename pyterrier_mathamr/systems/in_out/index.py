@@ -119,7 +119,7 @@ class InOutRetriever(FormulaRetriever):
         return self.in_out_index.asked()[0]
 
     def scores(self, snapshot: InOutSnapshot, pair: FormulaPair) -> Scores:
-        """Score all expressions for the trees of one formula; minus infinity where it has no graph."""
+        """Score all expressions of ``snapshot`` for the trees ``pair`` of a formula; minus infinity without a graph."""
         vectors = snapshot.expressions.payload
         each = self._each(_graphs(self.in_out_index.encoder(), pair), vectors)
         if not len(each):
@@ -127,7 +127,13 @@ class InOutRetriever(FormulaRetriever):
         return combined(self.combine, each) if len(each) > 1 else each[0]
 
     def terms(self, snapshot: InOutSnapshot, pair: FormulaPair, docno: str) -> Iterator[ScoreTerm]:
-        """Compute the contribution of each node of the query's graphs; for ``rrf``, of the ranks by both graphs."""
+        """Compute the contribution of each node of the query's graphs; for ``rrf``, of the ranks by both graphs.
+
+        Args:
+            snapshot: of the index.
+            pair: the trees of the query's formula.
+            docno: the formula whose score is explained.
+        """
         vectors, expression = snapshot.expressions.payload, int(snapshot.expressions_of([docno])[0])
         graphs = _graphs(self.in_out_index.encoder(), pair)
         each = self._each(graphs, vectors)
@@ -207,7 +213,7 @@ class InOutIndex(ExpressionIndex[InOutSnapshot], SparseIndex):
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self) -> Self:
-        """Build a new index of all rows of some others, in their order, with the model of the first."""
+        """Build a new index at ``path`` of all rows of some ``indexes``, in order, with the model of the first."""
         merged = super().merge(path, *indexes)
         merged.model = indexes[0].model
         return merged

@@ -61,11 +61,21 @@ class _Explained:
 class MaRFScorer(_Explained, MaxSimScorer):
     """Scores each document of a ranking by the mean of exact MaxSim over its views, all of them.
 
-    For the options of ``index.scorer()`` see ``MathAMRIndex.scorer()``.
+    ``index.scorer()`` constructs one.
 
     Example::
 
         bm25 >> marf.query_encoder() >> marf_index.scorer()
+
+    Args:
+        index: the index.
+        num_results: the most documents kept for a query; ``None`` keeps all.
+        vectors: no effect: all views are compared.
+        exact: always ``True``: a scorer has no approximation.
+        normalise: divide scores by the query's number of rows.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries scored together; the results are the same.
+        device: no effect: it computes on the CPU.
     """
 
     label = "MaRF index scorer"
@@ -75,12 +85,20 @@ class MaRFRetriever(_Explained, IndexRetriever):
     """Ranks all documents by the mean of MaxSim over their views, exactly.
 
     Every view is scanned for every query: for at most 15 million rows, such as 20,000 documents with six views of 128
-    tokens; for more, put a first stage before ``index.scorer()``. For the options of ``index.retriever()`` see
-    ``MathAMRIndex.retriever()``; there is no approximate search.
+    tokens; for more, put a first stage before ``index.scorer()``. ``index.retriever()`` constructs one.
 
     Example::
 
         marf.query_encoder() >> marf_index.retriever(num_results=100)
+
+    Args:
+        index: the index.
+        num_results: the most documents returned for a query.
+        exact: always ``True``: every view is scanned.
+        hnsw_ef: no effect: there is no approximate search.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries searched together; the results are the same.
+        device: no effect: it computes on the CPU.
     """
 
     label = "MaRF retriever"
@@ -213,11 +231,26 @@ VIEWS = replace(DOCUMENTS, type="marf_index", rebuild="MaRFIndex('{path}').index
 class MaRFIndexer(ArtifactIndexer):
     """Indexes ``{docno, doc_views, (doc_formulas)}``: each document with all its views.
 
-    For the options of ``index.indexer()`` see :class:`ArtifactIndexer`; rows are float16 by default.
+    ``index.indexer()`` constructs one.
 
     Example::
 
         (marf.doc_encoder() >> marf_index.indexer()).index(dataset.get_corpus_iter())
+
+    Args:
+        index: the index.
+        mode: ``create`` refuses an index that exists; ``overwrite`` replaces it and ``append`` adds to it, both in one
+            step at the end.
+        model: the identity of the model of the views, by default ``doc_model`` of the first document; others are
+            refused.
+        dtype: how rows are stored: ``float32``, ``float16``, or ``int8``, which is smaller and rounds scores a little.
+            ``None`` is ``int8`` for rows of 256 numbers and more, else ``float32``.
+        resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
+            options; ``indexer.pending(documents)`` leaves out finished documents before they are encoded.
+        sources: what else the views depend on, such as checksums, as plain JSON values; with ``resume``, an interrupted
+            build with others is refused.
+        verbose: show a progress bar.
+        total: the number of documents, for the progress bar.
     """
 
     def __init__(
@@ -413,7 +446,10 @@ class MaRFIndex(IndexArtifact):
         super().delete(snapshot.view_names(views))
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the indexed documents: ``docno``, ``doc_views``, ``doc_formulas``, and ``doc_model`` where known."""
+        """Yield the indexed documents: ``docno``, ``doc_views``, ``doc_formulas``, and ``doc_model`` where known.
+
+        ``verbose`` shows a progress bar.
+        """
         model = self.model
         entries = self.entries(verbose=verbose)
         for docno, of in groupby(entries, key=lambda entry: entry.docno.rpartition("#")[0]):

@@ -366,7 +366,15 @@ class MaRF(TokenModel):
         precision: Precision = "auto",
         verbose: bool = False,
     ) -> list[list[View]]:
-        """Fuse the context rows of each post, float32 ``[n, c]``, with each of its formulas; see :meth:`encode`."""
+        """Fuse the context rows of each post with each of its formulas; see :meth:`encode`.
+
+        Args:
+            contexts: the rows of each post, float32 ``[n, c]``.
+            chosen: the formulas of each post; a post without any has one view, of its context.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
+            verbose: show progress.
+        """
         options: dict[str, Any] = {"device": device, "precision": precision}
         of_formulas = self.formula_rows({one for some in chosen for one in some}, **options)
         tasks: list[tuple[int, Formula | None]] = []
@@ -380,7 +388,7 @@ class MaRF(TokenModel):
         return found
 
     def formula_batch(self, formulas: Sequence[Formula], device: torch.device) -> tuple[Tensor, Tensor]:
-        """Encode formulas for a step of training: float ``[b, m, f]``, and the mask of padding, bool ``[b, m]``."""
+        """Encode ``formulas`` on ``device`` to train: float ``[b, m, f]``, and the mask of padding, bool ``[b, m]``."""
         ids = [torch.tensor(self.tokens.ids(one, self.config.formula_length)) for one in formulas]
         batch, missing = padded(ids, device)
         return self._network.formulas(batch, missing), missing
@@ -388,12 +396,24 @@ class MaRF(TokenModel):
     def formula_rows(
         self, formulas: Iterable[Formula], *, device: str | None = None, precision: Precision = "auto"
     ) -> dict[Formula, Tensor]:
-        """Encode distinct formulas: float32 ``[m, f]`` each; see :meth:`encode` for the options."""
+        """Encode distinct formulas: float32 ``[m, f]`` each.
+
+        Args:
+            formulas: as math tokens.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            precision: ``auto`` is bfloat16 if the processor multiplies in it.
+        """
         encoder, length = self._network.formulas, self.config.formula_length
         return formula_rows(encoder, self.tokens, formulas, length, device=device, precision=precision)
 
     def chosen(self, reading: MaRFPost, name: str, query: bool) -> tuple[Formula, ...]:
-        """Choose the formulas that a post has views of, by the seed ``name``; none for a post without formulas."""
+        """Choose the formulas that a post has views of, by the seed ``name``; none for a post without formulas.
+
+        Args:
+            reading: the post.
+            name: the seed of the choice, such as its docno.
+            query: whether it is a query.
+        """
         if self.config.keys == "context":
             return ()
         if not query:

@@ -89,8 +89,9 @@ class MathAMRSentenceBERT(BiEncoder):
 
     Args:
         network: a ``SentenceTransformer``; :meth:`new` and :meth:`from_pretrained` load one.
-        representation: see :class:`FormulaContexts`.
-        window: likewise.
+        representation: how formula and context are written: ``opt``, ``amr+opt``, ``amr+latex``, ``text+latex`` or
+            ``text+opt``; see :class:`FormulaContexts`.
+        window: the number of sentences, odd: the formula's, and equally many before and after it.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -127,8 +128,9 @@ class MathAMRSentenceBERT(BiEncoder):
 
         Args:
             backbone: a folder or a name; the dissertation's is ``hf:sentence-transformers/all-distilroberta-v1``.
-            representation: see :class:`FormulaContexts`.
-            window: likewise.
+            representation: how formula and context are written: ``opt``, ``amr+opt``, ``amr+latex``, ``text+latex`` or
+                ``text+opt``; see :class:`FormulaContexts`.
+            window: the number of sentences, odd: the formula's, and equally many before and after it.
             max_length: tokens; ``None`` for 128, or 256 with ``text+opt``.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
 
@@ -146,7 +148,13 @@ class MathAMRSentenceBERT(BiEncoder):
         store: FormulaStore | None = None,
         verbose: bool = False,
     ) -> FormulaContexts:
-        """Return the transformer that writes the texts that this model reads; see :class:`FormulaContexts`."""
+        """Return the transformer that writes the texts that this model reads.
+
+        Args:
+            parser: the name of an AMR parser, or a parser.
+            store: official formula trees by id; other formulas get their trees from LaTeX.
+            verbose: show progress.
+        """
         return FormulaContexts(self.representation, self.window, parser=parser, store=store, verbose=verbose)
 
     def text_columns(self, side: Side) -> Sequence[str]:
@@ -154,6 +162,7 @@ class MathAMRSentenceBERT(BiEncoder):
         return (_COLUMNS[side],)
 
     def row_text(self, row: Mapping[Any, Any], side: Side) -> str:
+        """Return the text of the ``side`` of a ``row`` that :meth:`contexts` wrote."""
         return str(row[_COLUMNS[side]])
 
     def fit(

@@ -73,7 +73,7 @@ class LinkedPosts(Leaf, Retriever):
         return ranking(queries, pd.DataFrame(rows, columns=["qid", "docno", "score"]), self.num_results)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Return the votes as one part."""
+        """Return the votes of the answer ``docno`` as one part, whatever the ``query``."""
         asked = read_asked(query, docno, self.label)
         part = Part(self.label, "votes", contribution=float(self.threads.posts([asked.docno])[0].votes or 0))
         return asked.explained([part])
@@ -171,7 +171,12 @@ class FormulaAnswers(Leaf, Retriever):
         return largest[drawn % len(largest)]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Explain which formula of an answer is most similar to the topic's, and the contributions of its trees."""
+        """Explain which formula of an answer is most similar to the topic's, and the contributions of its trees.
+
+        Args:
+            query: the row of a ranking, or a frame of one query.
+            docno: the answer; by default the one in the row.
+        """
         asked = read_asked(query, docno, self.label)
         formula = self.formula(asked.row)
         if formula is None:

@@ -100,13 +100,27 @@ class BiEncoder(TwoStepModel):
         return found
 
     def post_rows(self, *, device: str | None = None, verbose: bool = False) -> BiEncoderRows:
-        """Return how the transformers encode the texts of a frame with this model."""
+        """Return how the transformers encode the texts of a frame with this model.
+
+        Args:
+            device: no effect: the model stays where it was loaded.
+            verbose: show progress.
+        """
         return BiEncoderRows(self, verbose)
 
     def query_encoder(self, *, verbose: bool = False) -> QueryEncoder:
-        """Return the transformer that adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to queries."""
+        """Return the transformer that adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to queries.
+
+        Args:
+            verbose: show progress.
+        """
         return QueryEncoder(self, verbose=verbose)
 
     def doc_encoder(self, *, batch_size: int | None = None, verbose: bool = False) -> DocEncoder:
-        """Return the transformer that adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to documents."""
+        """Return the transformer that adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to documents.
+
+        Args:
+            batch_size: documents that an indexing pipeline encodes together; by default 256.
+            verbose: show progress.
+        """
         return DocEncoder(self, batch_size=batch_size, verbose=verbose)

@@ -141,7 +141,12 @@ class TwoStepModel:
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> Self:
-        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none."""
+        """Load a model that :meth:`save` wrote; raise ``ModelFileError`` if the folder has none.
+
+        Args:
+            folder: of the model.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+        """
         saved = read_description(folder, cls.__name__, {**cls.OPTIONS, "max_length": TOKENS})
         network = load_network(folder, saved.get("kind", cls.kind), saved["max_length"], device)
         return cls(network, **{name: saved[name] for name in cls.OPTIONS})

@@ -168,6 +168,10 @@ class QASimScorer(Transformer):
 
     The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns.
     Each pair of a query and a document is scored once.
+
+    Args:
+        qasim: the model.
+        verbose: show progress.
     """
 
     label = "QASim"
@@ -261,8 +265,8 @@ class QASim(TwoStepModel):
         Args:
             backbone: a folder or a name; the paper's is ``hf:cross-encoder/ms-marco-TinyBERT-L-6``. If the encoder
                 is not a cross-encoder, the last layer starts at random.
-            kind: see the class.
-            form: likewise.
+            kind: ``cross``, which reads question and answer together, or ``bi``, which compares their vectors.
+            form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs of only the bodies.
             max_length: tokens of question and answer together, or of each for ``kind="bi"``.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             seed: of a last layer that starts at random.
@@ -305,7 +309,7 @@ class QASim(TwoStepModel):
         Args:
             examples: question, answer, target 0 to 1; for a grade ``TARGETS[grade]``.
             options: of the training; by default 50 epochs in batches of 64, as published.
-            loss: see above.
+            loss: ``bce``, on the targets, or ``bce+mnrl``, which alternates with a ranking loss on the right answers.
             folds: the number of folds of the questions; ``None`` holds none out, and the last epoch is kept. A
                 question is in one fold with all of its answers.
             fold: the held-out fold, the same in each epoch; the best epoch by its loss is kept.

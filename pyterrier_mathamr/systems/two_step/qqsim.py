@@ -68,8 +68,8 @@ class QQSim(BiEncoder):
         Args:
             backbone: a folder, such as another model of questions, or a name. The paper's is the Sentence-BERT
                 ``hf:sentence-transformers/distilbert-base-nli-stsb-quora-ranking``.
-            view: see the class.
-            form: likewise.
+            view: the part of a question that it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
+            form: ``raw`` text with LaTeX, or linearized ``mathamr`` graphs.
             max_length: tokens; ``None`` for 128, or 256 for whole questions (265 is printed).
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
 
@@ -84,6 +84,7 @@ class QQSim(BiEncoder):
         return _TEXTS[self.form]
 
     def row_text(self, row: Row, side: Side) -> str:
+        """Return the text of a ``row``, which is a question on either ``side``; see :meth:`text`."""
         return self.text(row)
 
     def text(self, row: Row) -> str:

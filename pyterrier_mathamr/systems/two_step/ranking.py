@@ -79,7 +79,7 @@ class MathSEScore(Leaf, Transformer):
         return found
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Return the score as one part: the share of votes, weighted by the similarity of the questions."""
+        """Return the score of ``docno`` as one part: its share of votes times ``qq_score`` in ``query``, its row."""
         asked = read_asked(query, docno, self.label, ["qq_score"])
         share, weight = float(self.vote_shares([asked.docno])[0]), float(asked.row["qq_score"])
         part = Part(self.label, "votes", similarity=share, weight=weight, contribution=weight * share)
@@ -112,7 +112,13 @@ class TimesQQ(Transformer):
         return ordered_by_score(inp, (inp["score"] * inp["qq_score"]).to_numpy(np.float64))
 
     def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
-        """Multiply the contributions to the incoming score, which is one part without ``incoming``."""
+        """Multiply the contributions to the incoming score, which is one part without ``incoming``.
+
+        Args:
+            query: a row of the ranking, with ``score`` and ``qq_score``.
+            docno: the answer; by default the one in the row.
+            incoming: the explanation of ``score`` by the stages before.
+        """
         asked = read_asked(query, docno, self.label, ["score", "qq_score"])
         whole = Part(self.label, "score", contribution=float(asked.row["score"]))
         first = incoming or asked.explained([whole])
