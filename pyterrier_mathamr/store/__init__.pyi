@@ -1,5 +1,4 @@
 from .artifact import StoredArtifact as StoredArtifact
-from .artifact import faults as faults
 from .cache import Cache as Cache
 from .errors import DamagedError as DamagedError
 from .errors import DuplicateIdError as DuplicateIdError
