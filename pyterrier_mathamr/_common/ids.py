@@ -30,7 +30,7 @@ class InvalidIdError(DocumentError):
 
 
 def as_id(value: object) -> str | None:
-    """Return a text or an integer as the id that it is; ``None`` for anything else, which is no id of anything."""
+    """Return a text or an integer as text; ``None`` for anything else, which cannot be an id."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Integral) and not isinstance(value, bool):

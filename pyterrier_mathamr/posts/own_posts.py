@@ -28,8 +28,8 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress, report_problem
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
-from pyterrier_mathamr._common.ids import InvalidIdError, valid_id
-from pyterrier_mathamr.store import row_fingerprint
+from pyterrier_mathamr._common.ids import valid_id
+from pyterrier_mathamr.store import InvalidIdError, row_fingerprint
 
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text, why_unread

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr import GraphBuilder, MathAMR, MathAMRIndex, QdrantIndex, SearchEngine, ShardedIndex
-from pyterrier_mathamr._common.ids import InvalidIdError
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.posts import DocumentError
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
+from pyterrier_mathamr.store import InvalidIdError
 from pyterrier_mathamr.systems import FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, ThreadStore
 
 CFT = Path(__file__).parents[1] / "data" / "cft-format-1"

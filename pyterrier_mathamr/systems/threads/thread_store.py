@@ -306,7 +306,8 @@ class ThreadStoreIndexer(Indexer):
             The store, with all posts.
 
         Raises:
-            SystemsError: a post has no id or kind, or a value of the wrong type; names it. Stored posts are kept.
+            InvalidIdError: a post has no id, or one that is neither a text nor an integer; names it.
+            SystemsError: a post has no kind, or a value of the wrong type; names it. Stored posts are kept.
             WriteError: the store exists and the mode is ``create``.
             DuplicateIdError: an id occurs twice, or is stored already.
             UnfinishedJobError: the unfinished job had other posts.
