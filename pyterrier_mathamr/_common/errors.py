@@ -63,6 +63,14 @@ class MathAMRWarning(UserWarning):
     """Bad input that was skipped or repaired; the message names the fault, the place and how it was handled."""
 
 
+class DocumentError(MathAMRError):
+    """A post cannot be read: ``place`` is its file, line or number, or ``post`` where only its text is known."""
+
+    place: str
+    reason: str
+    template = "{place}: {reason}."
+
+
 class ConfigError(MathAMRError):
     """An argument or option has a value that is not accepted."""
 

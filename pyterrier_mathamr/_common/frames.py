@@ -41,7 +41,7 @@ class MissingValueError(MathAMRError):
 
 
 def documents(stream: pd.DataFrame | Iterable[Mapping[Any, Any]]) -> Iterable[dict[str, Any]]:
-    """Iterate over the documents that an indexer is given."""
+    """Iterate over the rows of a frame, or over dictionaries."""
     if isinstance(stream, pd.DataFrame):
         return (dict(zip(stream.columns, row, strict=True)) for row in stream.itertuples(index=False, name=None))
     return stream  # type: ignore[return-value]

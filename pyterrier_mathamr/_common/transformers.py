@@ -17,7 +17,7 @@ import pandas as pd
 import pyterrier as pt
 
 from .feedback import reported_once
-from .frames import documents
+from .ids import identified
 from .parameters import COUNT, ByParameters, Rule
 
 HELP_URL = "https://pypi.org/project/pyterrier-mathamr/"
@@ -100,7 +100,7 @@ class Retriever(Transformer):
 
 
 class Indexer(Stage, pt.Indexer):  # type: ignore[misc]
-    """The last stage of an indexing pipeline; its ``index`` begins with :func:`~.frames.documents`."""
+    """The last stage of an indexing pipeline; its ``index`` begins with :func:`~.ids.identified`."""
 
 
 class Pipeline(pt.Compose):  # type: ignore[misc]
@@ -112,7 +112,7 @@ class Pipeline(pt.Compose):  # type: ignore[misc]
     def index(self, iter: pd.DataFrame | Iterable[Mapping[Any, Any]], batch_size: int | None = None) -> Any:
         """Index documents, given as a DataFrame or as dictionaries; see ``pt.Compose.index``."""
         with reported_once():
-            return super().index(documents(iter), batch_size)
+            return super().index(identified(iter, "docno", "qid", optional=True), batch_size)
 
     def compile(self, verbose: bool = False) -> pt.Transformer:
         """Return the pipeline with neighboring stages fused."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
 from .options import quiet_option
-
-if TYPE_CHECKING:
-    from pyterrier_mathamr.engine import SearchEngine
-    from pyterrier_mathamr.index import ShardedIndex
-    from pyterrier_mathamr.store import Kind
 
 
 @click.command(short_help="Compare the checksums of artifacts, models and caches.")
@@ -39,18 +35,9 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
 
 
 def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
-    """Recognize the artifact at the path, and yield its faults."""
-    from pyterrier_mathamr.model.in_out.model import DESCRIPTION as IN_OUT
-    from pyterrier_mathamr.model.saving import model_faults
-    from pyterrier_mathamr.store import META, Cache, NotBuiltError, StoreError, faults
+    """Recognize what is at the path, and yield its faults."""
+    from pyterrier_mathamr.store import META, Cache, NotBuiltError, StoreError
     from pyterrier_mathamr.store.saved import is_saved, saved_faults
-    from pyterrier_mathamr.systems import InOut
-    from pyterrier_mathamr.systems.colbert.checkpoints import DESCRIPTION as COLBERT
-    from pyterrier_mathamr.systems.colbert.checkpoints import colbert_faults
-    from pyterrier_mathamr.systems.marf.model import DESCRIPTION as MARF
-    from pyterrier_mathamr.systems.marf.model import marf_faults
-    from pyterrier_mathamr.systems.two_step.networks import DESCRIPTION as TWO_STEP
-    from pyterrier_mathamr.systems.two_step.networks import two_step_faults
 
     if is_saved(path):
         yield from saved_faults(path)
@@ -58,55 +45,44 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
         yield from Cache(path).faults(verbose=verbose)
     elif (path / META).exists():
         try:
-            if (whole := _compound(path)) is not None:
-                yield from whole.faults(verbose=verbose)
-            else:
-                yield from faults(path, _kind_of(path), verbose=verbose)
+            yield from _artifact(path).faults(verbose=verbose)
         except StoreError as error:
             yield error
-    elif (path / COLBERT).exists():
-        yield from colbert_faults(path)
-    elif (path / TWO_STEP).exists():
-        yield from two_step_faults(path)
-    elif (path / "config.json").exists():
-        yield from model_faults(path)
-    elif (path / IN_OUT).exists():
-        try:
-            InOut.from_pretrained(path)
-        except MathAMRError as error:
-            yield error
-    elif (path / MARF).exists():
-        yield from marf_faults(path)
+    elif (model := _model(path)) is not None:
+        yield from model.faults(path)
     elif path.exists():
         yield StoreError(path, "it is not an artifact, model or cache of this package")
     else:
         yield NotBuiltError(path, "there is nothing at this path")
 
 
-def _compound(path: Path) -> SearchEngine | ShardedIndex | None:
-    """Return the artifact at a path, if it is one that consists of others."""
-    from pyterrier_mathamr.engine import SearchEngine
-    from pyterrier_mathamr.index import ShardedIndex
+def _described(path: Path) -> str:
+    """Describe what is at the path and has no fault."""
+    from pyterrier_mathamr.store import META, Cache, read_signed
+    from pyterrier_mathamr.store.saved import described, is_saved
 
-    for kind in (SearchEngine, ShardedIndex):
-        if _type_of(path) == f"{kind.ARTIFACT_TYPE}.{kind.ARTIFACT_FORMAT}":
-            whole: SearchEngine | ShardedIndex = kind(path)
-            return whole
-    return None
+    if is_saved(path):
+        return described(path)
+    if path.is_file():
+        return f"cache, {len(Cache(path)):,} values"
+    if (model := None if (path / META).exists() else _model(path)) is not None:
+        return str(model.described(path))
+    artifact, rows = _artifact(path), read_signed(path / META)["count"]
+    parts = f" in {len(artifact.parts()):,} parts" if hasattr(artifact, "parts") else ""
+    return f"{_type_of(path)}, {rows:,} rows{parts}"
 
 
-def _kind_of(path: Path) -> Kind:
-    """Read from the manifest which kind of artifact is at the path."""
-    from pyterrier_mathamr.store import OtherArtifactError
-    from pyterrier_mathamr.systems.removed import GraphTermsIndex
+def _artifact(path: Path) -> Any:
+    """Open the artifact at the path by the entry point of its type."""
+    from pyterrier_mathamr.store import StoreError
 
-    name = _type_of(path)
-    if name == "sparse_index.mathamr_graph_terms":
-        GraphTermsIndex(path)
-    for kind in _kinds():
-        if kind.name == name:
-            return kind
-    raise OtherArtifactError(path, f"it holds a {name}, which is not an artifact of this package")
+    name, registered = _type_of(path), entry_points(group="pyterrier.artifact")
+    for entry in registered:
+        if entry.name == name and hasattr(artifact := entry.load()(path), "faults"):
+            return artifact
+    ours = [entry for entry in registered if entry.value.startswith("pyterrier_mathamr")]
+    known = sorted(entry.name for entry in ours if isinstance(entry.load(), type))  # not functions, of removed kinds
+    raise StoreError(path, f"unknown artifact type `{name}`; this release knows: {', '.join(known)}")
 
 
 def _type_of(path: Path) -> str:
@@ -120,56 +96,9 @@ def _type_of(path: Path) -> str:
     return f"{content.get('type')!s:.80}.{content.get('format')!s:.80}"
 
 
-def _kinds() -> list[Kind]:
-    """Return all kinds of artifacts that the package writes."""
-    from pyterrier_mathamr.formula import FormulaStore
-    from pyterrier_mathamr.graph import GraphStore, TensorStore
-    from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-    from pyterrier_mathamr.model.checkpoints import Checkpoint
-    from pyterrier_mathamr.sparse import BM25Index, TangentIndex
-    from pyterrier_mathamr.systems import (
-        ApproachZeroIndex,
-        FormulaTrees,
-        InOutIndex,
-        MaRFIndex,
-        TangentCFT,
-        ThreadStore,
-    )
-
-    stores = (GraphStore, TensorStore, FormulaStore, ThreadStore, Checkpoint, MathAMRIndex, MathAMRFormulaIndex)
-    systems = (ApproachZeroIndex, BM25Index, FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, TangentIndex)
-    return [artifact.KIND for artifact in (*stores, *systems)]
-
-
-def _described(path: Path) -> str:
-    from pyterrier_mathamr.index import ShardedIndex
-    from pyterrier_mathamr.model import MathAMR
-    from pyterrier_mathamr.model.in_out.model import DESCRIPTION as IN_OUT
-    from pyterrier_mathamr.store import META, Cache, read_manifest
-    from pyterrier_mathamr.store.saved import described, is_saved
-    from pyterrier_mathamr.systems import ColBERT, InOut, MaRF
-    from pyterrier_mathamr.systems.colbert.checkpoints import DESCRIPTION as COLBERT
-    from pyterrier_mathamr.systems.marf.model import DESCRIPTION as MARF
-    from pyterrier_mathamr.systems.two_step.networks import DESCRIPTION as TWO_STEP
-
-    if is_saved(path):
-        return described(path)
-    if path.is_file():
-        return f"cache, {len(Cache(path)):,} values"
-    if (path / META).exists():
-        whole = _compound(path)
-        if isinstance(whole, ShardedIndex):
-            sizes = [len(part) for part in whole.parts()]
-            return f"{_type_of(path)}, {sum(sizes):,} rows in {len(sizes)} parts"
-        if whole is not None:
-            return f"{_type_of(path)}, {len(whole):,} rows"
-        return f"{_type_of(path)}, {read_manifest(path, _kind_of(path)).count:,} rows"
-    if (path / IN_OUT).exists():
-        return f"In+Out model {InOut.from_pretrained(path).identity[:12]}"
-    if (path / COLBERT).exists():
-        return f"ColBERT model {ColBERT.from_pretrained(path).identity[:12]}"
-    if (path / MARF).exists():
-        return f"MaRF model {MaRF.from_pretrained(path).identity[:12]}"
-    if (path / TWO_STEP).exists():
-        return f"model, {described(path / TWO_STEP)}"
-    return f"model {MathAMR.from_pretrained(path).identity[:12]}"
+def _model(path: Path) -> Any:
+    """Return the class of the model at the path, by the file that describes it; ``None`` if there is none."""
+    kinds = [entry.load() for entry in entry_points(group="pyterrier_mathamr.models")]
+    found = [kind for kind in kinds if (path / kind.DESCRIPTION).exists()]
+    # the models of transformers have a config.json, too, so any other description is the decisive one
+    return max(found, key=lambda kind: kind.DESCRIPTION != "config.json", default=None)

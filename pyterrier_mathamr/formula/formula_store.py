@@ -34,6 +34,7 @@ from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.store import (
@@ -510,7 +511,8 @@ class FormulaStore(SqliteArtifact):
         return {fid: visual for fid, _, _, visual in self._file().rows(ids) if visual}
 
     def __contains__(self, formula_id: object) -> bool:
-        return isinstance(formula_id, str) and any(True for _ in self._file().rows([formula_id]))
+        name = as_id(formula_id)
+        return name is not None and any(True for _ in self._file().rows([name]))
 
     def opened(self) -> Snapshot:
         """Open the store; a file at its path is one of format 1."""

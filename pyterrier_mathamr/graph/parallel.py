@@ -24,7 +24,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, reported_once
-from pyterrier_mathamr._common.frames import documents as rows_of
+from pyterrier_mathamr._common.ids import identified
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 from pyterrier_mathamr._version import __version__
@@ -126,7 +126,7 @@ class BegunStore:
 
     def batches(self, documents: pd.DataFrame | Iterable[dict[str, Any]]) -> Iterator[Batch]:
         """Cut documents into the batches that are built."""
-        stream = iter(rows_of(documents))
+        stream = identified(documents, "docno", "qid")
         return iter(lambda: list(islice(stream, self.builder.batch_size)), [])
 
     def records(self, built: Iterable[Built]) -> Iterator[Record]:

@@ -33,7 +33,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import documents, empty_output, is_missing, join_values
+from pyterrier_mathamr._common.frames import empty_output, is_missing, join_values
+from pyterrier_mathamr._common.ids import identified, valid_id
 from pyterrier_mathamr._common.parameters import COUNT, one_of
 from pyterrier_mathamr._common.records import decompressed, parse_json
 from pyterrier_mathamr._common.transformers import HELP_URL, ColumnAdder, Indexer, Transformer
@@ -352,7 +353,7 @@ class GraphStoreIndexer(Indexer):
     def index(self, iter: pd.DataFrame | Iterable[dict[str, Any]]) -> GraphStore:
         """Store graphs, or resume an interrupted job of this mode, which must get the same graphs."""
         total = len(iter) if self.total is None and isinstance(iter, Sized) else self.total
-        shown = progress(documents(iter), "storing", "graphs", verbose=self.verbose, total=total)
+        shown = progress(identified(iter, "docno", "qid"), "storing", "graphs", verbose=self.verbose, total=total)
         return self.index_records(self._records(shown), {})
 
     def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
@@ -405,7 +406,8 @@ def record_of_row(row: Mapping[str, Any], source: int = 0) -> Record:
     for id_name, graph_name in _INPUTS:
         name, graph = row.get(id_name), row.get(graph_name)
         if isinstance(graph, MathAMRGraph) and not is_missing(name):
-            graph = graph if graph.id == str(name) else replace(graph, id=str(name))
+            name = valid_id(name, "a row with a graph", id_name)
+            graph = graph if graph.id == name else replace(graph, id=name)
             graph.check()
             return Record(graph.id, pack(record_of(graph)), source)
     columns = sorted(map(str, row))

@@ -25,6 +25,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import counted, progress
+from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.parameters import COUNT, ConstructorSignature, Rule, method
 from pyterrier_mathamr._common.transformers import HELP_URL, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, QueryRow
@@ -73,7 +74,8 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         return True  # not by its length, which an index that is not built does not have
 
     def __contains__(self, docno: object) -> bool:
-        return isinstance(docno, str) and bool(self.snapshot().look_up([docno])[0] >= 0)
+        name = as_id(docno)
+        return name is not None and bool(self.snapshot().look_up([name])[0] >= 0)
 
     def snapshot(self) -> Any:
         """Return the current state of the index."""

@@ -37,7 +37,8 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, reported_once
-from pyterrier_mathamr._common.frames import documents as documents_of
+from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr._common.ids import identified, valid_id
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.transformers import Indexer, Leaf, Transformer
@@ -104,7 +105,7 @@ def check_rows(docno: str, value: Any) -> Rows:
 def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
     """Turn ``{docno, doc_embs, (formula_ids)}`` into one entry for each document."""
     for record in stream:
-        docno = check_docno(record.get("docno"))
+        docno = record["docno"]
         rows = check_rows(docno, record.get("doc_embs"))
         ids = _formula_ids(docno, record, len(rows))
         yield IndexPost(docno, [Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)])
@@ -116,7 +117,7 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
     The formulas in the title of a document's question are left out: they belong to the question.
     """
     for record in stream:
-        docno = check_docno(record.get("docno"))
+        docno = record["docno"]
         rows = check_rows(docno, record.get("doc_embs"))
         ids = _formula_ids(docno, record, len(rows))
         if ids is None:
@@ -129,18 +130,12 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
         yield IndexPost(docno, [Entry(of, rows[row : row + 1]) for (row, _), of in zip(places, texts, strict=True)])
 
 
-def check_docno(docno: Any) -> str:
-    """Raise an error for a docno that is not a string with at least one character."""
-    if not isinstance(docno, str) or not docno:
-        raise EmbeddingError(str(docno), f"its docno is {docno!r}, not a string with at least one character")
-    return docno
-
-
 def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] | None:
     ids = record.get("formula_ids")
-    if ids is None or (isinstance(ids, float) and ids != ids):  # an empty cell of a frame is NaN
+    if ids is None or is_missing(ids):
         return None
-    ids = [str(formula) for formula in ids]
+    place = f"document {docno!r:.80}"
+    ids = ["" if is_missing(formula) or formula == "" else valid_id(formula, place, "formula id") for formula in ids]
     if len(ids) > rows:
         raise EmbeddingError(docno, f"it has {len(ids)} formula_ids but only {rows} rows")
     return ids
@@ -172,7 +167,7 @@ class Corpus:
         """Leave out the batches in which every document is done."""
         records = iter(stream)
         while batch := list(islice(records, batch_size)):
-            docnos = [str(record["docno"]) for record in batch]
+            docnos = [record["docno"] for record in batch]
             names = [row_fingerprint({"docno": name}) for name in docnos]
             pairs = list(zip(names, map(row_fingerprint, batch), strict=True))
             done = self._meet(docnos, np.array(pairs, dtype=np.uint64))
@@ -399,7 +394,7 @@ class ArtifactIndexer(Leaf, Indexer):
 
     def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
         """Write a stream of documents; the index changes in one step at the end, or not at all."""
-        stream, model = pt.utils.peekable(documents_of(iter)), self.model
+        stream, model = pt.utils.peekable(identified(iter)), self.model
         with suppress(StopIteration):  # there is no document
             first = stream.peek()
             model = model or first.get("doc_model")
@@ -430,7 +425,7 @@ class ArtifactIndexer(Leaf, Indexer):
         """
         where = executor or Processes(1)
         size = batch_size or max(100, getattr(encoder, "batch_size", 0))  # that of PyTerrier's pipeline
-        pending = iter(self.pending(documents_of(documents), size))
+        pending = iter(self.pending(documents, size))
         batches: Iterable[Sequence[Mapping[str, Any]]] = iter(lambda: list(islice(pending, size)), [])
         if load is not None:
             batches = map(load.transform_iter, batches)
@@ -458,12 +453,13 @@ class ArtifactIndexer(Leaf, Indexer):
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Leave out documents that an interrupted job has finished, so that they are not encoded again."""
+        documents = identified(stream)
         if not self.resume:
-            yield from stream
+            yield from documents
             return
         done = self._index.unfinished_parts(self.mode, self.fingerprint())
         self._corpus = Corpus(self._index.path, done.parts)
-        yield from self._corpus.pending(stream, batch_size)
+        yield from self._corpus.pending(documents, batch_size)
 
 
 class DocumentIndexer(ArtifactIndexer):

@@ -59,6 +59,8 @@ class MathAMR(SavedModel):
     """
 
     _EXPORTED_BY = "mathamr"
+    DESCRIPTION = CONFIG
+    faults = staticmethod(model_faults)
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class MathAMR(SavedModel):
             ModelFileError: the first fault; ``mathamr verify`` lists all of them.
         """
         if self._folder is not None:
-            for fault in model_faults(self._folder):
+            for fault in self.faults(self._folder):
                 raise fault
 
     @property

@@ -291,6 +291,10 @@ class SavedModel:
     _EXPORTED_BY: ClassVar[str] = "mathamr.systems"
     """Where users import the class from."""
 
+    DESCRIPTION: ClassVar[str]
+    """The file by which the folder of a saved model is recognized."""
+    NOUN: ClassVar[str] = "model"
+
     _folder: Path | None
     """Where it was opened; ``None`` if it was made or trained since."""
 
@@ -302,6 +306,19 @@ class SavedModel:
     def save(self, path: str | Path) -> None:
         """Write the model to a new folder."""
         raise NotImplementedError
+
+    @classmethod
+    def faults(cls, folder: Path) -> Iterator[MathAMRError]:
+        """Read a saved model, compare every checksum, and yield the faults."""
+        try:
+            cls.from_pretrained(folder)
+        except MathAMRError as error:
+            yield error
+
+    @classmethod
+    def described(cls, folder: Path) -> str:
+        """Describe a saved model in a few words."""
+        return f"{cls.NOUN} {cls.from_pretrained(folder).identity[:12]}"
 
     @classmethod
     def from_hf(cls, repo: str) -> Self:

@@ -112,7 +112,7 @@ class SourceEntry(NamedTuple):
                     document = document._replace(entry=entry, digest=self.digest)
                 yield document
         except DocumentError as error:
-            yield DocumentError(self.place, error.reason)
+            yield type(error)(self.place, error.reason)
         except MathAMRError as error:
             yield DocumentError(self.place, str(error).rstrip("."))
         except Exception as error:  # whatever one post does to its reader, the others are read

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
+from pyterrier_mathamr._common.ids import CONTROL
 from pyterrier_mathamr._common.records import parse_json
 
 from .post import DocumentError
@@ -154,12 +155,13 @@ def day_of(path: Path) -> str:
 
 
 def path_text(path: Path | str) -> str:
-    r"""Write a path as text, the same in every locale; bytes of it that are not UTF-8 as ``\xe9``."""
+    r"""Write a path as text, the same in every locale; bytes that are not UTF-8 as ``\xe9``, line breaks as ``\n``."""
     try:
         data = os.fsencode(path)
     except UnicodeEncodeError:
         data = str(path).encode("utf-8", "surrogatepass")
-    return data.decode("utf-8", "backslashreplace")
+    text = data.decode("utf-8", "backslashreplace")
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def read_text(path: Path) -> str | DocumentError:

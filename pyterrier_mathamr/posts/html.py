@@ -296,7 +296,8 @@ class HtmlFlattener:
             self._spans.append(_COPY if copy else None)
             return
         found = _ID.search(attributes)
-        span = _MathSpan(clean(unescape(found[found.lastindex or 0])) if found else "")
+        given = clean(unescape(found[found.lastindex or 0])) if found else ""
+        span = _MathSpan(" ".join(given.split()))  # HTML's ids have no line breaks
         if self._math:
             outer = self._math[-1]
             if not span.id and not "".join(outer.latex).strip():  # a wrapper passes its id on

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.feedback import report_problem
+from pyterrier_mathamr._common.ids import valid_id
 from pyterrier_mathamr.store import row_fingerprint
 
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
@@ -193,7 +194,7 @@ def _documents(
 
 def _document(unit: Unit, prefix: str, origin: Origin, read: Callable[[Sequence[str]], Parts]) -> Document | None:
     """Read a unit; nothing if it has no text."""
-    docno = f"{prefix}{origin.file}" + (f"#{unit.fragment}" if unit.fragment else "")
+    docno = valid_id(f"{prefix}{origin.file}" + (f"#{unit.fragment}" if unit.fragment else ""), "")
     if len(docno) > LONGEST_ID:
         raise DocumentError("", f"its docno {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}")
     if len(unit.text) > LONGEST_POST:

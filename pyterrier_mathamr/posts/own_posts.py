@@ -28,7 +28,8 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import progress, report_problem
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
-from pyterrier_mathamr.store import row_fingerprint
+from pyterrier_mathamr._common.ids import valid_id
+from pyterrier_mathamr.store import InvalidIdError, row_fingerprint
 
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text, why_unread
@@ -44,7 +45,7 @@ Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
 _HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no encoding of text has
 _REPLACEMENT = "\ufffd"
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")  # which no page can hold
+_UNWRITABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # which no page can hold
 
 IDS = ("docno", "id", "_id", "doc_id")
 """The keys that an id may have."""
@@ -83,7 +84,7 @@ def source_entries(
         if isinstance(record, DocumentError):
             yield record
             continue
-        key = _given_id(record) or place
+        key = str(record[name]) if (name := _id_key(record)) else place
         digest = row_fingerprint({**record, "\0options": options})
         read = partial(_documents, place, record, reading.bare_formulas, known, Origin(root, key))
         yield SourceEntry(place, root, key, digest, read)
@@ -162,26 +163,22 @@ def _parent(place: str, docno: str, record: Mapping[str, Any]) -> str:
 
 def _docno(place: str, record: Mapping[str, Any]) -> str:
     """Return the id of a post, which can be written as UTF-8 and on a page."""
-    for name in IDS:
-        docno = record.get(name)
-        if isinstance(docno, bool | list | tuple | dict):
-            raise DocumentError(place, f"its {name} is {docno!r:.80}, neither a text nor a number")
-        if isinstance(docno, str):
-            for pattern, what in ((_HALF, "half of a surrogate pair"), (_CONTROL, "a control character")):
-                if found := pattern.search(docno):
-                    reason = f"its {name} {docno!r:.80} has {what} at place {found.start() + 1:,}; give another"
-                    raise DocumentError(place, reason)
-            if len(docno) > LONGEST_ID:
-                reason = f"its {name} {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
-                raise DocumentError(place, reason)
-    docno = _given_id(record)
-    if not docno.strip():
-        raise DocumentError(place, f"no id; give one of {', '.join(IDS)}")
+    name = _id_key(record)
+    if not name or not str(record[name]).strip():
+        raise InvalidIdError(place, f"no id; give one of {', '.join(IDS)}")
+    docno = valid_id(record[name], place, name)
+    if found := _UNWRITABLE.search(docno):
+        what = "a control character" if found[0] > "\udfff" else "half of a surrogate pair"
+        raise InvalidIdError(place, f"its {name} {docno!r:.80} has {what} at place {found.start() + 1:,}; give another")
+    if len(docno) > LONGEST_ID:
+        reason = f"its {name} {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
+        raise InvalidIdError(place, reason)
     return docno
 
 
-def _given_id(record: Mapping[str, Any]) -> str:
-    return next((str(record[name]) for name in IDS if not is_missing(record.get(name))), "")
+def _id_key(record: Mapping[str, Any]) -> str:
+    """Return the key of a record's id, the first that has a value; empty for a record without an id."""
+    return next((name for name in IDS if not is_missing(record.get(name))), "")
 
 
 def _title_and_body(
@@ -291,7 +288,7 @@ def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source
     left_out = [error for error in errors if not isinstance(error, UnreadFilesError)]
     if left_out and not read:
         others = f"; none of {len(left_out):,} {what} can be read" if len(left_out) > 1 else ""
-        raise DocumentError(left_out[0].place, left_out[0].reason + others)
+        raise type(left_out[0])(left_out[0].place, left_out[0].reason + others)
     if source is not None and not read:
         unread = (f"{error.place}: {error.reason}" for error in errors)
         raise DocumentError(source, "; ".join([f"it holds no {what}", *unread, "name another source"]))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 
-from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.errors import DocumentError as DocumentError
 from pyterrier_mathamr._common.types import DocNo, FormulaId
 
 from .bare_formulas import bare_spans, latex_of_unicode
@@ -122,14 +122,6 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _MARKS = re.compile(f"[{MARK}{CODE_DOLLAR}{CODE_BACKSLASH}{CODE_START}{CODE_END}]")
 _EXCERPT = 60
 _CODE = re.compile(f"{CODE_START}([^{CODE_END}]*){CODE_END}?")
-
-
-class DocumentError(MathAMRError):
-    """A post cannot be read: ``place`` is its file, line or number, or ``post`` where only its text is known."""
-
-    place: str
-    reason: str
-    template = "{place}: {reason}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class BM25Indexer(SparseIndexer):
         """
         with self._begun(self.reading().tokens) as part:
             for batch in self.batches(iter):
-                part.add([(str(row["docno"]), row_fingerprint(row), row) for row in batch])
+                part.add([(row["docno"], row_fingerprint(row), row) for row in batch])
         return self.bm25_index
 
     def reading(self) -> ReadTokens:
@@ -154,7 +154,7 @@ class ReadTokens:
 
     def __call__(self, documents: Sequence[Mapping[str, Any]]) -> list[Read]:
         """Read documents in a worker."""
-        return [(str(row["docno"]), row_fingerprint(row), " ".join(self.tokens(row))) for row in documents]
+        return [(row["docno"], row_fingerprint(row), " ".join(self.tokens(row))) for row in documents]
 
 
 class _Growing:

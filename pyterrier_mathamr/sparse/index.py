@@ -25,7 +25,8 @@ import pyterrier as pt
 from pyterrier_mathamr import posts
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, listed
 from pyterrier_mathamr._common.feedback import progress, reported_once
-from pyterrier_mathamr._common.frames import best_places, distinct_queries, documents, empty_output
+from pyterrier_mathamr._common.frames import best_places, distinct_queries, empty_output
+from pyterrier_mathamr._common.ids import identified
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.transformers import Indexer, Retriever
@@ -232,7 +233,7 @@ class SparseIndexer(Indexer):
 
     def batches(self, stream: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Iterator[Batch]:
         """Cut documents into batches, after a check of the first one."""
-        peekable: Any = pt.utils.peekable(documents(stream))
+        peekable: Any = pt.utils.peekable(identified(stream))
         try:
             peekable.peek()
         except StopIteration:

@@ -1,9 +1,9 @@
 from .artifact import StoredArtifact as StoredArtifact
-from .artifact import faults as faults
 from .cache import Cache as Cache
 from .errors import DamagedError as DamagedError
 from .errors import DuplicateIdError as DuplicateIdError
 from .errors import FormatError as FormatError
+from .errors import InvalidIdError as InvalidIdError
 from .errors import NotBuiltError as NotBuiltError
 from .errors import OtherArtifactError as OtherArtifactError
 from .errors import StoreError as StoreError

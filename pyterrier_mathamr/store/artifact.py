@@ -132,8 +132,27 @@ class StoredArtifact(Counted, SharedArtifact):
         Raises:
             StoreError: the first fault; ``mathamr verify`` lists all of them.
         """
-        for fault in faults(self.path, self.KIND):
+        for fault in self.faults():
             raise fault
+
+    def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
+        """Read the whole artifact, compare every checksum, and yield the faults; with a bar if it is ``verbose``."""
+        try:
+            manifest = read_manifest(self.path, self.KIND)
+        except StoreError as error:
+            yield error
+            return
+        total = sum(written.size for meta in manifest.parts for written in meta.files.values())
+        with counted_progress(f"verifying {self.path.name}", "B", total, verbose=verbose) as read:
+            for meta in manifest.parts:
+                try:
+                    part = StoredPart(self.path, meta, self.KIND, self.path)
+                except DamagedError as error:
+                    yield error
+                except OSError as error:
+                    yield unreadable(error, self.path)
+                else:
+                    yield from part.faults(read)
 
     def check_member(self, identity: str, whole: Path) -> None:
         """Check that this is the state ``identity`` that the manifest of ``whole``, an artifact of several, names.
@@ -157,7 +176,7 @@ class StoredArtifact(Counted, SharedArtifact):
             verbose: show a progress bar over the bytes.
         """
         sound = True
-        for fault in faults(self.path, self.KIND, verbose=verbose):
+        for fault in self.faults(verbose=verbose):
             sound = False
             yield fault
         if sound:
@@ -241,29 +260,3 @@ def _marked(path: Path, part: StoredPart, rows: Rows, name: str) -> PartMeta:
     (path / name).unlink(missing_ok=True)  # of a job that was killed here
     written = write_file(path / name, (deleted.tobytes(),))
     return replace(part.meta, deleted=Marks(name, len(deleted), written.sha256))
-
-
-def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreError]:
-    """Read a whole artifact, compare every checksum, and yield the faults.
-
-    Args:
-        path: the artifact.
-        kind: its kind.
-        verbose: show a progress bar over the bytes.
-    """
-    try:
-        manifest = read_manifest(path, kind)
-    except StoreError as error:
-        yield error
-        return
-    total = sum(written.size for meta in manifest.parts for written in meta.files.values())
-    with counted_progress(f"verifying {path.name}", "B", total, verbose=verbose) as read:
-        for meta in manifest.parts:
-            try:
-                part = StoredPart(path, meta, kind, path)
-            except DamagedError as error:
-                yield error
-            except OSError as error:
-                yield unreadable(error, path)
-            else:
-                yield from part.faults(read)

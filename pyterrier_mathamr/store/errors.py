@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from pyterrier_mathamr._common.errors import MathAMRError, listed
+from pyterrier_mathamr._common.ids import InvalidIdError as InvalidIdError
 
 
 class StoreError(MathAMRError):

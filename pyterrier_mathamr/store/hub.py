@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -221,8 +222,9 @@ def write_package(
     artifact.build_package(package, max_file_size=_LARGEST_FILE, metadata_out=metadata, verbose=False)
     facts = {name: value for name, value in metadata.items() if not isinstance(value, dict | list)}
     kinds = artifact.ARTIFACT_TYPE, f"{artifact.ARTIFACT_TYPE}.{artifact.ARTIFACT_FORMAT}"
-    name = type(artifact).__name__
-    load = f"import pyterrier_mathamr as mathamr\n\nfound = mathamr.{name}.from_hf({repo!r})\n"
+    [entry] = entry_points(group="pyterrier.artifact", name=kinds[1])
+    name = entry.value.replace("pyterrier_mathamr", "mathamr", 1).replace(":", ".")
+    load = f"import pyterrier_mathamr as mathamr\n\nfound = {name}.from_hf({repo!r})\n"
     text = card(
         title=title or split_branch(repo)[0].rpartition("/")[2],
         tags=["pyterrier", "pyterrier-artifact", *(f"pyterrier-artifact.{each}" for each in kinds)],

@@ -27,6 +27,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.ids import as_id
+
 from .errors import DamagedError
 from .files import Array, parse_json, scratch_array
 
@@ -241,8 +243,8 @@ class IdTable:
 
 
 def id_keys(ids: Sequence[str]) -> Keys:
-    """Return the keys for looking up ids, which are the same in every part."""
-    names = np.asarray([_key(name).encode() for name in ids], dtype=np.bytes_)
+    """Return the keys for looking up ids, also integers, which are the same in every part."""
+    names = np.asarray([_key(as_id(name) or "").encode() for name in ids], dtype=np.bytes_)
     return Keys(names, hashes_of(names))
 
 

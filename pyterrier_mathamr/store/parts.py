@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, UnknownIdError, unreadable
@@ -277,7 +278,8 @@ class Parts(Collection[str]):
                 yield from part.ids.texts(start + np.flatnonzero(part.alive[start : start + _AT_ONCE]))
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and bool(self.look_up([id])[0] >= 0)
+        name = as_id(id)
+        return name is not None and bool(self.look_up([name])[0] >= 0)
 
     @cached_property
     def live(self) -> Rows:

@@ -50,6 +50,7 @@ FAILURES: dict[str, Callable[[SimpleNamespace], object]] = {
     "no id; give one of docno, id": lambda _: mathamr.SearchEngine.build(
         [{"text": "a"}], "x.engine", model="mathamr-plus-mini", verbose=False
     ),
+    "its docno is missing": lambda _: mathamr.BM25Index("x.bm25").index([{"text": "a"}]),
     "1 id comes twice or is in it already": lambda sample: sample.bm25.indexer("append").index(sample.answers.head(1)),
     "1 id is not in it": lambda sample: (sample.encode >> sample.index.scorer())(RANKING),
     "blank queries find nothing": lambda sample: sample.bm25.search("  "),

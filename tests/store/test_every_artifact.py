@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 from artifact_modules import NAMES, load
-from click.testing import CliRunner
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.store import META, OtherArtifactError, StoreError, WriteError, signed
 
 ODD_VALUES = [None, -1, 1.5, 10**400, [], [None], {}, {"a": None}, "", "../../outside", True]
@@ -105,12 +103,3 @@ def test_a_signed_manifest_with_a_missing_or_mistyped_field_is_read_or_a_named_e
     assert sorted(path.parent.iterdir()) == siblings
     (path / META).write_bytes(data)
     artifact.read(path)
-
-
-def test_the_command_verify_knows_it(artifact, toy, path) -> None:
-    artifact.build(path, range(2))
-    result = CliRunner().invoke(main, ["verify", str(path)])
-    if artifact.__name__ == toy.__name__:
-        assert "which is not an artifact of this package" in result.output
-    else:
-        assert result.output.startswith(f"ok   {path}"), result.output

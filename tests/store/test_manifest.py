@@ -15,7 +15,6 @@ from pyterrier_mathamr.store import (
     UnfinishedJobError,
     UnknownIdError,
     detail,
-    faults,
     read_manifest,
     signed,
 )
@@ -57,7 +56,7 @@ def test_a_manifest_that_was_made_up_is_damage(toy, path, change) -> None:
     changed(path, change)
     with pytest.raises(DamagedError):
         toy.read(path)
-    assert any(faults(path, toy.Toy.KIND))
+    assert any(toy.Toy(path).faults())
 
 
 def test_each_byte_of_the_manifest_is_watched(toy, path) -> None:

@@ -230,7 +230,6 @@ def test_an_interrupted_job_continues_after_its_last_step_with_the_same_posts_on
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"kind": "answer"}, "post 1: it has no id"),
         ({"id": "7", "kind": "wiki"}, "post '7': its kind is 'wiki', neither"),
         ({"id": "7", "kind": "answer", "score": "many"}, "post '7': its score is 'many', no whole number"),
         ({"id": "7", "kind": "answer", "body": 3}, "post '7': its body is 3, no text"),

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import Counted, counted
+from pyterrier_mathamr._common.ids import identified
 from pyterrier_mathamr._common.parameters import COUNT, at_least, method
 from pyterrier_mathamr.index.errors import QdrantError
 from pyterrier_mathamr.index.indexes import (
@@ -77,11 +78,12 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Leave out documents that an interrupted call has stored, so that they are not encoded again."""
+        documents = identified(stream)
         if not self.resume:
-            yield from stream
+            yield from documents
             return
         self._upload = self._new_upload()
-        yield from self._upload.pending(stream, batch_size)
+        yield from self._upload.pending(documents, batch_size)
 
 
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
@@ -123,7 +125,7 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Return the whole corpus: which posts are stored completely is not known from their formulas."""
-        return iter(stream)
+        return identified(stream)
 
 
 class QdrantBase(Counted, VectorIndex):
@@ -223,7 +225,7 @@ class QdrantBase(Counted, VectorIndex):
 
     def delete(self, docnos: Iterable[str]) -> None:
         """Remove documents (or formulas, by their ids)."""
-        names = list(dict.fromkeys(docnos))
+        names = list(dict.fromkeys(map(str, docnos)))
         snapshot = self.snapshot()
         snapshot.find(names)
         models = self.collection.connection.models

@@ -82,7 +82,7 @@ class Upload:
         """Leave out the batches in which every document is stored."""
         found, records = self._interrupted(self.collection.read()), iter(stream)
         while some := list(islice(records, batch_size)):
-            names = [str(record["docno"]) for record in some]
+            names = [record["docno"] for record in some]
             prints = {name: f"{row_fingerprint(of):016x}" for name, of in zip(names, some, strict=True)}
             ids = {point_id(name): name for name in names}
             stored = self.collection.stored(found.slot, list(ids), BUILD, SOURCE) if found else {}

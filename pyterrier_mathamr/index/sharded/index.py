@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 from pyterrier_mathamr.index.errors import MathAMRIndexError, parts_error
 from pyterrier_mathamr.index.indexes import DocumentVectorIndex, MathAMRIndex, example_documents, example_folder
 from pyterrier_mathamr.index.parts import DType, described_rows
-from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults
+from pyterrier_mathamr.store import META, PACKAGE, StoreError
 
 from .folder import PARTS, join_parts, read_parts
 from .places import CHANGED, ActorPlace, ClusterNodes, PartReaders, Place, Places, ProcessPlace
@@ -188,7 +188,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
             return
         for path, identity in zip(paths, identities, strict=True):
             if identity is None:
-                yield from faults(path, MathAMRIndex.KIND, verbose=verbose)
+                yield from MathAMRIndex(path).faults(verbose=verbose)
             else:
                 yield from MathAMRIndex(path).member_faults(identity, self.path, verbose=verbose)
 

@@ -76,6 +76,8 @@ class InOut(SavedModel):
         model.save("formulas.in-out")
     """
 
+    DESCRIPTION, NOUN = DESCRIPTION, "In+Out model"
+
     def __init__(
         self, options: InOutOptions, labels: Mapping[Packed, NodeLabels], weights: Mapping[str, Tensor] | None = None
     ) -> None:
@@ -119,7 +121,7 @@ class InOut(SavedModel):
             digest, build = str(content["weights"]), functools.partial(encoders, options, sizes)
             return cls(options, labels, read_weights(folder / WEIGHTS, digest, DESCRIPTION, options.layers, build))
 
-        model = read_description(folder / DESCRIPTION, FORMAT_VERSION, "In+Out model", read)
+        model = read_description(folder / DESCRIPTION, FORMAT_VERSION, cls.NOUN, read)
         model._folder = folder
         return model
 

@@ -176,7 +176,7 @@ class ReadPosts:
         for row, source in posts.rest:
             of_post = sparse.document_or_empty(row, bare_formulas=self.bare_formulas).formulas
             macros += [definitions(formula.latex for formula in of_post)] * len(of_post)
-            formulas += [(formula, str(row["docno"]), source) for formula in of_post]
+            formulas += [(formula, row["docno"], source) for formula in of_post]
         trees = formula_trees((formula for formula, _, _ in formulas), self.store, macros)
         taken: dict[Key, Any] = {}
         found = []

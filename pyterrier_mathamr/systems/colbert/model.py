@@ -21,7 +21,7 @@ from pyterrier_mathamr.store import new_folder
 from pyterrier_mathamr.systems.language_models import Precision, TokenModel, TokenPosts, find_checkpoint
 from pyterrier_mathamr.systems.math_tokens import MathVocabulary
 
-from .checkpoints import form_of, load_checkpoint, read_options, write_description
+from .checkpoints import DESCRIPTION, colbert_faults, form_of, load_checkpoint, read_options, write_description
 from .network import (
     ColBERTOptions,
     ColBERTTexts,
@@ -71,6 +71,9 @@ class ColBERT(TokenModel):
         (colbert.doc_encoder() >> index.indexer(dtype="float16")).index(dataset.get_corpus_iter())
         colbert.query_encoder() >> index.colbert()
     """
+
+    DESCRIPTION, NOUN = DESCRIPTION, "ColBERT model"
+    faults = staticmethod(colbert_faults)
 
     def __init__(
         self, encoder: Any, options: ColBERTOptions | None = None, training: ColBERTTraining | None = None

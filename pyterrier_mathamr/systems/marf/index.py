@@ -15,12 +15,13 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import counted, progress
 from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score, without_query_rows
+from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.parameters import Rule, method
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index.backend import NO_HITS, ExactScores, Field, Hits, How, Numbers, Scores
 from pyterrier_mathamr.index.errors import EmbeddingError, check_model
 from pyterrier_mathamr.index.indexes import IndexArtifact
-from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_docno, check_rows
+from pyterrier_mathamr.index.indexing import ArtifactIndexer, IndexPost, check_rows
 from pyterrier_mathamr.index.parts import DOCUMENTS, DType, Entry, read_entries, stored_formula_ids
 from pyterrier_mathamr.index.search.folder import QUERY_ROWS, FolderSnapshot
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error, scan
@@ -275,7 +276,7 @@ class MaRFIndexer(ArtifactIndexer):
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert each document to one entry for each view."""
         for record in stream:
-            docno, views = check_docno(record.get("docno")), record.get("doc_views")
+            docno, views = record["docno"], record.get("doc_views")
             if not isinstance(views, (list, tuple, np.ndarray)) or not len(views):
                 raise EmbeddingError(docno, "doc_views is not a list of at least one view")
             formulas = record.get("doc_formulas")
@@ -399,7 +400,8 @@ class MaRFIndex(IndexArtifact):
         return len(self.snapshot().table[1]) - 1
 
     def __contains__(self, docno: object) -> bool:
-        return super().__contains__(f"{docno}#0") if isinstance(docno, str) else False
+        name = as_id(docno)
+        return name is not None and super().__contains__(f"{name}#0")
 
     def open_snapshot(self) -> MaRFSnapshot:
         return MaRFSnapshot(self.path, self.KIND)

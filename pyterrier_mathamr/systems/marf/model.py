@@ -107,6 +107,8 @@ class MaRF(TokenModel):
         pipeline = bm25 >> marf.query_encoder() >> index.scorer()
     """
 
+    DESCRIPTION, NOUN = DESCRIPTION, "MaRF model"
+
     def __init__(
         self,
         context: ContextEncoder,
@@ -196,6 +198,14 @@ class MaRF(TokenModel):
             raise other_shapes(folder / WEIGHTS, DESCRIPTION) from error
         marf._folder = folder
         return marf
+
+    @classmethod
+    def faults(cls, folder: Path) -> Iterator[MathAMRError]:
+        """Read a saved model without its backbone, compare every checksum, and yield the faults."""
+        try:
+            _read(folder)
+        except MathAMRError as error:
+            yield error
 
     def save(self, path: str | Path) -> None:
         """Write the model to a new folder, atomically; a backbone in a folder is copied, a named one is named.
@@ -529,14 +539,6 @@ def view_parts(system: str, scores: Sequence[float] | npt.NDArray[np.float64], f
     ]
 
 
-def marf_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Read a model's files, compare every checksum, and yield the faults."""
-    try:
-        _read(folder)
-    except MathAMRError as error:
-        yield error
-
-
 def _read(folder: Path) -> tuple[MaRFConfig, MaRFTraining, MathVocabulary, str, dict[str, Tensor]]:
     """Read a model's files, and check every byte; the name or folder of the backbone is before the weights."""
 
@@ -551,4 +553,4 @@ def _read(folder: Path) -> tuple[MaRFConfig, MaRFTraining, MathVocabulary, str, 
             read_weights(folder / WEIGHTS, str(content["weights"]), DESCRIPTION),
         )
 
-    return read_description(folder / DESCRIPTION, FORMAT_VERSION, "MaRF model", read)
+    return read_description(folder / DESCRIPTION, FORMAT_VERSION, MaRF.NOUN, read)

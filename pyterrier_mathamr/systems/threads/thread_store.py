@@ -29,6 +29,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import counted, progress
 from pyterrier_mathamr._common.frames import documents, is_missing
+from pyterrier_mathamr._common.ids import as_id, valid_id
 from pyterrier_mathamr._common.parameters import FLAG, method, one_of
 from pyterrier_mathamr._common.records import decompressed, parse_json
 from pyterrier_mathamr._common.transformers import HELP_URL, Indexer
@@ -124,17 +125,16 @@ class ThreadRecord(NamedTuple):
 
 def record_of(row: object, number: int) -> ThreadRecord:
     get: _Get = row.get if isinstance(row, Mapping) else lambda name: getattr(row, name, None)
-    name = _first_text(get, ("id", "docno"), f"post {number:,}")
-    if not name:
-        raise _unusable(f"post {number:,}", "it has no id")
+    key = next((key for key in ("id", "docno") if not is_missing(get(key)) and get(key) != ""), "id")
+    name = valid_id(get(key), f"post {number:,}", key)
     where, kind = f"post {name!r:.80}", get("kind")
     if kind not in get_args(PostKind):
         raise _unusable(where, f"its kind is {kind!r:.40}, neither 'question' nor 'answer'")
     post = ThreadPost(
         id=name,
         kind=kind,
-        question_id=name if kind == "question" else _text(get, "parent_id", where),
-        accepted_id=_text(get, "accepted_answer_id", where) if kind == "question" else "",
+        question_id=name if kind == "question" else _other_id(get, "parent_id", where),
+        accepted_id=_other_id(get, "accepted_answer_id", where) if kind == "question" else "",
         votes=_number(get, "score", where),
         comments=_number(get, "comment_count", where),
         tags=tags_of(get("tags")),
@@ -145,6 +145,11 @@ def record_of(row: object, number: int) -> ThreadRecord:
 def _unusable(post: str, reason: str) -> SystemsError:
     advice = "Give posts with the fields of pyterrier_mathamr.arqmath.Post, such as collection.posts()."
     return SystemsError(f"{post}: {reason}. {advice}")
+
+
+def _other_id(get: _Get, name: str, where: str) -> str:
+    value = get(name)
+    return "" if is_missing(value) or value == "" else valid_id(value, where, name)
 
 
 def _first_text(get: _Get, names: Sequence[str], where: str) -> str:
@@ -301,7 +306,8 @@ class ThreadStoreIndexer(Indexer):
             The store, with all posts.
 
         Raises:
-            SystemsError: a post has no id or kind, or a value of the wrong type; names it. Stored posts are kept.
+            InvalidIdError: a post has no id, or one that is neither a text nor an integer; names it.
+            SystemsError: a post has no kind, or a value of the wrong type; names it. Stored posts are kept.
             WriteError: the store exists and the mode is ``create``.
             DuplicateIdError: an id occurs twice, or is stored already.
             UnfinishedJobError: the unfinished job had other posts.
@@ -503,7 +509,8 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         return [found[name] for name in ids]
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, str) and bool(self._file().posts([id]))
+        name = as_id(id)
+        return name is not None and bool(self._file().posts([name]))
 
     def __iter__(self) -> Iterator[ThreadPost]:
         return self._file().all_posts()

@@ -88,9 +88,9 @@ class ThreadAnswers(_OfThreads):
         kept = _query_columns(inp)
         if inp.empty:
             return empty_output(inp[kept], ["docno", "question_docno", "qq_score", "score", "rank"])
-        self.threads.posts(inp["docno"].tolist())
-        answers = self.threads.answers_of(inp["docno"])
-        found = [[answer.id for answer in answers.get(question, ())] for question in inp["docno"]]
+        self.threads.posts(_docnos(inp))
+        answers = self.threads.answers_of(_docnos(inp))
+        found = [[answer.id for answer in answers.get(question, ())] for question in _docnos(inp)]
         places = np.repeat(np.arange(len(inp)), [len(some) for some in found])
         rows = inp.iloc[places].reset_index(drop=True)
         result = rows[kept].assign(
@@ -114,7 +114,7 @@ class ThreadQuestions(_Adder):
     label, adds = "questions", ("question_docno",)
 
     def columns(self, inp: pd.DataFrame) -> list[list[str]]:
-        return [_threads_of(self.threads, inp["docno"])]
+        return [_threads_of(self.threads, _docnos(inp))]
 
 
 class ThreadMetadata(_Adder):
@@ -133,7 +133,7 @@ class ThreadMetadata(_Adder):
 
     def columns(self, inp: pd.DataFrame) -> Iterable[tuple[float, ...]]:
         self.threads.tell_unknown("votes", "comments", "accepted")
-        posts = self.threads.posts(inp["docno"].tolist())
+        posts = self.threads.posts(_docnos(inp))
         questions = {post.id: post for post in self.threads.known_posts(post.question_id for post in posts)}
         topics = inp["tags"] if "tags" in inp.columns else [()] * len(inp)
         rows = []
@@ -168,10 +168,10 @@ class BestAnswer(_OfThreads):
         if inp.empty:
             return empty_output(inp[kept], ["docno", "question_docno", "score", "rank"])
         self.threads.tell_unknown("votes", "accepted")
-        questions = _threads_of(self.threads, inp["docno"])
+        questions = _threads_of(self.threads, _docnos(inp))
         best = self.threads.best_answers(questions)
         # an answer without a known thread represents itself
-        docnos = [best.get(of, "") if of else name for of, name in zip(questions, inp["docno"], strict=True)]
+        docnos = [best.get(of, "") if of else name for of, name in zip(questions, _docnos(inp), strict=True)]
         rows = inp[kept].assign(docno=docnos, question_docno=questions, score=inp["score"]).reset_index(drop=True)
         rows = rows[rows["docno"] != ""]
         rows = rows.sort_values("score", ascending=False, kind="stable").drop_duplicates(["qid", "docno"]).sort_index()
@@ -204,7 +204,7 @@ class WithQuestion(_OfThreads):
                 check.columns(includes=["docno", name])
         if inp.empty:
             return empty_output(inp, ["title", "html"])
-        questions = _question_texts(self.threads, inp["docno"].tolist())
+        questions = _question_texts(self.threads, _docnos(inp))
         rows = [_in_front(row, question) for row, question in zip(documents(inp), questions, strict=True)]
         titles, bodies = zip(*rows, strict=True)
         result: pd.DataFrame = inp.assign(title=list(titles), html=list(bodies))
@@ -227,7 +227,7 @@ class ParentTitles(ColumnAdder, _Adder):
     label, adds = "parent titles", ("parent_title",)
 
     def columns(self, inp: pd.DataFrame) -> list[list[str]]:
-        return [[title for title, _ in _question_texts(self.threads, inp["docno"].tolist())]]
+        return [[title for title, _ in _question_texts(self.threads, _docnos(inp))]]
 
 
 class ThreadTextLoader(ColumnAdder, _Adder):
@@ -241,12 +241,17 @@ class ThreadTextLoader(ColumnAdder, _Adder):
     label, adds = "ThreadStore loader", ("html",)
 
     def columns(self, inp: pd.DataFrame) -> list[list[str]]:
-        ids = list(dict.fromkeys(inp["docno"]))
+        ids = list(dict.fromkeys(_docnos(inp)))
         texts = {
             name: f"<p>{title}</p>{body}" if title else body
             for name, (title, body) in zip(ids, self.threads.texts(ids), strict=True)
         }
-        return [[texts[name] for name in inp["docno"]]]
+        return [[texts[name] for name in _docnos(inp)]]
+
+
+def _docnos(frame: pd.DataFrame) -> list[str]:
+    """Return the docnos of a ranking as text, as the store has them."""
+    return list(map(str, frame["docno"]))
 
 
 def _question_texts(threads: ThreadStore, docnos: list[str]) -> list[tuple[str, str]]:

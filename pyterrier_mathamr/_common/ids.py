@@ -1,0 +1,88 @@
+r"""One rule for ids: those of documents, queries and formulas, in every index and store.
+
+::
+
+    "a1", "é 7"                             as given
+    7, numpy.int64(7)                       "7"
+    None, NaN, pd.NA, no such key           refused: missing
+    "", " "                                 refused: blank
+    "a\nb", "a\tb", "a\x85b", "a\u2028b"     refused: a control character or line break, which cuts a run's line in two
+    7.0, True, ["a"], b"a"                  refused: neither a text nor an integer
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Integral
+from typing import Any
+
+import pandas as pd
+
+from .errors import DocumentError
+from .frames import documents, is_missing
+
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # C0, DEL, C1 and Unicode's two separators of lines
+
+
+class InvalidIdError(DocumentError):
+    """An id is missing, blank, has a control character or line break, or is neither a text nor an integer."""
+
+
+def as_id(value: object) -> str | None:
+    """Return a text or an integer as text; ``None`` for anything else, which cannot be an id."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    return None
+
+
+def valid_id(value: object, place: str, name: str = "docno") -> str:
+    """Return an id as text.
+
+    Args:
+        value: the given id.
+        place: whose id it is, for the error.
+        name: the column or field of the id.
+
+    Raises:
+        InvalidIdError: it cannot be an id.
+    """
+    text = as_id(value)
+    if text is None:
+        fault = f"is {value!r:.80}, neither a text nor an integer"
+        if is_missing(value):
+            fault = "is missing"
+        elif isinstance(value, float):
+            fault += " (pandas turns integers into floats in a column with gaps)"
+    elif not text.strip():
+        fault = "is blank"
+    elif found := CONTROL.search(text):
+        fault = f"{text!r:.80} has a control character at place {found.start() + 1:,}"
+    else:
+        return text
+    raise InvalidIdError(place, f"its {name} {fault}; give a text without line breaks, or an integer")
+
+
+def identified(
+    stream: pd.DataFrame | Iterable[Mapping[Any, Any]], *names: str, optional: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Iterate over the documents that an indexer is given, the id of each as text.
+
+    Args:
+        stream: a frame or dictionaries.
+        names: where an id is, in order of preference; by default ``docno``.
+        optional: a later stage may add the ids of documents without any of these keys.
+
+    Raises:
+        InvalidIdError: see :func:`valid_id`.
+    """
+    names = names or ("docno",)
+    for number, row in enumerate(documents(stream), start=1):
+        name = next((name for name in names if not is_missing(row.get(name))), names[0])
+        if optional and name not in row:
+            yield row
+            continue
+        text = valid_id(row.get(name), f"document {number:,}", name)
+        yield row if text is row[name] else {**row, name: text}
