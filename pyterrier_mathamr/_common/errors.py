@@ -73,12 +73,17 @@ class ConfigError(MathAMRError):
 
 
 class MissingExtraError(MathAMRError, ImportError):
-    """An optional package is needed and not installed, or cannot be imported for a reason."""
+    """A package is needed and not installed, or cannot be imported for a reason; required ones have no extra."""
 
     package: str
     extra: str
     reason: str = ""
-    template = "{package} {fault} 'pyterrier-mathamr[{extra}]'"
+    template = "{package} {fault} {requirement}"
+
+    @property
+    def requirement(self) -> str:
+        """What pip installs."""
+        return f"'pyterrier-mathamr[{self.extra}]'" if self.extra else "pyterrier-mathamr"
 
     @property
     def fault(self) -> str:
@@ -91,8 +96,8 @@ class MissingExtraError(MathAMRError, ImportError):
         )
 
 
-def require(module: str, extra: str) -> ModuleType:
-    """Import an optional package."""
+def require(module: str, extra: str = "") -> ModuleType:
+    """Import an optional package, or one that only some of the users of this one need."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)

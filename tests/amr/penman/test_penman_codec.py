@@ -44,6 +44,10 @@ def assert_same_as_penman(text):
         assert encode_penman(graph, indent) == penman.encode(judge, indent=indent)
         assert decode_penman(encode_penman(graph, indent)) == graph
     assert graph.arranged() == graph
+    made = graph.to_penman()
+    assert (made.top, made.triples, made.metadata) == (judge.top, judge.triples, judge.metadata)
+    assert penman.encode(made) == penman.encode(judge)
+    assert AmrGraph.from_penman(made) == AmrGraph.from_penman(judge) == graph
 
 
 CASES = [
