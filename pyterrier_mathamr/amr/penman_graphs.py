@@ -63,6 +63,7 @@ def to_penman(graph: AmrGraph) -> Graph:
         if defines and variable:
             define(target)
             path.append(target)
+    markers[-1] += [layout.POP] * (len(path) - 1)
     epidata: dict[Any, list[Any]] = {}
     for triple, found in zip(triples, markers, strict=True):
         epidata.setdefault(triple, found)  # of a triple that is written twice, penman has the first place only
