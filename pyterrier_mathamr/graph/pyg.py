@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch_geometric.data import Data
@@ -57,5 +58,5 @@ def from_pyg(data: Data) -> MathAMRGraph:
         raise GraphError("Data", f"its attributes do not fit together ({type(error).__name__}: {error})") from error
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
