@@ -319,6 +319,7 @@ class ColBERTPosts(TokenPosts):
     label = "ColBERT"
     help_url = "https://ceur-ws.org/Vol-3180/paper-09.pdf"
     batch_size = 256
+    model: ColBERT
 
     def __init__(self, model: ColBERT, device: str | None, precision: Precision, verbose: bool) -> None:
         super().__init__(device, precision, verbose)

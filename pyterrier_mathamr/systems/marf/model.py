@@ -436,6 +436,7 @@ class MaRFPosts(TokenPosts):
     label = "MaRF"
     help_url = "https://github.com/MLPgroup/MaRF"
     doc_columns = ("doc_views", "doc_formulas", "doc_model")
+    model: MaRF
 
     def __init__(
         self, model: MaRF, device: str | None, precision: Precision, verbose: bool, store: Store = "views"
