@@ -75,6 +75,8 @@ def _alignment(kind: Any, mark: str) -> Any:
 
 
 def from_penman(graph: Graph) -> AmrGraph:
+    if graph.top is None:
+        raise AmrError("the graph has no triples, and an AMR has a root.")
     text = _written(graph)
     if text is None:
         try:
