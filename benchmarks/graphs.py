@@ -111,7 +111,7 @@ def query_time(model: MathAMR, posts: list[Post]) -> float:
     frames = [
         pd.DataFrame([{"qid": post["docno"], "title": post["title"], "body": post["body"]}]) for post in questions
     ]
-    encode(frames[0])
+    encode(frames[0].assign(title=""))  # loads the model, by another text: recent queries are kept
     start = time.process_time()
     for frame in frames:
         encode(frame)

@@ -1,4 +1,4 @@
-"""Training a variant and testing whether it differs: only operator trees against both trees, on the bundled sample.
+"""Training variants and testing whether they differ: fewer trees, or attention in the layers, on the bundled sample.
 
 The sample is tiny, so this needs seconds and its table means nothing: it shows the method. Real studies
 train each condition with several seeds: `python -m studies paper/4.6 ARQMATH_FOLDER`. Run it in an empty folder.
@@ -20,9 +20,13 @@ everything = pt.get_dataset("irds:arqmath/sample/task2").get_corpus_iter()
 answers = {post.doc_id: post.parent_id for post in arqmath.irds_ref().docs_iter()}
 pairs = [(question, answer) for answer, question in answers.items()]
 
-# 3. Two conditions that differ in one option, with the same seed.
+# 3. Conditions that differ in one option, with the same seed. The last has another convolution of torch-geometric.
 small = mathamr.MathAMRConfig(layers=2, hidden=32, projection=16, bases=16, epochs=2, batch_size=32, seed=42)
-conditions = {"both trees": small, "operator trees": small.replace(formulas="opt")}
+conditions = {
+    "both trees": small,
+    "operator trees": small.replace(formulas="opt"),
+    "attention": small.replace(conv="torch_geometric.nn.RGATConv"),
+}
 
 systems = {}
 for name, config in conditions.items():
@@ -30,7 +34,7 @@ for name, config in conditions.items():
     model = trainer.fit(pairs, posts, verbose=False)
     best = min(trainer.history, key=lambda epoch: epoch.validation_loss)
     print(f"{name}: epoch {best.epoch}, validation loss {best.validation_loss:.3f}")
-    index = mathamr.MathAMRIndex(f"variant-{config.formulas}.mathamr")
+    index = mathamr.MathAMRIndex(f"{name}.mathamr")
     of_answers = ({"docno": docno, "graph": posts[docno]} for docno in answers)
     (model.doc_encoder() >> index.indexer(mode="overwrite")).index(of_answers)
     systems[name] = mathamr.GraphBuilder() >> model.query_encoder() >> index.colbert()

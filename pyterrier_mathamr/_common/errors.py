@@ -81,16 +81,24 @@ class ConfigError(MathAMRError):
 
 
 class MissingExtraError(MathAMRError, ImportError):
-    """An optional package is needed and not installed, or cannot be imported for a reason."""
+    """A package is needed and not installed, too old, or cannot be imported; a required one has no extra."""
 
     package: str
     extra: str
     reason: str = ""
-    template = "{package} {fault} 'pyterrier-mathamr[{extra}]'"
+    least: int = 0
+    template = "{package} {fault} {requirement}"
+
+    @property
+    def requirement(self) -> str:
+        """What pip installs."""
+        return f"'pyterrier-mathamr[{self.extra}]'" if self.extra else "pyterrier-mathamr"
 
     @property
     def fault(self) -> str:
-        """How the package is missing or broken, and the command that installs it."""
+        """How the package is missing, old or broken, and the command that installs it."""
+        if self.least:
+            return f"{self.reason} is installed, but {self.least} or later is needed; run: pip install --upgrade"
         if not self.reason:
             return "is not installed; run: pip install"
         return (
@@ -99,11 +107,22 @@ class MissingExtraError(MathAMRError, ImportError):
         )
 
 
-def require(module: str, extra: str) -> ModuleType:
-    """Import an optional package."""
+_LEAST = {("sentence_transformers", "answers"): 6, ("sentence_transformers", "colbert"): 6}
+"""The first number of the least version that an extra needs; another extra may allow an earlier one."""
+
+
+def require(module: str, extra: str = "") -> ModuleType:
+    """Import an optional package, or a required one that only few users need."""
     package = module.partition(".")[0]
+    least = _LEAST.get((package, extra), 0)
     try:
+        if least:
+            version = importlib.import_module(package).__version__
+            if int(version.partition(".")[0]) < least:
+                raise MissingExtraError(package, extra, version, least)
         return importlib.import_module(module)
+    except MissingExtraError:
+        raise
     except Exception as error:  # whatever its own code, or a library that it loads, raises
         if isinstance(error, ModuleNotFoundError) and error.name == package:
             raise MissingExtraError(package, extra) from error

@@ -95,12 +95,18 @@ def join_values(frame: pd.DataFrame, name: str, values: Mapping[str, object], ke
     return with_objects(frame, **{name: [values[wanted] for wanted in frame[key].tolist()]})
 
 
+def given_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str, Any]:
+    """Return the first value of each distinct key, which must have one."""
+    values = first_values(frame, column, key)
+    _check_values(frame, column, key, values)
+    return values
+
+
 def encoded_values(
     frame: pd.DataFrame, column: str, encode: Callable[[list[Any]], Sequence[object]], key: str = "qid"
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Encode the value of each distinct key once; return key to value and key to result, for :func:`join_values`."""
-    values = first_values(frame, column, key)
-    _check_values(frame, column, key, values)
+    values = given_values(frame, column, key)
     results = encode(list(values.values())) if values else []
     return values, dict(zip(values, results, strict=True))
 

@@ -14,9 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyterrier_mathamr._common.errors import require
 
 from .errors import AmrError
+
+if TYPE_CHECKING:
+    import penman
 
 AmrEdge = tuple[int, str, int]
 """Source node, role as written with its colon, target node."""
@@ -88,6 +93,36 @@ class AmrGraph:
                 for edge in self.edges
             ]
         )
+
+    def to_penman(self) -> penman.Graph:
+        """Convert the graph to the one of the library ``penman``, as its ``decode`` reads the text of this graph.
+
+        Returns:
+            Triples in writing order, inverted roles normalized, with metadata and, in ``epidata``, where the text opens
+            and closes nodes and its alignments; :meth:`from_penman` gives an equal graph back.
+
+        Raises:
+            AmrError: the graph has no form in Penman notation, see ``encode_penman``.
+        """
+        require("penman")
+        from .penman_graphs import to_penman
+
+        return to_penman(self)
+
+    @classmethod
+    def from_penman(cls, graph: penman.Graph) -> AmrGraph:
+        """Convert a graph of the library ``penman``.
+
+        Args:
+            graph: where its layout is not known, as of triples that a program made, penman chooses one.
+
+        Raises:
+            AmrError: it is not one connected graph. PenmanError: a variable, role or atom is not Penman notation.
+        """
+        require("penman")
+        from .penman_graphs import from_penman
+
+        return from_penman(graph)
 
     def with_metadata(self, metadata: Sequence[tuple[str, str]]) -> AmrGraph:
         """Copy the graph with other metadata."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -31,6 +31,7 @@ from pyterrier_mathamr._common.frames import (
     with_objects,
 )
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
+from pyterrier_mathamr._common.recent import Recent
 from pyterrier_mathamr._common.running.resources import cycles_kept
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaId, FormulaMode
@@ -86,6 +87,9 @@ class GraphBuilder(ColumnAdder, Transformer):
     A document with a ``parent_title``, the title of the question that it answers, begins with that title. The title's
     formulas come after the document's own and have the id ``^title``, so that indexes of formulas leave them to the
     question. Where the column is missing or blank, the graph is the same as without it.
+
+    Graphs of recent queries are kept by text, so that a transformer that asks again, such as an adaptive re-ranker,
+    does not build them again.
 
     A warning names each post that cannot be parsed (its graph has its formulas only), each ``qid`` with several texts
     (the first is built), and each query without text, or without a formula (it gets an empty graph).
@@ -146,6 +150,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         self.bare_formulas = bare_formulas
         self.batch_size = batch_size
         self.verbose = verbose
+        self._recent = Recent()
 
     @staticmethod
     def example() -> GraphBuilder:
@@ -262,8 +267,18 @@ class GraphBuilder(ColumnAdder, Transformer):
         full = {qid: post for qid, post in posts.items() if self._is_readable(post)}
         empty = {qid: MathAMRGraph(EMPTY_AMR, id=str(qid)) for qid in posts if qid not in full}
         self._warn_of_blank_queries([qid for qid in empty if qid not in known])
-        graphs = self._graphs([*map(str, full)], list(full.values()))
-        return {**empty, **known, **dict(zip(full, graphs, strict=True))}
+        return {**empty, **known, **self._recent_graphs(full)}
+
+    def _recent_graphs(self, posts: Mapping[Any, MathPost]) -> dict[Any, MathAMRGraph]:
+        """Build the graphs of queries, given by qid, unless a recent call had the same texts."""
+        key = (self.parser, self.formulas, tuple(posts.values()))
+        lasting = self.store is None and isinstance(self.parser, Hashable)  # a store may get other trees
+        graphs = self._recent.get(key) if lasting else None
+        if graphs is None:
+            graphs = self._graphs([*map(str, posts)], list(posts.values()))
+            if lasting and all(graph.amr.labels[0] != EMPTY_AMR.labels[0] for graph in graphs):  # else try it again
+                self._recent.keep(key, graphs)
+        return {qid: replace(graph, id=str(qid)) for qid, graph in zip(posts, graphs, strict=True)}
 
     def _is_readable(self, post: MathPost) -> bool:
         """Return whether a query has text, and where it is to be a formula, whether it is one."""

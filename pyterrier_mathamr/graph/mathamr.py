@@ -25,10 +25,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaId, FormulaMode
 from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
@@ -39,6 +39,9 @@ from pyterrier_mathamr.posts import placeholder
 
 from .errors import GraphError
 from .structure import NodeKind, VirtualNodes, layout_of, placeholder_number
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 _ID, _MAP, _TEXT = "id", "formula_map", "post_text"
 _TEXTS = {_TEXT: "text", "sentence_texts": "sentence_texts", "formula_latex": "latex"}  # metadata to field
@@ -171,6 +174,39 @@ class MathAMRGraph:
             numbers = set(map(placeholder_number, amr.labels))
             found["formula_ids"] = ("",) * next(i for i in count() if i not in numbers)
         return cls(amr.with_metadata(_others(amr)), **found)
+
+    def to_pyg(self, roles: Sequence[str] | None = None) -> Data:
+        """Convert the graph, as written, to a ``torch_geometric.data.Data``, without virtual nodes and inverse edges.
+
+        Args:
+            roles: the role of each number in ``edge_type``; the same for all graphs that a network reads. By default
+                the roles of this graph, sorted.
+
+        Returns:
+            ``edge_index``, int64 ``[2, e]``; ``edge_type``, int64 ``[e]``, the place of each edge's role in the list
+            ``roles``; ``node_type``, int64 ``[N]``, 0 for concepts, 1 for constants, 2 for nodes of operator trees, 3
+            for those of symbol layout trees; ``labels``, one text for each node; and the other fields of
+            :class:`~pyterrier_mathamr.amr.AmrGraph` and this class by name, which :meth:`from_pyg` needs.
+
+        Raises:
+            GraphError: a role is not in ``roles``. MissingPlaceholderError: a formula has no node.
+        """
+        require("torch_geometric")
+        from .pyg import to_pyg
+
+        return to_pyg(self, roles)
+
+    @classmethod
+    def from_pyg(cls, data: Data) -> MathAMRGraph:
+        """Convert what :meth:`to_pyg` returned, also taken from a batch; ``from_pyg(graph.to_pyg())`` equals ``graph``.
+
+        Raises:
+            GraphError: an attribute is missing or does not fit the others. AmrError: the edges are not of a graph.
+        """
+        require("torch_geometric")
+        from .pyg import from_pyg
+
+        return from_pyg(data)
 
     def trees(self) -> tuple[FormulaPair, ...]:
         """Detach the trees of each formula, ``None`` where there is none; their ``partial`` is lost.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,33 @@ KindWeights = Annotated[
 DocumentBlend = Annotated[
     Literal["none", "learned"] | float,
     Rule("'none', 'learned' or a number from 0", lambda value: value in ("none", "learned") or _WEIGHT.holds(value)),
+]
+
+RELATIONAL_CONV = "pyterrier_mathamr.model.RelationalGraphConv"
+"""The name of the layer of the paper's model."""
+
+_OF_PYG = re.compile(r"torch_geometric\.nn\.(?:\w+\.)*([A-Z]\w*)")
+
+
+def conv_name(conv: str | type[Any]) -> str:
+    """Return the dotted name of a convolution, as a stored model has it."""
+    name = f"{conv.__module__}.{conv.__qualname__}" if isinstance(conv, type) else conv
+    if name.startswith("pyterrier_mathamr.model.") and name.endswith(".RelationalGraphConv"):
+        return RELATIONAL_CONV
+    return _OF_PYG.sub(r"torch_geometric.nn.\1", name)
+
+
+def is_known_conv(name: object) -> bool:
+    """Whether a stored model may name a convolution: ours, or one of torch-geometric, so that no other code is run."""
+    return isinstance(name, str) and (name == RELATIONAL_CONV or _OF_PYG.fullmatch(name) is not None)
+
+
+Conv = Annotated[
+    str | type[Any],
+    Rule(
+        f"{RELATIONAL_CONV!r}, the name of a class such as 'torch_geometric.nn.RGATConv', or a class",
+        lambda value: isinstance(value, type) or is_known_conv(value),
+    ),
 ]
 
 
@@ -328,7 +356,10 @@ class MathAMRConfig(Options):
         edge_attributes: each relation also has a learned vector, added to the normalized state of the source before
             the relation's transformation; one table for all layers. In the paper layers receive "learned edge
             attribute vectors from a separate edge embedding table" (3.3.2), without details; this is the
-            reading that gives them an effect without changing the form of equation 2.4.
+            reading that gives them an effect without changing the form of equation 2.4. Other convolutions have none.
+        conv: the convolution of the layers: a class with the signature of ``torch_geometric.nn.RGCNConv``, or the
+            dotted name of one in ``torch_geometric.nn``. A model with any other class is opened by
+            ``MathAMR.from_pretrained(path, conv=…)``.
         score: weights in the score.
         text: features from a text encoder.
         training: how the model is trained.
@@ -348,6 +379,7 @@ class MathAMRConfig(Options):
     projection: Count
     bases: MaybeCount
     edge_attributes: bool
+    conv: Conv
     score: ScoreOptions
     text: TextOptions
     training: TrainingOptions
@@ -367,12 +399,15 @@ class MathAMRConfig(Options):
         projection: int = 32,
         bases: int | None = 64,
         edge_attributes: bool = True,
+        conv: str | type[Any] = RELATIONAL_CONV,
         score: ScoreOptions | Mapping[str, Any] | None = None,
         text: TextOptions | Mapping[str, Any] | None = None,
         training: TrainingOptions | Mapping[str, Any] | None = None,
         vocabulary: VocabularyOptions | Mapping[str, Any] | None = None,
         **flat: Any,
     ) -> None:
+        if isinstance(conv, str | type) and is_known_conv(conv_name(conv)):
+            conv = conv_name(conv)
         given = locals()  # the parameters by name
         flat = without_removed(flat)
         if unknown := sorted(set(flat) - set(_GROUP_OF)):
@@ -415,7 +450,7 @@ class MathAMRConfig(Options):
         options: dict[str, Any] = {}
         for name, value in dataclasses.asdict(self).items():
             options.update(value if name in _GROUPS else {name: value})
-        return options
+        return options | {"conv": conv_name(self.conv)}
 
     @property
     def text_alone(self) -> bool:

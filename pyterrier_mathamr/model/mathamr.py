@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
-from .config import MathAMRConfig
+from .config import RELATIONAL_CONV, MathAMRConfig
 from .encoder.batching import Embeddings, choose_device, encode_in_batches
 from .features import tensors_of, vocabulary_of
 from .saving import (
@@ -79,7 +79,13 @@ class MathAMR(SavedModel):
         self._encoders: dict[str, nn.Module] = {}
 
     @classmethod
-    def from_pretrained(cls, name_or_path: str | Path = DEFAULT_MODEL, *, text: TextEncoder | None = None) -> MathAMR:
+    def from_pretrained(
+        cls,
+        name_or_path: str | Path = DEFAULT_MODEL,
+        *,
+        text: TextEncoder | None = None,
+        conv: type[nn.Module] | None = None,
+    ) -> MathAMR:
         """Open a model; only its description is read until something is encoded.
 
         Args:
@@ -87,13 +93,21 @@ class MathAMR(SavedModel):
                 :meth:`save` wrote; or ``hf:organization/name`` for a model on the Hugging Face hub (extra ``hub``).
             text: the text encoder of a model with text features, by default the ``text_model`` of the folder's
                 configuration, which is loaded from the hub or from inside the folder, never from another path.
+            conv: the class of the layers, if it is neither this package's nor in ``torch_geometric.nn``, from which
+                alone a model's files can have a class imported.
 
         Raises:
             ModelNotFoundError: there is no such model, or the hub cannot be reached.
-            ModelFileError: a file is missing or damaged. UnsafeModelError: ``text_model`` is another path.
+            ModelFileError: a file is missing or damaged. UnsafeModelError: ``text_model`` is another path, or the
+            layers are of a class that is not ``conv``. ConfigError: torch-geometric has no such class.
+            MissingExtraError: torch-geometric is needed and cannot be imported.
         """
         folder = find_folder(name_or_path)
-        manifest = read_manifest(folder)
+        manifest = read_manifest(folder, conv)
+        if manifest.config.conv != RELATIONAL_CONV:
+            from .encoder.encoder import convolution_of
+
+            convolution_of(manifest.config)  # now, not when something is encoded
         model = cls.__new__(cls)
         model.config, model._folder, model._manifest = manifest.config, folder.absolute(), manifest
         model._vocabulary, model._weights, model._encoders = None, None, {}
@@ -151,7 +165,8 @@ class MathAMR(SavedModel):
             ModelFileError: the first fault; ``mathamr verify`` lists all of them.
         """
         if self._folder is not None:
-            for fault in self.faults(self._folder):
+            conv = self.config.conv
+            for fault in model_faults(self._folder, conv if isinstance(conv, type) else None):
                 raise fault
 
     @property

@@ -28,8 +28,8 @@ from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, signed
 from pyterrier_mathamr.store.hub import card, download, first_line, split_branch, upload
 
-from .config import MathAMRConfig, stored_options
-from .errors import ModelFileError, ModelNotFoundError
+from .config import RELATIONAL_CONV, MathAMRConfig, conv_name, is_known_conv, stored_options
+from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
 from .packed_bert import Rows
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ class ModelManifest:
         return hashlib.sha256(parts.encode()).hexdigest()
 
 
-def read_manifest(folder: Path) -> ModelManifest:
-    """Read and check ``config.json``, and that the other files are there."""
+def read_manifest(folder: Path, conv: type[Any] | None = None) -> ModelManifest:
+    """Read and check ``config.json``, and that the other files are there; ``conv`` is the class that it names."""
 
     def load(path: Path) -> dict[str, Any]:
         if path.stat().st_size > LARGEST_CONFIG:
@@ -183,8 +183,14 @@ def read_manifest(folder: Path) -> ModelManifest:
         return content
 
     def read(content: dict[str, Any]) -> ModelManifest:
-        config = MathAMRConfig.from_dict(stored_options(dict(content["config"])))
-        return ModelManifest(config, str(content["vocabulary"]), str(content["weights"]))
+        options = stored_options(dict(content["config"]))
+        named = options.get("conv", RELATIONAL_CONV)
+        if conv is not None and conv_name(conv) == named:
+            options["conv"] = conv
+        elif conv is not None or not is_known_conv(named):
+            advice = f"to trust that class, give it as MathAMR.from_pretrained({str(folder)!r}, conv=…)"
+            raise UnsafeModelError(folder / CONFIG, f"its layers are of the class {named!r:.80}; {advice}")
+        return ModelManifest(MathAMRConfig.from_dict(options), str(content["vocabulary"]), str(content["weights"]))
 
     found = read_description(folder / CONFIG, FORMAT_VERSION, "model description", read, load)
     for name in (VOCABULARY, WEIGHTS):
@@ -256,10 +262,10 @@ _KEYS = {"format", "config", "vocabulary", "weights"}
 _SIGNED = {"vocabulary_file", "checksum"}  # a model of the first release has neither
 
 
-def model_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Read a model's files, compare every checksum, and yield the faults."""
+def model_faults(folder: Path, conv: type[Any] | None = None) -> Iterator[MathAMRError]:
+    """Read a model's files, compare every checksum, and yield the faults; see :func:`read_manifest`."""
     try:
-        manifest = read_manifest(folder)
+        manifest = read_manifest(folder, conv)
         content = parse_json((folder / CONFIG).read_bytes())
         if set(content) - _KEYS:
             content = read_signed(folder / CONFIG)

@@ -13,7 +13,8 @@ the columns it reads and adds, and how it encodes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -26,11 +27,13 @@ from pyterrier_mathamr._common.feedback import reported_once
 from pyterrier_mathamr._common.frames import (
     empty_output,
     encoded_values,
+    given_values,
     ordered_by_score,
     with_objects,
     without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
+from pyterrier_mathamr._common.recent import Recent
 from pyterrier_mathamr._common.transformers import HELP_URL, ColumnAdder, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import explain_maxsim
@@ -73,8 +76,34 @@ class PostRows(ABC):
         """Raise an error for a frame without the columns of a side's posts, on behalf of ``stage``."""
 
     @abstractmethod
-    def queries(self, frame: pd.DataFrame) -> Columns:
-        """Encode queries, each qid once; one without text has no rows."""
+    def read_queries(self, frame: pd.DataFrame) -> dict[Any, Any]:
+        """Read the graph or text of each query, by qid."""
+
+    @abstractmethod
+    def key(self, queries: Sequence[Any]) -> Hashable:
+        """Return all that the columns of queries depend on: model, options, graphs or texts, but no qid."""
+
+    @abstractmethod
+    def of_queries(self, queries: Sequence[Any]) -> list[dict[str, Any]]:
+        """Encode graphs or texts of queries, and return the columns of each; one without text has no rows."""
+
+    def queries(self, frame: pd.DataFrame, recent: Recent) -> Columns:
+        """Encode queries, each qid once, unless a recent call had the same."""
+        read = self.read_queries(frame)
+        key = self.key(list(read.values()))
+        encoded = recent.get(key)
+        if encoded is None:
+            encoded = self.of_queries(list(read.values()))
+            recent.keep(key, encoded)
+        own = {  # copies, since the arrays of a frame may be changed in place
+            qid: {name: copy(value) for name, value in columns.items()}
+            for qid, columns in zip(read, encoded, strict=True)
+        }
+        rows = [own[qid] for qid in frame["qid"].tolist()]
+        return {
+            name: rows[0][name] if isinstance(rows[0][name], str | float) else [row[name] for row in rows]
+            for name in self.query_columns
+        }
 
     @abstractmethod
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
@@ -118,6 +147,7 @@ class _PostTransformer(Leaf, Transformer):
         super().__init__()
         self.model, self.device, self.verbose, self.options = model, device, verbose, options
         self.batch_size = self.posts.batch_size if batch_size is None else batch_size
+        self._recent = Recent()
 
     @property
     def posts(self) -> PostRows:
@@ -171,6 +201,9 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
     query), and ``query_model``, the identity of the model: an index of another model's rows refuses them. MathAMR+ also
     adds ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``.
 
+    The vectors of recent queries are kept by content, so that a transformer that asks again for the same query, such
+    as ``pyterrier_adaptive.GAR``, does not encode it again.
+
     A model with weights in the score (see ``MathAMR.score_weights``) adds ``query_weights``, float64 ``[q]``, and
     ``query_document_weight``, a number; an index then scores by Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
 
@@ -204,7 +237,7 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
         if inp.empty:
             return empty_output(inp, posts.query_columns)
         with reported_once():
-            return with_objects(inp, **posts.queries(inp))
+            return with_objects(inp, **posts.queries(inp, self._recent))
 
 
 _AT_ONCE = 2048  # documents of a ranking whose vectors are in memory
@@ -245,7 +278,7 @@ class TextScorer(_PostTransformer):
         codes, places = (pd.factorize(inp[name], use_na_sentinel=False)[0] for name in ("qid", "docno"))
         scores = np.empty(len(inp), np.float64)
         with reported_once():
-            queries = posts.queries(inp)
+            queries = posts.queries(inp, self._recent)
             for start in range(0, int(places.max()) + 1, _AT_ONCE):
                 of_block = np.flatnonzero((places >= start) & (places < start + _AT_ONCE))
                 documents = posts.documents(inp.iloc[of_block], of_ranking=True)
@@ -296,16 +329,16 @@ class GraphRows(PostRows):
             needed = ["graph"] if side == "documents" else ["qid", "query_graph"]
             pt.validate.columns(frame, includes=needed, context=stage)
 
-    def queries(self, frame: pd.DataFrame) -> Columns:
-        _, encoded = encoded_values(frame, "query_graph", self.of_queries)
-        rows = [encoded[qid] for qid in frame["qid"].tolist()]
-        same = ("query_model", "query_document_weight")
-        return {name: rows[0][name] if name in same else [row[name] for row in rows] for name in self.query_columns}
+    def read_queries(self, frame: pd.DataFrame) -> dict[Any, MathAMRGraph]:
+        return given_values(frame, "query_graph")
 
-    def of_queries(self, graphs: Sequence[MathAMRGraph]) -> list[dict[str, Any]]:
-        """Encode queries, and return the columns of each."""
+    def key(self, queries: Sequence[MathAMRGraph]) -> Hashable:
+        model = self._model
+        return model.identity, model.text, self._device, tuple(replace(graph, id="") for graph in queries)
+
+    def of_queries(self, queries: Sequence[MathAMRGraph]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        for graph, rows in zip(graphs, self._encode_queries(graphs), strict=True):
+        for graph, rows in zip(queries, self._encode_queries(queries), strict=True):
             columns: dict[str, Any] = {"query_embs": rows, "query_formula_ids": self._formula_ids(graph)}
             columns["query_model"] = self._model.vectors_by
             if self._weights is not None:

@@ -7,7 +7,7 @@ Of a ranking, ``title`` and ``body`` are the topic's texts, ``html``, ``text`` a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -147,6 +147,8 @@ class TokenModel(SavedModel):
 class TokenPosts(PostRows):
     """Reads the posts of a frame for a model of token rows."""
 
+    model: TokenModel
+
     def __init__(self, device: str | None, precision: Precision, verbose: bool) -> None:
         one_of(*get_args(Precision)).check("precision", precision)
         self.options: dict[str, Any] = {"device": device, "precision": precision, "verbose": verbose}
@@ -155,9 +157,11 @@ class TokenPosts(PostRows):
         """Raise an error for a frame without texts."""
         check_texts(frame, side, stage)
 
-    def query_posts(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
-        """Read each distinct query, by qid."""
+    def read_queries(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
         return {row["qid"]: query_or_empty(row) for row in distinct_queries(frame).to_dict("records")}
+
+    def key(self, queries: Sequence[MathPost]) -> Hashable:
+        return self.model.identity, self.options["device"], self.options["precision"], tuple(queries)
 
     def document_posts(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[Any], dict[Any, MathPost]]:
         """Read each distinct document, by docno, and list the docno of each row."""

@@ -1,6 +1,9 @@
 """Errors: fields, a message over them, and the way out of another process; optional packages."""
 
 import pickle
+import sys
+import types
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +87,23 @@ def test_a_package_that_is_there_and_fails_is_not_called_absent(package, module,
     assert reason in str(raised.value)
     assert raised.value.__cause__ is not None
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_a_version_that_is_too_old_for_an_extra_is_named_and_so_is_the_least(monkeypatch):
+    library = types.ModuleType("sentence_transformers")
+    library.__version__ = "5.3.0"
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    assert require("sentence_transformers", "text") is library
+    for module, extra in (("sentence_transformers", "colbert"), ("sentence_transformers.base.modules", "answers")):
+        with pytest.raises(MissingExtraError, match=rf"5\.3\.0 is installed, but 6 or later.*\[{extra}\]"):
+            require(module, extra)
+        setup = (Path(__file__).parents[2] / "setup.cfg").read_text("utf-8")
+        assert f"\n{extra} =\n    sentence-transformers>=6\n" in setup
+    library.__version__ = "6.0.0"
+    assert require("sentence_transformers", "colbert") is library
+
+
+def test_a_required_package_that_cannot_be_imported_is_named_without_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "penman", None)
+    with pytest.raises(MissingExtraError, match=r"penman.*pip install pyterrier-mathamr$"):
+        require("penman")

@@ -346,15 +346,12 @@ def test_a_text_encoder_of_safe_files_is_loaded_from_inside_a_model(folder):
 
 @pytest.mark.skipif(not MINILM, reason="sentence-transformers is not installed")
 def test_so_it_refuses_by_itself(encoder, tmp_path):
-    """6.0 is the first release that runs no code of a folder unless asked to."""
-    from sentence_transformers import SentenceTransformer
-
+    """6.0 is the first release that runs no code of a folder unless asked to; with 5.3 only our check does."""
+    library = pytest.importorskip("sentence_transformers", minversion="6")
     foreign_class(encoder)
     with pytest.raises(ValueError, match="trust_remote_code"):
-        SentenceTransformer(str(encoder), device="cpu")
+        library.SentenceTransformer(str(encoder), device="cpu")
     assert not (encoder / "ran").exists()
-    setup = Path(__file__).parents[2] / "setup.cfg"
-    assert "sentence-transformers>=6\n" in setup.read_text()
 
 
 ODD_VALUES = [None, -1, 10**400, float("nan"), [], {}, {"a": None}, "", "../../outside", True]

@@ -32,7 +32,7 @@ def run(code: str) -> str:
 def test_importing_loads_neither_torch_nor_faiss_nor_java() -> None:
     loaded = run(
         "import sys, pyterrier_mathamr; "
-        "print([name for name in ('torch', 'torch_geometric', 'faiss', 'jnius') if name in sys.modules])"
+        "print([name for name in ('torch', 'torch_geometric', 'penman', 'faiss', 'jnius') if name in sys.modules])"
     )
     assert loaded == "[]"
 
@@ -70,3 +70,40 @@ def test_a_pipeline_starts_no_java_and_no_compiler_of_torch() -> None:
         "print(len(encode.search('Is $x^2$ convex?')), pt.java.started(), 'torch._dynamo' in sys.modules)"
     )
     assert run(code) == "1 False False"
+
+
+WITHOUT = """
+import importlib.abc, sys
+
+class Blocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch_geometric", "penman", "faiss"):
+            raise ImportError(f"blocked {name}")
+
+sys.meta_path.insert(0, Blocked())
+import pyterrier_mathamr as mathamr
+
+def error(call):
+    try:
+        call()
+    except mathamr.MathAMRError as error:
+        return type(error).__name__, str(error).partition(" ")[0]
+
+encode = mathamr.GraphBuilder() >> (model := mathamr.MathAMR.from_pretrained("mathamr-plus-mini")).query_encoder()
+index = mathamr.MathAMRIndex("index")
+(mathamr.GraphBuilder() >> model.doc_encoder() >> index.indexer()).index([{"docno": "a", "text": "Solve $x^2=1$."}])
+graph = mathamr.graph.MathAMRGraph.from_penman("(a / b)")
+config = mathamr.MathAMRConfig(conv="torch_geometric.nn.RGATConv")
+print((encode >> index.colbert()).search("solve $x^2$")["docno"].tolist(), graph.to_penman())
+print(error(lambda: (encode >> index.colbert(exact=False)).search("solve $x^2$")))
+print(error(graph.to_pyg), error(graph.amr.to_penman), error(lambda: mathamr.MathAMR.untrained(config, [graph])))
+"""
+
+
+def test_faiss_torch_geometric_and_penman_are_needed_only_by_what_is_theirs(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(WITHOUT).splitlines() == [
+        "['a'] (a / b)",
+        "('MissingExtraError', 'faiss')",
+        " ".join(str(("MissingExtraError", name)) for name in ("torch_geometric", "penman", "torch_geometric")),
+    ]

@@ -260,3 +260,17 @@ def test_a_model_and_its_transformers_survive_a_process(model):
     assert repr(model) == f"ColBERT.from_pretrained({str(model._source[0])!r})"
     row = document_post({"docno": "a", "text": "sum"})
     assert model.texts.text(row) == "sum"
+
+
+def test_a_query_asked_again_is_not_encoded_again_unless_an_option_changes(model, monkeypatch) -> None:
+    calls, encode = [], ColBERT.encode
+    monkeypatch.setattr(
+        ColBERT, "encode", lambda self, *given, **options: calls.append(1) or encode(self, *given, **options)
+    )
+    encoder, frame = model.query_encoder(), pd.DataFrame({"qid": ["1"], "query": ["the sum of $x$"]})
+    (first,), (again,) = encoder(frame)["query_embs"], encoder(frame.assign(qid="2"))["query_embs"]
+    assert len(calls) == 1
+    assert first.tobytes() == again.tobytes()
+    encoder.options["precision"] = "float32"
+    encoder(frame)
+    assert len(calls) == 2

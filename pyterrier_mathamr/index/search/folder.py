@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr._common.running.resources import on_threads
 from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Scores, Weights
@@ -234,13 +235,11 @@ def graph_candidates(
     """Find the documents that own one of the nearest vectors of a field to some row of each query."""
     if not len(snapshot):
         return [np.empty(0, dtype=np.int64)] * len(queries)
-    import faiss
+    faiss = require("faiss")
 
     graph = _graph(snapshot, field)
     depth = min(nearest, graph.ntotal)
-    parameters = faiss.SearchParametersHNSW(  # type: ignore[attr-defined]
-        efSearch=max(ef, depth)
-    )
+    parameters = faiss.SearchParametersHNSW(efSearch=max(ef, depth))
     _, found = graph.search(np.ascontiguousarray(queries.rows), depth, params=parameters)
     ends = np.cumsum(snapshot.lengths(snapshot.live, field))
     selected = []
@@ -252,7 +251,7 @@ def graph_candidates(
 
 
 def _graph(snapshot: FolderSnapshot, field: Field) -> Any:
-    import faiss
+    faiss = require("faiss")
 
     name = f"hnsw-{field}"
     if name not in snapshot.caches:

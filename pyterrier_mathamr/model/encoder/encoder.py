@@ -26,14 +26,16 @@ all nodes joined to it, including the virtual nodes of formulas and sentences wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr.graph import GraphBatch, VirtualKind
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config import RELATIONAL_CONV, MathAMRConfig
 
 from .rgcn import RelationalGraphConv, RelationPlan
 
@@ -95,21 +97,33 @@ def members(nodes: int, edge_index: Tensor, targets: Tensor) -> tuple[Tensor, Te
     return edge_index[0][row >= 0], row[row >= 0]
 
 
-Convolution = Callable[[int, int, int], nn.Module]
-"""Makes a layer from (in_channels, out_channels, num_relations), called with ``(x, edge_index, edge_type)``."""
+_SIGNATURE = {"in_channels", "out_channels", "num_relations", "num_bases"}
+
+
+def convolution_of(config: MathAMRConfig) -> type[nn.Module]:
+    """Return the class of the layers' convolution; only that of a stored name is imported, from torch-geometric."""
+    conv: Any = config.conv
+    if conv == RELATIONAL_CONV:
+        return RelationalGraphConv
+    if isinstance(conv, str):
+        conv = getattr(require("torch_geometric.nn"), conv.rpartition(".")[2], None)
+    if (
+        isinstance(conv, type)
+        and issubclass(conv, nn.Module)
+        and _SIGNATURE.issubset(inspect.signature(conv).parameters)
+    ):
+        return conv
+    raise ConfigError("conv", config.conv, "a convolution with the signature of torch_geometric.nn.RGCNConv")
 
 
 class RelationalLayer(nn.Module):
     """One layer with its residual: h + GELU(RGCN(LayerNorm(h))) (MathAMR+, eq. 3.1)."""
 
-    def __init__(self, config: MathAMRConfig, num_relations: int, convolution: Convolution | None = None) -> None:
+    def __init__(self, config: MathAMRConfig, num_relations: int) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.hidden)
-        self.conv: nn.Module = (
-            RelationalGraphConv(config.hidden, config.hidden, num_relations, config.bases)
-            if convolution is None
-            else convolution(config.hidden, config.hidden, num_relations)
-        )
+        make = convolution_of(config)
+        self.conv = make(config.hidden, config.hidden, num_relations, num_bases=config.bases)
 
     def forward(
         self,
@@ -151,18 +165,16 @@ class Encoder(nn.Module):
         config: the model's options.
         num_labels: size of the vocabulary of node labels.
         num_relations: R, inverse relations included.
-        convolution: another convolution that replaces the R-GCN; it gets no edge attributes.
     """
 
-    def __init__(
-        self, config: MathAMRConfig, num_labels: int, num_relations: int, convolution: Convolution | None = None
-    ) -> None:
+    def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
         super().__init__()
         self.initial = InitialState(config, num_labels)
-        self.attributes = nn.Parameter(torch.empty(num_relations, config.hidden)) if config.edge_attributes else None
+        with_attributes = config.edge_attributes and config.conv == RELATIONAL_CONV
+        self.attributes = nn.Parameter(torch.empty(num_relations, config.hidden)) if with_attributes else None
         if self.attributes is not None:
             nn.init.xavier_uniform_(self.attributes)
-        self.layers = nn.ModuleList(RelationalLayer(config, num_relations, convolution) for _ in range(config.layers))
+        self.layers = nn.ModuleList(RelationalLayer(config, num_relations) for _ in range(config.layers))
         self.head = ProjectionHead(config)
 
     def forward(self, batch: GraphBatch) -> Tensor:

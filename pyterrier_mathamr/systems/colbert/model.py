@@ -328,15 +328,15 @@ class ColBERTPosts(TokenPosts):
     label = "ColBERT"
     help_url = "https://ceur-ws.org/Vol-3180/paper-09.pdf"
     batch_size = 256
+    model: ColBERT
 
     def __init__(self, model: ColBERT, device: str | None, precision: Precision, verbose: bool) -> None:
         super().__init__(device, precision, verbose)
         self.model = model
 
-    def queries(self, frame: pd.DataFrame) -> Columns:
+    def of_queries(self, queries: Sequence[MathPost]) -> list[dict[str, Any]]:
         """Encode queries; one without text has no rows, float32 ``[0, d]``."""
-        found = self._queries(frame)
-        return {"query_embs": [found[qid].rows for qid in frame["qid"]], "query_model": self.model.name}
+        return [{"query_embs": text.rows, "query_model": self.model.name} for text in self._queries(queries)]
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
         names, found = self._documents(frame, of_ranking)
@@ -344,7 +344,8 @@ class ColBERTPosts(TokenPosts):
 
     def parts(self, label: str, frame: pd.DataFrame) -> list[Part]:
         """Make a part of each token of the query, and the one of the document that it matches best."""
-        (query,), (document,) = self._queries(frame).values(), self._documents(frame, True)[1].values()
+        (query,) = self._queries(list(self.read_queries(frame).values()))
+        (document,) = self._documents(frame, True)[1].values()
         if not len(query.rows):
             return []
         similarities = query.rows.astype(np.float64) @ document.rows.astype(np.float64).T
@@ -356,13 +357,12 @@ class ColBERTPosts(TokenPosts):
             for token, match, value in zip(tokens, matches, similarities.max(axis=1).tolist(), strict=True)
         ]
 
-    def _queries(self, frame: pd.DataFrame) -> dict[object, TextRows]:
+    def _queries(self, posts: Sequence[MathPost]) -> list[TextRows]:
         write = self.model.texts.text  # once: whether the tokenizer has math tokens is looked up in its vocabulary
-        texts = {qid: write(post).strip() for qid, post in self.query_posts(frame).items()}
-        asked = {qid: text for qid, text in texts.items() if text}
-        encoded = dict(zip(asked, self.model.encode(list(asked.values()), "query", **self.options), strict=True))
+        texts = [write(post).strip() for post in posts]
+        encoded = iter(self.model.encode(list(filter(None, texts)), "query", **self.options))
         none = TextRows(np.empty((0, self.model.dimensions), np.float32), np.empty(0, np.int64))
-        return {qid: encoded.get(qid, none) for qid in texts}
+        return [next(encoded) if text else none for text in texts]
 
     def _documents(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[object], dict[object, TextRows]]:
         names, posts = self.document_posts(frame, of_ranking)

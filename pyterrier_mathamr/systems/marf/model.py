@@ -466,6 +466,7 @@ class MaRFPosts(TokenPosts):
     label = "MaRF"
     help_url = "https://github.com/MLPgroup/MaRF"
     doc_columns = ("doc_views", "doc_formulas", "doc_model")
+    model: MaRF
 
     def __init__(
         self, model: MaRF, device: str | None, precision: Precision, verbose: bool, store: Store = "views"
@@ -478,16 +479,17 @@ class MaRFPosts(TokenPosts):
         self.model, self._weighted = model, model.config.query_formulas == "all"
         self.query_columns = ("query_embs", "query_model", *(("query_weights",) if self._weighted else ()))
 
-    def queries(self, frame: pd.DataFrame) -> Columns:
+    def of_queries(self, queries: Sequence[MathPost]) -> list[dict[str, Any]]:
         """Encode queries; one without text has no rows."""
-        posts = {qid: post for qid, post in self.query_posts(frame).items() if post.text.strip()}
-        views = dict(zip(posts, self._encode(list(posts.values()), list(map(str, posts)), query=True), strict=True))
-        none = np.empty((0, self.model.dimensions), np.float32)
-        rows = {qid: np.concatenate(own) for qid, own in views.items()}
-        found: Columns = {"query_embs": [rows.get(qid, none) for qid in frame["qid"]], "query_model": self.model.name}
-        if self._weighted:
-            weights = {qid: np.full(len(rows[qid]), 1 / len(own)) for qid, own in views.items()}
-            found["query_weights"] = [weights.get(qid, np.empty(0)) for qid in frame["qid"]]
+        readings = self.model.readings([post for post in queries if post.text.strip()])
+        encoded = iter(self.model.encode(readings, query=True, **self.options))
+        found: list[dict[str, Any]] = []
+        for post in queries:
+            views = next(encoded) if post.text.strip() else [np.empty((0, self.model.dimensions), np.float32)]
+            rows = np.concatenate(views)
+            found.append({"query_embs": rows, "query_model": self.model.name})
+            if self._weighted:
+                found[-1]["query_weights"] = np.full(len(rows), 1 / len(views))
         return found
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
@@ -515,13 +517,10 @@ class MaRFPosts(TokenPosts):
         return np.array(means, np.float64)
 
     def parts(self, label: str, frame: pd.DataFrame) -> list[Part]:
-        query = {name: values[0] for name, values in self.queries(frame).items() if not isinstance(values, str | float)}
+        (query,) = self.of_queries(list(self.read_queries(frame).values()))
         document: Any = self.documents(frame, of_ranking=True)
         (views,), (formulas,) = document["doc_views"], document["doc_formulas"]
         return view_parts(label, view_scores(query, views), formulas)
-
-    def _encode(self, posts: Sequence[MathPost], names: Sequence[str], *, query: bool) -> list[list[View]]:
-        return self.model.encode(self.model.readings(posts), names, query=query, **self.options)
 
 
 def view_scores(query: Mapping[str, Any], views: Sequence[View]) -> npt.NDArray[np.float64]:

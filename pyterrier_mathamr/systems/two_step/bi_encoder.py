@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,23 +37,32 @@ class BiEncoderRows(PostRows):
             for name in self.model.text_columns(side):
                 validation.columns(includes=["docno" if side == "documents" else "qid", name])
 
-    def queries(self, frame: pd.DataFrame) -> Columns:
-        """Encode queries; one without words has no row, float32 ``[0, d]``."""
+    def read_queries(self, frame: pd.DataFrame) -> dict[Any, str]:
         topics = distinct_queries(frame)
-        rows = zip(topics["qid"], self._encode(topics, "queries"), strict=True)
-        found = {qid: row[None][: int(np.any(row))] for qid, row in rows}
-        return {"query_embs": [found[qid] for qid in frame["qid"]], "query_model": self.model.identity()}
+        return dict(zip(topics["qid"], self._texts(topics, "queries"), strict=True))
+
+    def key(self, queries: Sequence[str]) -> Hashable:
+        return self.model.identity(), tuple(queries)
+
+    def of_queries(self, queries: Sequence[str]) -> list[dict[str, Any]]:
+        """Encode queries; one without words has no row, float32 ``[0, d]``."""
+        identity = self.model.identity()
+        rows = [row[None][: int(np.any(row))] for row in self._encode(queries)]
+        return [{"query_embs": own, "query_model": identity} for own in rows]
 
     def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
         """Encode documents; one without words is similar to none."""
-        return {"doc_embs": list(self._encode(frame, "documents")[:, None]), "doc_model": self.model.identity()}
+        rows = self._encode(self._texts(frame, "documents"))
+        return {"doc_embs": list(rows[:, None]), "doc_model": self.model.identity()}
 
     def explain(self, query: QueryRow, docno: str | None) -> Explanation:
         """Raise an error: a cosine of vectors has no parts."""
         raise AskedError(self.label, "a cosine of vectors has no parts", "Explain the ranking of an index.")
 
-    def _encode(self, frame: pd.DataFrame, side: Side) -> npt.NDArray[np.float32]:
-        texts = [self.model.row_text(row, side) for row in frame.to_dict("records")]
+    def _texts(self, frame: pd.DataFrame, side: Side) -> list[str]:
+        return [self.model.row_text(row, side) for row in frame.to_dict("records")]
+
+    def _encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return self.model.encode(list(distinct), verbose=self.verbose)[[distinct[text] for text in texts]]
 

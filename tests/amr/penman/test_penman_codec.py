@@ -44,6 +44,12 @@ def assert_same_as_penman(text):
         assert encode_penman(graph, indent) == penman.encode(judge, indent=indent)
         assert decode_penman(encode_penman(graph, indent)) == graph
     assert graph.arranged() == graph
+    made = graph.to_penman()
+    assert (made.top, made.triples, made.metadata) == (judge.top, judge.triples, judge.metadata)
+    assert penman.encode(made) == penman.encode(judge)
+    if all(target for _, role, target in judge.triples if role == ":instance"):  # else penman closes nodes too early
+        assert repr(made.epidata.items()) == repr(judge.epidata.items())
+    assert AmrGraph.from_penman(made) == AmrGraph.from_penman(judge) == graph
 
 
 CASES = [

@@ -13,9 +13,9 @@ from pyterrier_mathamr.model.encoder.encoder import Encoder, ProjectionHead
 from pyterrier_mathamr.model.features import tensors_of
 
 
-def make(config, vocabulary, **options) -> Encoder:
+def make(config, vocabulary) -> Encoder:
     torch.manual_seed(5)
-    return Encoder(config, len(vocabulary.nodes), len(vocabulary.relations), **options).eval()
+    return Encoder(config, len(vocabulary.nodes), len(vocabulary.relations)).eval()
 
 
 def shuffled(graph: GraphTensors, seed: int) -> GraphTensors:
@@ -99,7 +99,7 @@ def test_edge_attributes_change_the_encoding_and_can_be_left_out(small, graphs, 
 def test_any_convolution_of_pytorch_geometric_can_take_the_layer_s_place(small, graphs, vocabulary) -> None:
     config = small.replace(edge_attributes=False)
     ours = make(config, vocabulary)
-    plugged = make(config, vocabulary, convolution=lambda a, b, r: FastRGCNConv(a, b, r, config.bases))
+    plugged = make(config.replace(conv=FastRGCNConv), vocabulary)
     plugged.load_state_dict(ours.state_dict())
     batch = collate(list(tensors_of(list(graphs.values())[:3], vocabulary, config)))
     torch.testing.assert_close(plugged(batch), ours(batch), atol=1e-5, rtol=0)
