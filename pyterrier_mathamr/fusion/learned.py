@@ -359,6 +359,13 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
             raise WeightsError.not_fitted("the ensemble", "Ensemble.load()")
         return self.weight
 
+    def __str__(self) -> str:
+        weights = [
+            "" if weight is None else f" {weight:.2g}" for weight in self.weight or [None] * len(self.part_names)
+        ]
+        parts = (name + weight for name, weight in zip(self.part_names, weights, strict=True))
+        return f"{self.label}({', '.join(parts)})"
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search with all systems, score their results with all features, and rank.
 
@@ -371,7 +378,8 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         Raises:
             WeightsError: there are no weights yet.
         """
-        len(self.weights)  # refuses to search before it is fitted
+        if len(inp):
+            len(self.weights)  # refuses to search before it is fitted
         return super().transform(inp)
 
     def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:

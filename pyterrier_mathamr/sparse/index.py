@@ -28,7 +28,7 @@ from pyterrier_mathamr._common.feedback import progress, reported_once
 from pyterrier_mathamr._common.frames import best_places, distinct_queries, documents, empty_output
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
-from pyterrier_mathamr._common.transformers import Indexer, Retriever
+from pyterrier_mathamr._common.transformers import Composing, Indexer, Retriever
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.posts import DocumentError, MathPost
 from pyterrier_mathamr.store import (
@@ -192,7 +192,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         return [["docno", name] for name in posts.DOCUMENT_COLUMNS]
 
 
-class SparseIndex(BuiltOnce):
+class SparseIndex(Composing, BuiltOnce):
     """An index that is searched; called directly it is the retriever with its defaults."""
 
     retriever: Callable[..., SparseRetriever]

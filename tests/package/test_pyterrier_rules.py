@@ -1,4 +1,4 @@
-"""PyTerrier's rules for a plugin, as 26 checks: each on every public transformer, indexer or artifact it concerns."""
+"""PyTerrier's rules for a plugin, as checks: each on every public transformer, indexer or artifact it concerns."""
 
 import os
 import pickle
@@ -622,3 +622,98 @@ def test_26_the_texts_of_a_ranking_s_documents_are_not_a_query(lab: Lab, name: s
     if "query" in frame.columns:
         loaded = frame.assign(title="Other", body=[f"<p>The text of {docno}</p>" for docno in frame["docno"]])
         assert_same(transformer(loaded)[list(transformer(frame).columns)], transformer(frame))
+
+
+def is_a_name(text: str, lab: Lab) -> bool:
+    """Whether a text is short, can name a file of ``pt.Experiment(…, save_dir=)``, and is the same on every machine."""
+    return len(text) < 120 and pt.io.ok_filename(text) and lab.folder.name not in text and "0x" not in text
+
+
+@pytest.mark.parametrize("name", [*TRANSFORMERS, *(f"{name} indexer" for name in INDEXERS)])
+def test_27_a_name_is_short_without_paths_and_the_same_on_every_machine(lab: Lab, name: str, tmp_path: Path) -> None:
+    if name.endswith(" indexer"):
+        transformer = INDEXERS[name.removesuffix(" indexer")][0](tmp_path / "some.index").indexer()
+        assert tmp_path.name not in str(transformer)
+    else:
+        transformer, _ = make(lab, name)
+    assert is_a_name(str(transformer), lab)
+    assert str(transformer).startswith(transformer.schematic()["label"])
+
+
+def test_27_a_name_has_the_folder_of_an_index_and_the_options_that_change_results(lab: Lab) -> None:
+    bm25, index = mathamr.BM25Index("results/sample.bm25"), mathamr.MathAMRIndex("sample v1.2")
+    assert str(bm25.retriever()) == "BM25(sample)"
+    assert str(bm25.retriever(num_results=5, k1=0.9, verbose=True)) == "BM25(sample, num_results=5, k1=0.9)"
+    assert str(index.colbert(batch_size=2, device="cpu")) == "MathAMR ColBERT(sample v1.2)"
+    assert str(mathamr.MathAMR.from_pretrained().query_encoder()) == "MathAMR queries(mathamr-plus-text)"
+    assert str(mathamr.GraphBuilder()) == "GraphBuilder"
+    parts = [bm25.retriever(), lab.encode >> index.colbert()]
+    assert str(ZScoreFusion(*parts, weight=0.25)) == (
+        "z-score fusion(BM25(sample), MathAMR ColBERT(sample v1.2), weight=0.25)"
+    )
+    assert str(Ensemble(*parts, weight=[0.5, 1.25])) == "ensemble(BM25 0.5, MathAMR ColBERT 1.2)"
+
+
+def test_27_the_name_of_a_pipeline_has_its_stages_and_its_repr_rebuilds_it(lab: Lab) -> None:
+    bm25, scorer = lab.bm25.retriever(), lab.index.scorer()
+    pipeline = bm25 % 100 >> lab.encode >> scorer
+    name = "BM25(bm25) top 100 → GraphBuilder → MathAMR queries(mathamr-plus-mini) → MathAMR scorer(index)"
+    assert str(pipeline) == name
+    assert repr(pipeline) == f"({' >> '.join(map(repr, pipeline))})"
+    foreign = pt.Transformer.identity() % 100 >> lab.encode >> scorer
+    assert str(foreign).startswith("IdentityTransformer top 100 → GraphBuilder")
+    words = lab.bm25 % 5
+    composed = {
+        "sum": bm25 + 0.5 * pipeline,
+        "union": bm25 | words,
+        "intersection": bm25 & words,
+        "concatenation": words ^ bm25,
+        "features": words >> (lab.bm25.scorer() ** lab.bm25.scorer(k1=1.0)),
+        "an index": lab.bm25 >> lab.encode >> scorer,
+        "a path": Source(lab.folder / "run.txt") % 5 >> lab.encode >> scorer,
+    }
+    for kind, composition in composed.items():
+        assert len(str(composition)) < 180, kind
+        assert is_a_name(str(composition)[:100], lab), kind
+
+
+class Source(pt.Transformer):
+    """A stage of another package whose text has a path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        return inp
+
+    def __repr__(self) -> str:
+        return f"Source({str(self.path)!r}, mode='r|w')"
+
+
+def test_28_an_experiment_saves_runs_under_the_names_of_its_systems(lab: Lab, tmp_path: Path) -> None:
+    bm25 = lab.bm25.retriever()
+    systems = [
+        bm25,
+        bm25 % 5 >> lab.encode >> lab.index.scorer(),
+        ZScoreFusion(bm25, lab.encode >> lab.index.colbert()),
+    ]
+    options = {"save_dir": str(tmp_path), "filter_by_qrels": True}
+    table = pt.Experiment(systems, lab.topics.head(3), lab.qrels, mathamr.TASK1_MEASURES, **options)
+    assert list(table["name"]) == list(map(str, systems))
+    assert {f"{name}.res.gz" for name in table["name"]} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_29_a_pipeline_shows_its_stages_and_an_unfitted_ensemble_its_columns(lab: Lab) -> None:
+    pipeline = lab.graphs >> lab.model.query_encoder() >> lab.index.colbert()
+    assert pt.inspect.subtransformers(pipeline) == {"transformers": list(pipeline)}
+    [attribute] = pt.inspect.transformer_attributes(pipeline)
+    assert (attribute.name, attribute.value) == ("transformers", tuple(pipeline))
+    assert pt.inspect.transformer_apply_attributes(pipeline) == pipeline
+    for unfitted in (
+        Ensemble(lab.bm25.retriever(), pipeline),
+        lab.bm25.retriever() >> LinearBlend([lab.bm25.scorer()]),
+    ):
+        assert ["qid", "query"] in pt.inspect.transformer_inputs(unfitted)
+        assert "score" in pt.inspect.transformer_outputs(unfitted, ["qid", "query"])
+        with pytest.raises(mathamr.fusion.WeightsError):
+            unfitted(lab.frames["topics"])
