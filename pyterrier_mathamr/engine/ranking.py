@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import best_places, distinct_queries, empty_output, is_missing, ranking_frame
+from pyterrier_mathamr._common.frames import best_places, empty_output, is_missing, ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
@@ -37,6 +37,7 @@ from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.index.search.queries import QueryBatch, batch_of
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import MathPost, PostFormula
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.sparse.bm25_search import QueryTokens, explain_tokens
 from pyterrier_mathamr.sparse.expressions import query_formula

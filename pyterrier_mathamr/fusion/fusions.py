@@ -20,7 +20,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.frames import best_places, distinct_queries, empty_output, first_values, with_objects
+from pyterrier_mathamr._common.frames import best_places, empty_output, first_values, with_objects
 from pyterrier_mathamr._common.parameters import FLAG, FRACTION, Rule, between, list_of, one_of
 from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explain import (
@@ -34,6 +34,7 @@ from pyterrier_mathamr.explain import (
     name_of,
     read_asked,
 )
+from pyterrier_mathamr.posts.topics import distinct_queries
 
 System: TypeAlias = pt.Transformer | pd.DataFrame
 """A system to fuse: a transformer of queries to a ranking, or an existing ranking."""

@@ -22,11 +22,12 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever, Transformer, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.store.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
 from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores, standardized

@@ -23,13 +23,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning, listed
 from pyterrier_mathamr._common.feedback import progress, reported_once
-from pyterrier_mathamr._common.frames import (
-    empty_output,
-    first_values,
-    join_values,
-    texts_of_topics,
-    with_objects,
-)
+from pyterrier_mathamr._common.frames import empty_output, first_values, join_values, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
 from pyterrier_mathamr._common.running.resources import cycles_kept
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
@@ -58,6 +52,7 @@ from pyterrier_mathamr.posts import (
     strip_delimiters,
 )
 from pyterrier_mathamr.posts.reading import Row, is_blank, text_of
+from pyterrier_mathamr.posts.topics import texts_of_topics
 
 from .mathamr import EMPTY_AMR, MathAMRGraph, attach_formulas
 from .store import Side

@@ -32,19 +32,13 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import (
-    distinct_queries,
-    empty_output,
-    is_missing,
-    ordered_by_score,
-    ranking_frame,
-    with_objects,
-)
+from pyterrier_mathamr._common.frames import empty_output, is_missing, ordered_by_score, ranking_frame, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
 from pyterrier_mathamr._common.running.resources import return_free_memory
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
+from pyterrier_mathamr.posts.topics import distinct_queries
 
 from .backend import NO_HITS, Backend, Field, Hits, How, Numbers
 from .parts import TEXTS, stored_formula_ids

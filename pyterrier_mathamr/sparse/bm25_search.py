@@ -26,17 +26,12 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import (
-    distinct_queries,
-    empty_output,
-    is_missing,
-    ordered_by_score,
-    ranking_frame,
-)
+from pyterrier_mathamr._common.frames import empty_output, is_missing, ordered_by_score, ranking_frame
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.store import Rows
 
 from .index import SparseRetriever, best_first, warn_of_queries

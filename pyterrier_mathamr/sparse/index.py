@@ -25,12 +25,13 @@ import pyterrier as pt
 from pyterrier_mathamr import posts
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, listed
 from pyterrier_mathamr._common.feedback import progress, reported_once
-from pyterrier_mathamr._common.frames import best_places, distinct_queries, documents, empty_output
+from pyterrier_mathamr._common.frames import best_places, documents, empty_output
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.transformers import Composing, Indexer, Retriever
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.posts import DocumentError, MathPost
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.store import (
     META,
     Array,

@@ -16,7 +16,7 @@ import pandas as pd
 import pyterrier as pt
 import torch
 
-from pyterrier_mathamr._common.frames import distinct_queries, is_missing
+from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
@@ -25,6 +25,7 @@ from pyterrier_mathamr.model.saving import HUB, SavedModel, fetched
 from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
 from pyterrier_mathamr.model.transformers import DocEncoder, PostRows, QueryEncoder, Side, TextScorer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse.index import document_or_empty, query_or_empty
 
 Precision = Literal["auto", "float32", "bfloat16"]

@@ -23,10 +23,11 @@ from typing import Any, ClassVar
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, with_objects
+from pyterrier_mathamr._common.frames import empty_output, with_objects
 from pyterrier_mathamr._common.parameters import Rule, at_least
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, plain_text
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse.bm25 import BM25Index, BM25Snapshot
 from pyterrier_mathamr.sparse.tokens import lex_latex, word_tokens
 

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries
 from pyterrier_mathamr.experiments.workdir import Artifacts, FormulaArtifacts
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import document_post, plain_text
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.sparse.index import query_or_empty
 from pyterrier_mathamr.systems import ApproachZeroIndex, FastTextOptions, FormulaTrees, InOut, InOutIndex, TangentCFT

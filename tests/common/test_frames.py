@@ -9,7 +9,6 @@ import pytest
 from pyterrier_mathamr._common.errors import listed
 from pyterrier_mathamr._common.frames import (
     MissingValueError,
-    distinct_queries,
     documents,
     empty_output,
     encoded_values,
@@ -19,6 +18,7 @@ from pyterrier_mathamr._common.frames import (
     ordered_by_score,
     with_objects,
 )
+from pyterrier_mathamr.posts.topics import distinct_queries
 
 RANKING = pd.DataFrame(
     {"qid": ["2", "1", "1", "2"], "docno": ["a", "b", "c", "d"], "query": [np.nan, "sum", None, "limit"]}

@@ -11,13 +11,14 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import PostFormula, post_from_any
 from pyterrier_mathamr.posts.reading import is_blank, text_of
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse.expressions import FormulaRetriever, formula_trees
 from pyterrier_mathamr.sparse.index import warn_of_queries
 from pyterrier_mathamr.systems.threads import ThreadStore

@@ -17,12 +17,13 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score
 from pyterrier_mathamr._common.parameters import at_least, method, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.systems.language_models import mixed
 
 from .networks import (
