@@ -189,7 +189,12 @@ def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[s
     ]
     unions = [list(dict.fromkeys([*needed, *chain.from_iterable(some)])) for some in product(*modes)]
     taken = [columns for columns in unions if all(_takes(stage, columns) for stage in stages)]
-    smallest = [columns for columns in taken if not any(set(other) < set(columns) for other in taken)]
+    of_all = set.intersection(*({frozenset([*needed, *columns]) for columns in of_one} for of_one in modes))
+    smallest = [
+        columns
+        for columns in taken
+        if frozenset(columns) in of_all or not any(set(other) < set(columns) for other in taken)
+    ]
     return [columns for i, columns in enumerate(smallest) if set(columns) not in map(set, smallest[:i])]
 
 

@@ -34,7 +34,7 @@ from pyterrier_mathamr.explain import (
     name_of,
     read_asked,
 )
-from pyterrier_mathamr.posts.topics import distinct_queries
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
 System: TypeAlias = pt.Transformer | pd.DataFrame
 """A system to fuse: a transformer of queries to a ranking, or an existing ranking."""
@@ -106,7 +106,7 @@ class Fusion(Retriever):
             The columns of ``inp``, ``docno``, the columns that all systems add, ``score`` and ``rank``.
         """
         pt.validate.query_frame(inp, context=self)
-        columns, queries = tuple(inp.columns), distinct_queries(inp, _RESULTS)
+        columns, queries = tuple(inp.columns), with_query(distinct_queries(inp, _RESULTS))
         if queries.empty or columns not in self._accepted:  # checking all systems costs more than some searches
             outputs = outputs_of_all(self.systems, columns)
             self._accepted.add(columns)

@@ -27,7 +27,7 @@ from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever, Transformer, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
-from pyterrier_mathamr.posts.topics import distinct_queries
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 from pyterrier_mathamr.store.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
 from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores, standardized
@@ -473,7 +473,7 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
 def _candidates(queries: pd.DataFrame, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """List all documents that were found, with the columns of their queries and without any system's score."""
     found = pd.concat([ranking[["qid", "docno"]] for ranking in rankings]).drop_duplicates()
-    candidates = queries.merge(found, on="qid")
+    candidates = with_query(queries).merge(found, on="qid")
     return candidates.assign(score=0.0, rank=candidates.groupby("qid").cumcount())
 
 

@@ -38,7 +38,7 @@ from pyterrier_mathamr._common.running.resources import return_free_memory
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
-from pyterrier_mathamr.posts.topics import distinct_queries
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
 from .backend import NO_HITS, Backend, Field, Hits, How, Numbers
 from .parts import TEXTS, stored_formula_ids
@@ -190,7 +190,7 @@ class IndexRetriever(_Scoring):
         """Rank documents for each distinct query."""
         pt.validate.query_frame(inp, extra_columns=list(self.needs), context=self)
         columns = [*self.gives, "score", "rank"]
-        queries = distinct_queries(inp, columns)
+        queries = with_query(distinct_queries(inp, columns))
         if queries.empty:
             return empty_output(queries, columns)
         backend: Backend = self.index.snapshot()

@@ -226,6 +226,11 @@ def plain_text(post: MathPost) -> str:
     return PLACEHOLDER.sub(lambda match: f"${post.formulas[int(match[1])].latex}$", post.text)
 
 
+def typed_text(post: MathPost) -> str:
+    r"""Write a post so that `post_from_text` reads it again: blank lines between blocks, ``\$`` for a dollar sign."""
+    return plain_text(replace(post, text=post.text.replace("$", "\\$").replace("\n", "\n\n")))
+
+
 def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = False) -> MathPost:
     """Replace the formulas of a text by placeholders; its marks are the formulas that are already known."""
     pieces: list[str] = []  # of the text, a `MARK` before each placeholder

@@ -31,7 +31,7 @@ from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.transformers import Composing, Indexer, Retriever
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.posts import DocumentError, MathPost
-from pyterrier_mathamr.posts.topics import distinct_queries
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 from pyterrier_mathamr.store import (
     META,
     Array,
@@ -66,7 +66,7 @@ class SparseRetriever(Retriever):
         with pt.validate.any(inp, context=self) as validation:
             for columns in self.inputs:
                 validation.query_frame(extra_columns=list(columns))
-        queries = distinct_queries(inp, self.outputs)
+        queries = with_query(distinct_queries(inp, self.outputs))
         return empty_output(queries, self.outputs) if queries.empty else self.search_all(queries)
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
@@ -105,26 +105,18 @@ class Remembered:
 
 def document_or_empty(document: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
     """Read a document as :func:`~pyterrier_mathamr.posts.document_post`; one that cannot be read is empty."""
-    return _read(posts.document_post, document, bare_formulas, f"document {document.get('docno')!r}")
-
-
-def query_or_empty(query: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
-    """Read a query as :func:`~pyterrier_mathamr.posts.query_post`; one that cannot be read is empty."""
-    return _read(posts.query_post, query, bare_formulas, f"query {query.get('qid')!r}")
+    try:
+        return posts.document_post(document, bare_formulas=bare_formulas)
+    except DocumentError as error:
+        name = f"document {document.get('docno')!r}"
+        warnings.warn(f"{name} cannot be read; it is used without text: {error}", MathAMRWarning, stacklevel=2)
+        return MathPost("", ())
 
 
 def warn_of_queries(qids: Sequence[str], which: str, advice: str) -> None:
     """Warn once of all queries that cannot find anything; ``which`` describes them."""
     if qids:
         warnings.warn(f"{which} find nothing: {listed(qids)}. {advice}", MathAMRWarning, stacklevel=4)
-
-
-def _read(reader: Callable[..., MathPost], row: Mapping[Any, Any], bare_formulas: bool, name: str) -> MathPost:
-    try:
-        return reader(row, bare_formulas=bare_formulas)
-    except DocumentError as error:
-        warnings.warn(f"{name} cannot be read; it is used without text: {error}", MathAMRWarning, stacklevel=3)
-        return MathPost("", ())
 
 
 Options = TypeVar("Options")

@@ -24,15 +24,12 @@ from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.saving import HUB, SavedModel, fetched
 from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
 from pyterrier_mathamr.model.transformers import DocEncoder, PostRows, QueryEncoder, Side, TextScorer
-from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
-from pyterrier_mathamr.posts.topics import distinct_queries
-from pyterrier_mathamr.sparse.index import document_or_empty, query_or_empty
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost, query_post
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
+from pyterrier_mathamr.sparse.index import document_or_empty
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """The number type of a language model; ``auto`` is bfloat16 if the processor multiplies in it."""
-
-QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
-"""Where the text of a topic is."""
 
 TEXT_COLUMNS = ("html", "text", "markdown")
 """Where the text of a document is, in order of preference."""
@@ -71,10 +68,10 @@ def check_texts(frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
             for name in DOCUMENT_COLUMNS:
                 validation.columns(includes=[name])
         elif side == "queries":
-            for columns in QUERY_COLUMNS:
+            for columns in TOPIC_FORMS:
                 validation.columns(includes=["qid", *columns])
         else:
-            for columns in QUERY_COLUMNS:
+            for columns in TOPIC_FORMS:
                 for name in TEXT_COLUMNS:
                     validation.result_frame(extra_columns=[*columns, name])
 
@@ -146,7 +143,7 @@ class TokenPosts(PostRows):
 
     def query_posts(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
         """Read each distinct query, by qid."""
-        return {row["qid"]: query_or_empty(row) for row in distinct_queries(frame).to_dict("records")}
+        return {row["qid"]: query_post(row) for row in distinct_queries(frame).to_dict("records")}
 
     def document_posts(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[Any], dict[Any, MathPost]]:
         """Read each distinct document, by docno, and list the docno of each row."""
@@ -166,7 +163,7 @@ class TokenPosts(PostRows):
         frame = pd.DataFrame([{**asked.row, "qid": "explained"}])
         document = document_or_empty({name: asked.row[name] for name in ("docno", *TEXT_COLUMNS) if name in asked.row})
         return Explanation.of(
-            asked.docno, self.parts(label, frame), Reading(query_or_empty(asked.query_row())), Reading(document)
+            asked.docno, self.parts(label, frame), Reading(query_post(asked.query_row())), Reading(document)
         )
 
     @abstractmethod

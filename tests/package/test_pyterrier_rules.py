@@ -23,6 +23,7 @@ from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
 from pyterrier_mathamr.index.transformers import ColBERTRetriever, MaxSimScorer
+from pyterrier_mathamr.posts.topics import with_query
 from pyterrier_mathamr.sparse.tangent import TangentRetriever
 from pyterrier_mathamr.systems import (
     ApproachZeroIndex,
@@ -390,7 +391,7 @@ def test_10_a_fusion_accepts_every_input_that_all_of_its_parts_accept(lab: Lab) 
     for columns in (["qid", "query"], ["qid", "title", "body"]):
         assert columns in pt.inspect.transformer_inputs(fusion)
     found = fusion(formula_topics[["qid", "title", "body"]])
-    assert list(found.columns) == ["qid", "title", "body", "docno", "score", "rank"]
+    assert list(found.columns) == ["qid", "title", "body", "query", "docno", "score", "rank"]
     assert set(found["qid"]) == set(formula_topics["qid"])
     with pytest.raises(pt.validate.InputValidationError):
         fusion(pd.DataFrame({"qid": ["1"], "visual_id": ["v"]}))
@@ -717,3 +718,92 @@ def test_29_a_pipeline_shows_its_stages_and_an_unfitted_ensemble_its_columns(lab
         assert "score" in pt.inspect.transformer_outputs(unfitted, ["qid", "query"])
         with pytest.raises(mathamr.fusion.WeightsError):
             unfitted(lab.frames["topics"])
+
+
+FORMS = {
+    "title and body": lambda topics: topics.drop(columns="query"),
+    "all columns of the dataset": lambda topics: topics.drop(columns="query").assign(tags="calculus", text="A sum"),
+    "title": lambda topics: topics[["qid", "title"]],
+    "body": lambda topics: topics[["qid", "body"]],
+    "query": lambda topics: topics[["qid", "query"]],
+    "query, title and body": lambda topics: topics,
+}
+
+
+@pytest.fixture
+def asked(lab: Lab) -> pd.DataFrame:
+    """Three topics in every form: HTML in ``title`` and ``body``, plain text in ``query``."""
+    return with_query(lab.task1.get_topics().head(3)[["qid", "title", "body"]])
+
+
+@pytest.mark.filterwarnings("ignore:queries without a formula")  # a title has none
+@pytest.mark.parametrize("name", [name for name, (_, frame) in RETRIEVERS.items() if "formula" not in frame])
+def test_30_retrievers_accept_every_form_of_topics_and_add_the_query(lab: Lab, asked: pd.DataFrame, name: str) -> None:
+    retriever, _ = make(lab, name)
+    encoders = {"encoded": lab.encode, "marf topics": lab.marf.query_encoder(**PLAIN)}
+    pipeline = encoders.get(TRANSFORMERS[name][1], pt.Transformer.identity()) >> retriever
+    for form, change in FORMS.items():
+        topics = change(asked)
+        found = pipeline(topics)
+        assert {*topics.columns, "query"} < set(found.columns), form
+        assert found["query"].isin(list(asked["query"])).all() or form in ("title", "body")
+        assert pt.inspect.transformer_outputs(pipeline, list(topics.columns)) == list(found.columns), form
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("k", [10, 1])
+def test_30_scorers_behind_a_retriever_read_the_topics_as_the_retriever_does(
+    lab: Lab, asked: pd.DataFrame, k: int, form: str
+) -> None:
+    topics, first = FORMS[form](asked), lab.bm25.retriever()
+    marf = lab.marf.query_encoder(**PLAIN)
+    same = form != "query, title and body" or k > 1  # else the title and body may be the one document's
+    scorers = {
+        "graphs": (lab.encode >> lab.index.scorer(), lab.encode >> lab.index.colbert()),
+        "parts": (lab.encode >> lab.sharded.scorer(), lab.encode >> lab.sharded.colbert()),
+        "words": (lab.bm25.scorer(), first),
+        "MaRF": (marf >> lab.marf_index.scorer(), marf >> lab.marf_index.retriever()),
+        "texts": (lab.threads.text_loader() >> lab.colbert.text_scorer(), None),
+        "cosine": (lab.threads.text_loader() >> mathamr.GraphBuilder(side="both") >> lab.model.text_scorer(), None),
+    }
+    for kind, (scorer, retriever) in scorers.items():
+        pipeline = first % k >> scorer
+        found = pipeline(topics)
+        assert pt.inspect.transformer_outputs(pipeline, list(topics.columns)) == list(found.columns), kind
+        assert len(found) == 3 * k, kind
+        if retriever is not None and same:
+            scores = retriever(topics).set_index(["qid", "docno"])["score"]
+            keys = pd.MultiIndex.from_frame(found[["qid", "docno"]])
+            np.testing.assert_allclose(found["score"], scores.reindex(keys), rtol=1e-5, err_msg=kind)
+    embedded, known = (
+        dict(zip(frame["qid"], frame["query_formula_ids"], strict=True))
+        for frame in ((first % k >> lab.encode)(topics), lab.encode(topics))
+    )
+    assert not same or all(list(embedded[qid]) == list(ids) for qid, ids in known.items())
+
+
+@pytest.mark.parametrize("k", [10, 1])
+def test_30_the_loaded_title_and_body_of_documents_are_not_read_as_the_query(
+    lab: Lab, asked: pd.DataFrame, k: int
+) -> None:
+    ranking = (lab.bm25 % k)(FORMS["title and body"](asked))
+    loaded = ranking.assign(title=ranking["docno"], body=[f"<p>Of {docno}</p>" for docno in ranking["docno"]])
+    for scorer in (lab.encode >> lab.index.scorer(), lab.bm25.scorer()):
+        scores = [scorer(frame).set_index(["qid", "docno"])["score"] for frame in (ranking, loaded)]
+        np.testing.assert_allclose(scores[1], scores[0].reindex(scores[1].index), rtol=1e-5)
+
+
+TEXT_READERS = {
+    "topics": [name for name, (_, frame) in TRANSFORMERS.items() if frame == "topics" and name != "linked posts"],
+    "rankings": ["BM25 scorer", "ColBERT text scorer", "MaRF text scorer", "cosine"],
+    "formulas": [name for name, (_, frame) in TRANSFORMERS.items() if frame == "formula topics"],
+}
+
+
+@pytest.mark.parametrize("name", [name for names in TEXT_READERS.values() for name in names])
+def test_31_a_query_that_is_not_text_is_a_named_error(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    column = "latex" if name in TEXT_READERS["formulas"] else "query"
+    for value in (["a", "b"], 7):
+        with pytest.raises(mathamr.posts.DocumentError, match=f"{column}` is not text but {type(value).__name__}"):
+            transformer(frame.assign(**{column: [value] * len(frame)}))
