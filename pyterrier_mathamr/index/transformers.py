@@ -298,7 +298,8 @@ class ColBERTRetriever(IndexRetriever):
         index: the index. In Qdrant, ``query_weights`` must not be negative.
         num_results: and the others, as for :class:`IndexRetriever`. Exact search scans every document; approximate
             search scores the documents that own one of the nearest rows.
-        hits: the nearest rows found for each row of the query in approximate search of a folder.
+        hits: the nearest rows found for each row of the query in approximate search of a folder, or as many more as
+            ``num_results`` documents need.
         normalise: divide scores by the query's number of rows (eq. 3.7).
     """
 
