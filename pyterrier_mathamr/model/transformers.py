@@ -169,7 +169,7 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
 
     Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length, as in :class:`DocEncoder` (no rows for a blank
     query), and ``query_model``, the identity of the model: an index of another model's rows refuses them. MathAMR+ also
-    adds ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``.
+    adds ``query_formula_ids``, an array of text whose item ``i`` is the id of the formula in row ``i``.
 
     A model with weights in the score (see ``MathAMR.score_weights``) adds ``query_weights``, float64 ``[q]``, and
     ``query_document_weight``, a number; an index then scores by Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
@@ -297,7 +297,8 @@ class GraphRows(PostRows):
         """Encode queries, and return the columns of each."""
         found: list[dict[str, Any]] = []
         for graph, rows in zip(graphs, self._encode_queries(graphs), strict=True):
-            columns: dict[str, Any] = {"query_embs": rows, "query_formula_ids": self._formula_ids(graph)}
+            ids = np.array(self._formula_ids(graph), dtype=object)  # of the columns q…, others copy arrays, no lists
+            columns: dict[str, Any] = {"query_embs": rows, "query_formula_ids": ids}
             columns["query_model"] = self._model.vectors_by
             if self._weights is not None:
                 columns["query_weights"] = self._row_weights(graph, len(rows))

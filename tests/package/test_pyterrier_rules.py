@@ -233,7 +233,9 @@ def assert_same(left: pd.DataFrame, right: pd.DataFrame) -> None:
     assert len(left) == len(right)
     for column in left.columns:
         for one, other in zip(left[column], right[column], strict=True):
-            if isinstance(one, (float, np.ndarray)):
+            if isinstance(one, np.ndarray) and one.dtype == object:
+                assert one.tolist() == other.tolist()
+            elif isinstance(one, (float, np.ndarray)):
                 np.testing.assert_allclose(one, other, atol=1e-5)
             elif isinstance(one, list) and all(isinstance(view, np.ndarray) for view in one):
                 assert len(one) == len(other)
@@ -791,6 +793,14 @@ def test_30_the_loaded_title_and_body_of_documents_are_not_read_as_the_query(
     for scorer in (lab.encode >> lab.index.scorer(), lab.bm25.scorer()):
         scores = [scorer(frame).set_index(["qid", "docno"])["score"] for frame in (ranking, loaded)]
         np.testing.assert_allclose(scores[1], scores[0].reindex(scores[1].index), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_32_cells_of_the_columns_of_queries_are_arrays_or_scalars(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    found = transformer(frame.head(8))
+    cells = [value for column in found if str(column).startswith("q") for value in found[column]]
+    assert not [value for value in cells if isinstance(value, (list, tuple, dict, set))]
 
 
 TEXT_READERS = {

@@ -232,8 +232,7 @@ def graph_candidates(
 ) -> list[Numbers]:
     """Find the documents that own one of the nearest vectors of a field to some row of each query.
 
-    At first ``nearest`` vectors for each row are found; where fewer than ``k`` documents own them, twice as many, and so
-    on up to all documents.
+    At first ``nearest`` vectors of each row; where fewer than ``k`` documents own them, twice as many, and so on.
     """
     if not len(snapshot):
         return [np.empty(0, dtype=np.int64)] * len(queries)
