@@ -52,7 +52,7 @@ from pyterrier_mathamr.posts import (
     strip_delimiters,
 )
 from pyterrier_mathamr.posts.reading import TOPIC_COLUMNS, Row, check_topic, is_blank, text_of
-from pyterrier_mathamr.posts.topics import TOPIC_FORMS, columns_of_documents, texts_of_topics
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, columns_of_topics, texts_of_topics
 
 from .mathamr import EMPTY_AMR, MathAMRGraph, attach_formulas
 from .store import Side
@@ -169,7 +169,11 @@ class GraphBuilder(ColumnAdder, Transformer):
         if queries:
             known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
             names = ["qid", *_query_columns(inp)]
-            rows = _rows(inp[names].drop_duplicates() if len(inp) > 1 else inp, names)
+            try:
+                distinct = inp[names].drop_duplicates() if len(inp) > 1 else inp
+            except TypeError:  # a cell is a list or the like, and refused below
+                distinct = inp
+            rows = _rows(distinct, names)
             inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         if documents:  # each distinct one once, or each row where the frame has no docno
             there = [name for name in ("docno", "title", "parent_title", *DOCUMENT_COLUMNS) if name in inp.columns]
@@ -317,10 +321,9 @@ class GraphBuilder(ColumnAdder, Transformer):
 
 
 def _query_columns(frame: pd.DataFrame) -> list[str]:
-    """List the columns that a query is read from, in a ranking without those of its documents."""
-    names = (*TOPIC_COLUMNS, "formula_id") if "docno" not in frame.columns else TOPIC_COLUMNS
-    of_documents = columns_of_documents(frame)
-    return [name for name in names if name in frame.columns and name not in of_documents]
+    """List the columns that a query is read from; the formula of a ranking's row is the document's."""
+    formula_id = ["formula_id"] if "formula_id" in frame.columns and "docno" not in frame.columns else []
+    return columns_of_topics(frame) + formula_id
 
 
 def _rows(frame: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:

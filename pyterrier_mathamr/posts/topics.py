@@ -51,6 +51,12 @@ def columns_of_documents(frame: pd.DataFrame) -> list[str]:
     return [name for name in frame.columns if name in loaded or describes_document(name)]
 
 
+def columns_of_topics(frame: pd.DataFrame) -> list[str]:
+    """List the columns that topics are read from; a ranking's ``title`` and ``body`` only if ``query`` is their text."""
+    left_out = _OF_EITHER if "docno" in frame.columns and not _asks_its_title_and_body(frame) else ()
+    return [name for name in TOPIC_COLUMNS if name in frame.columns and name not in left_out]
+
+
 def texts_of_topics(frame: pd.DataFrame) -> list[str]:
     """List the columns of texts that a ranking has kept from its topics, not from documents."""
     if not {"qid", "docno"} <= set(frame.columns):
@@ -101,5 +107,10 @@ def _first_rows(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _differs(frame: pd.DataFrame, name: str) -> bool:
     """Whether a query has several values of a column, apart from gaps."""
-    pairs = frame[["qid", name]].dropna().drop_duplicates()
-    return bool(pairs["qid"].duplicated().any())
+    pairs = frame[["qid", name]].dropna()
+    try:
+        return bool(pairs.drop_duplicates()["qid"].duplicated().any())
+    except TypeError:  # a cell is a list or the like
+        for row in pairs.to_dict("records"):
+            check_topic(row)
+        raise

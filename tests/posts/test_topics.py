@@ -7,7 +7,13 @@ import pytest
 
 from pyterrier_mathamr.posts import DocumentError, query_post
 from pyterrier_mathamr.posts.reading import check_topic
-from pyterrier_mathamr.posts.topics import columns_of_documents, distinct_queries, texts_of_topics, with_query
+from pyterrier_mathamr.posts.topics import (
+    columns_of_documents,
+    columns_of_topics,
+    distinct_queries,
+    texts_of_topics,
+    with_query,
+)
 
 TITLE = 'Is <span class="math-container" id="q_1">$x^2&lt;1$</span> true?'
 BODY = "<p>For which $x$?</p><p>Thanks</p>"
@@ -68,6 +74,8 @@ def test_the_title_and_body_of_one_document_are_told_from_the_topic_s_by_the_que
     assert texts_of_topics(kept) == ["title", "body"]
     loaded = kept.assign(title="Other", body="<p>of the document</p>")
     assert columns_of_documents(loaded) == ["title", "body"]
+    assert columns_of_topics(kept) == ["title", "body", "query"]
+    assert columns_of_topics(loaded) == ["query"]
     assert texts_of_topics(loaded) == []
     assert distinct_queries(loaded).columns.tolist() == ["qid", "query", "docno"]
 
