@@ -21,7 +21,7 @@ from typing import Any
 import pyterrier as pt
 from pyterrier import _ops as operators
 
-from .parameters import artifact_name
+from .parameters import ByParameters, artifact_name
 
 QUIET = frozenset(("verbose", "batch_size", "device", "executor", "total", "resume", "sources", "time_limit"))
 """Options that change how something is computed, but no result."""
@@ -76,6 +76,8 @@ def transformer_name(transformer: pt.Transformer) -> str:
     """Name any transformer; one of another package by its ``str``, as far as this is short and free of paths."""
     if isinstance(transformer, pt.Compose):
         return pipeline_name(transformer)
+    if isinstance(transformer, ByParameters):
+        return str(transformer)
     if nickname := getattr(transformer, "nickname", ""):
         return f"{type(transformer).__name__}({nickname})"
     for kind, sign in _SIGNS.items():

@@ -158,7 +158,7 @@ class Pipeline(Composing, pt.Compose):  # type: ignore[misc]
 
 class _Named(Composing):
     def __str__(self) -> str:
-        return transformer_name(self)  # type: ignore[arg-type]
+        return transformer_name(self)
 
 
 class Sum(_Named, operators.Sum):  # type: ignore[misc]

@@ -182,7 +182,7 @@ TOPIC_COLUMNS = ("title", "body", "query", "latex")
 """Where the text of a topic is."""
 
 
-def check_topic(row: Row) -> None:
+def check_topic(row: Mapping[Any, Any]) -> None:
     """Check that the texts of a topic are texts, or missing.
 
     Raises:

@@ -52,7 +52,7 @@ def columns_of_documents(frame: pd.DataFrame) -> list[str]:
 
 
 def columns_of_topics(frame: pd.DataFrame) -> list[str]:
-    """List the columns that topics are read from; a ranking's ``title`` and ``body`` only if ``query`` is their text."""
+    """List the columns that topics are read from, without a ``title`` and ``body`` of documents."""
     left_out = _OF_EITHER if "docno" in frame.columns and not _asks_its_title_and_body(frame) else ()
     return [name for name in TOPIC_COLUMNS if name in frame.columns and name not in left_out]
 
@@ -61,7 +61,7 @@ def texts_of_topics(frame: pd.DataFrame) -> list[str]:
     """List the columns of texts that a ranking has kept from its topics, not from documents."""
     if not {"qid", "docno"} <= set(frame.columns):
         return []
-    names = (*_OF_EITHER, "html", "text", "markdown") if _differs(frame, "docno") else ()
+    names: tuple[str, ...] = (*_OF_EITHER, "html", "text", "markdown") if _differs(frame, "docno") else ()
     if not names and _asks_its_title_and_body(frame):
         names = _OF_EITHER
     return [name for name in names if name in frame and not _differs(frame, name)]

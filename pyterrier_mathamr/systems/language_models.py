@@ -143,7 +143,8 @@ class TokenPosts(PostRows):
 
     def query_posts(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
         """Read each distinct query, by qid."""
-        return {row["qid"]: query_post(row) for row in distinct_queries(frame).to_dict("records")}
+        rows: list[dict[str, Any]] = distinct_queries(frame).to_dict("records")  # type: ignore[assignment]
+        return {row["qid"]: query_post(row) for row in rows}
 
     def document_posts(self, frame: pd.DataFrame, of_ranking: bool) -> tuple[list[Any], dict[Any, MathPost]]:
         """Read each distinct document, by docno, and list the docno of each row."""
