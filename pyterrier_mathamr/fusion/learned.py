@@ -89,6 +89,9 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             raise WeightsError.not_fitted("the blend", "LinearBlend.load()")
         return tuple(self.weights)
 
+    def __str__(self) -> str:
+        return _weighted_name(self.label, [_FIRST, *distinct_names(self.scorers)], self.weights)
+
     def transform_inputs(self) -> list[list[str]]:
         return inputs_of_all(self.scorers, "qid", "docno", "score")
 
@@ -204,6 +207,12 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         except UNREADABLE as error:
             reason = f"no blend of {len(scorers)} scorer(s) ({reason_of(error)})"
             raise WeightsError.of_file(path, reason) from error
+
+
+def _weighted_name(label: str, parts: Sequence[str], weights: Sequence[float] | None) -> str:
+    """Name a combination by its parts, each after its weight if it is fitted."""
+    shown = parts if weights is None else [f"{weight:.2g} {part}" for weight, part in zip(weights, parts, strict=True)]
+    return f"{label}({', '.join(shown)})"
 
 
 def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:
@@ -361,11 +370,7 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         return self.weight
 
     def __str__(self) -> str:
-        weights = [
-            "" if weight is None else f" {weight:.2g}" for weight in self.weight or [None] * len(self.part_names)
-        ]
-        parts = (name + weight for name, weight in zip(self.part_names, weights, strict=True))
-        return f"{self.label}({', '.join(parts)})"
+        return _weighted_name(self.label, self.part_names, self.weight)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search with all systems, score their results with all features, and rank.

@@ -196,7 +196,7 @@ def check_topic(row: Mapping[Any, Any]) -> None:
             )
 
 
-def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
+def query_post(row: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
     """Read a query: ``title`` and ``body`` if there is a body, else ``query``, else only the title.
 
     Args:

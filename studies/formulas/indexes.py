@@ -20,7 +20,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr.experiments.workdir import Artifacts, FormulaArtifacts
 from pyterrier_mathamr.model import TextEncoder
-from pyterrier_mathamr.posts import document_post, plain_text
+from pyterrier_mathamr.posts import document_post, plain_text, query_post
 from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.systems import ApproachZeroIndex, FastTextOptions, FormulaTrees, InOut, InOutIndex, TangentCFT

@@ -18,9 +18,11 @@ from click.testing import CliRunner
 from tiny_colbert import tiny_colbert
 
 import pyterrier_mathamr as mathamr
+from pyterrier_mathamr._common.transformers import Stage
 from pyterrier_mathamr.amr import AmrlibParser
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.engine.ranking import Weights
 from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
 from pyterrier_mathamr.index.transformers import ColBERTRetriever, MaxSimScorer
 from pyterrier_mathamr.posts.topics import with_query
@@ -28,6 +30,7 @@ from pyterrier_mathamr.sparse.tangent import TangentRetriever
 from pyterrier_mathamr.systems import (
     ApproachZeroIndex,
     CosineScorer,
+    EditDistanceReranker,
     ExtractAnswer,
     FormulaAnswers,
     FormulaContexts,
@@ -43,6 +46,7 @@ from pyterrier_mathamr.systems import (
     QueryReduction,
     StructuralSearch,
     TangentCFT,
+    TangentS,
     ThreadStore,
     TimesQQ,
     TwoStepFeatures,
@@ -643,6 +647,23 @@ def test_27_a_name_is_short_without_paths_and_the_same_on_every_machine(lab: Lab
     assert str(transformer).startswith(transformer.schematic()["label"])
 
 
+def test_27_every_public_transformer_has_such_a_name(lab: Lab) -> None:
+    weights = Weights(0.5, 0.5)
+    more = [
+        TangentS(lab.tangent, lab.trees),
+        EditDistanceReranker(lab.trees),
+        TimesQQ(),
+        lab.tangent.indexer(),
+        mathamr.engine.BlendedRetriever(lab.bm25, lab.index, lab.graphs, lab.model, weights),
+    ]
+    assert all(is_a_name(str(transformer), lab) for transformer in more)
+    named = {type(make(lab, name)[0]) for name in TRANSFORMERS} | {type(transformer) for transformer in more}
+    public = [getattr(mathamr, name) for name in mathamr.__all__]
+    rooms = [mathamr, *(room for room in public if hasattr(room, "__all__"))]
+    exported = [getattr(room, name) for room in rooms for name in room.__all__]
+    assert {kind for kind in exported if isinstance(kind, type) and issubclass(kind, Stage)} <= named
+
+
 def test_27_a_name_has_the_folder_of_an_index_and_the_options_that_change_results(lab: Lab) -> None:
     bm25, index = mathamr.BM25Index("results/sample.bm25"), mathamr.MathAMRIndex("sample v1.2")
     assert str(bm25.retriever()) == "BM25(sample)"
@@ -654,7 +675,7 @@ def test_27_a_name_has_the_folder_of_an_index_and_the_options_that_change_result
     assert str(ZScoreFusion(*parts, weight=0.25)) == (
         "z-score fusion(BM25(sample), MathAMR ColBERT(sample v1.2), weight=0.25)"
     )
-    assert str(Ensemble(*parts, weight=[0.5, 1.25])) == "ensemble(BM25 0.5, MathAMR ColBERT 1.2)"
+    assert str(Ensemble(*parts, weight=[0.5, 1.25])) == "ensemble(0.5 BM25, 1.2 MathAMR ColBERT)"
 
 
 def test_27_the_name_of_a_pipeline_has_its_stages_and_its_repr_rebuilds_it(lab: Lab) -> None:
