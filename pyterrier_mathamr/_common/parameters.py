@@ -189,11 +189,22 @@ def _hash(value: object) -> int:
         return 0
 
 
+def artifact_name(path: str | Path) -> str:
+    """Name what lies in a folder or file: ``sample`` for ``results/sample.bm25``, but ``v1.2`` for ``v1.2``."""
+    name = Path(path).name or Path(path).absolute().name
+    return re.sub(r"(?<=.)\.[a-z]\w*$", "", name)
+
+
 class ByPath:
     """Gives a class equality, hash and a `repr` that rebuilds, by its ``path``."""
 
     path: Path
     __signature__ = ConstructorSignature()
+
+    @property
+    def nickname(self) -> str:
+        """What the names of transformers call it."""
+        return artifact_name(self.path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"

@@ -5,19 +5,23 @@
     GraphBuilder() >> model.doc_encoder() >> index.indexer()     a Pipeline, whose index() accepts a DataFrame
     stage.transform_iter([])                                     no rows, where pandas would lose the columns
     pt.schematic.draw(stage)                                     a label and a link, without asking the network
+    str(stage >> another)                                        a name for tables and files (`names`)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
 from itertools import chain, product
 from typing import Any, ClassVar
 
 import pandas as pd
 import pyterrier as pt
+from pyterrier import _ops as operators
 
 from .feedback import reported_once
 from .ids import identified
+from .names import pipeline_name, stage_name, transformer_name
 from .parameters import COUNT, ByParameters, Rule
 
 HELP_URL = "https://pypi.org/project/pyterrier-mathamr/"
@@ -45,7 +49,29 @@ def _draw_offline() -> None:
 _draw_offline()
 
 
-class Stage(ByParameters):
+class Composing:
+    """Gives a stage or pipeline operators whose results have names for tables and files."""
+
+    def __rshift__(self, right: pt.Transformer) -> Pipeline:
+        return Pipeline(self, right)
+
+    def __add__(self, right: pt.Transformer) -> Sum:
+        return Sum(self, right)
+
+    def __or__(self, right: pt.Transformer) -> SetUnion:
+        return SetUnion(self, right)
+
+    def __and__(self, right: pt.Transformer) -> SetIntersection:
+        return SetIntersection(self, right)
+
+    def __xor__(self, right: pt.Transformer) -> Concatenate:
+        return Concatenate(self, right)
+
+    def __pow__(self, right: pt.Transformer) -> FeatureUnion:
+        return FeatureUnion(self, right)
+
+
+class Stage(Composing, ByParameters):
     """A stage of a pipeline is its parameters, and has a label in drawings."""
 
     label: ClassVar[str] = ""
@@ -56,8 +82,8 @@ class Stage(ByParameters):
         """Return what ``pt.schematic`` draws, whatever the ``input_columns``."""
         return {"label": self.label or type(self).__name__, "help_url": self.help_url}
 
-    def __rshift__(self, right: pt.Transformer) -> Pipeline:
-        return Pipeline(self, right)
+    def __str__(self) -> str:
+        return stage_name(self.schematic()["label"], self.parameters(), signature(type(self)))
 
 
 class Transformer(Stage, pt.Transformer):  # type: ignore[misc]
@@ -103,11 +129,12 @@ class Indexer(Stage, pt.Indexer):  # type: ignore[misc]
     """The last stage of an indexing pipeline; its ``index`` begins with :func:`~.ids.identified`."""
 
 
-class Pipeline(pt.Compose):  # type: ignore[misc]
+class Pipeline(Composing, pt.Compose):  # type: ignore[misc]
     """PyTerrier's pipeline, equal to the one of the same stages, that indexes a DataFrame, too."""
 
-    def __init__(self, *stages: pt.Transformer) -> None:
-        super().__init__(*chain.from_iterable(stage if isinstance(stage, pt.Compose) else [stage] for stage in stages))
+    def __init__(self, *transformers: pt.Transformer) -> None:
+        stages = (stage if isinstance(stage, pt.Compose) else [stage] for stage in transformers)
+        super().__init__(*chain.from_iterable(stages))
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[Any, Any]], batch_size: int | None = None) -> Any:
         """Index documents, given as a DataFrame or as dictionaries; see ``pt.Compose.index``."""
@@ -119,8 +146,39 @@ class Pipeline(pt.Compose):  # type: ignore[misc]
         compiled = super().compile(verbose)
         return Pipeline(compiled) if isinstance(compiled, pt.Compose) else compiled
 
-    def __rshift__(self, right: pt.Transformer) -> Pipeline:
-        return Pipeline(self, right)
+    def __rrshift__(self, left: pt.Transformer) -> Pipeline:
+        return Pipeline(left, self)
+
+    def __str__(self) -> str:
+        return pipeline_name(self)
+
+    def __repr__(self) -> str:
+        return f"({' >> '.join(map(repr, self))})"
+
+
+class _Named(Composing):
+    def __str__(self) -> str:
+        return transformer_name(self)
+
+
+class Sum(_Named, operators.Sum):  # type: ignore[misc]
+    """``+`` of PyTerrier with a name."""
+
+
+class SetUnion(_Named, operators.SetUnion):  # type: ignore[misc]
+    """``|`` of PyTerrier with a name."""
+
+
+class SetIntersection(_Named, operators.SetIntersection):  # type: ignore[misc]
+    """``&`` of PyTerrier with a name."""
+
+
+class Concatenate(_Named, operators.Concatenate):  # type: ignore[misc]
+    """``^`` of PyTerrier with a name."""
+
+
+class FeatureUnion(_Named, operators.FeatureUnion):  # type: ignore[misc]
+    """``**`` of PyTerrier with a name."""
 
 
 def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[str]]:
@@ -131,7 +189,12 @@ def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[s
     ]
     unions = [list(dict.fromkeys([*needed, *chain.from_iterable(some)])) for some in product(*modes)]
     taken = [columns for columns in unions if all(_takes(stage, columns) for stage in stages)]
-    smallest = [columns for columns in taken if not any(set(other) < set(columns) for other in taken)]
+    of_all = set.intersection(*({frozenset([*needed, *columns]) for columns in of_one} for of_one in modes))
+    smallest = [
+        columns
+        for columns in taken
+        if frozenset(columns) in of_all or not any(set(other) < set(columns) for other in taken)
+    ]
     return [columns for i, columns in enumerate(smallest) if set(columns) not in map(set, smallest[:i])]
 
 

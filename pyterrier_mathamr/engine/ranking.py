@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import best_places, distinct_queries, empty_output, is_missing, ranking_frame
+from pyterrier_mathamr._common.frames import best_places, empty_output, is_missing, ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
@@ -37,6 +37,7 @@ from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.index.search.queries import QueryBatch, batch_of
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import MathPost, PostFormula
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries, with_query
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.sparse.bm25_search import QueryTokens, explain_tokens
 from pyterrier_mathamr.sparse.expressions import query_formula
@@ -134,15 +135,18 @@ class BlendedRetriever(Leaf, Retriever):
         """Search with each query.
 
         Args:
-            inp: ``qid`` and ``query``.
+            inp: ``qid`` and ``query``, or ``title`` and ``body``.
 
         Returns:
-            The columns of ``inp`` with ``docno``, ``score`` and ``rank``.
+            The columns of ``inp`` with ``query``, ``docno``, ``score`` and ``rank``.
         """
-        pt.validate.query_frame(inp, extra_columns=["query"], context=self)
-        if inp.empty:
-            return empty_output(inp, ["docno", "score", "rank"])
-        queries, bm25 = distinct_queries(inp, ["docno", "score", "rank"]), self.bm25.snapshot()
+        with pt.validate.any(inp, context=self) as validation:
+            for columns in TOPIC_FORMS:
+                validation.query_frame(extra_columns=list(columns))
+        queries = with_query(distinct_queries(inp, ["docno", "score", "rank"]))
+        if queries.empty:
+            return empty_output(queries, ["docno", "score", "rank"])
+        bm25 = self.bm25.snapshot()
         posts = {str(row["qid"]): bm25.read_query(row) for row in queries.to_dict("records")}
         blank = [qid for qid, post in posts.items() if not post.text.strip()]
         warn_of_queries(blank, "blank queries", "Give each a text in `query`.")

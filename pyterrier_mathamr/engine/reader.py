@@ -155,13 +155,13 @@ class EngineReader(Counted):
 
     def frame(self, query: str | MathPost) -> pd.DataFrame:
         """Write a query as a frame, with delimiters around each of its formulas."""
-        post = self.read_query(query) if isinstance(query, str) else query
+        post = query if isinstance(query, MathPost) else self.read_query(query)
         return pd.DataFrame([["1", text_of(post)]], columns=["qid", "query"])
 
     def question(self, query: str | MathPost) -> ReadQuery:
         """Read a query and encode it, once for all its uses."""
         at = self.snapshot()
-        post = report_unclosed("1", at.read_query(query) if isinstance(query, str) else query)
+        post = report_unclosed("1", query if isinstance(query, MathPost) else at.read_query(query))
         [read] = at.retriever().read({"1": replace(post, text=post.text.replace("\n", " "))})
         return read
 

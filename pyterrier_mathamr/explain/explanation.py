@@ -20,14 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import (
-    columns_of_documents,
-    describes_document,
-    distinct_queries,
-    is_missing,
-    with_objects,
-)
+from pyterrier_mathamr._common.frames import is_missing, with_objects
 from pyterrier_mathamr.posts import MathPost, PostFormula, post_from_any, post_from_html
+from pyterrier_mathamr.posts.topics import columns_of_documents, describes_document, distinct_queries
 
 from .errors import AskedError
 

@@ -20,7 +20,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.frames import best_places, distinct_queries, empty_output, first_values, with_objects
+from pyterrier_mathamr._common.frames import best_places, empty_output, first_values, with_objects
 from pyterrier_mathamr._common.parameters import FLAG, FRACTION, Rule, between, list_of, one_of
 from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explain import (
@@ -34,6 +34,7 @@ from pyterrier_mathamr.explain import (
     name_of,
     read_asked,
 )
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
 System: TypeAlias = pt.Transformer | pd.DataFrame
 """A system to fuse: a transformer of queries to a ranking, or an existing ranking."""
@@ -112,7 +113,7 @@ class Fusion(Retriever):
             The columns of ``inp``, ``docno``, the columns that all systems add, ``score`` and ``rank``.
         """
         pt.validate.query_frame(inp, context=self)
-        columns, queries = tuple(inp.columns), distinct_queries(inp, _RESULTS)
+        columns, queries = tuple(inp.columns), with_query(distinct_queries(inp, _RESULTS))
         if queries.empty or columns not in self._accepted:  # checking all systems costs more than some searches
             outputs = outputs_of_all(self.systems, columns)
             self._accepted.add(columns)

@@ -22,11 +22,12 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever, Transformer, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 from pyterrier_mathamr.store.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
 from .fusions import StandardFusion, System, distinct_names, explain_standard, standard_scores, standardized
@@ -87,6 +88,9 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         if self.weights is None:
             raise WeightsError.not_fitted("the blend", "LinearBlend.load()")
         return tuple(self.weights)
+
+    def __str__(self) -> str:
+        return _weighted_name(self.label, [_FIRST, *distinct_names(self.scorers)], self.weights)
 
     def transform_inputs(self) -> list[list[str]]:
         return inputs_of_all(self.scorers, "qid", "docno", "score")
@@ -203,6 +207,12 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         except UNREADABLE as error:
             reason = f"no blend of {len(scorers)} scorer(s) ({reason_of(error)})"
             raise WeightsError.of_file(path, reason) from error
+
+
+def _weighted_name(label: str, parts: Sequence[str], weights: Sequence[float] | None) -> str:
+    """Name a combination by its parts, each after its weight if it is fitted."""
+    shown = parts if weights is None else [f"{weight:.2g} {part}" for weight, part in zip(weights, parts, strict=True)]
+    return f"{label}({', '.join(shown)})"
 
 
 def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:
@@ -359,6 +369,9 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
             raise WeightsError.not_fitted("the ensemble", "Ensemble.load()")
         return self.weight
 
+    def __str__(self) -> str:
+        return _weighted_name(self.label, self.part_names, self.weight)
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search with all systems, score their results with all features, and rank.
 
@@ -371,7 +384,8 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         Raises:
             WeightsError: there are no weights yet.
         """
-        len(self.weights)  # refuses to search before it is fitted
+        if len(inp):
+            len(self.weights)  # refuses to search before it is fitted
         return super().transform(inp)
 
     def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
@@ -464,7 +478,7 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
 def _candidates(queries: pd.DataFrame, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """List all documents that were found, with the columns of their queries and without any system's score."""
     found = pd.concat([ranking[["qid", "docno"]] for ranking in rankings]).drop_duplicates()
-    candidates = queries.merge(found, on="qid")
+    candidates = with_query(queries).merge(found, on="qid")
     return candidates.assign(score=0.0, rank=candidates.groupby("qid").cumcount())
 
 

@@ -23,13 +23,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning, listed
 from pyterrier_mathamr._common.feedback import progress, reported_once
-from pyterrier_mathamr._common.frames import (
-    empty_output,
-    first_values,
-    join_values,
-    texts_of_topics,
-    with_objects,
-)
+from pyterrier_mathamr._common.frames import empty_output, first_values, join_values, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
 from pyterrier_mathamr._common.recent import Recent
 from pyterrier_mathamr._common.running.resources import cycles_kept
@@ -58,7 +52,8 @@ from pyterrier_mathamr.posts import (
     query_post,
     strip_delimiters,
 )
-from pyterrier_mathamr.posts.reading import Row, is_blank, text_of
+from pyterrier_mathamr.posts.reading import TOPIC_COLUMNS, Row, check_topic, is_blank, text_of
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, columns_of_topics, texts_of_topics
 
 from .mathamr import EMPTY_AMR, MathAMRGraph, attach_formulas
 from .store import Side
@@ -70,9 +65,6 @@ Queries = Literal["post", "formula"]
 Context = Literal["title", "none"]
 """The text read before a document: the title of its question, or nothing."""
 
-TOPIC_COLUMNS = ("title", "body", "query", "latex")
-"""Where the text of a topic is."""
-
 EMPTY_POST = MathPost(text="", formulas=())
 
 
@@ -81,8 +73,8 @@ class GraphBuilder(ColumnAdder, Transformer):
 
     Documents (no ``qid``) get ``graph`` from ``html``, ``body``, ``text`` or ``markdown``, and ``title``; queries get
     ``query_graph`` from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct
-    query is built once from ``query`` and joined back. A formula of a document that has no id gets ``docno#0``,
-    ``docno#1``, …; a query frame with ``formula_id`` gets ``query_formula_id`` from it.
+    query is built once and joined back, without a ``title`` and ``body`` of documents. A formula of a document that has
+    no id gets ``docno#0``, ``docno#1``, …; a query frame with ``formula_id`` gets ``query_formula_id`` from it.
 
     A document with a ``parent_title``, the title of the question that it answers, begins with that title. The title's
     formulas come after the document's own and have the id ``^title``, so that indexes of formulas leave them to the
@@ -181,8 +173,12 @@ class GraphBuilder(ColumnAdder, Transformer):
         of_topics = texts_of_topics(inp) if documents else []
         if queries:
             known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
-            names = ["qid", *_query_columns(inp.columns)]
-            rows = _rows(inp[names].drop_duplicates() if len(inp) > 1 else inp, names)
+            names = ["qid", *_query_columns(inp)]
+            try:
+                distinct = inp[names].drop_duplicates() if len(inp) > 1 else inp
+            except TypeError:  # a cell is a list or the like, and refused below
+                distinct = inp
+            rows = _rows(distinct, names)
             inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         if documents:  # each distinct one once, or each row where the frame has no docno
             there = [name for name in ("docno", "title", "parent_title", *DOCUMENT_COLUMNS) if name in inp.columns]
@@ -223,7 +219,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         if self._sides(columns)[1]:
             graphs = self._document_graphs(rows)
             return [{**row, "graph": graph} for row, graph in zip(rows, graphs, strict=True)]
-        names = ("qid", *_query_columns(columns))
+        names = ("qid", *_query_columns(pd.DataFrame(list(rows))))
         of_query = self._query_graphs([{name: row.get(name) for name in names} for row in rows], {})
         return [{**row, "query_graph": of_query[row["qid"]]} for row in rows]
 
@@ -231,8 +227,9 @@ class GraphBuilder(ColumnAdder, Transformer):
         """Check the columns of a frame, and return whether graphs of queries, and of documents, are to be built."""
         with pt.validate.any(list(columns), context=self) as check:
             if self.side in ("auto", "query"):
-                for names in (["latex"], ["query"]) if self.queries == "formula" else _TOPICS:
-                    check.query_frame(names)
+                forms = (("latex",), ("query",)) if self.queries == "formula" else TOPIC_FORMS
+                for names in forms:
+                    check.query_frame(list(names))
                 check.result_frame(["query"])
             for name in DOCUMENT_COLUMNS:
                 if self.side in ("auto", "document"):
@@ -258,6 +255,8 @@ class GraphBuilder(ColumnAdder, Transformer):
 
     def _query_graphs(self, rows: Sequence[Row], known: Mapping[Any, MathAMRGraph]) -> dict[Any, MathAMRGraph]:
         """Build the graph of each query from its first row with text, unless it is known; empty if there is none."""
+        for row in rows:
+            check_topic(row)
         self._warn_of_second_texts(rows)
         reader = _formula_post if self.queries == "formula" else partial(query_post, bare_formulas=self.bare_formulas)
         posts: dict[Any, MathPost] = {}
@@ -336,14 +335,10 @@ class GraphBuilder(ColumnAdder, Transformer):
         return graphs
 
 
-_TOPICS = (["query"], ["title", "body"], ["body"], ["title"])
-"""Columns of a query frame, one list for each way to give the text."""
-
-
-def _query_columns(columns: Collection[str]) -> list[str]:
-    """List the columns that a query is read from; the title and body of a ranking are the document's."""
-    names = ("query",) if "docno" in columns else (*TOPIC_COLUMNS, "formula_id")
-    return [name for name in names if name in columns]
+def _query_columns(frame: pd.DataFrame) -> list[str]:
+    """List the columns that a query is read from; the formula of a ranking's row is the document's."""
+    formula_id = ["formula_id"] if "formula_id" in frame.columns and "docno" not in frame.columns else []
+    return columns_of_topics(frame) + formula_id
 
 
 def _rows(frame: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import counted, progress
 from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.parameters import COUNT, ConstructorSignature, Rule, method
-from pyterrier_mathamr._common.transformers import HELP_URL, Leaf, Transformer
+from pyterrier_mathamr._common.transformers import HELP_URL, Composing, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.model import MathAMR
 
 
-class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
+class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
     """An index of vectors. Subclasses define where it is, ``indexer``, ``retriever`` and :meth:`snapshot`."""
 
     LAYOUT: ClassVar[Layout]

@@ -32,19 +32,13 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import (
-    distinct_queries,
-    empty_output,
-    is_missing,
-    ordered_by_score,
-    ranking_frame,
-    with_objects,
-)
+from pyterrier_mathamr._common.frames import empty_output, is_missing, ordered_by_score, ranking_frame, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
 from pyterrier_mathamr._common.running.resources import return_free_memory
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.maxsim import Nodes, Side, maxsim_parts
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 
 from .backend import NO_HITS, Backend, Field, Hits, How, Numbers
 from .parts import TEXTS, stored_formula_ids
@@ -196,7 +190,7 @@ class IndexRetriever(_Scoring):
         """Rank documents for each distinct query."""
         pt.validate.query_frame(inp, extra_columns=list(self.needs), context=self)
         columns = [*self.gives, "score", "rank"]
-        queries = distinct_queries(inp, columns)
+        queries = with_query(distinct_queries(inp, columns))
         if queries.empty:
             return empty_output(queries, columns)
         backend: Backend = self.index.snapshot()
@@ -336,8 +330,8 @@ class ColBERTRetriever(IndexRetriever):
         num_results: the most documents returned for a query.
         exact: ``False`` scores only documents with one of the nearest rows in an HNSW graph: faster in a large index,
             but it may miss some of the best. A ``ShardedIndex`` has no graph.
-        hits: with ``exact=False`` in a folder, nearest rows found for each row of the query: more miss less and take
-            longer.
+        hits: with ``exact=False`` in a folder, nearest rows found for each row of the query, or as many more as
+            ``num_results`` documents need: more miss less and take longer.
         hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper), in a
             folder at least ``hits``: more miss less and take longer.
         normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is

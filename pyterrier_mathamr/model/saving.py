@@ -379,6 +379,11 @@ class SavedModel:
         """Return the arguments of ``from_pretrained`` that open the model; ``None`` if it is not saved."""
         return None if self._folder is None else repr(short_name(self._folder))
 
+    @property
+    def nickname(self) -> str:
+        """What the names of transformers call it."""
+        return folder_name(self._folder).rpartition("/")[2]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SavedModel) and self.identity == other.identity
 

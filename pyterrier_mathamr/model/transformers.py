@@ -199,7 +199,7 @@ class QueryEncoder(ColumnAdder, _PostTransformer):
 
     Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length, as in :class:`DocEncoder` (no rows for a blank
     query), and ``query_model``, the identity of the model: an index of another model's rows refuses them. MathAMR+ also
-    adds ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``.
+    adds ``query_formula_ids``, an array of text whose item ``i`` is the id of the formula in row ``i``.
 
     The vectors of recent queries are kept by content, so that a transformer that asks again for the same query, such
     as ``pyterrier_adaptive.GAR``, does not encode it again.
@@ -339,7 +339,8 @@ class GraphRows(PostRows):
     def of_queries(self, queries: Sequence[MathAMRGraph]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for graph, rows in zip(queries, self._encode_queries(queries), strict=True):
-            columns: dict[str, Any] = {"query_embs": rows, "query_formula_ids": self._formula_ids(graph)}
+            ids = np.array(self._formula_ids(graph), dtype=object)  # of the columns q…, others copy arrays, no lists
+            columns: dict[str, Any] = {"query_embs": rows, "query_formula_ids": ids}
             columns["query_model"] = self._model.vectors_by
             if self._weights is not None:
                 columns["query_weights"] = self._row_weights(graph, len(rows))

@@ -223,6 +223,11 @@ def _in_dollars(latex: str) -> str:
     return f"${latex}{' ' * escaped}$"
 
 
+def typed_text(post: MathPost) -> str:
+    r"""Write a post so that `post_from_text` reads it again: blank lines between blocks, ``\$`` for a dollar sign."""
+    return plain_text(replace(post, text=post.text.replace("$", "\\$").replace("\n", "\n\n")))
+
+
 def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = False) -> MathPost:
     """Replace the formulas of a text by placeholders; its marks are the formulas that are already known."""
     pieces: list[str] = []  # of the text, a `MARK` before each placeholder

@@ -16,7 +16,7 @@ from pyterrier_mathamr._common.running.worker import OverLimitError
 from .html import HtmlFlattener
 from .markdown import html_from_markdown, read_markdown
 from .math_spans import clean
-from .post import DocumentError, MathPost, assemble
+from .post import DocumentError, MathPost, assemble, typed_text
 
 LOOKS_LIKE_HTML = re.compile(
     r"</?(?:p|br|div|span|em|strong|li|ul|ol|code|pre|blockquote|h[1-6]|sub|sup|hr|table|math|[a-z]{1,9}:math)(?:\s[^<>]{0,500})?/?>"
@@ -178,7 +178,25 @@ def _text_column(row: Row) -> tuple[str, str]:
     return name, row[name] if name else ""
 
 
-def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
+TOPIC_COLUMNS = ("title", "body", "query", "latex")
+"""Where the text of a topic is."""
+
+
+def check_topic(row: Mapping[Any, Any]) -> None:
+    """Check that the texts of a topic are texts, or missing.
+
+    Raises:
+        DocumentError: one of them is a list, a number or another object.
+    """
+    for name in TOPIC_COLUMNS:
+        if not isinstance(value := row.get(name), str) and not is_missing(value):
+            raise DocumentError(
+                f"topic {row.get('qid', '')!r}",
+                f"`{name}` is not text but {type(value).__name__}, {value!s:.60}; give one text for each qid",
+            )
+
+
+def query_post(row: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
     """Read a query: ``title`` and ``body`` if there is a body, else ``query``, else only the title.
 
     Args:
@@ -186,13 +204,18 @@ def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, if the documents were read so.
 
     Raises:
-        DocumentError: the value is not text.
+        DocumentError: a value is not text.
     """
+    check_topic(row)
     if not is_blank(row.get("body")):
         post = post_from_any(row["body"], text_of(row, "title"), bare_formulas=bare_formulas)
         return report_unclosed(text_of(row, "qid"), post)
-    text = text_of(row, "title") if is_blank(row.get("query")) else row["query"]
-    return report_unclosed(text_of(row, "qid"), post_from_any(text, bare_formulas=bare_formulas))
+    title, query = text_of(row, "title"), text_of(row, "query")
+    if title and query == typed_text(post_from_any(title)):  # the title has the ids of formulas
+        query = ""
+    return report_unclosed(
+        text_of(row, "qid"), post_from_any(query if query.strip() else title, bare_formulas=bare_formulas)
+    )
 
 
 def report_unclosed(name: str, post: MathPost) -> MathPost:

@@ -22,7 +22,7 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.parameters import method, one_of
 from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.posts import MathPost
+from pyterrier_mathamr.posts import MathPost, query_post
 from pyterrier_mathamr.store import (
     META,
     Appended,
@@ -49,7 +49,6 @@ from .index import (
     SparseIndex,
     SparseIndexer,
     document_or_empty,
-    query_or_empty,
     read_options,
 )
 from .postings import BLOCK, Postings, PostingsBuilder, postings_fields, postings_of
@@ -307,8 +306,8 @@ class BM25Snapshot(Snapshot):
         return read_options(self, "tokens", TokenOptions.from_dict)
 
     def read_query(self, query: Mapping[Any, Any]) -> MathPost:
-        """Read a query as the documents were read; one that cannot be read is empty, with a warning."""
-        return query_or_empty(query, bare_formulas=bool(self.manifest.details.get("bare_formulas")))
+        """Read a query as the documents were read."""
+        return query_post(query, bare_formulas=bool(self.manifest.details.get("bare_formulas")))
 
     def rows_of(self, docnos: Sequence[str]) -> Rows:
         """Look up documents, as :attr:`postings` numbers them (raises ``UnknownIdError``): int64 ``[docnos]``."""

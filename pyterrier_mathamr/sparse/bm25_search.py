@@ -26,17 +26,12 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import (
-    distinct_queries,
-    empty_output,
-    is_missing,
-    ordered_by_score,
-    ranking_frame,
-)
+from pyterrier_mathamr._common.frames import empty_output, is_missing, ordered_by_score, ranking_frame
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 from pyterrier_mathamr.store import Rows
 
 from .index import SparseRetriever, best_first, warn_of_queries
@@ -347,8 +342,8 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking."""
         with pt.validate.any(inp, context=self) as validation:
-            validation.result_frame(extra_columns=["query"])
-            validation.result_frame(extra_columns=["title", "body"])
+            for columns in TOPIC_FORMS:
+                validation.result_frame(extra_columns=list(columns))
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         snapshot = self.bm25_index.snapshot()
@@ -401,7 +396,7 @@ class BM25Retriever(_Weighted, SparseRetriever):
     """
 
     label, help_url = "BM25", SURVEY
-    inputs = (("query",), ("title", "body"))
+    inputs = TOPIC_FORMS
     outputs = ("docno", "score", "rank")
     checks: ClassVar[Mapping[str, Rule]] = {**SparseRetriever.checks, **OPTIONS}
 

@@ -25,13 +25,14 @@ import pyterrier as pt
 from pyterrier_mathamr import posts
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, listed
 from pyterrier_mathamr._common.feedback import progress, reported_once
-from pyterrier_mathamr._common.frames import best_places, distinct_queries, empty_output
+from pyterrier_mathamr._common.frames import best_places, empty_output
 from pyterrier_mathamr._common.ids import identified
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.running.processes import Executor
-from pyterrier_mathamr._common.transformers import Indexer, Retriever
+from pyterrier_mathamr._common.transformers import Composing, Indexer, Retriever
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.posts import DocumentError, MathPost
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
 from pyterrier_mathamr.store import (
     META,
     Array,
@@ -66,7 +67,7 @@ class SparseRetriever(Retriever):
         with pt.validate.any(inp, context=self) as validation:
             for columns in self.inputs:
                 validation.query_frame(extra_columns=list(columns))
-        queries = distinct_queries(inp, self.outputs)
+        queries = with_query(distinct_queries(inp, self.outputs))
         return empty_output(queries, self.outputs) if queries.empty else self.search_all(queries)
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
@@ -105,26 +106,18 @@ class Remembered:
 
 def document_or_empty(document: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
     """Read a document as :func:`~pyterrier_mathamr.posts.document_post`; one that cannot be read is empty."""
-    return _read(posts.document_post, document, bare_formulas, f"document {document.get('docno')!r}")
-
-
-def query_or_empty(query: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
-    """Read a query as :func:`~pyterrier_mathamr.posts.query_post`; one that cannot be read is empty."""
-    return _read(posts.query_post, query, bare_formulas, f"query {query.get('qid')!r}")
+    try:
+        return posts.document_post(document, bare_formulas=bare_formulas)
+    except DocumentError as error:
+        name = f"document {document.get('docno')!r}"
+        warnings.warn(f"{name} cannot be read; it is used without text: {error}", MathAMRWarning, stacklevel=2)
+        return MathPost("", ())
 
 
 def warn_of_queries(qids: Sequence[str], which: str, advice: str) -> None:
     """Warn once of all queries that cannot find anything; ``which`` describes them."""
     if qids:
         warnings.warn(f"{which} find nothing: {listed(qids)}. {advice}", MathAMRWarning, stacklevel=4)
-
-
-def _read(reader: Callable[..., MathPost], row: Mapping[Any, Any], bare_formulas: bool, name: str) -> MathPost:
-    try:
-        return reader(row, bare_formulas=bare_formulas)
-    except DocumentError as error:
-        warnings.warn(f"{name} cannot be read; it is used without text: {error}", MathAMRWarning, stacklevel=3)
-        return MathPost("", ())
 
 
 Options = TypeVar("Options")
@@ -193,7 +186,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         return [["docno", name] for name in posts.DOCUMENT_COLUMNS]
 
 
-class SparseIndex(BuiltOnce):
+class SparseIndex(Composing, BuiltOnce):
     """An index that is searched; called directly it is the retriever with its defaults."""
 
     retriever: Callable[..., SparseRetriever]

@@ -22,9 +22,9 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.arqmath.dump import SeenIds
 from pyterrier_mathamr.arqmath.measures import VisualIds, lookup
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, PostFormula, placeholder, strip_delimiters
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, PostFormula, placeholder, query_post, strip_delimiters
 from pyterrier_mathamr.posts.reading import text_of
-from pyterrier_mathamr.sparse.index import document_or_empty, query_or_empty
+from pyterrier_mathamr.sparse.index import document_or_empty
 
 FormulaContext = Literal["formula", "post"]
 """The text of a formula: itself, or its post with every other formula masked."""
@@ -149,7 +149,7 @@ class FormulaQuery(Leaf, Transformer):
         return left.assign(query=inp["qid"].map(read))
 
     def _query(self, row: Mapping[Any, Any]) -> str:
-        name, post = text_of(row, "formula_id"), query_or_empty(row)
+        name, post = text_of(row, "formula_id"), query_post(row)
         place = next((number for number, formula in enumerate(post.formulas) if name and formula.id == name), None)
         if post.text == placeholder(0):
             place = 0

@@ -16,7 +16,7 @@ import pandas as pd
 import pyterrier as pt
 import torch
 
-from pyterrier_mathamr._common.frames import distinct_queries, is_missing
+from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.model.encoder.batching import has_bfloat16
@@ -24,14 +24,12 @@ from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.saving import HUB, SavedModel, fetched
 from pyterrier_mathamr.model.text_encoder import SAFE_FILES, local_model
 from pyterrier_mathamr.model.transformers import DocEncoder, PostRows, QueryEncoder, Side, TextScorer
-from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
-from pyterrier_mathamr.sparse.index import document_or_empty, query_or_empty
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost, query_post
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
+from pyterrier_mathamr.sparse.index import document_or_empty
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """The number type of a language model; ``auto`` is bfloat16 if the processor multiplies in it."""
-
-QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
-"""Where the text of a topic is."""
 
 TEXT_COLUMNS = ("html", "text", "markdown")
 """Where the text of a document is, in order of preference."""
@@ -70,10 +68,10 @@ def check_texts(frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
             for name in DOCUMENT_COLUMNS:
                 validation.columns(includes=[name])
         elif side == "queries":
-            for columns in QUERY_COLUMNS:
+            for columns in TOPIC_FORMS:
                 validation.columns(includes=["qid", *columns])
         else:
-            for columns in QUERY_COLUMNS:
+            for columns in TOPIC_FORMS:
                 for name in TEXT_COLUMNS:
                     validation.result_frame(extra_columns=[*columns, name])
 
@@ -158,7 +156,8 @@ class TokenPosts(PostRows):
         check_texts(frame, side, stage)
 
     def read_queries(self, frame: pd.DataFrame) -> dict[Any, MathPost]:
-        return {row["qid"]: query_or_empty(row) for row in distinct_queries(frame).to_dict("records")}
+        rows: list[dict[str, Any]] = distinct_queries(frame).to_dict("records")  # type: ignore[assignment]
+        return {row["qid"]: query_post(row) for row in rows}
 
     def key(self, queries: Sequence[MathPost]) -> Hashable:
         return self.model.identity, self.options["device"], self.options["precision"], tuple(queries)
@@ -181,7 +180,7 @@ class TokenPosts(PostRows):
         frame = pd.DataFrame([{**asked.row, "qid": "explained"}])
         document = document_or_empty({name: asked.row[name] for name in ("docno", *TEXT_COLUMNS) if name in asked.row})
         return Explanation.of(
-            asked.docno, self.parts(label, frame), Reading(query_or_empty(asked.query_row())), Reading(document)
+            asked.docno, self.parts(label, frame), Reading(query_post(asked.query_row())), Reading(document)
         )
 
     @abstractmethod

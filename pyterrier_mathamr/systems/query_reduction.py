@@ -23,10 +23,11 @@ from typing import Any, ClassVar
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, with_objects
+from pyterrier_mathamr._common.frames import empty_output, with_objects
 from pyterrier_mathamr._common.parameters import Rule, at_least
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, plain_text
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 from pyterrier_mathamr.sparse.bm25 import BM25Index, BM25Snapshot
 from pyterrier_mathamr.sparse.tokens import lex_latex, word_tokens
 
@@ -117,8 +118,8 @@ class QueryReduction(Leaf, Transformer):
             pt.validate.InputValidationError: there is no column to read, or the frame is a ranking.
         """
         with pt.validate.any(inp, context=self) as validation:
-            validation.query_frame(extra_columns=["query"])
-            validation.query_frame(extra_columns=["title", "body"])
+            for columns in TOPIC_FORMS:
+                validation.query_frame(extra_columns=list(columns))
         queries = distinct_queries(inp)
         if queries.empty:
             return empty_output(_pushed(queries, []), ["query", "words", "formulas"])

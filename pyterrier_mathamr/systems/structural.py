@@ -25,6 +25,7 @@ from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import MathPost, PostFormula
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse.bm25 import BM25Index
 from pyterrier_mathamr.sparse.bm25_search import BM25Retriever
 from pyterrier_mathamr.sparse.expressions import formula_trees
@@ -67,7 +68,7 @@ class StructuralSearch(Leaf, SparseRetriever):
     """
 
     label, help_url = "Structural search", "https://ceur-ws.org/Vol-3180/paper-09.pdf"
-    inputs = (("query",), ("title", "body"))
+    inputs = TOPIC_FORMS
     outputs = ("docno", "score", "rank")
     checks: ClassVar[Mapping[str, Rule]] = {
         **SparseRetriever.checks,

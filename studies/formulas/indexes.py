@@ -18,12 +18,11 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries
 from pyterrier_mathamr.experiments.workdir import Artifacts, FormulaArtifacts
 from pyterrier_mathamr.model import TextEncoder
-from pyterrier_mathamr.posts import document_post, plain_text
+from pyterrier_mathamr.posts import document_post, plain_text, query_post
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
-from pyterrier_mathamr.sparse.index import query_or_empty
 from pyterrier_mathamr.systems import ApproachZeroIndex, FastTextOptions, FormulaTrees, InOut, InOutIndex, TangentCFT
 
 IN_OUT_MODEL = "in-out-mini"
@@ -77,7 +76,7 @@ def post_texts(shared: Artifacts) -> pt.Transformer:
 
     def cosines(found: pd.DataFrame) -> npt.NDArray[np.float32]:
         (topic,) = distinct_queries(found).to_dict("records")
-        asked = encoder.encode([plain_text(query_or_empty(topic))]).astype(np.float32)[0]
+        asked = encoder.encode([plain_text(query_post(topic))]).astype(np.float32)[0]
         of_posts = vectors @ asked
         return np.array([of_posts[posts[visual_id]].max() for visual_id in found["docno"]], dtype=np.float32)
 

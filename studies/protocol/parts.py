@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.frames import distinct_queries, ordered_by_score
+from pyterrier_mathamr._common.frames import ordered_by_score
 from pyterrier_mathamr.engine.ranking import BlendedRetriever, fitted_weights
 from pyterrier_mathamr.experiments.beir import TextArtifacts, others
 from pyterrier_mathamr.experiments.systems import DEPTH
 from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.posts.topics import distinct_queries
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,7 +9,6 @@ import pytest
 from pyterrier_mathamr._common.errors import listed
 from pyterrier_mathamr._common.frames import (
     MissingValueError,
-    distinct_queries,
     documents,
     empty_output,
     encoded_values,
@@ -109,30 +108,6 @@ def test_documents_of_a_frame_are_its_rows_with_values_of_python_and_others_are_
     assert list(documents(frame.iloc[:0])) == list(documents(pd.DataFrame())) == []
     given = iter([{"docno": "a"}])
     assert documents(given) is given
-
-
-def test_each_query_has_one_row_of_its_first_values() -> None:
-    frame = pd.DataFrame(
-        {"qid": ["2", "1", "2"], "query": [None, "x", "y"], "lang": ["de", "en", "fr"], "score": [1.0, 2.0, 3.0]}
-    )
-    found = distinct_queries(frame, ["docno", "score", "rank"])
-    assert found.to_dict("list") == {"qid": ["2", "1"], "query": ["y", "x"], "lang": ["de", "en"]}
-    assert found["query"].dtype == object  # filled
-    rest = distinct_queries(frame.iloc[1:])
-    assert rest.to_dict("list") == frame.iloc[1:].to_dict("list")
-    assert list(rest.index) == [0, 1]
-
-
-def test_the_documents_of_a_ranking_are_not_part_of_its_queries() -> None:
-    texts = {"text": "", "graph": None, "doc_embs": None, "title": "of topic", "body": "or document"}
-    topics = pd.DataFrame({"qid": ["1"], **texts})
-    assert list(distinct_queries(topics)) == list(topics)
-    ranking = topics.assign(docno="d")
-    assert list(distinct_queries(ranking)) == ["qid", "title", "body", "docno"]
-    asked = pd.concat([ranking, ranking]).assign(query="sum")
-    assert list(distinct_queries(asked)) == ["qid", "title", "body", "docno", "query"]
-    assert list(distinct_queries(asked.assign(title=["a", "b"]))) == ["qid", "docno", "query"]
-    assert list(distinct_queries(asked.assign(body=["a", None]))) == ["qid", "title", "body", "docno", "query"]
 
 
 def test_scored_rows_keep_all_columns_whatever_their_names_and_the_index() -> None:

@@ -8,6 +8,7 @@ import pytest
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.fusion import ZScoreFusion, ranked, standard_scores
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse import BM25Index
 
 LEFT = pd.DataFrame({"qid": ["1"] * 3, "docno": ["a", "b", "c"], "score": [30.0, 20.0, 10.0]})
@@ -161,7 +162,7 @@ def test_a_query_in_several_rows_is_searched_once_and_one_that_finds_nothing_kee
 def test_the_frames_that_all_parts_accept_are_accepted(tmp_path: Path) -> None:
     index = BM25Index(tmp_path / "i").index([{"docno": "1", "text": "odd prime"}, {"docno": "2", "text": "odd"}])
     fusion = ZScoreFusion(index.retriever(), index.retriever(k1=0.5))
-    assert pt.inspect.transformer_inputs(fusion) == [["qid", "query"], ["qid", "title", "body"]]
+    assert pt.inspect.transformer_inputs(fusion) == [["qid", *columns] for columns in TOPIC_FORMS]
     topics = pd.DataFrame({"qid": ["1"], "title": ["Prime"], "body": ["<p>odd</p>"]})
     assert fusion(topics)["docno"].tolist() == ["1", "2"]
     assert list(pt.inspect.subtransformers(fusion)) == ["systems"]

@@ -2,6 +2,7 @@
 
 import pickle
 
+import pandas as pd
 import pytest
 from graph_examples import whole
 
@@ -148,3 +149,12 @@ def test_damaged_texts_are_refused_by_name(line):
 )
 def test_each_sentence_of_the_layout_has_a_number(text):
     assert len(sentence_numbers(decode_penman(text))) == len(layout_of(decode_penman(text), 0).roots)
+
+
+def test_a_frame_with_graphs_as_text_is_written_to_parquet_and_read_again(tmp_path):
+    pytest.importorskip("pyarrow", reason="pandas writes Parquet with pyarrow")
+    frame = GraphBuilder()(pd.DataFrame({"qid": ["1", "2"], "query": ["Is $x^2 > 0$?", "Why?\n\nAnd $\\frac{a}{b}$"]}))
+    written = frame.assign(query_graph=frame["query_graph"].map(MathAMRGraph.to_penman))
+    written.to_parquet(tmp_path / "topics.parquet")
+    again = pd.read_parquet(tmp_path / "topics.parquet")
+    assert again["query_graph"].map(MathAMRGraph.from_penman).tolist() == frame["query_graph"].tolist()

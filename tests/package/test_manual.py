@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -122,6 +123,25 @@ def test_the_blocks_of_a_page_run_as_printed(
         command = ["bash", "-e", "-u", "-o", "pipefail", "-c", block.code]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert done.returncode == 0, f"{page.name}, line {block.line}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    for name, stage in names.items():
+        if pt.inspect.transformer_type(stage) & pt.inspect.TransformerType.transformer:
+            assert_accepts_what_inspection_says(f"{name} of {page.name}", stage)
+
+
+def assert_accepts_what_inspection_says(name: str, stage: pt.Transformer) -> None:
+    """Compare what ``pt.inspect`` says of a pipeline with what happens, for each form of topics."""
+    task1, task2 = (pt.get_dataset(f"arqmath:sample/task{number}") for number in (1, 2))
+    for topics in (task1.get_topics("text"), task1.get_topics(), task2.get_topics()):
+        said = pt.inspect.transformer_outputs(stage, list(topics.columns), strict=False)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of queries without a formula
+                found = list(stage(topics.head(2)).columns)
+        except pt.validate.InputValidationError:
+            found = None
+        assert said == found, f"{name}, given {list(topics.columns)}"
+        modes = pt.inspect.transformer_inputs(stage)
+        assert found is not None or not any(set(mode) <= set(topics.columns) for mode in modes), name
 
 
 def test_few_blocks_are_exempt_and_the_reason_is_a_machine_or_data_that_a_test_lacks() -> None:

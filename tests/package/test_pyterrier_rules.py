@@ -1,4 +1,4 @@
-"""PyTerrier's rules for a plugin, as 26 checks: each on every public transformer, indexer or artifact it concerns."""
+"""PyTerrier's rules for a plugin, as checks: each on every public transformer, indexer or artifact it concerns."""
 
 import os
 import pickle
@@ -18,15 +18,19 @@ from click.testing import CliRunner
 from tiny_colbert import tiny_colbert
 
 import pyterrier_mathamr as mathamr
+from pyterrier_mathamr._common.transformers import Stage
 from pyterrier_mathamr.amr import AmrlibParser
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.engine.ranking import Weights
 from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
 from pyterrier_mathamr.index.transformers import ColBERTRetriever, MaxSimScorer
+from pyterrier_mathamr.posts.topics import with_query
 from pyterrier_mathamr.sparse.tangent import TangentRetriever
 from pyterrier_mathamr.systems import (
     ApproachZeroIndex,
     CosineScorer,
+    EditDistanceReranker,
     ExtractAnswer,
     FormulaAnswers,
     FormulaContexts,
@@ -42,6 +46,7 @@ from pyterrier_mathamr.systems import (
     QueryReduction,
     StructuralSearch,
     TangentCFT,
+    TangentS,
     ThreadStore,
     TimesQQ,
     TwoStepFeatures,
@@ -234,7 +239,9 @@ def assert_same(left: pd.DataFrame, right: pd.DataFrame) -> None:
     assert len(left) == len(right)
     for column in left.columns:
         for one, other in zip(left[column], right[column], strict=True):
-            if isinstance(one, (float, np.ndarray)):
+            if isinstance(one, np.ndarray) and one.dtype == object:
+                assert one.tolist() == other.tolist()
+            elif isinstance(one, (float, np.ndarray)):
                 np.testing.assert_allclose(one, other, atol=1e-5)
             elif isinstance(one, list) and all(isinstance(view, np.ndarray) for view in one):
                 assert len(one) == len(other)
@@ -392,7 +399,7 @@ def test_10_a_fusion_accepts_every_input_that_all_of_its_parts_accept(lab: Lab) 
     for columns in (["qid", "query"], ["qid", "title", "body"]):
         assert columns in pt.inspect.transformer_inputs(fusion)
     found = fusion(formula_topics[["qid", "title", "body"]])
-    assert list(found.columns) == ["qid", "title", "body", "docno", "score", "rank"]
+    assert list(found.columns) == ["qid", "title", "body", "query", "docno", "score", "rank"]
     assert set(found["qid"]) == set(formula_topics["qid"])
     with pytest.raises(pt.validate.InputValidationError):
         fusion(pd.DataFrame({"qid": ["1"], "visual_id": ["v"]}))
@@ -624,3 +631,211 @@ def test_26_the_texts_of_a_ranking_s_documents_are_not_a_query(lab: Lab, name: s
     if "query" in frame.columns:
         loaded = frame.assign(title="Other", body=[f"<p>The text of {docno}</p>" for docno in frame["docno"]])
         assert_same(transformer(loaded)[list(transformer(frame).columns)], transformer(frame))
+
+
+def is_a_name(text: str, lab: Lab) -> bool:
+    """Whether a text is short, can name a file of ``pt.Experiment(…, save_dir=)``, and is the same on every machine."""
+    return len(text) < 120 and pt.io.ok_filename(text) and lab.folder.name not in text and "0x" not in text
+
+
+@pytest.mark.parametrize("name", [*TRANSFORMERS, *(f"{name} indexer" for name in INDEXERS)])
+def test_27_a_name_is_short_without_paths_and_the_same_on_every_machine(lab: Lab, name: str, tmp_path: Path) -> None:
+    if name.endswith(" indexer"):
+        transformer = INDEXERS[name.removesuffix(" indexer")][0](tmp_path / "some.index").indexer()
+        assert tmp_path.name not in str(transformer)
+    else:
+        transformer, _ = make(lab, name)
+    assert is_a_name(str(transformer), lab)
+    assert str(transformer).startswith(transformer.schematic()["label"])
+
+
+def test_27_every_public_transformer_has_such_a_name(lab: Lab) -> None:
+    weights = Weights(0.5, 0.5)
+    more = [
+        TangentS(lab.tangent, lab.trees),
+        EditDistanceReranker(lab.trees),
+        TimesQQ(),
+        lab.tangent.indexer(),
+        mathamr.engine.BlendedRetriever(lab.bm25, lab.index, lab.graphs, lab.model, weights),
+    ]
+    assert all(is_a_name(str(transformer), lab) for transformer in more)
+    named = {type(make(lab, name)[0]) for name in TRANSFORMERS} | {type(transformer) for transformer in more}
+    public = [getattr(mathamr, name) for name in mathamr.__all__]
+    rooms = [mathamr, *(room for room in public if hasattr(room, "__all__"))]
+    exported = [getattr(room, name) for room in rooms for name in room.__all__]
+    assert {kind for kind in exported if isinstance(kind, type) and issubclass(kind, Stage)} <= named
+
+
+def test_27_a_name_has_the_folder_of_an_index_and_the_options_that_change_results(lab: Lab) -> None:
+    bm25, index = mathamr.BM25Index("results/sample.bm25"), mathamr.MathAMRIndex("sample v1.2")
+    assert str(bm25.retriever()) == "BM25(sample)"
+    assert str(bm25.retriever(num_results=5, k1=0.9, verbose=True)) == "BM25(sample, num_results=5, k1=0.9)"
+    assert str(index.colbert(batch_size=2, device="cpu")) == "MathAMR ColBERT(sample v1.2)"
+    assert str(mathamr.MathAMR.from_pretrained().query_encoder()) == "MathAMR queries(mathamr-plus-text)"
+    assert str(mathamr.GraphBuilder()) == "GraphBuilder"
+    parts = [bm25.retriever(), lab.encode >> index.colbert()]
+    assert str(ZScoreFusion(*parts, weight=0.25)) == (
+        "z-score fusion(BM25(sample), MathAMR ColBERT(sample v1.2), weight=0.25)"
+    )
+    assert str(Ensemble(*parts, weight=[0.5, 1.25])) == "ensemble(0.5 BM25, 1.2 MathAMR ColBERT)"
+
+
+def test_27_the_name_of_a_pipeline_has_its_stages_and_its_repr_rebuilds_it(lab: Lab) -> None:
+    bm25, scorer = lab.bm25.retriever(), lab.index.scorer()
+    pipeline = bm25 % 100 >> lab.encode >> scorer
+    name = "BM25(bm25) top 100 → GraphBuilder → MathAMR queries(mathamr-plus-mini) → MathAMR scorer(index)"
+    assert str(pipeline) == name
+    assert repr(pipeline) == f"({' >> '.join(map(repr, pipeline))})"
+    foreign = pt.Transformer.identity() % 100 >> lab.encode >> scorer
+    assert str(foreign).startswith("IdentityTransformer top 100 → GraphBuilder")
+    words = lab.bm25 % 5
+    composed = {
+        "sum": bm25 + 0.5 * pipeline,
+        "union": bm25 | words,
+        "intersection": bm25 & words,
+        "concatenation": words ^ bm25,
+        "features": words >> (lab.bm25.scorer() ** lab.bm25.scorer(k1=1.0)),
+        "an index": lab.bm25 >> lab.encode >> scorer,
+        "a path": Source(lab.folder / "run.txt") % 5 >> lab.encode >> scorer,
+    }
+    for kind, composition in composed.items():
+        assert len(str(composition)) < 180, kind
+        assert is_a_name(str(composition)[:100], lab), kind
+
+
+class Source(pt.Transformer):
+    """A stage of another package whose text has a path."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        return inp
+
+    def __repr__(self) -> str:
+        return f"Source({str(self.path)!r}, mode='r|w')"
+
+
+def test_28_an_experiment_saves_runs_under_the_names_of_its_systems(lab: Lab, tmp_path: Path) -> None:
+    bm25 = lab.bm25.retriever()
+    systems = [
+        bm25,
+        bm25 % 5 >> lab.encode >> lab.index.scorer(),
+        ZScoreFusion(bm25, lab.encode >> lab.index.colbert()),
+    ]
+    options = {"save_dir": str(tmp_path), "filter_by_qrels": True}
+    table = pt.Experiment(systems, lab.topics.head(3), lab.qrels, mathamr.TASK1_MEASURES, **options)
+    assert list(table["name"]) == list(map(str, systems))
+    assert {f"{name}.res.gz" for name in table["name"]} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_29_a_pipeline_shows_its_stages_and_an_unfitted_ensemble_its_columns(lab: Lab) -> None:
+    pipeline = lab.graphs >> lab.model.query_encoder() >> lab.index.colbert()
+    assert pt.inspect.subtransformers(pipeline) == {"transformers": list(pipeline)}
+    [attribute] = pt.inspect.transformer_attributes(pipeline)
+    assert (attribute.name, attribute.value) == ("transformers", tuple(pipeline))
+    assert pt.inspect.transformer_apply_attributes(pipeline) == pipeline
+    for unfitted in (
+        Ensemble(lab.bm25.retriever(), pipeline),
+        lab.bm25.retriever() >> LinearBlend([lab.bm25.scorer()]),
+    ):
+        assert ["qid", "query"] in pt.inspect.transformer_inputs(unfitted)
+        assert "score" in pt.inspect.transformer_outputs(unfitted, ["qid", "query"])
+        with pytest.raises(mathamr.fusion.WeightsError):
+            unfitted(lab.frames["topics"])
+
+
+FORMS = {
+    "title and body": lambda topics: topics.drop(columns="query"),
+    "all columns of the dataset": lambda topics: topics.drop(columns="query").assign(tags="calculus", text="A sum"),
+    "title": lambda topics: topics[["qid", "title"]],
+    "body": lambda topics: topics[["qid", "body"]],
+    "query": lambda topics: topics[["qid", "query"]],
+    "query, title and body": lambda topics: topics,
+}
+
+
+@pytest.fixture
+def asked(lab: Lab) -> pd.DataFrame:
+    """Three topics in every form: HTML in ``title`` and ``body``, plain text in ``query``."""
+    return with_query(lab.task1.get_topics().head(3)[["qid", "title", "body"]])
+
+
+@pytest.mark.filterwarnings("ignore:queries without a formula")  # a title has none
+@pytest.mark.parametrize("name", [name for name, (_, frame) in RETRIEVERS.items() if "formula" not in frame])
+def test_30_retrievers_accept_every_form_of_topics_and_add_the_query(lab: Lab, asked: pd.DataFrame, name: str) -> None:
+    retriever, _ = make(lab, name)
+    encoders = {"encoded": lab.encode, "marf topics": lab.marf.query_encoder(**PLAIN)}
+    pipeline = encoders.get(TRANSFORMERS[name][1], pt.Transformer.identity()) >> retriever
+    for form, change in FORMS.items():
+        topics = change(asked)
+        found = pipeline(topics)
+        assert {*topics.columns, "query"} < set(found.columns), form
+        assert found["query"].isin(list(asked["query"])).all() or form in ("title", "body")
+        assert pt.inspect.transformer_outputs(pipeline, list(topics.columns)) == list(found.columns), form
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("k", [10, 1])
+def test_30_scorers_behind_a_retriever_read_the_topics_as_the_retriever_does(
+    lab: Lab, asked: pd.DataFrame, k: int, form: str
+) -> None:
+    topics, first = FORMS[form](asked), lab.bm25.retriever()
+    marf = lab.marf.query_encoder(**PLAIN)
+    scorers = {
+        "graphs": (lab.encode >> lab.index.scorer(), lab.encode >> lab.index.colbert()),
+        "parts": (lab.encode >> lab.sharded.scorer(), lab.encode >> lab.sharded.colbert()),
+        "words": (lab.bm25.scorer(), first),
+        "MaRF": (marf >> lab.marf_index.scorer(), marf >> lab.marf_index.retriever()),
+        "texts": (lab.threads.text_loader() >> lab.colbert.text_scorer(), None),
+        "cosine": (lab.threads.text_loader() >> mathamr.GraphBuilder(side="both") >> lab.model.text_scorer(), None),
+    }
+    for kind, (scorer, retriever) in scorers.items():
+        pipeline = first % k >> scorer
+        found = pipeline(topics)
+        assert pt.inspect.transformer_outputs(pipeline, list(topics.columns)) == list(found.columns), kind
+        assert len(found) == 3 * k, kind
+        if retriever is not None:
+            scores = retriever(topics).set_index(["qid", "docno"])["score"]
+            keys = pd.MultiIndex.from_frame(found[["qid", "docno"]])
+            np.testing.assert_allclose(found["score"], scores.reindex(keys), rtol=1e-5, err_msg=kind)
+    embedded, known = (
+        dict(zip(frame["qid"], frame["query_formula_ids"], strict=True))
+        for frame in ((first % k >> lab.encode)(topics), lab.encode(topics))
+    )
+    assert all(list(embedded[qid]) == list(ids) for qid, ids in known.items())
+
+
+@pytest.mark.parametrize("k", [10, 1])
+def test_30_the_loaded_title_and_body_of_documents_are_not_read_as_the_query(
+    lab: Lab, asked: pd.DataFrame, k: int
+) -> None:
+    ranking = (lab.bm25 % k)(FORMS["title and body"](asked))
+    loaded = ranking.assign(title=ranking["docno"], body=[f"<p>Of {docno}</p>" for docno in ranking["docno"]])
+    for scorer in (lab.encode >> lab.index.scorer(), lab.bm25.scorer()):
+        scores = [scorer(frame).set_index(["qid", "docno"])["score"] for frame in (ranking, loaded)]
+        np.testing.assert_allclose(scores[1], scores[0].reindex(scores[1].index), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_32_cells_of_the_columns_of_queries_are_arrays_or_scalars(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    found = transformer(frame.head(8))
+    cells = [value for column in found if str(column).startswith("q") for value in found[column]]
+    assert not [value for value in cells if isinstance(value, (list, tuple, dict, set))]
+
+
+TEXT_READERS = {
+    "topics": [name for name, (_, frame) in TRANSFORMERS.items() if frame == "topics" and name != "linked posts"],
+    "rankings": ["BM25 scorer", "ColBERT text scorer", "MaRF text scorer", "cosine"],
+    "formulas": [name for name, (_, frame) in TRANSFORMERS.items() if frame == "formula topics"],
+}
+
+
+@pytest.mark.parametrize("name", [name for names in TEXT_READERS.values() for name in names])
+def test_31_a_query_that_is_not_text_is_a_named_error(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    column = "latex" if name in TEXT_READERS["formulas"] else "query"
+    for value in (["a", "b"], 7):
+        with pytest.raises(mathamr.posts.DocumentError, match=f"{column}` is not text but {type(value).__name__}"):
+            transformer(frame.assign(**{column: [value] * len(frame)}))

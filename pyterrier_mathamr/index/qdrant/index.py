@@ -161,6 +161,11 @@ class QdrantBase(Counted, VectorIndex):
         """The address and the collection."""
         return self.collection.address
 
+    @property
+    def nickname(self) -> str:
+        """What the names of transformers call it."""
+        return self.name
+
     def __reduce__(self) -> Any:
         options = {"timeout": self.timeout, "retries": self.retries, "pause": self.pause}
         return _rebuilt, (type(self), self.location, self.name, options)

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +78,7 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         if how.exact:
             found = exact_candidates(self, asked, k, field, how.device)
         else:
-            found = graph_candidates(self, asked, k if field == "doc" else how.hits, field, how.hnsw_ef)
+            found = graph_candidates(self, asked, k, k if field == "doc" else how.hits, field, how.hnsw_ef)
             if not how.scored:
                 return [Hits(numbers, np.zeros(len(numbers))) for numbers in found]
         scores = self.score(queries, found, field)
@@ -230,23 +229,30 @@ _EF_CONSTRUCTION = 128
 
 
 def graph_candidates(
-    snapshot: FolderSnapshot, queries: QueryBatch, nearest: int, field: Field, ef: int
+    snapshot: FolderSnapshot, queries: QueryBatch, k: int, nearest: int, field: Field, ef: int
 ) -> list[Numbers]:
-    """Find the documents that own one of the nearest vectors of a field to some row of each query."""
+    """Find the documents that own one of the nearest vectors of a field to some row of each query.
+
+    At first ``nearest`` vectors of each row; where fewer than ``k`` documents own them, twice as many, and so on.
+    """
     if not len(snapshot):
         return [np.empty(0, dtype=np.int64)] * len(queries)
     faiss = require("faiss")
 
-    graph = _graph(snapshot, field)
-    depth = min(nearest, graph.ntotal)
-    parameters = faiss.SearchParametersHNSW(efSearch=max(ef, depth))
-    _, found = graph.search(np.ascontiguousarray(queries.rows), depth, params=parameters)
-    ends = np.cumsum(snapshot.lengths(snapshot.live, field))
-    selected = []
-    for start, end in pairwise(queries.offsets.tolist()):
-        rows = found[start:end]
-        owners = np.searchsorted(ends, rows[rows >= 0], side="right")  # -1 where the graph found no more
-        selected.append(np.unique(snapshot.live[owners]))
+    graph, ends = _graph(snapshot, field), np.cumsum(snapshot.lengths(snapshot.live, field))
+    each, selected = queries.each(), [snapshot.live] * len(queries)
+    left = list(range(len(queries)))
+    while left and nearest < graph.ntotal:
+        parameters = faiss.SearchParametersHNSW(efSearch=max(ef, nearest))
+        rows = np.concatenate([each[i].rows for i in left])
+        _, found = graph.search(np.ascontiguousarray(rows), nearest, params=parameters)
+        of_query = np.split(found, np.cumsum([len(each[i].rows) for i in left])[:-1])
+        for i, vectors in zip(left, of_query, strict=True):
+            owners = np.searchsorted(ends, vectors[vectors >= 0], side="right")  # -1 where the graph found no more
+            selected[i] = np.unique(snapshot.live[owners])
+        nearest, left = 2 * nearest, [i for i in left if len(selected[i]) < min(k, len(snapshot))]
+    for i in left:
+        selected[i] = snapshot.live
     return selected
 
 

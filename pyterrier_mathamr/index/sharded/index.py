@@ -13,7 +13,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import Counted, counted, size_of
-from pyterrier_mathamr._common.parameters import COUNT, between
+from pyterrier_mathamr._common.parameters import COUNT, artifact_name, between
 from pyterrier_mathamr._common.running.processes import Processes
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 from pyterrier_mathamr.index.errors import MathAMRIndexError, parts_error
@@ -81,6 +81,14 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         self._places: Places | None = None
         self._searched: list[Path] = []
         self._opening = threading.Lock()
+
+    @property
+    def nickname(self) -> str:
+        """What the names of transformers call it."""
+        if isinstance(self.paths, Path):
+            return artifact_name(self.paths)
+        others = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
+        return artifact_name(self.paths[0]) + others
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("paths", "executor", "threads", "time_limit")}

@@ -25,6 +25,7 @@ from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.posts import PostFormula, is_formula, strip_delimiters
+from pyterrier_mathamr.posts.reading import check_topic
 from pyterrier_mathamr.sparse.index import BuiltOnce, Found, Remembered, SparseRetriever, warn_of_queries
 from pyterrier_mathamr.sparse.texts import read_texts
 from pyterrier_mathamr.store import Kind, Rows, Snapshot
@@ -126,6 +127,7 @@ def asked_formula(query: QueryRow, docno: str | None, system: str) -> tuple[Aske
 
 def query_formula(query: Mapping[Any, Any]) -> PostFormula:
     """Read the formula of a query, from ``latex`` or ``query``; blank if it is not a formula."""
+    check_topic(query)
     text, formula_id = (
         next((str(query[name]) for name in names if not is_missing(query.get(name))), "")
         for names in (("latex", "query"), ("formula_id",))

@@ -26,7 +26,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback import reported_once
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, join_values
+from pyterrier_mathamr._common.frames import empty_output, join_values
 from pyterrier_mathamr._common.parameters import COUNT, Rule, at_least, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.amr import AmrGraph, AmrParser
@@ -44,6 +44,7 @@ from pyterrier_mathamr.posts import (
     query_post,
     strip_delimiters,
 )
+from pyterrier_mathamr.posts.topics import distinct_queries
 from pyterrier_mathamr.sparse.expressions import formula_trees, query_formula
 from pyterrier_mathamr.systems.two_step.texts import linearise
 

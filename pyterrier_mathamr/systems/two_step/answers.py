@@ -11,13 +11,14 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import PostFormula, post_from_any
-from pyterrier_mathamr.posts.reading import is_blank, text_of
+from pyterrier_mathamr.posts.reading import check_topic, is_blank, text_of
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries, with_query
 from pyterrier_mathamr.sparse.expressions import FormulaRetriever, formula_trees
 from pyterrier_mathamr.sparse.index import warn_of_queries
 from pyterrier_mathamr.systems.threads import ThreadStore
@@ -59,7 +60,7 @@ class LinkedPosts(Leaf, Retriever):
         A topic without links, or whose duplicates are not in the store or have no answer, has no row.
         """
         pt.validate.query_frame(inp, context=self)
-        queries = distinct_queries(inp, RESULT)
+        queries = with_query(distinct_queries(inp, RESULT))
         if queries.empty:
             return empty_output(queries, RESULT)
         self.threads.tell_unknown("votes")
@@ -144,9 +145,9 @@ class FormulaAnswers(Leaf, Retriever):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank answers for each query with ``title`` and ``body``, or ``query``; one without a formula has no row."""
         with pt.validate.any(inp, context=self) as validation:
-            validation.query_frame(extra_columns=["title", "body"])
-            validation.query_frame(extra_columns=["query"])
-        queries = distinct_queries(inp, RESULT)
+            for columns in TOPIC_FORMS:
+                validation.query_frame(extra_columns=list(columns))
+        queries = with_query(distinct_queries(inp, RESULT))
         if queries.empty:
             return empty_output(queries, RESULT)
         formulas = {row["qid"]: self.formula(row) for row in queries.to_dict("records")}
@@ -158,6 +159,7 @@ class FormulaAnswers(Leaf, Retriever):
 
     def formula(self, row: Mapping[Any, Any]) -> PostFormula | None:
         """Choose the formula of a topic, given its ``qid``, and ``title`` and ``body``, or ``query``."""
+        check_topic(row)
         title, body = post_from_any(text_of(row, "title")), post_from_any(text_of(row, "body"))
         if is_blank(row.get("title")) and is_blank(row.get("body")):
             title = post_from_any(text_of(row, "query"))

@@ -12,10 +12,10 @@ import pyterrier as pt
 import torch
 
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import distinct_queries
 from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.transformers import Columns, DocEncoder, PostRows, QueryEncoder, Side
+from pyterrier_mathamr.posts.topics import distinct_queries
 
 from .networks import InMixedPrecision, TwoStepModel
 

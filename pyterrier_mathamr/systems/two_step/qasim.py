@@ -17,12 +17,13 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score
 from pyterrier_mathamr._common.parameters import at_least, method, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS, distinct_queries
 from pyterrier_mathamr.systems.language_models import mixed
 
 from .networks import (
@@ -159,7 +160,7 @@ def _pairs(batch: Sequence[Example]) -> QuestionBatch:
     return QuestionBatch(of_target[_FITS], of_target[0.0])
 
 
-_QUESTION = {"raw": (("query",), ("title", "body")), "mathamr": (("query_graph",),)}
+_QUESTION = {"raw": TOPIC_FORMS, "mathamr": (("query_graph",),)}
 _ANSWER = {"raw": ("html", "text"), "mathamr": ("graph",)}
 
 

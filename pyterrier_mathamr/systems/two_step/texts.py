@@ -16,7 +16,7 @@ from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.structure import placeholder_number
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
-from pyterrier_mathamr.posts.reading import is_blank, text_of
+from pyterrier_mathamr.posts.reading import check_topic, is_blank, text_of
 
 Order = Literal["role", "written"]
 
@@ -88,6 +88,7 @@ def question_text(row: Row, view: View, form: Form) -> str:
     """Write the input of a model for a question."""
     if form == "mathamr":
         return _graph_text(row, "query_graph", "graph")
+    check_topic(row)
     title, body = text_of(row, "title"), text_of(row, "html") or text_of(row, "body")
     if not title.strip() and not body.strip():
         return plain_text(post_from_any(text_of(row, "query")))

@@ -240,6 +240,18 @@ def test_the_approximate_search_of_a_small_index_finds_what_the_exact_one_finds(
     SAME(approximate, getattr(MathAMRIndex(index.path), strategy)(num_results=5, exact=False)(frame))
 
 
+@pytest.mark.parametrize("num_results", [300, 1000, 5000])
+def test_an_approximate_search_finds_as_many_documents_as_it_is_asked_for(
+    tmp_path: Path, documents, topics, num_results
+):
+    index, frame = MathAMRIndex(tmp_path / "x").index(documents([2] * 1000)), topics([1, 1, 3])
+    for retriever in (index.colbert(num_results=num_results, exact=False, hits=8), index.single_vector(exact=False)):
+        found = retriever(frame)
+        assert found.groupby("qid").size().tolist() == [min(retriever.num_results, 1000)] * 3
+        exact = index.scorer()(found) if isinstance(retriever, transformers.ColBERTRetriever) else found
+        SAME(exact, found)
+
+
 def test_the_more_rows_are_taken_the_more_of_the_best_an_approximate_search_finds(tmp_path: Path, documents, topics):
     index = MathAMRIndex(tmp_path / "x").index(documents([3] * 500))
     frame = topics([4] * 8)
