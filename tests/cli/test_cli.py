@@ -145,7 +145,7 @@ def test_official_trees_of_a_folder_are_used_and_answers_can_be_chosen(tmp_path:
 def test_the_demo_prints_the_systems_and_a_random_order() -> None:
     result = run("demo", "--quiet")
     assert result.exit_code == 0, result.output
-    for name in ("BM25", "doc-VN + MaxSim (k = 100)", "BM25 % 100 >> scorer", "random order of the judged"):
+    for name in ("BM25", "doc-VN + MaxSim (k = 100)", "tuned BM25 % 100 >> scorer", "random order of the judged"):
         assert f"| {name}" in result.output
     assert "* differs from BM25" in result.output
 
