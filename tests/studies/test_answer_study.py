@@ -162,7 +162,7 @@ def test_a_study_names_each_row_once_and_baselines_that_it_has() -> None:
     with pytest.raises(ConfigError, match="'worst'"):
         all_systems(Study("answers/test", "", "answers", systems=(TRAINED,)), COMMON_ROWS)
     mine = System(TUNED, reversed_order)
-    assert all_systems(Study("answers/test", "", "answers", systems=(mine,)), COMMON_ROWS)[0] is mine
+    assert all_systems(Study("answers/test", "", "answers", systems=(mine,)), COMMON_ROWS)[1] is mine
 
 
 def test_an_impossible_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:
