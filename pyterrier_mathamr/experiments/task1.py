@@ -85,7 +85,6 @@ OTHERS = (
 KNOWN_ITEMS = "Known items, test questions"
 BY_CATEGORY = "P'@10 by category of topic"
 BY_SHARE = "Recall by the share of formulas in an answer"
-_STARRED = stars("the first row", "the systems of a row")
 
 
 def run_arqmath(
@@ -158,7 +157,7 @@ def run_arqmath(
         pipelines = found.search.pipelines(made.shared.topic_formulas(years[0]))
         speed = time_queries(pipelines, made.shared.topics(years[0]).topics)
     with timed("parts of task 1"):
-        parts = found.in_parts(by_category)
+        parts = found.in_parts(by_category, _baseline(compared))
     return _report(found, compared, known_items, speed, parts).write(made.shared.workdir)
 
 
@@ -207,9 +206,10 @@ class AnswerSearch:
             found[year] = FoundTopics(self.rankings(year), topics[["qid"]], qrels, shared.floor(year))
         return found
 
-    def in_parts(self, categories: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+    def in_parts(self, categories: pd.DataFrame | None, baseline: str) -> dict[str, pd.DataFrame]:
         """Measure the topics of all years by their category, and recall by the share of formulas in an answer."""
         found, collection = pooled(self.by_year), self.made.shared.collection
+        found = found._replace(rankings={baseline: found.rankings[baseline], **found.rankings})
         tables = dict[str, pd.DataFrame]()
         if categories is not None:
             years = {year: categories[categories["qid"].isin(one.topics["qid"])] for year, one in self.by_year.items()}
@@ -274,6 +274,7 @@ def _report(
 ) -> Report:
     made, years, names = found.made, found.years, found.names
     shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
+    starred = stars(_baseline(compared), "the systems of a row")
     return Report(
         title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
         settings=made.settings(years=list(years), answers=len(shared.bm25), topics=asked)
@@ -288,9 +289,9 @@ def _report(
         about={
             **{caption: _about(made, one) for caption, one in compared.items()},
             KNOWN_ITEMS: _about_known_items(made, known_items),
-            BY_CATEGORY: f"Topics of {', '.join(years)}. {_STARRED}",
+            BY_CATEGORY: f"Topics of {', '.join(years)}. {starred}",
             BY_SHARE: f"Topics of {', '.join(years)}: the part of their relevant answers with such a share of formula "
-            f"tokens that is among the first 1000, the mean over the topics that have one. {_STARRED}",
+            f"tokens that is among the first 1000, the mean over the topics that have one. {starred}",
             TIME: about_times(speed, years[0]),
         },
         remarks={
@@ -300,6 +301,11 @@ def _report(
         notes=(made.note, *NOTES, *(OTHERS if found.others else ())),
         values={f"task-1-{one}-by-topic": compared[f"Task 1, {one}"].by_topic for one in years},
     )
+
+
+def _baseline(compared: Mapping[str, Comparison]) -> str:
+    """Return the baseline of all years together."""
+    return next(iter(compared.values())).baseline
 
 
 def _about(made: Prepared, one: Comparison) -> str:
