@@ -22,6 +22,7 @@ def prepare(shared: Artifacts, years: Sequence[str], task2: Callable[[str], obje
         pair_graphs(shared)
         shared.questions("validation")
         shared.questions("test")
+        shared.tuned.snapshot()  # the other BM25 is made for the topics
         for year in years:
             shared.floor(year)
             if task2 is not None:

@@ -26,7 +26,7 @@ from pyterrier_mathamr.experiments.measuring import Missing
 from pyterrier_mathamr.experiments.negatives import Miner
 from pyterrier_mathamr.experiments.preparing import FULL_PAIRS
 from pyterrier_mathamr.experiments.stages import ExperimentError
-from pyterrier_mathamr.experiments.systems import BM25, COLBERT, ONCE, AnswerParts, AnswerSystem
+from pyterrier_mathamr.experiments.systems import COLBERT, ONCE, AnswerParts, AnswerSystem
 from pyterrier_mathamr.experiments.workdir import Artifacts
 
 from .tables import REFERENCE, Key, Results
@@ -145,15 +145,15 @@ def all_systems(study: Study, common: Sequence[AnswerSystem]) -> tuple[AnswerSys
     """Return the systems of an answer study: the common ones, then its own."""
     systems = {system.name: system for system in (*common, *study.systems)}
     for system in systems.values():
-        for name in baselines(system):
+        for name in system.against:
             if name not in systems:
                 raise ConfigError("against", name, f"a system of {study.name}: {'; '.join(systems)}")
     return tuple(systems.values())
 
 
-def baselines(system: AnswerSystem) -> tuple[str, ...]:
-    """List the baselines of a system, BM25 first."""
-    return tuple(name for name in dict.fromkeys((BM25, *system.against)) if name != system.name)
+def baselines(system: AnswerSystem, words: str) -> tuple[str, ...]:
+    """List the baselines of a system, first the BM25 that all are tested against."""
+    return tuple(name for name in dict.fromkeys((words, *system.against)) if name != system.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,14 @@ from pyterrier_mathamr.experiments.measuring import (
     KNOWN_ITEM_MEASURES,
     TEST_COLUMNS,
     Rankings,
+    best_of,
     means_table,
     measure_by_topic,
     near_random,
     paired_tests,
     random_floor,
 )
+from pyterrier_mathamr.experiments.systems import BASELINES
 from pyterrier_mathamr.experiments.workdir import FORMULA_DEPTH, TANGENT, Artifacts, TopicSet, distinct
 
 from .artifacts import judged_formulas
@@ -67,6 +69,11 @@ class Results:
     def mean_over_seeds(self, key: Key, topics: Sequence[str], measure: str) -> npt.NDArray[np.float64]:
         """Return one system's value of each topic, averaged over its seeds: float64 ``[topics]``."""
         return self.by_topic(key, topics, measure).mean(axis=1).to_numpy(dtype=np.float64)
+
+    def better_bm25(self, topics: Sequence[str], measure: str) -> str:
+        """Return the BM25 that systems are tested against, the one with the higher mean."""
+        of_topics = self.values[self.values["topics"].isin(topics)].rename(columns={"system": "name"})
+        return best_of(of_topics, [name for name in BASELINES if (REFERENCE, name) in self.measured], measure)
 
     def best_seed(self, key: Key, topics: Sequence[str], measure: str) -> int:
         """Return the seed of the highest mean, the first of equal ones."""

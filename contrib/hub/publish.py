@@ -114,9 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command = f"python contrib/hub/publish.py OUTPUT{source} --model {options.model}"
     parts: list[tuple[SharedArtifact, str, str, dict[str, pt.Transformer]]] = [
         (engine, "engine", "A search engine of questions and answers, by words and formulas.",
-         {"BM25": bm25, "engine": engine.retriever(num_results=DEPTH)}),
+         {"BM25, tuned for mathematics": bm25, "engine": engine.retriever(num_results=DEPTH)}),
         (index, "index", "An index of answers: a vector for each formula, each sentence and the whole text.",
-         {"BM25": bm25, "MaxSim": encode >> index.colbert(num_results=DEPTH)}),
+         {"BM25, tuned for mathematics": bm25, "MaxSim": encode >> index.colbert(num_results=DEPTH)}),
     ]  # fmt: skip
     for artifact, kind, about, systems in parts:
         repo = f"{options.upload or 'ORGANIZATION'}/{collection.name}-{kind}"

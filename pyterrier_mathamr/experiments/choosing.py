@@ -30,14 +30,15 @@ from pyterrier_mathamr.sparse import BM25Index
 
 from .measuring import Missing, measure_by_topic, paired_tests, rounded
 from .stages import pseudo_random
-from .systems import ALL, BM25, DEPTH, DOC_VN, FUSION, SCORER, SINGLE, TASK1, System, SystemSearch, Way
+from .systems import ALL, BM25, COLBERT, DEPTH, DOC_VN, FUSION, SCORER, SINGLE, TASK1, TUNED, System, SystemSearch, Way
 from .workdir import TopicSet
 
 PLUS = " + "
 MAIN = TASK1_MEASURES[0]
 """nDCG', the measure by which everything is tuned on ARQMath."""
-SHIPPED = "BM25 as shipped"
-"""With the defaults of the package, which were chosen on validation questions that look for their own answers."""
+CROSSED_BM25 = "cross-validated BM25"
+"""The one tuned for mathematics, with k1 and b chosen on the training topics."""
+CROSSED_FUSION = f"{CROSSED_BM25}{PLUS}{COLBERT}"
 K1 = (0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
 B = (0.0, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
 DEPTHS = (50, 100, 200, 500, 1000)
@@ -164,11 +165,11 @@ def chosen_systems(
     names: Sequence[str] | None, others: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 ) -> dict[str, tuple[str, ...]]:
     """Choose systems by name, or several joined by ``+`` (a fusion): each with its parts, which come before it."""
-    chosen: dict[str, tuple[str, ...]] = {BM25: (), SHIPPED: ()}
-    every = [*TASK1, *others]
-    for asked in names or TASK1:
+    chosen: dict[str, tuple[str, ...]] = {BM25: (), TUNED: (), CROSSED_BM25: ()}
+    every = [CROSSED_FUSION if name == FUSION else name for name in (*TASK1, *others)]
+    for asked in names or every[: len(TASK1)]:
         for name in every if asked.strip().lower() == ALL else [asked]:
-            found = _known(name, (SHIPPED, *every))
+            found = _known(name, (CROSSED_BM25, *every))
             parts = found if len(found) > 1 else others.get(found[0], ())
             chosen |= {part: () for part in parts if part not in chosen}
             chosen.setdefault(PLUS.join(found), parts)
@@ -177,7 +178,7 @@ def chosen_systems(
 
 def _known(name: str, every: Sequence[str]) -> tuple[str, ...]:
     """Find one system by its name, or several joined by ``+``, which some names have, too."""
-    known = {PLUS.join(_pieces(each)): each for each in every if each != FUSION}
+    known = {PLUS.join(_pieces(each)): each for each in every if each != CROSSED_FUSION}
     pieces, found = _pieces(name), list[str]()
     while pieces:
         length = next((end for end in range(len(pieces), 0, -1) if PLUS.join(pieces[:end]) in known), 0)
@@ -273,6 +274,7 @@ class ModelSystems:
     # the model and the vectors; made when the first system that needs them searches
     indexes: Callable[[], tuple[MathAMR, MathAMRIndex]]
     bm25: Callable[[], BM25Index]
+    tuned: Callable[[], BM25Index]
     found: Callable[[str], TopicSet]  # the topics of a set of questions
     find: Callable[[Find, str], pd.DataFrame]  # runs a search on a set of questions, all years joined
     _encoded: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)
@@ -283,11 +285,9 @@ class ModelSystems:
 
     def candidates(self, name: str) -> list[Fitted]:
         """List the settings of a system that there are to choose from."""
-        if name == BM25:
+        if name == CROSSED_BM25:
             grid = [(k1, b) for k1 in K1 for b in B]
             return [self.fitted(partial(self._by_words, k1, b), {"k1": k1, "b": b}, keep=False) for k1, b in grid]
-        if name == SHIPPED:
-            return [self.fitted(partial(self._by_words, None, None))]
         if name in (DOC_VN, SCORER):  # exact scores of candidates, which do not depend on the others
             return [self.fitted(partial(self._first, TASK1[name], one), {"candidates": one}) for one in DEPTHS]
         return [self.fitted(partial(self._by_vectors, name))]
@@ -306,8 +306,8 @@ class ModelSystems:
 
         return Fitted(chosen or {}, rank)
 
-    def _by_words(self, k1: float | None, b: float | None, of: str) -> pd.DataFrame:
-        ranking: pd.DataFrame = self.bm25().retriever(DEPTH, k1=k1, b=b)(self.found(of).topics)
+    def _by_words(self, k1: float, b: float, of: str) -> pd.DataFrame:
+        ranking: pd.DataFrame = self.tuned().retriever(DEPTH, k1=k1, b=b)(self.found(of).topics)
         return ranking[_COLUMNS]
 
     def _by_vectors(self, name: str, of: str) -> pd.DataFrame:
@@ -320,7 +320,7 @@ class ModelSystems:
 
     def _first(self, way: Way, depth: int, of: str) -> pd.DataFrame:
         """Rescore the top results of the first stage."""
-        stage = self._by_vectors(BM25 if way.name == SCORER else SINGLE, of)
+        stage = self._by_vectors(TUNED if way.name == SCORER else SINGLE, of)
         rows = pd.MultiIndex.from_frame(stage.loc[stage["rank"] < depth, ["qid", "docno"]])
         scored = self._by_vectors(way.name, of)
         kept = scored[pd.MultiIndex.from_frame(scored[["qid", "docno"]]).isin(rows)]
@@ -328,7 +328,8 @@ class ModelSystems:
 
     @cached_property
     def search(self) -> SystemSearch:
-        return SystemSearch(*self.indexes(), self.bm25(), {name: way for name, way in TASK1.items() if not way.fuses})
+        ways = {name: way for name, way in TASK1.items() if not way.fuses}
+        return SystemSearch(*self.indexes(), self.bm25(), self.tuned(), ways)
 
     @cached_property
     def _systems(self) -> dict[str, pt.Transformer]:

@@ -327,6 +327,7 @@ class Comparison(NamedTuple):
     """Measures of systems and of a random order."""
 
     table: pd.DataFrame  # as measure(), and the random order in the last row
+    baseline: str  # the name of the row that all are tested against
     by_topic: pd.DataFrame  # name, qid, measure, value
     floor: pd.DataFrame  # qid, measure, value of the random order
     topics: int  # tested ones
@@ -334,9 +335,9 @@ class Comparison(NamedTuple):
 
     def remark(self, advice: str) -> tuple[str, ...]:
         """Point out the systems near the random order by the first measure, if there are any."""
-        baseline, main = str(self.table["name"].iloc[0]), str(self.table.columns[1])
+        main = str(self.table.columns[1])
         values, floor = (of[of["measure"] == main] for of in (self.by_topic, self.floor))
-        return near_random(values, floor, main, advice, baseline)
+        return near_random(values, floor, main, advice, self.baseline)
 
 
 def compare(
@@ -347,14 +348,26 @@ def compare(
     measures: list[Any] | None = None,
     *,
     floor_name: str = FLOOR,
+    baselines: Sequence[str] = (),
 ) -> Comparison:
-    """Measure rankings, test them against the first, and put the random order below them."""
+    """Measure rankings, test them against the first or the best of some, and put the random order below them."""
     measures = measures or TASK1_MEASURES
+    by_topic = measure_by_topic(rankings, topics, qrels, measures)
+    baseline = best_of(by_topic, [name for name in baselines if name in rankings] or list(rankings)[:1], measures[0])
+    others = {name: ranking for name, ranking in rankings.items() if name != baseline}
+    tested = measure({baseline: rankings[baseline], **others}, topics, qrels, measures)
     chance = floor.groupby("measure")["value"].mean()
     row = pd.DataFrame([{"name": floor_name, **{str(one): chance.get(str(one), math.nan) for one in measures}}])
-    table = pd.concat([measure(rankings, topics, qrels, measures), row], ignore_index=True)
-    by_topic = measure_by_topic(rankings, topics, qrels, measures)
-    return Comparison(table, by_topic, floor, int(topics["qid"].isin(qrels["qid"]).sum()), len(qrels))
+    in_order = tested.set_index("name").loc[list(rankings)].reset_index()
+    table = pd.concat([in_order, row], ignore_index=True)
+    return Comparison(table, baseline, by_topic, floor, int(topics["qid"].isin(qrels["qid"]).sum()), len(qrels))
+
+
+def best_of(values: pd.DataFrame, names: Sequence[str], measure: Any) -> str:
+    """Return the system with the highest mean of a measure, of equal ones the first."""
+    own = values[values["measure"] == str(measure)].astype({"value": "float64"}).fillna({"value": 0.0})
+    means = own.groupby("name")["value"].mean().to_dict()
+    return max(names, key=lambda name: means.get(name, 0.0))
 
 
 class FoundTopics(NamedTuple):

@@ -4,7 +4,7 @@
 
     System.make(of) ──▶ pipeline from topics to a ranking
 
-    of: Vectors         one model's vectors and BM25: the ways to search with MathAMR+ (section 3.5.2), :data:`TASK1`
+    of: Vectors         one model's vectors and two BM25s: the ways to search of section 3.5.2, :data:`TASK1`
         AnswerParts     a set of topics of Task 1 and everything of its collection; rankings are kept in the work folder
         FormulaParts    the topics of Task 2 (:mod:`.task2`)
         Training        judged topics, to choose settings by (:mod:`.choosing`)
@@ -94,11 +94,16 @@ class System(Generic[Of, Made]):
 
 HNSW_HITS = 128
 BM25 = "BM25"
+"""The standard one."""
+TUNED = "BM25, tuned for mathematics"
+"""With the preset ``math``; it is also the first stage of the re-ranker, and a part of the fusion."""
+BASELINES = (BM25, TUNED)
+"""Systems are tested against the better one."""
 SINGLE = "single vector"
 DOC_VN = "doc-VN + MaxSim (k = 1000)"
 COLBERT = "ColBERT-style"
-SCORER = "BM25 % 1000 >> scorer"
-FUSION = "BM25 + ColBERT-style"
+SCORER = "tuned BM25 % 1000 >> scorer"
+FUSION = "tuned BM25 + ColBERT-style"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,7 @@ class Vectors(NamedTuple):
 
     index: MathAMRIndex
     bm25: pt.Transformer
+    tuned: pt.Transformer  # BM25 with the preset math
     depth: Depth = Depth()
     weight: float = 0.5  # of MaxSim, in a fusion that sets no weight
 
@@ -126,6 +132,10 @@ Way = System[Vectors, pt.Transformer]
 
 def bm25(of: Vectors) -> pt.Transformer:
     return (of.bm25 % of.depth.results).compile()
+
+
+def tuned(of: Vectors) -> pt.Transformer:
+    return (of.tuned % of.depth.results).compile()
 
 
 def single(of: Vectors, exact: bool = True) -> pt.Transformer:
@@ -142,12 +152,12 @@ def colbert(of: Vectors, exact: bool = True) -> pt.Transformer:
 
 
 def scorer(of: Vectors) -> pt.Transformer:
-    return (of.bm25 % of.depth.candidates(DEPTH)).compile() >> of.index.scorer()
+    return (of.tuned % of.depth.candidates(DEPTH)).compile() >> of.index.scorer()
 
 
 def fusion(of: Vectors, weight: float | None = None) -> pt.Transformer:
     share = of.weight if weight is None else weight
-    return ZScoreFusion(bm25(of), colbert(of), weight=share, num_results=of.depth.results)
+    return ZScoreFusion(tuned(of), colbert(of), weight=share, num_results=of.depth.results)
 
 
 TASK1: Mapping[str, Way] = MappingProxyType(
@@ -155,19 +165,20 @@ TASK1: Mapping[str, Way] = MappingProxyType(
         way.name: way
         for way in (
             Way(BM25, bm25),
+            Way(TUNED, tuned),
             Way(SINGLE, single),
             Way(DOC_VN, doc_vn, settings={"candidates": DEPTH}),
             Way(COLBERT, colbert),
             Way(SCORER, scorer, settings={"candidates": DEPTH}),
-            Way(FUSION, fusion, fuses=(BM25, COLBERT)),
+            Way(FUSION, fusion, fuses=(TUNED, COLBERT)),
         )
     }
 )
-"""The systems of Task 1; the first is the baseline."""
+"""The systems of Task 1, :data:`BASELINES` first."""
 
 
 def label(way: Way, depth: Depth) -> str:
-    """Return the name with the number of candidates at a depth, such as ``BM25 % 101 >> scorer``."""
+    """Return the name with the number of candidates at a depth, such as ``tuned BM25 % 101 >> scorer``."""
     number = way.settings.get("candidates")
     return way.name.replace(str(number), str(depth.candidates(number))) if number else way.name
 
@@ -179,6 +190,7 @@ class SystemSearch:
     model: MathAMR
     index: MathAMRIndex
     bm25: BM25Index
+    tuned: BM25Index
     ways: Mapping[str, Way]
     depth: Depth = Depth()
     device: str | None = None
@@ -186,7 +198,8 @@ class SystemSearch:
 
     def systems(self) -> dict[str, pt.Transformer]:
         """Make the transformers from encoded topics to rankings."""
-        vectors = Vectors(self.index, self.bm25.retriever(self.depth.results), self.depth, self.weight)
+        bm25, tuned = (index.retriever(self.depth.results) for index in (self.bm25, self.tuned))
+        vectors = Vectors(self.index, bm25, tuned, self.depth, self.weight)
         return {name: way.make(vectors) for name, way in self.ways.items()}
 
     def encode(self, found: TopicSet) -> pd.DataFrame:
@@ -199,26 +212,27 @@ class SystemSearch:
         """Make the systems from the text of topics to rankings, in the two stages that are timed."""
         encode = GraphBuilder(store=trees) >> self.model.query_encoder(device=self.device)
         return {
-            name: TimedPipeline(system, None if name == BM25 else encode) for name, system in self.systems().items()
+            name: TimedPipeline(system, None if name in BASELINES else encode)
+            for name, system in self.systems().items()
         }
 
     def rankings(self, topics: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        """Search in each way once, and fuse the rankings of BM25 and ColBERT-style search."""
+        """Search in each way once, and fuse the rankings of the tuned BM25 and ColBERT-style search."""
         found, _ = run_systems(
             {name: made for name, made in self.systems().items() if not self.ways[name].fuses}, topics
         )
         for name, way in self.ways.items():
             if way.fuses:
                 weight = way.settings.get("weight", self.weight)
-                scores = standard_scores([found[BM25], found[COLBERT]])
+                scores = standard_scores([found[TUNED], found[COLBERT]])
                 found[name] = ranked(scores, (1 - weight, weight), self.depth.results)
         return found
 
     def fit(self, questions: TopicSet) -> None:
         """Fit the weight of the fusion to questions."""
         systems = self.systems()
-        found, _ = run_systems({name: systems[name] for name in (BM25, COLBERT)}, self.encode(questions))
-        self.weight = fitted_weight(found[BM25], found[COLBERT], questions.qrels)
+        found, _ = run_systems({name: systems[name] for name in (TUNED, COLBERT)}, self.encode(questions))
+        self.weight = fitted_weight(found[TUNED], found[COLBERT], questions.qrels)
 
 
 # Other systems of Task 1 ---------------------------------------------------------------------------------------------

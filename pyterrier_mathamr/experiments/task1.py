@@ -39,7 +39,7 @@ from .report import Report
 from .stages import slug
 from .systems import (
     ALL,
-    BM25,
+    BASELINES,
     COLBERT,
     FUSION,
     TASK1,
@@ -56,13 +56,14 @@ NOTES = (
     "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
     "answer scores 0. Judgments of answers that are not in this collection are left out, and so are topics without a "
     "relevant answer in it.",
-    "`BM25 % n >> scorer` rescores BM25's first n answers by MaxSim, and `doc-VN + MaxSim (k = n)` the first n by the "
-    "document vectors; the other systems rank all answers. Judged answers beyond n are not found, so figures of "
-    "different depths do not compare.",
+    "`tuned BM25 % n >> scorer` rescores by MaxSim the first n answers of the BM25 tuned for mathematics, and "
+    "`doc-VN + MaxSim (k = n)` the first n by the document vectors; the other systems rank all answers. Judged answers "
+    "beyond n are not found, so figures of different depths do not compare.",
     "The random order is the mean of 200 shuffles of the judged answers of each topic, with a fixed seed. It ranks all "
     "of them, a system only those it finds. For known items it is the expectation over all answers.",
-    "BM25 was chosen on validation questions, and the weight of the fusion was fitted to them, by softmax over all "
-    "documents that either side found; test questions were never trained on.",
+    "BM25 is a standard one (k1 .9, b .4). The one tuned for mathematics was chosen on validation questions, and the "
+    "weight of the fusion was fitted to them, by softmax over all documents that either side found; test questions "
+    "were never trained on. Systems are tested against the better of the two, by the first measure of a table.",
     "Peak memory is that of the process up to the end of the stage.",
 )
 OTHERS = (
@@ -74,7 +75,6 @@ OTHERS = (
 KNOWN_ITEMS = "Known items, test questions"
 BY_CATEGORY = "P'@10 by category of topic"
 BY_SHARE = "Recall by the share of formulas in an answer"
-_STARRED = stars(BM25, "the systems of a row")
 
 
 def run_arqmath(
@@ -98,8 +98,9 @@ def run_arqmath(
         year: 2020, 2021 or 2022 (or another year in the file names) of the topics and judgments; or several, as a list
             or joined by commas, which are also pooled.
         workdir: where artifacts, tables and ``report.md`` are kept.
-        task: 1, answers, with the baseline BM25; 2, formulas, with a search by symbol pairs as the baseline; or 3, one
-            answer to each topic, cut from the answer that a system of Task 1 ranks first. The report of Task 2 is in
+        task: 1, answers, with two baselines, BM25 and BM25 tuned for mathematics; 2, formulas, with a search by symbol
+            pairs as the baseline; or 3, one answer to each topic, cut from the answer that a system of Task 1 ranks
+            first. The report of Task 2 is in
             ``workdir/task-2``, that of Task 3 in ``workdir/task-3``, with a file of answers for each system and year
             that can be submitted.
         model: name or folder of a trained model; or how to train one: a configuration, or a preset (``full``,
@@ -107,7 +108,7 @@ def run_arqmath(
             bundled model, or with ``changes`` the preset for this number of training pairs.
         changes: options of the configuration that override the preset.
         systems: names as in the tables, ``all`` for all of them, and your own :class:`System` objects; by default
-            all names. The baseline, BM25 or Tangent, is always included.
+            all names. The baselines, both BM25s or Tangent, are always included.
         categories: for Task 1, a table of the categories of topics, to measure each separately; see
             :func:`~pyterrier_mathamr.arqmath.read_topic_categories`.
         verbose: report each stage on stderr, with progress bars.
@@ -146,13 +147,13 @@ def run_arqmath(
         pipelines = found.search.pipelines(made.shared.topic_formulas(years[0]))
         speed = time_queries(pipelines, made.shared.topics(years[0]).topics)
     with timed("parts of task 1"):
-        parts = found.in_parts(by_category)
+        parts = found.in_parts(by_category, _baseline(compared))
     return _report(found, compared, known_items, speed, parts).write(made.shared.workdir)
 
 
 def _chosen(systems: Sequence[Any] | None) -> tuple[list[str], list[AnswerSystem]]:
-    """Choose the ways to search with MathAMR+, BM25 first, and the other systems."""
-    chosen, others = {BM25} if systems is not None else set(TASK1), []
+    """Choose the ways to search with MathAMR+, both BM25s first, and the other systems."""
+    chosen, others = set(BASELINES) if systems is not None else set(TASK1), []
     for asked in systems or ():
         if not isinstance(asked, str):
             others.append(asked)
@@ -176,7 +177,11 @@ class AnswerSearch:
         self.made, self.others, self.years = made, others, years
         self.names = [*ways, *(system.name for system in others)]
         self.search = SystemSearch(
-            made.model, made.own.answers(made.model), made.shared.bm25, {name: TASK1[name] for name in ways}
+            made.model,
+            made.own.answers(made.model),
+            made.shared.bm25,
+            made.shared.tuned,
+            {name: TASK1[name] for name in ways},
         )
         self.missing: Missing = {}
         self.unfitted = [system.name for system in others if system.fitted and len(years) == 1]
@@ -191,9 +196,10 @@ class AnswerSearch:
             found[year] = FoundTopics(self.rankings(year), topics[["qid"]], qrels, shared.floor(year))
         return found
 
-    def in_parts(self, categories: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+    def in_parts(self, categories: pd.DataFrame | None, baseline: str) -> dict[str, pd.DataFrame]:
         """Measure the topics of all years by their category, and recall by the share of formulas in an answer."""
         found, collection = pooled(self.by_year), self.made.shared.collection
+        found = found._replace(rankings={baseline: found.rankings[baseline], **found.rankings})
         tables = dict[str, pd.DataFrame]()
         if categories is not None:
             years = {year: categories[categories["qid"].isin(one.topics["qid"])] for year, one in self.by_year.items()}
@@ -214,7 +220,9 @@ class AnswerSearch:
         topics, qrels, _ = self.made.shared.questions("test")
         floor = random_known_items(qrels, len(self.made.shared.bm25))
         rankings = self.rankings(KNOWN_ITEM)
-        return compare(rankings, topics, qrels, floor, KNOWN_ITEM_MEASURES, floor_name=RANDOM_ANSWERS)
+        return compare(
+            rankings, topics, qrels, floor, KNOWN_ITEM_MEASURES, floor_name=RANDOM_ANSWERS, baselines=BASELINES
+        )
 
     def not_measured(self) -> list[str]:
         """List the systems that are not measured, with the reason."""
@@ -244,7 +252,7 @@ def compared_years(
     chosen = {f"{task}, {year}": one for year, one in found.items()}
     if len(found) > 1:
         chosen = {f"{task}, {' and '.join(found)} pooled": pooled(found), **chosen}
-    return {caption: compare(*one, measures) for caption, one in chosen.items()}
+    return {caption: compare(*one, measures, baselines=BASELINES) for caption, one in chosen.items()}
 
 
 def _report(
@@ -256,6 +264,7 @@ def _report(
 ) -> Report:
     made, years, names = found.made, found.years, found.names
     shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
+    starred = stars(_baseline(compared), "the systems of a row")
     return Report(
         title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
         settings=made.settings(years=list(years), answers=len(shared.bm25), topics=asked)
@@ -270,9 +279,9 @@ def _report(
         about={
             **{caption: _about(made, one) for caption, one in compared.items()},
             KNOWN_ITEMS: _about_known_items(made, known_items),
-            BY_CATEGORY: f"Topics of {', '.join(years)}. {_STARRED}",
+            BY_CATEGORY: f"Topics of {', '.join(years)}. {starred}",
             BY_SHARE: f"Topics of {', '.join(years)}: the part of their relevant answers with such a share of formula "
-            f"tokens that is among the first 1000, the mean over the topics that have one. {_STARRED}",
+            f"tokens that is among the first 1000, the mean over the topics that have one. {starred}",
             TIME: about_times(speed, years[0]),
         },
         remarks={
@@ -282,6 +291,11 @@ def _report(
         notes=(made.note, *NOTES, *(OTHERS if found.others else ())),
         values={f"task-1-{one}-by-topic": compared[f"Task 1, {one}"].by_topic for one in years},
     )
+
+
+def _baseline(compared: Mapping[str, Comparison]) -> str:
+    """Return the baseline of all years together."""
+    return next(iter(compared.values())).baseline
 
 
 def _about(made: Prepared, one: Comparison) -> str:
@@ -303,7 +317,7 @@ def _about_known_items(made: Prepared, one: Comparison) -> str:
 
 
 def _star(one: Comparison) -> str:
-    return stars(BM25, f"{len(one.table) - 2} systems")  # without the baseline and the random order
+    return stars(one.baseline, f"{len(one.table) - 2} systems")  # without the baseline and the random order
 
 
 TASK3_NOTES = (

@@ -4,7 +4,7 @@
 
     official.formulas                  official trees and visual ids of the collection's formulas
     graphs.mathamr                     graphs of all posts
-    answers.bm25                       terms of the answers
+    answers.bm25, tuned.bm25           terms of the answers, for a standard BM25 and for the preset math
     training-pairs.json                how many pairs may be trained on
     formulas.tangent                   symbol pairs of the formulas of all posts
     pairs/<file>.mathamr               graphs of a file of pairs
@@ -321,12 +321,17 @@ class Artifacts(FormulaArtifacts):
 
     @cached_property
     def bm25(self) -> BM25Index:
-        index = BM25Index(self.workdir / "answers.bm25", preset="math")
+        return self._words("bm25", BM25Index(self.workdir / "answers.bm25", preset="standard"))
+
+    @cached_property
+    def tuned(self) -> BM25Index:
+        return self._words("bm25-tuned", BM25Index(self.workdir / "tuned.bm25", preset="math"))
+
+    def _words(self, stage: str, index: BM25Index) -> BM25Index:
         indexer = index.indexer("overwrite", resume=True, verbose=self.verbose)
-        documents = self.answer_documents()
-        settings = {**self.origin, "preset": "math"}
-        count = self.collection.count_answers
-        self.stages.run("bm25", index.path, settings, lambda: indexer.index(self.counted(documents, count)))
+        documents, count = self.answer_documents(), self.collection.count_answers
+        settings = {**self.origin, "preset": index.preset}
+        self.stages.run(stage, index.path, settings, lambda: indexer.index(self.counted(documents, count)))
         return index
 
     def questions(self, split: Split) -> TopicSet:

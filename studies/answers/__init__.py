@@ -70,7 +70,7 @@ from pyterrier_mathamr.experiments.measuring import (
     with_missing,
 )
 from pyterrier_mathamr.experiments.report import Report, published
-from pyterrier_mathamr.experiments.systems import BM25, ONCE, AnswerParts, AnswerSystem
+from pyterrier_mathamr.experiments.systems import ONCE, AnswerParts, AnswerSystem
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM
 from studies.artifacts import prepare
 from studies.study import Outcome, Setting, Study, all_systems, baselines, reference
@@ -146,7 +146,7 @@ def report(outcome: Outcome) -> Report:
     study, shared, years = setting.study, setting.shared, setting.years
     tests = tests_table(outcome)
     judged, more = f"{JUDGED_TOPICS} of {' and '.join(years)}", study.more(outcome) if study.more else {}
-    star = stars(BM25, f"{len(tests)} tests")
+    star = stars("the better BM25", f"{len(tests)} tests")
     return Report(
         title=f"{study.name}: {study.title}, on {shared.collection.path.name}",
         settings={
@@ -202,14 +202,15 @@ def _about(outcome: Outcome, judged: str) -> dict[str, str]:
 
 
 def means_table(outcome: Outcome, topics: Sequence[str], measures: Sequence[str], tests: pd.DataFrame) -> pd.DataFrame:
-    """Average each measure over topics, the random order first; a star where a system differs from BM25."""
+    """Average each measure over topics, the random order first; a star where a system differs from the better BM25."""
     known = list(topics) == [KNOWN_ITEM]
     measured = {system.name: system for system in outcome.measured(known=known)}
     names = [RANDOM_ANSWERS if known else FLOOR, *measured]
     table = outcome.results.means(list(map(reference, names)), topics, measures, years=True).drop(columns="condition")
     seeds = len(outcome.setting.seeds)
     table.insert(1, "seeds", [str(seeds) if name in measured and measured[name].trained else "" for name in names])
-    starred = tests[tests["significant"] & tests["against"].eq(BM25) & tests["measure"].eq(measures[0])]["system"]
+    words = outcome.results.better_bm25(topics, measures[0])
+    starred = tests[tests["significant"] & tests["against"].eq(words) & tests["measure"].eq(measures[0])]["system"]
     table[f"{measures[0]} reject"] = table["system"].isin(starred)
     able = {system.name for system in outcome.systems if system.known or not known}
     missing = {name: error for name, error in outcome.missing.items() if name in able}
@@ -217,7 +218,7 @@ def means_table(outcome: Outcome, topics: Sequence[str], measures: Sequence[str]
 
 
 def tests_table(outcome: Outcome) -> pd.DataFrame:
-    """Test each system against BM25 and its other baselines, by the first measure of each task."""
+    """Test each system against the better BM25 and its other baselines, by the first measure of each task."""
     asked: list[tuple[Sequence[str], str, list[tuple[Key, Key]]]] = []
     tasks: tuple[tuple[Sequence[str], str], ...] = ((outcome.setting.years, MAIN), ([KNOWN_ITEM], KNOWN[0]))
     for topics, measure in tasks:
@@ -225,10 +226,11 @@ def tests_table(outcome: Outcome) -> pd.DataFrame:
         if known and outcome.parts.at(of=KNOWN_ITEM).found.topics.empty:
             continue
         names = {system.name: system for system in outcome.measured(known=known)}
+        words = outcome.results.better_bm25(topics, measure)
         pairs = [
             (reference(name), reference(other))
             for name, one in names.items()
-            for other in baselines(one)
+            for other in baselines(one, words)
             if other in names
         ]
         asked.append((topics, measure, pairs))

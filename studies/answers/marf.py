@@ -130,7 +130,7 @@ def _context_only(parts: AnswerParts) -> pt.Transformer:
     """Rank by the context encoder: an untrained model in which each answer has one view."""
     marf = parts.once("context only", lambda: marf_model(parts, trained=False, formulas=1))
     if parts.preset != "mini":
-        return parts.shared.bm25.retriever(DEPTH) >> _scorer(parts, marf, "none")
+        return parts.shared.tuned.retriever(DEPTH) >> _scorer(parts, marf, "none")
     return marf.query_encoder(device=parts.device) >> _index(parts, marf, "none").retriever(num_results=DEPTH)
 
 

@@ -4,7 +4,7 @@
 
     training question ──▶ each word and formula as a query ──▶ its gain for right and wrong answers ──▶ weights
     validation question ──▶ how many words and formulas are kept; which features help
-    test question, topics ──▶ whole and reduced, by structural search and by BM25
+    test question, topics ──▶ whole and reduced, by structural search and by the tuned BM25
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pyterrier_mathamr.experiments.measuring import (
 )
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import pseudo_random, to_stderr
-from pyterrier_mathamr.experiments.systems import BM25, DEPTH, AnswerParts
+from pyterrier_mathamr.experiments.systems import DEPTH, TUNED, AnswerParts
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.structure import layout_of
@@ -336,7 +336,7 @@ def _measured(parts: AnswerParts, known: StructuralSearch, ways: Mapping[str, Qu
         of_threads = known if own.known else STRUCTURAL_ROW.make(own)
         structural = _Remembering(**{**of_threads.parameters(), "store": None})
         measures = KNOWN_ITEM_MEASURES if own.known else TASK1_MEASURES
-        systems: dict[str, pt.Transformer] = {STRUCTURAL: structural, BM25: parts.shared.bm25.retriever(DEPTH)}
+        systems: dict[str, pt.Transformer] = {STRUCTURAL: structural, TUNED: parts.shared.tuned.retriever(DEPTH)}
         topics = topics[["qid", "title", "body"]]
         rankings = {
             f"{name}, {way}": system(make(topics)) for name, system in systems.items() for way, make in ways.items()
@@ -349,7 +349,7 @@ def _measured(parts: AnswerParts, known: StructuralSearch, ways: Mapping[str, Qu
 def _timed(parts: AnswerParts, ways: Mapping[str, Query]) -> pd.DataFrame:
     """Search for topics one at a time, with whole and with reduced questions."""
     structural = StructuralSearch(**{**STRUCTURAL_ROW.make(parts).parameters(), "store": None})
-    systems = {STRUCTURAL: structural, BM25: parts.shared.bm25.retriever(DEPTH)}
+    systems = {STRUCTURAL: structural, TUNED: parts.shared.tuned.retriever(DEPTH)}
     pipelines = {
         f"{name}, {way}": TimedPipeline(pt.apply.generic(ways[way]) >> system)
         for name, system in systems.items()

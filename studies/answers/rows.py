@@ -15,7 +15,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.experiments.stages import Stages
-from pyterrier_mathamr.experiments.systems import BM25, DEPTH, AnswerParts, AnswerSystem
+from pyterrier_mathamr.experiments.systems import BM25, DEPTH, TUNED, AnswerParts, AnswerSystem
 from pyterrier_mathamr.experiments.workdir import ModelArtifacts
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex, index_documents
@@ -103,6 +103,10 @@ def _bm25(parts: AnswerParts) -> pt.Transformer:
     return parts.shared.bm25.retriever(DEPTH)
 
 
+def _tuned(parts: AnswerParts) -> pt.Transformer:
+    return parts.shared.tuned.retriever(DEPTH)
+
+
 def text_model(parts: AnswerParts) -> MathAMR:
     """Open the bundled model with a text encoder, its vectors of texts shared by all runs of the work folder."""
 
@@ -123,11 +127,12 @@ def _virtual_nodes(parts: AnswerParts) -> pt.Transformer:
 
 
 BM25_ROW = AnswerSystem(BM25, _bm25)
+TUNED_ROW = AnswerSystem(TUNED, _tuned)
 SINGLE_ROW = AnswerSystem("MiniLM single vector", single_vectors, settings={"model": MINI_LM})
 TOKEN_ROW = AnswerSystem("MiniLM token MaxSim, untrained", token_vectors, settings={"model": MINI_LM})
 MATHAMR_ROW = AnswerSystem(TEXT_MODEL, _virtual_nodes)
 
-COMMON_ROWS = (BM25_ROW, SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)
+COMMON_ROWS = (BM25_ROW, TUNED_ROW, SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)
 """The systems of every study; the random order is added when the tables are made."""
 
 
@@ -171,7 +176,7 @@ their own answers."""
 
 
 def _words(parts: AnswerParts) -> pt.Transformer:
-    """Rank by BM25 over the question's title and body and the answer."""
+    """Rank by the tuned BM25 over the question's title and body and the answer."""
 
     def build(path: Path) -> None:
         indexer = BM25Index(path, preset="math").indexer("overwrite")
@@ -219,7 +224,7 @@ def _similar_questions(parts: AnswerParts) -> pt.Transformer:
     return encode >> index.colbert(num_results=DEPTH) >> parts.threads.answers() % DEPTH
 
 
-WORDS_ROW = AnswerSystem("BM25 with questions", _words, known=False)
+WORDS_ROW = AnswerSystem("tuned BM25 with questions", _words, known=False)
 TITLES_ROW = AnswerSystem("mathamr-plus-text with titles", _titles, known=False)
 SIMILAR_ROW = AnswerSystem("Similar questions", _similar_questions, known=False)
 

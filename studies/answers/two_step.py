@@ -38,7 +38,7 @@ from pyterrier_mathamr.systems.two_step import FitOptions, linearise
 from pyterrier_mathamr.systems.two_step.qasim import TARGETS, QASim
 from pyterrier_mathamr.systems.two_step.qqsim import QQSim
 from pyterrier_mathamr.systems.two_step.texts import Form, View
-from studies.answers.rows import BM25_ROW, SINGLE_ROW
+from studies.answers.rows import SINGLE_ROW, TUNED_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,7 +549,7 @@ CLASSIC = _OF_JUDGED("the same, classic RRF", _classic_rrf, (RRF.name,), fitted=
 SVM = _OF_JUDGED("SVM-rank", _svm, (QASIM.name,), fitted=True)
 AMR = _OF_JUDGED("QASim · QQSim of MathAMR", _qasim("mathamr"), (QASIM.name,), fitted=True)
 AMR_SVM = _OF_JUDGED("RRF of MathAMR and SVM-rank", _amr_svm, (SVM.name,), fitted=True)
-TF_IDF = AnswerSystem("TF-IDF", _tf_idf, (BM25_ROW.name,))
+TF_IDF = AnswerSystem("TF-IDF", _tf_idf, (TUNED_ROW.name,))
 TANGENT = AnswerSystem("Tangent", _tangent)
 TF_IDF_TANGENT = AnswerSystem("TF-IDF and Tangent", _tf_idf_tangent, (TF_IDF.name,))
 

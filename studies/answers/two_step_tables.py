@@ -83,7 +83,7 @@ def mean_reciprocal_rank(ranking: dict[str, list[str]], right: dict[str, set[str
 
 def _systems(parts: AnswerParts, seeds: Sequence[int]) -> Iterator[tuple[str, list[Callable[[], pt.Transformer]]]]:
     """Name the searches, with a function that makes each for each seed."""
-    yield "BM25 of questions", [partial(_bm25, parts)]
+    yield "tuned BM25 of questions", [partial(_bm25, parts)]
     untrained = recipe(parts).questions
     yield "titles, untrained", [lambda: question_search(parts, QQSim.new(untrained, device=parts.device))]
     by_seed = [parts.at(seed=seed) for seed in seeds]

@@ -269,7 +269,7 @@ def _cost(model: MathAMR, checkpoint: Path) -> dict[str, object]:
 def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex) -> None:
     """Search with each way, and write the values by topic and the times of single queries."""
     ways = {name: WAYS[name] for name in job.measured_ways}
-    search = SystemSearch(model, index, shared.bm25, ways, job.depth, job.device)
+    search = SystemSearch(model, index, shared.bm25, shared.tuned, ways, job.depth, job.device)
     if FUSION in ways:
         search.fit(shared.questions("validation"))
     parts = []

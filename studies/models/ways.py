@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 
 from pyterrier_mathamr.experiments.systems import (
-    BM25,
+    BASELINES,
     COLBERT,
     DEPTH,
     DOC_VN,
@@ -15,6 +15,7 @@ from pyterrier_mathamr.experiments.systems import (
     SCORER,
     SINGLE,
     TASK1,
+    TUNED,
     Way,
     colbert,
     doc_vn,
@@ -26,7 +27,7 @@ EQUAL_FUSION = f"{FUSION}, equal weights"
 
 
 def _ways() -> Iterator[Way]:
-    yield TASK1[BM25]
+    yield from (TASK1[name] for name in BASELINES)
     yield TASK1[SINGLE]
     yield Way(f"{SINGLE}, HNSW", partial(single, exact=False))
     for name, number in ((DOC_VN, DEPTH), ("doc-VN + MaxSim (k = 5000)", 5 * DEPTH)):
@@ -37,7 +38,7 @@ def _ways() -> Iterator[Way]:
     yield Way(f"{COLBERT}, HNSW", partial(colbert, exact=False))
     yield TASK1[SCORER]
     yield TASK1[FUSION]
-    yield Way(EQUAL_FUSION, partial(fusion, weight=0.5), fuses=(BM25, COLBERT), settings={"weight": 0.5})
+    yield Way(EQUAL_FUSION, partial(fusion, weight=0.5), fuses=(TUNED, COLBERT), settings={"weight": 0.5})
 
 
 WAYS: Mapping[str, Way] = MappingProxyType({way.name: way for way in _ways()})

@@ -29,7 +29,7 @@ from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection
 from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests, rounded
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
-from pyterrier_mathamr.experiments.systems import BM25
+from pyterrier_mathamr.experiments.systems import TUNED
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import plain_text, post_from_html
 from pyterrier_mathamr.store import file_fingerprint
@@ -271,7 +271,7 @@ def _best(means: Mapping[str, Sequence[float]], form: Form, kinds: Sequence[str]
 
 def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
     rankings: dict[str, dict[str, pd.DataFrame]] = {
-        kind: {BM25: of.parts.ranking(of.words), model: of.parts.ranking(of.graph)} for kind, of in kinds.items()
+        kind: {TUNED: of.parts.ranking(of.words), model: of.parts.ranking(of.graph)} for kind, of in kinds.items()
     }
     chosen, left_out = [], []
     for form in FORMS:
@@ -287,7 +287,7 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
                 values = of.reciprocal_ranks(form.score(of, without.odds, without.exponent))
                 row[kind] = float(values[[part_of(qid) == "test" for qid in of.qids]].mean())
         left_out.append(row)
-    names = [BM25, model, *(form.name for form in FORMS)]
+    names = [TUNED, model, *(form.name for form in FORMS)]
     found, table = list[pd.DataFrame](), pd.DataFrame({"name": names})
     for kind, of in kinds.items():
         asked = pd.DataFrame({"qid": [qid for qid in of.qids if part_of(qid) == "test"]})

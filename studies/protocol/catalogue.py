@@ -29,7 +29,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.arqmath import MissingFileError
 from pyterrier_mathamr.experiments.choosing import (
-    SHIPPED,
+    CROSSED_BM25,
     ChosenSystem,
     Find,
     Fitted,
@@ -43,7 +43,7 @@ from pyterrier_mathamr.experiments.choosing import (
 )
 from pyterrier_mathamr.experiments.measuring import joined
 from pyterrier_mathamr.experiments.preparing import Prepared
-from pyterrier_mathamr.experiments.systems import BM25, COLBERT, DEPTH, FUSION, AnswerParts, AnswerSystem, System
+from pyterrier_mathamr.experiments.systems import COLBERT, DEPTH, FUSION, TUNED, AnswerParts, AnswerSystem, System
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.fusion import fit_fusion_weights, ranked, standard_scores
@@ -203,18 +203,18 @@ def _bytes(path: Path) -> int:
 
 RIDGE = 0.1
 """As :class:`~pyterrier_mathamr.fusion.Ensemble` has it; not chosen by these figures."""
-PLAIN = (BM25, COLBERT, TANGENT.name)
+PLAIN = (CROSSED_BM25, COLBERT, TANGENT.name)
 """Words, graphs and formulas, which need no extra."""
 QUESTIONS = (*(row.name for row in QUESTION_ROWS), QQSIM.name)
 """Parts that read the question of an answer."""
 EVERY = (*PLAIN, MATHAMR_ROW.name, TOKEN_ROW.name, COLBERT_ROW.name, MARF.name, STRUCTURAL_ROW.name, *QUESTIONS)
-THREADS = (BM25, MATHAMR_ROW.name, TITLES_ROW.name, QQSIM.name)
+THREADS = (CROSSED_BM25, MATHAMR_ROW.name, TITLES_ROW.name, QQSIM.name)
 """Words, text, text with the title of its question, and similar questions: four parts selected by their gain on
 years crossed, so the figures of their ensemble are optimistic."""
 WITH_FORMULAS = "Ensemble with questions and formulas"
 _WHOLE = {
     "Ensemble": PLAIN,
-    "Ensemble by In+Out": (BM25, COLBERT, IN_OUT_ROW.name),
+    "Ensemble by In+Out": (CROSSED_BM25, COLBERT, IN_OUT_ROW.name),
     "Ensemble with questions": THREADS,
     WITH_FORMULAS: (*THREADS, IN_OUT_ROW.name),
     "Ensemble of all": EVERY,
@@ -323,14 +323,14 @@ class Catalogue:
         shared, year = self.made.shared, self.material.years[0]
 
         def measure() -> Cost:
-            own = self._own.search.pipelines(shared.topic_formulas(year))[BM25 if name == SHIPPED else name]
+            own = self._own.search.pipelines(shared.topic_formulas(year))[TUNED if name == CROSSED_BM25 else name]
             return cost_of(own.whole, shared.topics(year).topics)
 
         return kept_cost(self._parts, name, measure, model=self.made.model.identity)
 
     def _weighed(self) -> ChosenSystem:
-        """Fuse BM25 and the model by the weight that is fitted to the validation questions, as Task 1 does."""
-        parts = (SHIPPED, COLBERT)
+        """Fuse the tuned BM25 and the model by the weight of the validation questions, as Task 1 does."""
+        parts = (TUNED, COLBERT)
         words, vectors = (self._own.candidates(name)[0] for name in parts)
 
         def rank(questions: Questions) -> pd.DataFrame:
@@ -363,6 +363,7 @@ class Catalogue:
         return ModelSystems(
             lambda: (made.model, made.own.answers(made.model)),
             lambda: shared.bm25,
+            lambda: shared.tuned,
             lambda of: self._parts.at(of=of).found,
             self.material.find,
         )

@@ -12,11 +12,11 @@ from ir_measures import RR, nDCG
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.engine.ranking import fitted_weights
-from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection, read_collection
-from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests, rounded
+from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection, others, read_collection
+from pyterrier_mathamr.experiments.measuring import best_of, means_table, measure_by_topic, paired_tests, rounded
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
-from pyterrier_mathamr.experiments.systems import BM25
+from pyterrier_mathamr.experiments.systems import BASELINES, BM25, TUNED
 from pyterrier_mathamr.fusion import ranked, standard_scores
 from pyterrier_mathamr.model import MathAMR
 
@@ -29,6 +29,7 @@ MEASURES = [nDCG @ 10, RR @ 10]
 FOUND, TESTS = "nDCG@10", "Tests"
 NOTES = (
     f"For a collection with more than {MANY:,} queries, the {QUERIES} with the smallest SHA-256 of their id are used.",
+    "Systems are tested against the better BM25 of a collection. The engine's score has the one tuned for mathematics.",
     "A query does not find the document with its own id, unless that is judged for it. Nothing is trained or tuned.",
 )
 
@@ -36,7 +37,7 @@ NOTES = (
 def run_judges(
     folders: Sequence[str | Path], workdir: str | Path, *, models: Sequence[str] = MODELS, verbose: bool = True
 ) -> Report:
-    """Measure BM25, models, and the engine's score of each model: nDCG@10 and RR@10.
+    """Measure both BM25s, models, and the engine's score of each model: nDCG@10 and RR@10.
 
     Args:
         folders: each a collection in BEIR's layout.
@@ -60,6 +61,7 @@ def run_judges(
         for model, encoder in encoders.items():
             artifacts = TextArtifacts(collection, encoder, own, verbose, suffix=f"-{model}")
             sizes[name] = len(collection.topics), len(artifacts.bm25)
+            rankings[BM25] = others(artifacts.bm25.retriever()(collection.topics), collection.qrels)
             rankings |= searched(parts_of(artifacts), model)
         values[name] = measure_by_topic(rankings, collection.topics, collection.qrels, MEASURES).fillna({"value": 0.0})
     return _report(values, sizes, list(named), stages).write(work)
@@ -82,7 +84,7 @@ def names_of(model: str) -> tuple[str, str, str]:
 
 
 def searched(parts: Parts, model: str) -> dict[str, pd.DataFrame]:
-    """Rank by words, by vectors, and by both."""
+    """Rank by the words of the tuned BM25, by vectors, and by both."""
     scores = parts.scores
     words = parts.ranking(scores["words"].to_numpy())
     words = words[words["score"] > 0]
@@ -91,15 +93,16 @@ def searched(parts: Parts, model: str) -> dict[str, pd.DataFrame]:
     of_words, of_graph = scores["words"] / parts.of_query("B"), scores["graph"] / parts.of_query("V")
     engine = weights.words * of_words + weights.graph * of_graph
     standard = ranked(standard_scores([words, graph]), (0.5, 0.5), 1000)
-    return {BM25: words, **dict(zip(names_of(model), (graph, parts.ranking(engine.to_numpy()), standard), strict=True))}
+    return {
+        TUNED: words,
+        **dict(zip(names_of(model), (graph, parts.ranking(engine.to_numpy()), standard), strict=True)),
+    }
 
 
 def _report(
     values: dict[str, pd.DataFrame], sizes: dict[str, tuple[int, int]], models: list[str], stages: Stages
 ) -> Report:
-    rows = [BM25, *(name for model in models for name in names_of(model))]
-    pairs = [(row, BM25) for row in rows[1:]]
-    pairs += [(names[1], names[0]) for names in map(names_of, models)]
+    rows = [*BASELINES, *(name for model in models for name in names_of(model))]
     tables = {}
     for measure in map(str, MEASURES):
         table = pd.DataFrame({"name": rows})
@@ -107,7 +110,12 @@ def _report(
             means = means_table(own, rows, [measure])
             table[name], table[f"{name} error"] = means[measure], means[f"{measure} error"]
         tables[measure] = table.assign(mean=table[list(values)].mean(axis=1))
-    tests = [rounded(paired_tests(own, pairs, FOUND)).assign(collection=name) for name, own in values.items()]
+    tests = []
+    for name, own in values.items():
+        words = best_of(own, BASELINES, FOUND)
+        pairs = [(row, words) for row in rows if row != words]
+        pairs += [(engine, model) for model, engine, _ in map(names_of, models)]
+        tests.append(rounded(paired_tests(own, pairs, FOUND)).assign(collection=name))
     asked = "; ".join(f"{name} {count} queries, {size:,} documents" for name, (count, size) in sizes.items())
     return Report(
         title="Outside judges: collections that nothing was tuned on",

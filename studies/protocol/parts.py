@@ -77,7 +77,7 @@ def parts_of(artifacts: TextArtifacts) -> Parts:
 
 
 def _scored(artifacts: TextArtifacts) -> tuple[pd.DataFrame, pd.DataFrame]:
-    bm25, index, found = artifacts.bm25, artifacts.index, artifacts.topics
+    bm25, index, found = artifacts.tuned, artifacts.index, artifacts.topics
     encode = found.graphs.loader(side="query") >> artifacts.model.query_encoder()
     encoded = encode(found.topics)
     keys = ["qid", "docno"]

@@ -12,8 +12,8 @@ from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import run_beir
 from pyterrier_mathamr.experiments.beir import CHOSEN, EQUAL, MEASURED, MOST, read_collection
-from pyterrier_mathamr.experiments.choosing import SHIPPED
-from pyterrier_mathamr.experiments.systems import BM25, COLBERT, FUSION, SINGLE
+from pyterrier_mathamr.experiments.choosing import CROSSED_BM25, CROSSED_FUSION
+from pyterrier_mathamr.experiments.systems import BASELINES, COLBERT, SINGLE, TUNED
 
 DOCUMENTS = {
     "sum": "The sum of a geometric series $\\sum_k q^k$ is $\\frac{1}{1-q}$.",
@@ -30,14 +30,14 @@ def test_the_command_finds_the_judged_documents_of_the_sample(tmp_path: Path) ->
     assert done.exit_code == 0, done.output
     kept = json.loads((work / "report.json").read_text())
     table = {row["name"]: row for row in kept["tables"][MEASURED]}
-    assert {BM25, SHIPPED, SINGLE, COLBERT, FUSION, EQUAL.name} <= set(table)
-    assert 0.2 < table[SHIPPED]["nDCG@10"] <= 1
-    assert 0 < table[SHIPPED]["nDCG@10 error"] < 0.2
-    assert {row["system"] for row in kept["tables"][CHOSEN]} >= {BM25, FUSION}
+    assert {*BASELINES, CROSSED_BM25, SINGLE, COLBERT, CROSSED_FUSION, EQUAL.name} <= set(table)
+    assert 0.2 < table[TUNED]["nDCG@10"] <= 1
+    assert 0 < table[TUNED]["nDCG@10 error"] < 0.2
+    assert {row["system"] for row in kept["tables"][CHOSEN]} >= {CROSSED_BM25, CROSSED_FUSION}
     assert f"{len(BeirDataset(folder).get_topics())} queries" in kept["about"][MEASURED]
     again = run_beir(folder, work, systems=["BM25"], verbose=False)
     assert all(stage.resumed for stage in again.stages if stage.name != "search")
-    assert set(again.tables[MEASURED]["name"]) == {BM25, SHIPPED}
+    assert set(again.tables[MEASURED]["name"]) == {*BASELINES, CROSSED_BM25}
 
 
 def test_settings_are_chosen_on_another_split(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_settings_are_chosen_on_another_split(tmp_path: Path) -> None:
     assert sorted(collection.qrels["qid"]) == ["a", "b", "c"]
     report = run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
     assert report.tables[CHOSEN]["folds"].unique().tolist() == ["dev → test"]
-    assert report.tables[MEASURED].set_index("name").loc[SHIPPED, "RR@10"] == 1
+    assert report.tables[MEASURED].set_index("name").loc[TUNED, "RR@10"] == 1
 
 
 def test_a_large_split_is_chosen_on_in_part(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_query_does_not_find_itself(tmp_path: Path) -> None:
     rows = [("sum", "prime", 1), ("b", "prime", 1)]
     folder = write_beir(tmp_path / "texts", DOCUMENTS, {"sum": "geometric primes", "b": "primes"}, {"test": rows})
     report = run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
-    assert report.tables[MEASURED].set_index("name").loc[SHIPPED, "RR@10"] == 1
+    assert report.tables[MEASURED].set_index("name").loc[TUNED, "RR@10"] == 1
 
 
 def test_a_query_finds_the_document_with_its_id_where_that_is_judged(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_query_finds_the_document_with_its_id_where_that_is_judged(tmp_path: P
     queries = {"sum": "geometric series", "prime": "infinitely many primes at zero"}
     folder = write_beir(tmp_path / "texts", DOCUMENTS, queries, {"test": rows})
     report = run_beir(folder, tmp_path / "work", systems=["BM25"], verbose=False)
-    assert report.tables[MEASURED].set_index("name").loc[SHIPPED, "RR@10"] == 1
+    assert report.tables[MEASURED].set_index("name").loc[TUNED, "RR@10"] == 1
 
 
 def test_systems_that_need_arqmath_are_refused(tmp_path: Path) -> None:

@@ -153,6 +153,14 @@ def test_the_table_ends_with_the_random_order_and_names_what_is_near_it() -> Non
     assert remark.endswith("Train on more pairs.")
 
 
+def test_systems_are_tested_against_the_better_of_two_baselines_and_keep_their_order() -> None:
+    rankings = {"weak": ranking("any"), "strong": ranking("relevant"), "other": ranking("any")}
+    found = compare(rankings, pd.DataFrame({"qid": QIDS}), MANY, random_floor(MANY), baselines=("weak", "strong"))
+    assert found.baseline == "strong"
+    assert found.table["name"].tolist() == [*rankings, FLOOR]
+    assert found.table[f"{NDCG} p-value"].isna().tolist() == [False, True, False, True]
+
+
 def test_topics_that_do_not_separate_the_baseline_from_a_random_order_are_too_few() -> None:
     rankings = {"baseline": ranking("any"), "good": ranking("relevant")}
     (remark,) = compare(rankings, pd.DataFrame({"qid": QIDS}), MANY, random_floor(MANY)).remark("Train on more pairs.")

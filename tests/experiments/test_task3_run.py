@@ -9,7 +9,7 @@ import pytest
 from pyterrier_mathamr.arqmath import read_answers
 from pyterrier_mathamr.experiments import System, run_arqmath
 from pyterrier_mathamr.experiments.measuring import FLOOR
-from pyterrier_mathamr.experiments.systems import BM25, AnswerParts
+from pyterrier_mathamr.experiments.systems import BASELINES, AnswerParts
 
 STEPS = ("one", "two", "three", "four", "five")
 SENTENCES = [f"Step {word} shows that $x_{number}$ is even." for number, word in enumerate(STEPS)]
@@ -42,7 +42,7 @@ def test_each_system_answers_in_whole_sentences_and_has_the_grades_of_its_source
     options = {"model": "mathamr-plus-mini", "systems": [System("By hand", by_hand, known=False)], "verbose": False}
     report = run_arqmath(folder, 2022, tmp_path, task=3, **options)
     table = report.tables["Task 3, 2022"].set_index("name")
-    assert list(table.index) == [BM25, "By hand", FLOOR]
+    assert list(table.index) == [*BASELINES, "By hand", FLOOR]
     assert table.loc["By hand", "AR'"] == (3 + 1) / 2
     assert table.loc["By hand", "P(rel=2,judged_only=True)@1"] == 1 / 2
     assert 1 < table.loc[FLOOR, "AR'"] < 2  # expected: (3 + 0) / 2 and (2 + 1) / 2

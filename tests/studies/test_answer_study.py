@@ -15,11 +15,11 @@ from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.arqmath import known_item_split
 from pyterrier_mathamr.experiments import Report, System
 from pyterrier_mathamr.experiments.measuring import FEW_JUDGED, FLOOR, RANDOM_ANSWERS
-from pyterrier_mathamr.experiments.systems import BM25, AnswerParts
+from pyterrier_mathamr.experiments.systems import TUNED, AnswerParts
 from pyterrier_mathamr.experiments.workdir import KNOWN_ITEM, Artifacts
 from studies import answers
 from studies.answers import JUDGED_TOPICS, KNOWN_ITEMS, TESTS
-from studies.answers.rows import BM25_ROW, COMMON_ROWS
+from studies.answers.rows import COMMON_ROWS, TUNED_ROW
 from studies.registry import run_study
 from studies.study import Study, all_systems
 from studies.tables import MAIN
@@ -31,7 +31,7 @@ MADE: list[tuple[str, str, int]] = []
 def reversed_order(parts: AnswerParts) -> pt.Transformer:
     """BM25 upside down, so that it differs from BM25 wherever anything can."""
     MADE.append(("worst", parts.of, parts.seed))
-    return parts.shared.bm25.retriever(1000) >> pt.apply.doc_score(lambda row: -row["score"])
+    return parts.shared.tuned.retriever(1000) >> pt.apply.doc_score(lambda row: -row["score"])
 
 
 def trained(parts: AnswerParts) -> pt.Transformer:
@@ -39,7 +39,7 @@ def trained(parts: AnswerParts) -> pt.Transformer:
     path = parts.stage("number", lambda path: path.write_text(str(parts.seed)), trained=True)
     MADE.append(("trained", parts.of, parts.seed))
     random = np.random.default_rng(int(path.read_text()))
-    return parts.shared.bm25.retriever(1000) >> pt.apply.doc_score(lambda row: row["score"] + random.normal())
+    return parts.shared.tuned.retriever(1000) >> pt.apply.doc_score(lambda row: row["score"] + random.normal())
 
 
 def missing(parts: AnswerParts) -> pt.Transformer:
@@ -66,7 +66,7 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def few_rows() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers, "COMMON_ROWS", (BM25_ROW,))
+        patch.setattr(answers, "COMMON_ROWS", (TUNED_ROW,))
         yield
 
 
@@ -78,26 +78,26 @@ def report(workdir: Path, few_rows: None) -> Report:
 def test_all_rows_are_in_a_table_with_random_orders_and_bm25(report: Report) -> None:
     judged = report.tables[f"{JUDGED_TOPICS} of sample"].set_index("system")
     assert list(judged.index) == [
-        *(FLOOR, BM25, "worst", "trained", "not installed: needs the extra answers", "topics only")
+        *(FLOOR, TUNED, "worst", "trained", "not installed: needs the extra answers", "topics only")
     ]
     assert judged["seeds"].fillna("").tolist() == ["", "", "", "2", "", ""]
-    assert judged.loc[BM25, MAIN] == pytest.approx(0.7945, abs=0.01)
-    assert judged.loc["worst", MAIN] < judged.loc["trained", MAIN] < judged.loc[BM25, MAIN]
+    assert judged.loc[TUNED, MAIN] == pytest.approx(0.7945, abs=0.01)
+    assert judged.loc["worst", MAIN] < judged.loc["trained", MAIN] < judged.loc[TUNED, MAIN]
     assert judged[f"{MAIN} std"].notna().tolist() == [False, False, False, True, False, False]
     known = report.tables[KNOWN_ITEMS].set_index("system")
-    assert list(known.index) == [RANDOM_ANSWERS, BM25, "worst", "trained", "not installed: needs the extra answers"]
-    assert known.loc[BM25, "RR@10"] == pytest.approx(0.6806, abs=0.01)
+    assert list(known.index) == [RANDOM_ANSWERS, TUNED, "worst", "trained", "not installed: needs the extra answers"]
+    assert known.loc[TUNED, "RR@10"] == pytest.approx(0.6806, abs=0.01)
 
 
 def test_each_row_is_tested_against_bm25_and_its_baselines_and_corrected_for_all_tests(report: Report) -> None:
     tests = report.tables[TESTS]
     assert tests[["system", "against", "topics"]].to_numpy().tolist() == [
-        ["worst", BM25, "sample"],
-        ["trained", BM25, "sample"],
+        ["worst", TUNED, "sample"],
+        ["trained", TUNED, "sample"],
         ["trained", "worst", "sample"],
-        ["topics only", BM25, "sample"],
-        ["worst", BM25, KNOWN_ITEM],
-        ["trained", BM25, KNOWN_ITEM],
+        ["topics only", TUNED, "sample"],
+        ["worst", TUNED, KNOWN_ITEM],
+        ["trained", TUNED, KNOWN_ITEM],
         ["trained", "worst", KNOWN_ITEM],
     ]
     assert tests["p corrected"].tolist() == pytest.approx((7 * tests["p"]).clip(upper=1).tolist())
@@ -137,8 +137,8 @@ def test_other_settings_are_ranked_in_addition_to_earlier_ones(report: Report, w
 
 def test_a_kept_ranking_is_what_was_found_to_the_last_bit(report: Report, workdir: Path) -> None:
     parts = AnswerParts(Artifacts(SAMPLE, workdir), "sample", ("sample",))
-    found = BM25_ROW.make(parts)(parts.found.topics)[["qid", "docno", "score", "rank"]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(parts.ranking(BM25_ROW), found, check_dtype=False)
+    found = TUNED_ROW.make(parts)(parts.found.topics)[["qid", "docno", "score", "rank"]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(parts.ranking(TUNED_ROW), found, check_dtype=False)
     assert parts.answer_texts()(found.head(3))["html"].str.contains("<").all()
     assert (parts.other_years, parts.at(of=KNOWN_ITEM).other_years) == ((), ("sample",))
 
@@ -161,8 +161,8 @@ def test_a_study_names_each_row_once_and_baselines_that_it_has() -> None:
         all_systems(Study("answers/test", "", "answers", systems=(WORST, WORST)), COMMON_ROWS)
     with pytest.raises(ConfigError, match="'worst'"):
         all_systems(Study("answers/test", "", "answers", systems=(TRAINED,)), COMMON_ROWS)
-    mine = System(BM25, reversed_order)
-    assert all_systems(Study("answers/test", "", "answers", systems=(mine,)), COMMON_ROWS)[0] is mine
+    mine = System(TUNED, reversed_order)
+    assert all_systems(Study("answers/test", "", "answers", systems=(mine,)), COMMON_ROWS)[1] is mine
 
 
 def test_an_impossible_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:

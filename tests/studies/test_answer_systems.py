@@ -9,7 +9,7 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments import System, run_arqmath
 from pyterrier_mathamr.experiments.measuring import FEW_JUDGED, FLOOR, RANDOM_ANSWERS
-from pyterrier_mathamr.experiments.systems import BM25, FUSION, TASK1, AnswerParts
+from pyterrier_mathamr.experiments.systems import BASELINES, FUSION, TASK1, TUNED, AnswerParts
 from studies.answers import catalogue
 from studies.answers.catalogue import ANSWER_SYSTEMS, task1_systems
 from studies.tables import MAIN
@@ -23,7 +23,7 @@ def missing(parts: AnswerParts) -> pt.Transformer:
 
 
 def bm25_by_threads(parts: AnswerParts) -> pt.Transformer:
-    return parts.shared.bm25.retriever(1000) >> parts.answer_texts()
+    return parts.shared.tuned.retriever(1000) >> parts.answer_texts()
 
 
 def test_systems_are_chosen_by_name() -> None:
@@ -56,14 +56,14 @@ def test_other_systems_are_rows_and_missing_ones_are_named(tmp_path: Path, monke
     )
     table = report.tables["Task 1, sample"].set_index("name")
     absent = "absent: needs the extra answers"
-    assert list(table.index) == [BM25, WORDS, "Structural search", absent, "again", FLOOR]
+    assert list(table.index) == [*BASELINES, WORDS, "Structural search", absent, "again", FLOOR]
     assert table.loc[WORDS, MAIN] > 0.6
-    assert table.loc["again", MAIN] == table.loc[BM25, MAIN] == pytest.approx(0.7945, abs=0.01)
+    assert table.loc["again", MAIN] == table.loc[TUNED, MAIN] == pytest.approx(0.7945, abs=0.01)
     assert table.loc["Structural search", MAIN] > 0.7
     assert any("QASim. They are fitted on other years" in text for text in report.remarks["Task 1, sample"])
     assert FEW_JUDGED in report.about["Task 1, sample"]
     assert any("**Not measured**: absent" in text for text in report.remarks["Task 1, sample"])
     known = report.tables["Known items, test questions"].set_index("name")
-    assert list(known.index) == [BM25, WORDS, absent, "again", RANDOM_ANSWERS]
-    assert known.loc["again", "RR@10"] == known.loc[BM25, "RR@10"]
+    assert list(known.index) == [*BASELINES, WORDS, absent, "again", RANDOM_ANSWERS]
+    assert known.loc["again", "RR@10"] == known.loc[TUNED, "RR@10"]
     assert "fusion weight" not in report.settings

@@ -90,7 +90,7 @@ def test_the_command_fits_and_measures_each_form(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     tables = json.loads((work / model / "report.json").read_text())["tables"]
     names = [form.name for form in FORMS]
-    assert [row["name"] for row in tables[FOUND]] == ["BM25", model, *names]
+    assert [row["name"] for row in tables[FOUND]] == ["BM25, tuned for mathematics", model, *names]
     assert [row["name"] for row in tables[LEFT_OUT]] == names
     assert all(row["share of words"] == pytest.approx(row["odds"] / (1 + row["odds"])) for row in tables[CHOSEN])
     again = run_blending(files, work, model=model, verbose=False)

@@ -16,7 +16,7 @@ from pyterrier_mathamr.systems import CosineScorer
 from studies import answers
 from studies.answers import extract
 from studies.answers.extract import OF_ALL, SOURCES, Extract
-from studies.answers.rows import BM25_ROW
+from studies.answers.rows import TUNED_ROW
 from studies.registry import run_study
 from studies.study import Study
 
@@ -34,12 +34,12 @@ class Lengths:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers, "COMMON_ROWS", (BM25_ROW,))
+        patch.setattr(answers, "COMMON_ROWS", (TUNED_ROW,))
         patch.setattr(extract, "_scorer", lambda name, parts: CosineScorer(TextEncoder(Lengths())))
         ways = [
-            Extract(BM25_ROW, posts, start) for posts in ("original", "rerank") for start in ("beginning", "middle")
+            Extract(TUNED_ROW, posts, start) for posts in ("original", "rerank") for start in ("beginning", "middle")
         ]
-        remapped = [Extract(BM25_ROW, "remap"), Extract(BM25_ROW, judged=False)]
+        remapped = [Extract(TUNED_ROW, "remap"), Extract(TUNED_ROW, judged=False)]
         patch.setattr(extract, "EXTRACTS", (*ways, *remapped))
         study = Study("answers/extract", "A test", "answers", more=extract.source_tables)
         folder = tmp_path_factory.mktemp("extract")
@@ -67,7 +67,7 @@ def test_the_first_post_is_the_source_whatever_is_cut_from_it(tables: dict[str, 
     found = tables[SOURCES].set_index(["posts", "start"])["P@1 by source"]
     assert found["original", "beginning"] == found["original", "middle"]
     first = tables[OF_ALL].iloc[0]
-    assert (first["ranking"], first["difference"], first["p"]) == ("BM25", 0, 1)
+    assert (first["ranking"], first["difference"], first["p"]) == ("BM25, tuned for mathematics", 0, 1)
 
 
 def test_a_source_that_is_not_judged_counts_nothing() -> None:

@@ -16,7 +16,7 @@ from pyterrier_mathamr.posts import post_from_text
 from pyterrier_mathamr.systems import MaRFConfig
 from studies import answers
 from studies.answers import marf
-from studies.answers.rows import BM25_ROW, MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW
+from studies.answers.rows import MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW, TUNED_ROW
 from studies.registry import run_study
 from studies.tables import MAIN
 
@@ -36,8 +36,8 @@ SMALL = {
 
 
 def test_the_study_runs_with_both_controls(backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_ins = [System(row.name, BM25_ROW.make) for row in (SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)]
-    monkeypatch.setattr(answers, "COMMON_ROWS", (BM25_ROW, *stand_ins))
+    stand_ins = [System(row.name, TUNED_ROW.make) for row in (SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)]
+    monkeypatch.setattr(answers, "COMMON_ROWS", (TUNED_ROW, *stand_ins))
     options = {"seeds": [1], "years": ["sample"], "verbose": False, "device": "cpu"}
     report = run_study(marf.STUDY, SAMPLE, tmp_path, changes={**SMALL, "backbone": str(backbone)}, **options)
     judged, tests = report.tables["Judged topics of sample"], report.tables["Tests"]

@@ -10,8 +10,8 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.experiments import Report, System
-from pyterrier_mathamr.experiments.choosing import SHIPPED, Fitted, Training
-from pyterrier_mathamr.experiments.systems import BM25, COLBERT, DOC_VN, FUSION, SINGLE, TASK1
+from pyterrier_mathamr.experiments.choosing import CROSSED_BM25, CROSSED_FUSION, Fitted, Training
+from pyterrier_mathamr.experiments.systems import BASELINES, COLBERT, DOC_VN, FUSION, SINGLE, TASK1, TUNED
 from studies.__main__ import main
 from studies.protocol.catalogue import LEARNED, WEIGHED, protocol_systems
 from studies.protocol.overview import CROSSED, FOLDS, KNOWN, LINKED, MB, MS, OVERVIEW, PARTS, draw_systems
@@ -23,7 +23,7 @@ SHORT = "nDCG'"
 
 
 def learn(training: Training) -> Fitted:
-    best = max((BM25, SINGLE), key=lambda name: training.mean(training.part(name)))
+    best = max((CROSSED_BM25, SINGLE), key=lambda name: training.mean(training.part(name)))
     return Fitted({"best": best}, training.part(best).rank)
 
 
@@ -41,16 +41,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     links = f"question_id\trelated_question_id\ttype\trelated_title\n{other}\t{test}\tduplicate\tx\n"
     (collection / "links.tsv").write_text(links, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(LEARNED, "Best of two", System("Best of two", learn, against=(BM25, SINGLE)))
+        patch.setitem(LEARNED, "Best of two", System("Best of two", learn, against=(CROSSED_BM25, SINGLE)))
         names = [
             "single VECTOR",
-            "bm25+colbert-style",
-            "bm25 + tf-idf",
+            "cross-validated bm25+colbert-style",
+            "cross-validated bm25 + tf-idf",
             "best of two",
             "tangent",
             "doc-vn + maxsim (k = 1000)",
-            "bm25 with questions",
-            "IN+OUT BY BEST FORMULA + bm25",
+            "tuned bm25 with questions",
+            "IN+OUT BY BEST FORMULA + cross-validated bm25",
             *(name for name in LEARNED if name == "Ensemble" or name.startswith("Ensemble without")),
         ]
         return run_protocol(collection, folder / "work", systems=names, model="mathamr-plus-mini", verbose=False)
@@ -58,19 +58,19 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
     names = [
-        BM25,
-        SHIPPED,
+        *BASELINES,
+        CROSSED_BM25,
         SINGLE,
         COLBERT,
-        FUSION,
+        CROSSED_FUSION,
         "TF-IDF",
-        f"{BM25} + TF-IDF",
+        f"{CROSSED_BM25} + TF-IDF",
         "Best of two",
         "Tangent",
         DOC_VN,
-        "BM25 with questions",
+        "tuned BM25 with questions",
         "In+Out by best formula",
-        f"In+Out by best formula + {BM25}",
+        f"In+Out by best formula + {CROSSED_BM25}",
         *(name for name in LEARNED if name == "Ensemble" or name.startswith("Ensemble without")),
         WEIGHED,
     ]
@@ -80,14 +80,14 @@ def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
         counts = values[values["measure"] == MAIN].groupby("name")["qid"].agg(["size", "nunique"])
         assert counts.to_numpy().tolist() == [[report.settings["topics"]] * 2] * len(names)
     table = report.tables[CROSSED].set_index("name")
-    assert table.loc[SHIPPED, MAIN] == pytest.approx(0.7945, abs=0.01)
-    assert table.loc[SHIPPED, f"{SHORT} 2020"] == table.loc[SHIPPED, f"{SHORT} 2022"]
+    assert table.loc[TUNED, MAIN] == pytest.approx(0.7945, abs=0.01)
+    assert table.loc[TUNED, f"{SHORT} 2020"] == table.loc[TUNED, f"{SHORT} 2022"]
 
 
 def test_the_error_is_the_standard_error_over_topics(report: Report) -> None:
     values = report.values["years-crossed-by-topic"]
-    own = values[(values["name"] == SHIPPED) & (values["measure"] == MAIN)]["value"]
-    row = report.tables[CROSSED].set_index("name").loc[SHIPPED]
+    own = values[(values["name"] == TUNED) & (values["measure"] == MAIN)]["value"]
+    row = report.tables[CROSSED].set_index("name").loc[TUNED]
     assert row[MAIN] == pytest.approx(own.mean())
     assert row[f"{MAIN} error"] == pytest.approx(own.sem())
     assert f"{row[MAIN]:.4f} ± {row[f'{MAIN} error']:.4f}" in report.to_markdown()
@@ -96,18 +96,20 @@ def test_the_error_is_the_standard_error_over_topics(report: Report) -> None:
 def test_equal_years_choose_the_same_and_fusions_are_tested_against_their_parts(report: Report) -> None:
     chosen = report.tables[CHOSEN]
     crossed = chosen[chosen["folds"].str.contains("→")]
-    assert {BM25, FUSION, f"{BM25} + TF-IDF", "Best of two", DOC_VN, "Ensemble"} <= set(crossed["system"])
+    assert {CROSSED_BM25, CROSSED_FUSION, f"{CROSSED_BM25} + TF-IDF", "Best of two", DOC_VN, "Ensemble"} <= set(
+        crossed["system"]
+    )
     assert crossed["folds"].str.startswith("2022 → 2020; 2020 → 2022").all()
     tests = report.tables[TESTS]
-    own = tests[(tests["table"] == CROSSED) & (tests["system"] == f"{BM25} + TF-IDF")]
-    assert own["against"].tolist() == [BM25, "TF-IDF"]
+    own = tests[(tests["table"] == CROSSED) & (tests["system"] == f"{CROSSED_BM25} + TF-IDF")]
+    assert own["against"].tolist() == [CROSSED_BM25, "TF-IDF"]
 
 
 def test_known_items_leave_out_what_reads_questions_and_duplicates_do_not(report: Report) -> None:
     known = report.tables[KNOWN].set_index("name")
-    assert known.loc[SHIPPED, "RR@10"] == pytest.approx(0.6806, abs=0.01)
-    assert 0 < known.loc["Tangent", "RR@10"] < known.loc[SHIPPED, "RR@10"]  # only formulas, by the questions' own trees
-    assert set(report.tables[LINKED]["name"]) - set(known.index) == {"BM25 with questions"}
+    assert known.loc[TUNED, "RR@10"] == pytest.approx(0.6806, abs=0.01)
+    assert 0 < known.loc["Tangent", "RR@10"] < known.loc[TUNED, "RR@10"]  # only formulas, by the questions' own trees
+    assert set(report.tables[LINKED]["name"]) - set(known.index) == {"tuned BM25 with questions"}
     assert "1 test questions have a duplicate" in report.about[LINKED]
     assert report.tables[LINKED]["RR@10 of duplicates"].between(0, 1).all()
 
@@ -116,20 +118,20 @@ def test_the_cost_of_a_query_is_shown_with_its_figures(report: Report) -> None:
     table, crossed = report.tables[OVERVIEW].set_index("name"), report.tables[CROSSED].set_index("name")
     assert not any("without" in name for name in table.index)
     assert table[MAIN].to_dict() == crossed.loc[table.index, MAIN].to_dict()
-    assert table.loc[SHIPPED, "known item"] == report.tables[KNOWN].set_index("name").loc[SHIPPED, "RR@10"]
-    assert table.loc["BM25 with questions", "known item"] != table.loc["BM25 with questions", "known item"]
+    assert table.loc[TUNED, "known item"] == report.tables[KNOWN].set_index("name").loc[TUNED, "RR@10"]
+    assert table.loc["tuned BM25 with questions", "known item"] != table.loc["tuned BM25 with questions", "known item"]
     assert (table[MS] > 0).all()
     both = table.loc["Ensemble", [MS, MB]]
-    parts = table.loc[[BM25, COLBERT, "Tangent"], [MS, MB]].sum()
+    parts = table.loc[[CROSSED_BM25, COLBERT, "Tangent"], [MS, MB]].sum()
     assert both.to_numpy() == pytest.approx(parts.to_numpy())
-    fused = table.loc[f"{BM25} + TF-IDF", MB]
-    assert fused == pytest.approx(table.loc[[BM25, "TF-IDF"], MB].sum())
-    assert table.loc[WEIGHED, MB] == pytest.approx(table.loc[FUSION, MB])  # the index of words is kept once
+    fused = table.loc[f"{CROSSED_BM25} + TF-IDF", MB]
+    assert fused == pytest.approx(table.loc[[CROSSED_BM25, "TF-IDF"], MB].sum())
+    assert table.loc[WEIGHED, MB] == pytest.approx(table.loc[CROSSED_FUSION, MB])  # the index of words is kept once
 
 
 def test_an_ensemble_is_compared_with_itself_without_each_part(report: Report) -> None:
     lost = report.tables[PARTS].set_index("without")
-    assert lost.index.tolist() == [BM25, COLBERT, "Tangent"]
+    assert lost.index.tolist() == [CROSSED_BM25, COLBERT, "Tangent"]
     crossed = report.tables[CROSSED].set_index("name")[MAIN]
     assert lost.loc[COLBERT, CROSSED] == pytest.approx(crossed["Ensemble"] - crossed[f"Ensemble without {COLBERT}"])
     assert (lost[f"{CROSSED} error"] >= 0).all()
@@ -137,21 +139,26 @@ def test_an_ensemble_is_compared_with_itself_without_each_part(report: Report) -
 
 def test_all_systems_are_drawn(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    drawn = draw_systems(report.tables[OVERVIEW], MAIN, MS, BM25, tmp_path)
+    drawn = draw_systems(report.tables[OVERVIEW], MAIN, MS, CROSSED_BM25, tmp_path)
     assert [path.name for path in drawn] == ["systems.png", "cost.png"]
     assert all(path.stat().st_size > 10_000 for path in drawn)
-    assert draw_systems(report.tables[OVERVIEW].iloc[:0], MAIN, MS, BM25, tmp_path) == []
+    assert draw_systems(report.tables[OVERVIEW].iloc[:0], MAIN, MS, CROSSED_BM25, tmp_path) == []
 
 
 def test_systems_are_chosen_by_name_with_their_parts_before_them() -> None:
-    assert list(protocol_systems(None)) == [BM25, SHIPPED, *[name for name in TASK1 if name != BM25]]
-    found = protocol_systems([f"mathamr-plus-text+bm25 + {DOC_VN}", FUSION])
-    assert list(found) == [
-        *(BM25, SHIPPED, "mathamr-plus-text", DOC_VN, f"mathamr-plus-text + {BM25} + {DOC_VN}", COLBERT, FUSION)
+    assert list(protocol_systems(None)) == [
+        *BASELINES,
+        CROSSED_BM25,
+        *[CROSSED_FUSION if name == FUSION else name for name in TASK1 if name not in BASELINES],
     ]
-    assert found[FUSION] == (BM25, COLBERT)
+    found = protocol_systems([f"mathamr-plus-text+cross-validated bm25 + {DOC_VN}", CROSSED_FUSION])
+    assert list(found) == [
+        *(*BASELINES, CROSSED_BM25, "mathamr-plus-text", DOC_VN, f"mathamr-plus-text + {CROSSED_BM25} + {DOC_VN}"),
+        *(COLBERT, CROSSED_FUSION),
+    ]
+    assert found[CROSSED_FUSION] == (CROSSED_BM25, COLBERT)
     assert found[DOC_VN] == ()
-    assert {"MaRF", "mathamr-plus-text", FUSION} <= set(protocol_systems(["all"]))
+    assert {"MaRF", "mathamr-plus-text", CROSSED_FUSION} <= set(protocol_systems(["all"]))
     with pytest.raises(ConfigError, match="nothing"):
         protocol_systems(["nothing"])
     with pytest.raises(ConfigError, match="nothing"):
@@ -172,7 +179,7 @@ def test_a_single_year_is_refused_before_anything_is_made(tmp_path: Path) -> Non
 
 def test_names_with_commas_are_separated_by_semicolons(tmp_path: Path) -> None:
     options = ["crossed", str(SAMPLE), "--workdir", str(tmp_path / "work"), "--systems"]
-    done = CliRunner().invoke(main, [*options, "BM25, then ColBERT; no such system;"])
+    done = CliRunner().invoke(main, [*options, "tuned BM25, then ColBERT; no such system;"])
     assert "systems='no such system'" in done.output
-    done = CliRunner().invoke(main, [*options, "BM25, then ColBERT"])
-    assert "systems='then ColBERT'" in done.output
+    done = CliRunner().invoke(main, [*options, "tuned BM25, then ColBERT"])
+    assert "systems='tuned BM25'" in done.output
