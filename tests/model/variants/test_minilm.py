@@ -127,9 +127,20 @@ def test_encoding_imports_neither_transformers_nor_sentence_transformers():
     assert done.stdout.strip() == "[]"
 
 
-def test_int8_is_not_chosen_where_its_products_overflow(monkeypatch):
-    monkeypatch.setattr(bert, "int8_products_are_exact", lambda: False)
-    assert bert.best_precision(torch.device("cpu")) != "int8"
+@pytest.mark.parametrize(
+    ("instructions", "exact", "is_int8"),
+    [
+        ({"avx2", "avx_vnni"}, True, True),
+        ({"avx512_vnni"}, True, True),
+        ({"avx512_vnni"}, False, False),
+        ({"avx2"}, True, False),
+    ],
+    ids=["AVX2 with VNNI", "AVX-512 with VNNI", "products that overflow", "no VNNI, where products are slow"],
+)
+def test_int8_is_chosen_where_its_products_are_exact_and_fast(monkeypatch, instructions, exact, is_int8):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(instructions, True), raising=False)
+    monkeypatch.setattr(bert, "int8_products_are_exact", lambda: exact)
+    assert (bert.best_precision(torch.device("cpu")) == "int8") == is_int8
 
 
 def test_numpy_computes_the_states_and_input_embeddings_of_torch(bundled):
