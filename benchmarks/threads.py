@@ -72,7 +72,7 @@ def measured(shared: Path, count: int) -> dict[str, list[float]]:
         graphs = [row["graph"] for row in part("GraphBuilder", lambda: builder.build_rows(posts))]
         part("encoding, 64 graphs at a time", lambda: [model.encode(graphs[i : i + 64]) for i in range(0, count, 64)])
         part("encoding, one graph at a time", lambda: [model.encode([graph]) for graph in graphs[:100]])
-        part("BM25Index", lambda: BM25Index(folder / "bm25").index(posts))
+        part("BM25Index", lambda: BM25Index(folder / "bm25", preset="math").index(posts))
         part("TangentIndex", lambda: TangentIndex(folder / "tangent").index(posts))
         build = {"model": "mathamr-plus-mini", "workers": None, "verbose": False}
         engine = part("SearchEngine.build, all cores", lambda: SearchEngine.build(posts, folder / "engine", **build))

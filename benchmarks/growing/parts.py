@@ -115,7 +115,7 @@ def _posts(place: Place) -> Iterator[dict[str, Any]]:
 def _bm25(place: Place) -> int:
     from pyterrier_mathamr.sparse import BM25Index
 
-    index = BM25Index(place.folder / "bm25")
+    index = BM25Index(place.folder / "bm25", preset="math")
     if not index.built():
         index.indexer(resume=True).index(_posts(place))
     return len(index)
@@ -125,7 +125,7 @@ def _bm25_queries(place: Place) -> list[Query]:
     from pyterrier_mathamr.sparse import BM25Index
 
     topics = islice(place.collection.topics(2022), QUERIES)
-    search = BM25Index(place.folder / "bm25").retriever(num_results=1000)
+    search = BM25Index(place.folder / "bm25", preset="math").retriever(num_results=1000)
     frames = [pd.DataFrame([{"qid": topic.id, "title": topic.title, "body": topic.body}]) for topic in topics]
     return [lambda frame=frame: search(frame) for frame in frames]
 

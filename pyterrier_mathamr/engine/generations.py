@@ -74,8 +74,15 @@ class Indexes(NamedTuple):
     @classmethod
     def of(cls, folder: Path) -> Indexes:
         """Name the indexes in a folder, whether they are built or not."""
-        kinds = (PostStore, GraphStore, BM25Index, TangentIndex, PatternIndex, MathAMRIndex, MathAMRFormulaIndex)
-        return cls(*(kind(folder / name) for kind, name in zip(kinds, cls._fields, strict=True)))
+        return cls(
+            posts=PostStore(folder / "posts"),
+            graphs=GraphStore(folder / "graphs"),
+            bm25=BM25Index(folder / "bm25", preset="math"),
+            tangent=TangentIndex(folder / "tangent"),
+            patterns=PatternIndex(folder / "patterns"),
+            vectors=MathAMRIndex(folder / "vectors"),
+            formulas=MathAMRFormulaIndex(folder / "formulas"),
+        )
 
     def named(self) -> Iterator[tuple[str, StoredArtifact]]:
         """Yield the name and index of each."""

@@ -15,7 +15,7 @@ from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
-from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
+from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import file_fingerprint
 
 from .choosing import (
@@ -69,9 +69,9 @@ class TextArtifacts:
 
     @cached_property
     def bm25(self) -> BM25Index:
-        index = BM25Index(self.stages.workdir / "documents.bm25")
-        indexer = index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose)
-        settings = {**self._origin, "tokens": STRONG_TOKENS.to_dict()}
+        index = BM25Index(self.stages.workdir / "documents.bm25", preset="math")
+        indexer = index.indexer("overwrite", resume=True, verbose=self.verbose)
+        settings = {**self._origin, "preset": "math"}
         self.stages.run("bm25", index.path, settings, lambda: indexer.index(self.collection.documents()))
         return index
 

@@ -21,7 +21,7 @@ from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
-from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
+from pyterrier_mathamr.sparse import BM25Index
 
 Build = Callable[[Iterable[dict[str, str]], Path], pt.Transformer]
 """From documents (``docno``, ``text``, and ``title`` where there is one) and an empty folder to a pipeline."""
@@ -138,9 +138,9 @@ def pipeline(
 ) -> pt.Transformer:
     """Index documents in a folder and return the pipeline that searches them."""
     texts = list(documents)
-    bm25 = BM25Index(folder / "documents.bm25")
+    bm25 = BM25Index(folder / "documents.bm25", preset="math")
     if way in ("bm25", "fused"):
-        bm25.indexer(tokens=STRONG_TOKENS).index(texts)
+        bm25.index(texts)
         if way == "bm25":
             return bm25.retriever(DEPTH)
     encoder, graphs, index = MathAMR.from_pretrained(model), GraphBuilder(), MathAMRIndex(folder / "documents.mathamr")

@@ -102,7 +102,7 @@ def _search_bm25(
                 yield document
 
     with tempfile.TemporaryDirectory(prefix="mathamr-") as folder:
-        indexer = BM25Index(Path(folder) / "answers.bm25").indexer(verbose=verbose)
+        indexer = BM25Index(Path(folder) / "answers.bm25", preset="math").indexer(verbose=verbose)
         index = indexer.index(pt.utils.GeneratorLen(documents(), len(candidates)))
         frame = pd.DataFrame([topics[name] for name in questions if name in topics])
         yield from _rows(index.retriever(room, verbose=verbose)(frame))

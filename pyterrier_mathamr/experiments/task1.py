@@ -375,7 +375,7 @@ def run_demo(model: str = DEFAULT_MODEL, *, verbose: bool = False) -> pd.DataFra
     with tempfile.TemporaryDirectory(prefix="mathamr-demo-") as folder:
         index = MathAMRIndex(Path(folder) / "sample.mathamr")
         (graphs >> encoder.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter(verbose=verbose))
-        bm25 = BM25Index(Path(folder) / "sample.bm25").index(dataset.get_corpus_iter(verbose=verbose))
+        bm25 = BM25Index(Path(folder) / "sample.bm25", preset="math").index(dataset.get_corpus_iter(verbose=verbose))
         topics = (graphs >> encoder.query_encoder())(dataset.get_topics("text"))
         vectors = Vectors(index, bm25.retriever(), Depth(scale=DEMO_CANDIDATES / DEPTH))
         systems = {label(way, vectors.depth): way.make(vectors) for way in TASK1.values()}

@@ -50,7 +50,7 @@ from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 from pyterrier_mathamr.posts import plain_text, post_from_html
-from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, PatternIndex, TangentIndex
+from pyterrier_mathamr.sparse import BM25Index, PatternIndex, TangentIndex
 from pyterrier_mathamr.store import StoredArtifact
 
 from .measuring import qrels_frame, random_floor
@@ -321,10 +321,10 @@ class Artifacts(FormulaArtifacts):
 
     @cached_property
     def bm25(self) -> BM25Index:
-        index = BM25Index(self.workdir / "answers.bm25")
-        indexer = index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose)
+        index = BM25Index(self.workdir / "answers.bm25", preset="math")
+        indexer = index.indexer("overwrite", resume=True, verbose=self.verbose)
         documents = self.answer_documents()
-        settings = {**self.origin, "tokens": STRONG_TOKENS.to_dict()}
+        settings = {**self.origin, "preset": "math"}
         count = self.collection.count_answers
         self.stages.run("bm25", index.path, settings, lambda: indexer.index(self.counted(documents, count)))
         return index

@@ -4,8 +4,6 @@ from .expressions import ExpressionIndexer as ExpressionIndexer
 from .patterns import PatternIndex as PatternIndex
 from .tangent import PairOptions as PairOptions
 from .tangent import TangentIndex as TangentIndex
-from .tokens import PLAIN_TOKENS as PLAIN_TOKENS
-from .tokens import STRONG_TOKENS as STRONG_TOKENS
 from .tokens import TokenOptions as TokenOptions
 from .tokens import formula_tokens as formula_tokens
 from .tokens import word_tokens as word_tokens

@@ -2,13 +2,9 @@
 
 ::
 
-    post ──tokens──▶ words, symbols, pairs ──indexer──▶ postings on disk ──bm25_search──▶ weights ──▶ ranking
+    post ──tokens──▶ words, symbols (, pairs) ──indexer──▶ postings on disk ──bm25_search──▶ weights ──▶ ranking
 
-The defaults are the strong form (stop words removed, stemming, pairs of neighbors, ``k1=2``, ``b=1``, logarithmic
-query weights): a first stage worth reranking and a baseline worth beating. The plain form, for comparison::
-
-    index.indexer(tokens=PLAIN_TOKENS).index(documents)
-    index.retriever(k1=0.9, b=0.4, query_weights="linear")
+An index is built as one of :data:`~.bm25_search.PRESETS`, which has its tokens and the defaults of its searches.
 """
 
 from __future__ import annotations
@@ -23,13 +19,15 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import require
-from pyterrier_mathamr._common.parameters import method
+from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.parameters import method, one_of
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import (
+    META,
     Appended,
     Content,
+    DamagedError,
     DuplicateIdError,
     Field,
     Job,
@@ -39,11 +37,12 @@ from pyterrier_mathamr.store import (
     Rows,
     Snapshot,
     StoredPart,
+    detail,
     row_fingerprint,
 )
 
 from . import index as sparse
-from .bm25_search import SURVEY, BM25Retriever, BM25Scorer, PostingWeights, Weighting
+from .bm25_search import PRESETS, SURVEY, BM25Retriever, BM25Scorer, PostingWeights, PresetName, Weighting
 from .index import (
     UNBOUNDED,
     Remembered,
@@ -54,7 +53,7 @@ from .index import (
     read_options,
 )
 from .postings import BLOCK, Postings, PostingsBuilder, postings_fields, postings_of
-from .tokens import STRONG_TOKENS, TokenOptions, post_tokens
+from .tokens import TokenOptions, post_tokens
 
 
 class BM25Indexer(SparseIndexer):
@@ -67,9 +66,9 @@ class BM25Indexer(SparseIndexer):
     document that differs from the earlier call's is then an error.
 
     Args:
-        bm25_index: the index.
+        bm25_index: the index; its preset determines the tokens, and later k1, b and the weights of queries.
         mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
-        tokens: how posts, and later queries, are cut into tokens.
+        tokens: how posts, and later queries, are cut into tokens; ``None`` for the tokens of the preset.
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, in posts and later in queries.
         resume: continue an earlier call that was interrupted.
         verbose: show a progress bar.
@@ -85,7 +84,7 @@ class BM25Indexer(SparseIndexer):
         bm25_index: BM25Index,
         mode: Mode = "create",
         *,
-        tokens: TokenOptions = STRONG_TOKENS,
+        tokens: TokenOptions | None = None,
         bare_formulas: bool = False,
         resume: bool = False,
         verbose: bool = False,
@@ -109,15 +108,14 @@ class BM25Indexer(SparseIndexer):
             MissingExtraError: the extra ``bm25`` is not installed.
             StoreError: anything else failed; nothing was changed.
         """
-        read = self.reading()
-        with self._begun(read.tokens) as part:
+        with self._begun(self.reading().tokens) as part:
             for batch in self.batches(iter):
                 part.add([(str(row["docno"]), row_fingerprint(row), row) for row in batch])
         return self.bm25_index
 
     def reading(self) -> ReadTokens:
         """Return what reads documents, by itself or for :meth:`adding`; it can be pickled."""
-        return ReadTokens(self.tokens, self.bare_formulas)
+        return ReadTokens(self._tokens(), self.bare_formulas)
 
     @contextmanager
     def adding(self) -> Iterator[Callable[[Sequence[Read]], None]]:
@@ -127,12 +125,16 @@ class BM25Indexer(SparseIndexer):
 
     @contextmanager
     def _begun(self, tokens: Callable[[Any], list[str]]) -> Iterator[_Growing]:
-        if self.tokens.stem:
+        if self._tokens().stem:
             require("Stemmer", "bm25")  # before anything is written
-        with self.begun(self.bm25_index, {"tokens": self.tokens.to_dict()}, {}) as job:
+        details = {"preset": self.bm25_index.preset_of(self.mode), "tokens": self._tokens().to_dict()}
+        with self.begun(self.bm25_index, details, {}) as job:
             part = _Growing(job, tokens)
             yield part
             part.write()
+
+    def _tokens(self) -> TokenOptions:
+        return self.tokens or PRESETS[self.bm25_index.preset_of(self.mode)].tokens
 
 
 Read = tuple[DocNo, int, str]
@@ -201,10 +203,10 @@ def _merge(parts: Sequence[StoredPart]) -> Content:
 BM25 = Kind(
     type="sparse_index",
     format="mathamr_bm25",
-    version=2,
+    version=3,
     fields=(*postings_fields(), Field("sources", "uint64", "m")),
     merge=_merge,
-    rebuild="BM25Index('{path}').indexer(mode='overwrite').index(documents)",
+    rebuild="BM25Index('{path}', preset='math').indexer(mode='overwrite').index(documents)",  # what format 2 had
     part_bytes=UNBOUNDED,
 )
 
@@ -214,10 +216,17 @@ class BM25Index(SparseIndex):
 
     Args:
         path: the folder of the index; it need not exist yet.
+        preset: what an index is built as. ``"standard"`` is BM25 as in other search engines: words and symbols of
+            formulas, Terrier's stop words, Porter 2 stemming, ``k1=0.9`` and ``b=0.4``. ``"math"`` was tuned on known
+            items of ARQMath: also pairs of neighbors, a short list of stop words, ``k1=2``, ``b=1`` and logarithmic
+            query weights. ``None`` builds a standard index and opens any.
+
+    Raises:
+        ConfigError: there is no such preset; or, when the index is opened, it was built with another one.
 
     Example::
 
-        index = BM25Index("answers.bm25")
+        index = BM25Index("answers.bm25", preset="math")
         index.index(dataset.get_corpus_iter())
         rerank = index.retriever() >> encode >> mathamr_index.scorer()
     """
@@ -227,6 +236,19 @@ class BM25Index(SparseIndex):
     _USAGE = "pipeline = found.retriever()"
 
     schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": SURVEY}
+
+    def __init__(self, path: str | Path, *, preset: PresetName | None = None) -> None:
+        one_of(*PRESETS).or_none().check("preset", preset)
+        super().__init__(path)
+        self.preset = preset
+
+    def __repr__(self) -> str:
+        return f"BM25Index({str(self.path)!r}{'' if self.preset is None else f', preset={self.preset!r}'})"
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and isinstance(other, BM25Index) and self.preset == other.preset
+
+    __hash__ = SparseIndex.__hash__
 
     @staticmethod
     def example() -> BM25Index:
@@ -243,7 +265,19 @@ class BM25Index(SparseIndex):
 
     def open_snapshot(self) -> BM25Snapshot:
         """Open the index."""
-        return BM25Snapshot(self.path)
+        snapshot = BM25Snapshot(self.path)
+        if self.preset not in (None, snapshot.preset):
+            again = f"{self!r}.indexer(mode='overwrite').index(documents)"
+            raise ConfigError(
+                "preset",
+                self.preset,
+                f"{snapshot.preset!r}, as {self.path} was built with, or none; or build it again: {again}",
+            )
+        return snapshot
+
+    def preset_of(self, mode: Mode) -> PresetName:
+        """Return the preset of the index after a build: an addition keeps the stored one."""
+        return self.snapshot().preset if mode == "append" and self.built() else self.preset or "standard"
 
     def get_corpus_iter(self) -> Iterator[dict[str, DocNo]]:
         """Yield the ``docno`` of each document in order; the texts are not stored."""
@@ -258,6 +292,14 @@ class BM25Snapshot(Snapshot):
         super().__init__(path, BM25)
         self.docnos = Remembered(self, lambda snapshot, numbers: snapshot.ids(snapshot.live[numbers]))
         self._weights: PostingWeights | None = None
+
+    @cached_property
+    def preset(self) -> PresetName:
+        """What the index was built as."""
+        preset = cast("PresetName", detail(self.manifest.details, "preset", str, self.path))
+        if preset not in PRESETS:
+            raise DamagedError(self.path / META, f"its preset is {preset!r:.40}, not one of {', '.join(PRESETS)}")
+        return preset
 
     @cached_property
     def tokens(self) -> TokenOptions:

@@ -48,6 +48,22 @@ if TYPE_CHECKING:
 
 Scheme = Literal["bm25", "tf-idf"]
 QueryWeights = Literal["log", "linear"]
+PresetName = Literal["standard", "math"]
+
+
+class Preset(NamedTuple):
+    """The tokens of an index and the defaults of its searches."""
+
+    tokens: TokenOptions
+    k1: float
+    b: float
+    query_weights: QueryWeights
+
+
+PRESETS: Mapping[PresetName, Preset] = {
+    "standard": Preset(TokenOptions(), 0.9, 0.4, "linear"),  # as PISA and Anserini
+    "math": Preset(TokenOptions(stop_words=True, bigrams=True), 2.0, 1.0, "log"),  # fitted to known items of ARQMath
+}
 
 OPTIONS: Mapping[str, Rule] = {
     "k1": between(0).or_none(),
@@ -59,12 +75,8 @@ OPTIONS: Mapping[str, Rule] = {
 """Of the retriever and of the scorer."""
 
 _AT_ONCE = 1 << 16
+_TF_IDF: tuple[float, float, QueryWeights] = (1.2, 0.75, "linear")  # of Terrier
 SURVEY = "https://doi.org/10.1561/1500000019"
-_DEFAULTS: dict[Scheme, tuple[float, float, QueryWeights]] = {
-    "bm25": (2.0, 1.0, "log"),
-    "tf-idf": (1.2, 0.75, "linear"),
-}
-"""k1, b, and the weights of a query."""
 
 
 class Weighting(NamedTuple):
@@ -78,13 +90,17 @@ class Weighting(NamedTuple):
 
     @classmethod
     def of(
-        cls, scheme: Scheme, k1: float | None, b: float | None, query_weights: QueryWeights | None, delta: float | None
+        cls,
+        scheme: Scheme,
+        k1: float | None,
+        b: float | None,
+        query_weights: QueryWeights | None,
+        delta: float | None,
+        preset: PresetName,
     ) -> Weighting:
-        """Give each value that is ``None`` the default of its scheme."""
-        usual_k1, usual_b, usual_weights = _DEFAULTS[scheme]
-        if scheme == "tf-idf" and delta is not None:
-            raise ConfigError("delta", delta, "None for weighting='tf-idf', since it belongs to BM25+")
-        k1, b = (usual if value is None else float(value) for value, usual in ((k1, usual_k1), (b, usual_b)))
+        """Give each value that is ``None`` the default of its scheme, for BM25 that of the preset."""
+        usual_k1, usual_b, usual_weights = _TF_IDF if scheme == "tf-idf" else PRESETS[preset][1:]
+        k1, b = (default if value is None else float(value) for value, default in ((k1, usual_k1), (b, usual_b)))
         return cls(scheme, k1, b, query_weights or usual_weights, delta)
 
     @property
@@ -270,20 +286,40 @@ class _Weighted:
     delta: float | None
     weighting: Scheme
 
-    def settings(self) -> Weighting:
-        """Return the options with their defaults."""
-        return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
+    def check_delta(self) -> None:
+        """Refuse a delta of TF-IDF."""
+        if self.weighting == "tf-idf" and self.delta is not None:
+            raise ConfigError("delta", self.delta, "None for weighting='tf-idf', since it belongs to BM25+")
 
     def tokens_of(self, query: MathPost, snapshot: BM25Snapshot | None = None) -> QueryTokens:
         """Weigh the tokens of a query, for the current state of the index or another one."""
-        return QueryTokens(snapshot or self.bm25_index.snapshot(), query, self.settings())
+        snapshot = snapshot or self.bm25_index.snapshot()
+        own = (self.weighting, self.k1, self.b, self.query_weights, self.delta)
+        return QueryTokens(snapshot, query, Weighting.of(*own, snapshot.preset))
 
 
 class BM25Scorer(_Weighted, Leaf, Transformer):
     """Scores each document of any ranking by BM25.
 
     The rows come back by query (in order of appearance), descending score, ascending docno, with all their columns. A
-    document without a token of the query scores 0. The options are the same as for :class:`BM25Retriever`.
+    document without a token of the query scores 0.
+
+    Args:
+        bm25_index: the index.
+        k1: at least 0; how slowly repetition in a document saturates. ``None`` for the default of the index's preset:
+            .9 for a standard BM25, 2 for ``math``. With TF-IDF 1.2.
+        b: 0 to 1; how much long documents are discounted. ``None`` for the default of the index's preset: .4 for a
+            standard BM25, 1 for ``math``. With TF-IDF .75.
+        query_weights: the weight of a token that occurs ``f`` times in the query: ``f`` (``"linear"``) or ``1 + ln f``
+            (``"log"``), since posts as queries repeat themselves. ``None`` for the default of the index's preset:
+            linear for a standard BM25, log for ``math``. With TF-IDF linear.
+        delta: of BM25+ (Lv and Zhai, CIKM 2011), at least 0, 1 there; ``None`` for BM25.
+        weighting: ``"bm25"``, or ``"tf-idf"`` for Terrier's TF-IDF, the baseline of ARQMath, whose index keeps every
+            word: ``indexer(tokens=TokenOptions(stop_words=False, stem=False))``. One index serves all weightings, since
+            it keeps counts.
+
+    Raises:
+        ConfigError: an option is out of its range, or TF-IDF has a delta.
 
     Example::
 
@@ -306,7 +342,7 @@ class BM25Scorer(_Weighted, Leaf, Transformer):
         super().__init__()
         self.bm25_index, self.k1, self.b = bm25_index, k1, b
         self.query_weights, self.delta, self.weighting = query_weights, delta, weighting
-        self.settings()  # refuses a delta of TF-IDF
+        self.check_delta()
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking."""
@@ -343,13 +379,17 @@ class BM25Retriever(_Weighted, SparseRetriever):
     Args:
         bm25_index: the index.
         num_results: the number of documents for each query; those without a common token are left out.
-        k1: at least 0; how slowly repetition in a document saturates. ``None`` for 2, with TF-IDF 1.2.
-        b: 0 to 1; how much long documents are discounted. ``None`` for 1, with TF-IDF .75.
-        query_weights: the weight of a token that occurs ``f`` times in the query: ``1 + ln f`` (``log``), since posts
-            as queries repeat themselves, or ``f`` (``linear``). ``None`` for ``log``, with TF-IDF ``linear``.
+        k1: at least 0; how slowly repetition in a document saturates. ``None`` for the default of the index's preset:
+            .9 for a standard BM25, 2 for ``math``. With TF-IDF 1.2.
+        b: 0 to 1; how much long documents are discounted. ``None`` for the default of the index's preset: .4 for a
+            standard BM25, 1 for ``math``. With TF-IDF .75.
+        query_weights: the weight of a token that occurs ``f`` times in the query: ``f`` (``"linear"``) or ``1 + ln f``
+            (``"log"``), since posts as queries repeat themselves. ``None`` for the default of the index's preset:
+            linear for a standard BM25, log for ``math``. With TF-IDF linear.
         delta: of BM25+ (Lv and Zhai, CIKM 2011), at least 0, 1 there; ``None`` for BM25.
-        weighting: ``"tf-idf"`` for Terrier's TF-IDF, the baseline of ARQMath; its index has ``PLAIN_TOKENS``. One index
-            serves all weightings, since it keeps counts.
+        weighting: ``"bm25"``, or ``"tf-idf"`` for Terrier's TF-IDF, the baseline of ARQMath, whose index keeps every
+            word: ``indexer(tokens=TokenOptions(stop_words=False, stem=False))``. One index serves all weightings, since
+            it keeps counts.
         verbose: show a progress bar.
 
     Raises:
@@ -380,7 +420,7 @@ class BM25Retriever(_Weighted, SparseRetriever):
         super().__init__()
         self.bm25_index, self.num_results, self.k1, self.b = bm25_index, num_results, k1, b
         self.query_weights, self.delta, self.weighting, self.verbose = query_weights, delta, weighting, verbose
-        self.settings()  # refuses a delta of TF-IDF
+        self.check_delta()
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row."""

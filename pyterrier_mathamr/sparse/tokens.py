@@ -1,4 +1,4 @@
-r"""Tokens of a post for sparse retrieval: stemmed words, named symbols, and pairs of neighbors.
+r"""Tokens of a post for sparse retrieval: stemmed words, named symbols, and, if wanted, pairs of neighbors.
 
 A formula is cut at its LaTeX tokens, and each gets a name of letters and digits only, so that neither lower-casing
 nor a tokenizer loses it::
@@ -7,7 +7,7 @@ nor a tokenizer loses it::
                                 mathfrac_mathcapx mathcapx_math2 math2_mathless mathless_mathpi
 
 Layout commands (``\left``, ``\displaystyle``, braces, spaces) have no name. Scripts, brackets and commas are in almost
-every formula, so they are used in pairs of neighbors only. The words of dense retrieval begin with the same tokens.
+every formula, so an index of pairs has them in pairs only. The words of dense retrieval begin with the same tokens.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError, require
@@ -61,6 +62,7 @@ _STOP_WORDS = """
     why will with won would wouldn y you your yours yourself yourselves
     """
 STOP_WORDS: frozenset[str] = frozenset(_STOP_WORDS.split())  # and tails that the apostrophe leaves: isn't is isn, t
+_TERRIER = Path(__file__).resolve().parents[1] / "data" / "stop-words" / "terrier.txt"
 
 TEXT = re.compile(r"\\(?:text(?:rm|bf|it|sf|tt|normal|up)?|mbox|hbox)\s*\{([^{}]*)\}")  # group 1 has the words
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -88,8 +90,9 @@ class TokenOptions:
     """How posts are cut into tokens; documents and queries of an index always share them.
 
     Args:
-        stop_words: remove the function words of English.
-        stem: reduce words with the Porter 2 stemmer; ``"porter"``: with Porter's first.
+        stop_words: remove stop words: ``"terrier"`` for Terrier's list of 733, which PISA has, too; ``True`` for a
+            short list of the function words of English.
+        stem: reduce words with the Porter 2 stemmer, as PISA; ``"porter"``: with Porter's first, as Terrier.
         bigrams: add each pair of neighboring words of a text and of neighboring symbols of a formula.
         formulas: with the symbols of formulas.
 
@@ -97,19 +100,20 @@ class TokenOptions:
         ConfigError: an option has another value.
     """
 
-    stop_words: bool = True
+    stop_words: bool | Literal["terrier"] = "terrier"
     stem: bool | Literal["porter"] = True
-    bigrams: bool = True
+    bigrams: bool = False
     formulas: bool = True
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if not isinstance(value, bool) and (name, value) != ("stem", "porter"):
-                raise ConfigError(name, value, "True or False" + (" or 'porter'" if name == "stem" else ""))
+            other = {"stop_words": "terrier", "stem": "porter"}.get(name)
+            if not isinstance(value, bool) and (other is None or value != other):
+                raise ConfigError(name, value, "True or False" + (f" or {other!r}" if other else ""))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options as plain values for JSON; ``formulas`` only where it is off, as in earlier indexes."""
-        return {name: value for name, value in asdict(self).items() if (name, value) != ("formulas", True)}
+        """Return the options as plain values for JSON."""
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TokenOptions:
@@ -124,14 +128,10 @@ class TokenOptions:
         return cls(**values)
 
 
-STRONG_TOKENS = TokenOptions()
-"""The default and the most effective form."""
-
-PLAIN_TOKENS = TokenOptions(stop_words=False, stem=False, bigrams=False)
-"""Words and symbols without processing, as in a general search engine."""
+_STANDARD = TokenOptions()
 
 
-def post_tokens(post: MathPost, options: TokenOptions = STRONG_TOKENS) -> list[str]:
+def post_tokens(post: MathPost, options: TokenOptions = _STANDARD) -> list[str]:
     """Cut a post into tokens, formulas in their place.
 
     Args:
@@ -155,8 +155,8 @@ def post_tokens(post: MathPost, options: TokenOptions = STRONG_TOKENS) -> list[s
     return tokens + word_tokens(post.text[start:], options)
 
 
-def word_tokens(text: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
-    """Cut plain text into words, then pairs of words joined by ``_``.
+def word_tokens(text: str, options: TokenOptions = _STANDARD) -> list[str]:
+    """Cut plain text into words, then, with ``bigrams``, pairs of words joined by ``_``.
 
     Args:
         text: text without formulas.
@@ -167,14 +167,15 @@ def word_tokens(text: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
     """
     words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
     if options.stop_words:
-        words = [word for word in words if word not in STOP_WORDS]
+        stop_words = STOP_WORDS if options.stop_words is True else _terrier_stop_words()
+        words = [word for word in words if word not in stop_words]
     if options.stem:
         words = _stemmer("english" if options.stem is True else "porter")(words)
     return words + _pairs(words) if options.bigrams else words
 
 
-def formula_tokens(latex: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
-    r"""Name the symbols of a formula, then pairs of neighbors joined by ``_``; words of ``\text`` are words.
+def formula_tokens(latex: str, options: TokenOptions = _STANDARD) -> list[str]:
+    r"""Name the symbols of a formula, then, with ``bigrams``, pairs joined by ``_``; words of ``\text`` are words.
 
     Args:
         latex: LaTeX without dollars; it need not be well-formed.
@@ -204,6 +205,11 @@ def _name(token: str) -> str:
 
 def _pairs(tokens: list[str]) -> list[str]:
     return [f"{left}_{right}" for left, right in pairwise(tokens)]
+
+
+@cache
+def _terrier_stop_words() -> frozenset[str]:
+    return frozenset(_TERRIER.read_text(encoding="utf-8").split())
 
 
 @lru_cache(maxsize=2)

@@ -23,7 +23,7 @@ from pyterrier_mathamr.model import MathAMR, TextEncoder
 from pyterrier_mathamr.model.encoder.batching import choose_device
 from pyterrier_mathamr.model.text_encoder import local_model, unit_rows
 from pyterrier_mathamr.posts import document_post, plain_text
-from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index, TokenOptions
+from pyterrier_mathamr.sparse import BM25Index, TokenOptions
 from pyterrier_mathamr.systems import FormulaAnswers, StructuralSearch
 from studies.artifacts import text_encoder
 from studies.formulas.indexes import approach0, in_out
@@ -140,7 +140,7 @@ IN_OUT_ROW = AnswerSystem("In+Out by best formula", _in_out)
 
 
 STRUCTURAL = "Structural search"
-WORDS = TokenOptions(stem="porter", bigrams=False, formulas=False)
+WORDS = TokenOptions(stop_words=True, stem="porter", bigrams=False, formulas=False)
 """Only words, with Porter's stemmer, as in the runs ``a0porter``; formulas are left to Approach Zero."""
 
 
@@ -174,10 +174,10 @@ def _words(parts: AnswerParts) -> pt.Transformer:
     """Rank by BM25 over the question's title and body and the answer."""
 
     def build(path: Path) -> None:
-        indexer = BM25Index(path).indexer("overwrite", tokens=STRONG_TOKENS)
+        indexer = BM25Index(path, preset="math").indexer("overwrite")
         (parts.threads.with_question() >> indexer).index(parts.shared.answer_documents())
 
-    return BM25Index(parts.stage("threads-bm25", build, tokens=STRONG_TOKENS.to_dict())).retriever(DEPTH)
+    return BM25Index(parts.stage("threads-bm25", build, preset="math")).retriever(DEPTH)
 
 
 def _titles(parts: AnswerParts) -> pt.Transformer:

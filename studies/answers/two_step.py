@@ -31,7 +31,7 @@ from pyterrier_mathamr.fusion import ConvexFusion, ModifiedRRF
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.posts import MathPost, plain_text, post_from_any, post_from_html
-from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index
+from pyterrier_mathamr.sparse import BM25Index, TokenOptions
 from pyterrier_mathamr.store import replace_file
 from pyterrier_mathamr.systems import FormulaAnswers, MathSEScore, RankingSVM, TimesQQ, TwoStepFeatures
 from pyterrier_mathamr.systems.two_step import FitOptions, linearise
@@ -526,7 +526,8 @@ def _amr_svm(parts: AnswerParts) -> pt.Transformer:
 def _tf_idf(parts: AnswerParts) -> pt.Transformer:
     def build(path: Path) -> None:
         answers = parts.shared.answer_documents()
-        BM25Index(path).indexer("overwrite", tokens=PLAIN_TOKENS).index(answers)
+        tokens = TokenOptions(stop_words=False, stem=False)
+        BM25Index(path).indexer("overwrite", tokens=tokens).index(answers)
 
     return BM25Index(parts.stage("plain-tokens", build)).retriever(DEPTH, weighting="tf-idf")
 

@@ -102,7 +102,7 @@ def _bm25(parts: AnswerParts) -> pt.Transformer:
     def build(path: Path) -> None:
         questions = parts.shared.collection.questions()
         documents = ({"docno": post.id, "title": post.title, "html": post.body} for post in questions)
-        BM25Index(path).indexer("overwrite").index(documents)
+        BM25Index(path, preset="math").indexer("overwrite").index(documents)
 
     return BM25Index(parts.stage("questions-bm25", build)).retriever(_CUT + 1)
 

@@ -63,6 +63,7 @@ def sdist(dist: Path) -> list[str]:
         "data/models/mathamr-plus-text/weights.safetensors",
         "data/models/mathamr-plus-text/README.md",
         "data/fitted/formula-systems.json",
+        "data/stop-words/terrier.txt",
         "data/minilm-math/weights.safetensors",
         "data/minilm-math/tokenizer.json",
         "data/minilm-math/README.md",
@@ -97,13 +98,14 @@ def test_notice_names_each_data_file_and_no_other(wheel: zipfile.ZipFile) -> Non
 def test_the_metadata_name_each_licence_and_the_wheel_has_its_text(wheel: zipfile.ZipFile) -> None:
     fields = email.message_from_string(metadata(wheel, "METADATA"))
     licenses = {"Apache-2.0", *" AND ".join(noticed(wheel).values()).split(" AND ")}
-    assert licenses == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0", "GFDL-1.2-or-later", "MIT", "OFL-1.1"}
+    assert licenses == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0", "GFDL-1.2-or-later", "MIT", "MPL-1.1", "OFL-1.1"}
     assert set(fields["License-Expression"].split(" AND ")) == licenses
     assert {"LICENSE", "NOTICE"} <= set(fields.get_all("License-File"))
     assert "Apache License" in metadata(wheel, "licenses/LICENSE")
     assert "Attribution-ShareAlike 4.0 International" in metadata(wheel, "licenses/LICENSES/CC-BY-SA-4.0.txt")
     assert "CC0 1.0 Universal" in metadata(wheel, "licenses/LICENSES/CC0-1.0.txt")
     assert "GNU Free Documentation License" in metadata(wheel, "licenses/LICENSES/GFDL-1.2.txt")
+    assert "MOZILLA PUBLIC LICENSE" in metadata(wheel, "licenses/LICENSES/MPL-1.1.txt")
     assert "SIL OPEN FONT LICENSE" in metadata(wheel, "licenses/LICENSES/OFL-1.1.txt")
 
 

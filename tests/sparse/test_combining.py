@@ -101,7 +101,7 @@ def test_terms_are_looked_up_as_in_a_dictionary(terms: set[str], other: str) -> 
 @pytest.mark.parametrize("delta", [None, 1.0])
 def test_weights_do_not_depend_on_blocks(delta: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     postings = counted([["x", "x", "y"], ["y"], [], ["a", "x"]])
-    weighting = Weighting.of("bm25", None, None, None, delta)
+    weighting = Weighting.of("bm25", None, None, None, delta, "standard")
     whole = [PostingWeights(weighting, postings).of(term).tolist() for term in range(3)]
     assert list(map(len, whole)) == [1, 2, 2]
     assert min(map(min, whole)) > 0

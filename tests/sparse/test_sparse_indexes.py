@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, PairOptions, PatternIndex, TangentIndex, bm25
+from pyterrier_mathamr.sparse import BM25Index, PairOptions, PatternIndex, TangentIndex, TokenOptions, bm25
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.store import (
     DamagedError,
@@ -135,7 +135,10 @@ def test_a_document_that_two_merged_indexes_have_is_refused_and_of_a_formula_the
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_indexes_of_the_same_kind_and_options_are_merged_or_added_to(kind: Any, tmp_path: Path) -> None:
-    option = {BM25Index: {"tokens": PLAIN_TOKENS}, TangentIndex: {"pairs": PairOptions(window=1)}}[kind]
+    option = {
+        BM25Index: {"tokens": TokenOptions(stop_words=False, stem=False)},
+        TangentIndex: {"pairs": PairOptions(window=1)},
+    }[kind]
     usual, other = kind(tmp_path / "usual").index(documents("a")), kind(tmp_path / "other")
     other.indexer(**option).index(documents("b"))
     message = {BM25Index: "'stem': True.*'stem': False", TangentIndex: "'window': 2.*'window': 1"}[kind]
@@ -268,7 +271,10 @@ def test_an_interrupted_build_refuses_other_documents_or_options(kind: Any, tmp_
     for other in (changed, STREAM[:4], STREAM[1:6]):
         with pytest.raises(UnfinishedJobError):
             index.indexer(resume=True).index(other)
-    option = {BM25Index: {"tokens": PLAIN_TOKENS}, TangentIndex: {"visual_ids": {"d1": "v"}}}[kind]
+    option = {
+        BM25Index: {"tokens": TokenOptions(stop_words=False, stem=False)},
+        TangentIndex: {"visual_ids": {"d1": "v"}},
+    }[kind]
     with pytest.raises(UnfinishedJobError, match=next(iter(option))):
         index.indexer(resume=True, **option).index(STREAM)
     assert index.unfinished() == 6
@@ -287,12 +293,22 @@ def test_posts_without_a_new_formula_do_not_prevent_resuming(tmp_path: Path) -> 
     assert arrays(index) == arrays(TangentIndex(tmp_path / "rebuilt").index(stream))
 
 
-@pytest.mark.parametrize(("kind", "name"), [(BM25Index, "bm25"), (TangentIndex, "tangent")])
-def test_format_1_is_refused_with_the_call_that_rebuilds_it(kind: Any, name: str, tmp_path: Path) -> None:
-    shutil.copytree(DATA / f"{name}-format-1", tmp_path / "old")
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "preset"),
+    [
+        (BM25Index, "bm25-format-1", 3, ", preset='math'"),  # as it was built
+        (BM25Index, "bm25-format-2", 3, ", preset='math'"),
+        (TangentIndex, "tangent-format-1", 2, ""),
+    ],
+)
+def test_an_old_format_is_refused_with_the_call_that_rebuilds_it(
+    kind: Any, old: str, new: int, preset: str, tmp_path: Path
+) -> None:
+    shutil.copytree(DATA / old, tmp_path / "old")
     index = pt.Artifact.load(str(tmp_path / "old"))
     assert type(index) is kind
-    rebuild = rf"format 1, .* 2\. Rebuild it: {kind.__name__}\('.*/old'\)\.indexer\(mode='overwrite'\)\.index\("
+    call = rf"{kind.__name__}\('.*/old'{preset}\)\.indexer\(mode='overwrite'\)\.index\("
+    rebuild = rf"format {old[-1]}, .* {new}\. Rebuild it: {call}"
     for use in (search, lambda index: index.indexer("append").index(STREAM), lambda index: index.index(STREAM)):
         with pytest.raises(FormatError, match=rebuild):
             use(index)
@@ -300,10 +316,10 @@ def test_format_1_is_refused_with_the_call_that_rebuilds_it(kind: Any, name: str
     assert len(list(index.path.iterdir())) == 2  # the manifest and a part; what was there is gone
 
 
-@pytest.mark.parametrize(("kind", "name"), [(BM25Index, "bm25"), (TangentIndex, "tangent")])
-def test_format_2_opens(kind: Any, name: str) -> None:
+@pytest.mark.parametrize(("name", "number"), [("bm25", 3), ("tangent", 2)])
+def test_the_present_format_opens(name: str, number: int) -> None:
     """A change of the format needs a new number, and the file below one more neighbor."""
-    index = pt.Artifact.load(str(DATA / f"{name}-format-2"))
+    index = pt.Artifact.load(str(DATA / f"{name}-format-{number}"))
     index.verify()
     query = {"bm25": "geometric series", "tangent": "x^2"}[name]
     assert index.search(query).docno.tolist() == {"bm25": ["d2", "d1"], "tangent": ["2", "1"]}[name]
@@ -315,7 +331,7 @@ def test_options_that_are_none_are_damage(kind: Any, value: Any, tmp_path: Path)
     index = kind(tmp_path / "index")
     name = {BM25Index: "tokens", TangentIndex: "pairs"}[kind]
     with index.job("create", {}) as job:
-        job.commit({} if value is None else {name: value})
+        job.commit({"preset": "standard"} | ({} if value is None else {name: value}))
     if kind is BM25Index and value == {}:
         assert index.snapshot().tokens.stem  # missing options have their defaults
     else:

@@ -2,18 +2,27 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.posts import post_from_text
-from pyterrier_mathamr.sparse import PLAIN_TOKENS, TokenOptions, formula_tokens, word_tokens
+from pyterrier_mathamr.sparse import TokenOptions, formula_tokens, word_tokens
 from pyterrier_mathamr.sparse.tokens import post_tokens
 
-WORDS_ONLY = TokenOptions(bigrams=False)
+PAIRS = TokenOptions(stop_words=True, bigrams=True)
+PLAIN = TokenOptions(stop_words=False, stem=False)
 
 
-def test_words_are_lower_cased_stemmed_and_paired_without_stop_words() -> None:
-    assert word_tokens("The Series is converging") == ["seri", "converg", "seri_converg"]
+def test_words_are_lower_cased_and_stemmed_without_terriers_stop_words() -> None:
+    assert word_tokens("The Series used is converging") == ["seri", "converg"]
+
+
+def test_the_short_list_of_stop_words_has_function_words_only() -> None:
+    assert word_tokens("The Series used is converging", TokenOptions(stop_words=True)) == ["seri", "use", "converg"]
+
+
+def test_words_are_paired_with_their_neighbors() -> None:
+    assert word_tokens("The Series is converging", PAIRS) == ["seri", "converg", "seri_converg"]
 
 
 def test_plain_words_keep_stop_words_and_endings() -> None:
-    assert word_tokens("The Series is converging", PLAIN_TOKENS) == ["the", "series", "is", "converging"]
+    assert word_tokens("The Series is converging", PLAIN) == ["the", "series", "is", "converging"]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +47,7 @@ def test_plain_words_keep_stop_words_and_endings() -> None:
     ],
 )
 def test_each_symbol_has_a_name_of_letters_and_digits(latex: str, names: list[str]) -> None:
-    assert formula_tokens(latex, WORDS_ONLY) == names
+    assert formula_tokens(latex) == names
     assert all(name.isalnum() and name.islower() for name in names)
 
 
@@ -64,17 +73,17 @@ def test_different_symbols_have_different_tokens(one: str, other: str) -> None:
     assert formula_tokens(one) != formula_tokens(other)
 
 
-def test_scripts_and_brackets_count_in_pairs_only() -> None:
-    assert formula_tokens("x^2") == ["mathx", "math2", "mathx_mathsup", "mathsup_math2"]
+def test_among_pairs_scripts_and_brackets_count_in_pairs_only() -> None:
+    assert formula_tokens("x^2", PAIRS) == ["mathx", "math2", "mathx_mathsup", "mathsup_math2"]
 
 
 def test_words_inside_a_formula_are_words() -> None:
-    assert formula_tokens(r"n \text{ is even}") == ["mathn", "even"]
+    assert formula_tokens(r"n \text{ is even}", PAIRS) == ["mathn", "even"]
 
 
 def test_a_post_gives_words_and_formulas_in_order_and_pairs_do_not_cross_between_them() -> None:
     post = post_from_text("Bounded sequence $a_n$ converges")
-    assert post_tokens(post) == [
+    assert post_tokens(post, PAIRS) == [
         *("bound", "sequenc", "bound_sequenc"),
         *("matha", "mathn", "matha_mathsub", "mathsub_mathn"),
         "converg",
@@ -82,21 +91,24 @@ def test_a_post_gives_words_and_formulas_in_order_and_pairs_do_not_cross_between
 
 
 def test_options_go_through_json_and_refuse_an_unknown_name() -> None:
-    assert TokenOptions.from_dict(PLAIN_TOKENS.to_dict()) == PLAIN_TOKENS
+    assert TokenOptions.from_dict(PLAIN.to_dict()) == PLAIN
     with pytest.raises(ConfigError, match="trigrams"):
         TokenOptions.from_dict({"trigrams": True})
 
 
 def test_only_words_and_the_first_stemmer_of_porter() -> None:
     post = post_from_text(r"Generously sums $x^2$")
-    assert post_tokens(post, TokenOptions(bigrams=False, formulas=False)) == ["generous", "sum"]
-    assert post_tokens(post, TokenOptions(stem="porter", bigrams=False, formulas=False)) == ["gener", "sum"]
-    assert TokenOptions().to_dict() == {"stop_words": True, "stem": True, "bigrams": True}  # as earlier indexes have it
+    assert post_tokens(post, TokenOptions(formulas=False)) == ["generous", "sum"]
+    assert post_tokens(post, TokenOptions(stem="porter", formulas=False)) == ["gener", "sum"]
     words = TokenOptions(stem="porter", formulas=False)
     assert TokenOptions.from_dict(words.to_dict()) == words
     with pytest.raises(ConfigError, match="or 'porter'"):
         TokenOptions(stem="lancaster")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="or 'terrier'"):
+        TokenOptions(stop_words="smart")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="bigrams"):
+        TokenOptions(bigrams="terrier")  # type: ignore[arg-type]
 
 
 def test_a_letter_after_a_prime_is_a_part_of_its_name_as_in_indexes_that_exist():
-    assert formula_tokens("n's", WORDS_ONLY) == ["mathn", "mathsup", "mathprimes"]
+    assert formula_tokens("n's") == ["mathn", "mathsup", "mathprimes"]

@@ -33,7 +33,7 @@ WEIGHTS = {"word": {"idf": 3.0, "title": 1.0, "length": 2.0}, "formula": {"symbo
 
 @pytest.fixture
 def index(tmp_path: Path) -> BM25Index:
-    tokens = TokenOptions(stem="porter", bigrams=False, formulas=False)
+    tokens = TokenOptions(stop_words=True, stem="porter", bigrams=False, formulas=False)
     built: BM25Index = BM25Index(tmp_path / "words.bm25").indexer(tokens=tokens).index(POSTS)
     return built
 

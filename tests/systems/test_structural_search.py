@@ -26,7 +26,7 @@ TOPICS = pd.DataFrame(
 def parts(tmp_path: Path) -> SimpleNamespace:
     posts = [{"docno": docno, "text": text} for docno, text in POSTS.items()]
     answers = [{"docno": docno, "text": f"{POSTS[of]} {POSTS[docno]}"} for docno, of in QUESTIONS.items()]
-    tokens = TokenOptions(stem="porter", bigrams=False, formulas=False)
+    tokens = TokenOptions(stop_words=True, stem="porter", bigrams=False, formulas=False)
     return SimpleNamespace(
         formulas=ApproachZeroIndex(tmp_path / "f.a0").index(posts),
         words=BM25Index(tmp_path / "w.bm25").indexer(tokens=tokens).index(answers),
