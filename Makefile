@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal
 
-.PHONY: demo test test-slow test-processors lint docs dist clean
+.PHONY: demo test test-slow test-baselines test-processors lint docs dist clean
 
 demo: $(READY)  ## build, index and search the bundled sample; print the table
 	$(BIN)/mathamr demo
@@ -17,6 +17,9 @@ test: demo lint  ## run the demo, the style checks, then the tests, a worker for
 
 test-slow: $(READY)  ## run the tests that start clusters, and the whole battery of kills for every artifact
 	$(PYTEST) -m slow
+
+test-baselines: $(READY)  ## install Terrier, PISA and Anserini into build/baselines, and run the tests that combine them with ours
+	tools/test_baselines.sh $(BIN)/python
 
 test-processors: $(READY)  ## run the tests of models, indexes and systems with the instructions of older CPUs
 	tools/test_processors.sh $(BIN)/python
