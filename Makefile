@@ -15,7 +15,7 @@ ifeq ($(origin VENV),file)
 NEEDED := $(TEST)
 endif
 
-.PHONY: demo test test-slow test-processors lint docs dist clean
+.PHONY: demo test test-slow test-baselines test-processors lint docs dist clean
 
 demo: $(DEMO)  ## search the bundled sample, and show why
 	$(BIN)/mathamr demo
@@ -26,6 +26,9 @@ test: $(TEST)  ## run the style checks, then the tests, a worker for each core
 
 test-slow: $(NEEDED)  ## run the tests that start clusters, and the whole battery of kills for every artifact
 	$(PYTEST) -m slow
+
+test-baselines: $(NEEDED)  ## install Terrier, PISA and Anserini into build/baselines, and run the tests that combine them with ours
+	tools/test_baselines.sh $(BIN)/python
 
 test-processors: $(NEEDED)  ## run the tests of models, indexes and systems with the instructions of older CPUs
 	tools/test_processors.sh $(BIN)/python

@@ -1,6 +1,6 @@
 """Add MathAMR+ to an existing pipeline: BM25 first, MaxSim over its answers, and both in one score.
 
-With Java, `python rerank_terrier.py --terrier` (and `pip install python-terrier`) uses Terrier's BM25 as the first
+With Java, `python rerank_terrier.py --terrier` (and `pip install 'pyterrier[java]'`) uses Terrier's BM25 as the first
 stage; without it the first stage is BM25Index, which needs no Java. Nothing else changes. Run it in an empty folder.
 """
 

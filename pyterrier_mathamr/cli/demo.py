@@ -79,11 +79,12 @@ def compare_systems(engine: SearchEngine, folder: Path) -> Comparison:
     posts = ({"docno": post.docno, "title": post.title, "html": post.html} for post in snapshot.indexes.posts)
     standard = BM25Index(folder / "standard.bm25").index(posts).retriever()
     tuned = snapshot.bm25()
+    rerank = snapshot.encode() >> snapshot.indexes.vectors.scorer()
     systems = {
         BM25: standard,
         TUNED: tuned,
         "MathAMR+": snapshot.mathamr(),
-        f"tuned BM25 % {RERANKED}, then MathAMR+": tuned % RERANKED >> snapshot.encode() >> snapshot.indexes.vectors.scorer(),
+        f"tuned BM25 % {RERANKED}, then MathAMR+": tuned % RERANKED >> rerank,
         "search engine: words and MathAMR+": snapshot.retriever(),
     }
     dataset = pt.get_dataset("arqmath:sample/task1")

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SETTING_UP = ("demo", "test")
-OTHERS = ("lint", "test-slow", "test-processors", "docs", "dist")
+OTHERS = ("lint", "test-slow", "test-baselines", "test-processors", "docs", "dist")
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
