@@ -263,7 +263,7 @@ _SIGNED = {"vocabulary_file", "checksum"}  # a model of the first release has ne
 
 
 def model_faults(folder: Path, conv: type[Any] | None = None) -> Iterator[MathAMRError]:
-    """Read a model's files, compare every checksum, and yield the faults; see :func:`read_manifest`."""
+    """Read the model in ``folder``, compare every checksum, and yield the faults; ``conv``: the class of its layers."""
     try:
         manifest = read_manifest(folder, conv)
         content = parse_json((folder / CONFIG).read_bytes())

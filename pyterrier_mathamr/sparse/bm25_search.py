@@ -287,7 +287,7 @@ class _Weighted:
             raise ConfigError("delta", self.delta, "None for weighting='tf-idf', since it belongs to BM25+")
 
     def tokens_of(self, query: MathPost, snapshot: BM25Snapshot | None = None) -> QueryTokens:
-        """Weigh the tokens of a query, for the current state of the index or another one."""
+        """Weigh the tokens of ``query`` by the counts of ``snapshot``, by default the current state of the index."""
         snapshot = snapshot or self.bm25_index.snapshot()
         own = (self.weighting, self.k1, self.b, self.query_weights, self.delta)
         return QueryTokens(snapshot, query, Weighting.of(*own, snapshot.preset))
@@ -431,7 +431,12 @@ class BM25Retriever(_Weighted, SparseRetriever):
         return ranking_frame(queries, found, docno=snapshot.docnos)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Explain the contribution of each word and formula of a query to a score; see :meth:`BM25Scorer.explain`."""
+        """Explain the contribution of each word and each formula's symbols to the score of a document.
+
+        Args:
+            query: a row of a ranking, or a query's row.
+            docno: the document; by default that of the row.
+        """
         return self.scorer().explain(query, docno)
 
     def scorer(self) -> BM25Scorer:
