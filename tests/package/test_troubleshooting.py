@@ -32,7 +32,7 @@ def locked(sample: SimpleNamespace) -> None:
 def old_format(sample: SimpleNamespace) -> mathamr.BM25Index:
     shutil.copytree(sample.bm25.path, "old.bm25")
     meta = Path("old.bm25/pt_meta.json")
-    meta.write_text(meta.read_text(encoding="utf-8").replace('"format_version": 2', '"format_version": 1'), "utf-8")
+    meta.write_text(meta.read_text(encoding="utf-8").replace('"format_version": 3', '"format_version": 1'), "utf-8")
     return mathamr.BM25Index("old.bm25")
 
 
