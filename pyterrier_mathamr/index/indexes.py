@@ -81,13 +81,8 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
         """Return the current state of the index."""
         raise NotImplementedError
 
-    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]], **kwargs: object) -> Self:
-        """The same as ``indexer().index(iter)``.
-
-        Args:
-            iter: the documents, as dictionaries or a DataFrame.
-            kwargs: no effect; PyTerrier's indexers accept them.
-        """
+    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Self:
+        """Index documents, as dictionaries or a DataFrame, with the defaults of :meth:`indexer`."""
         self.indexer().index(iter)
         return self
 

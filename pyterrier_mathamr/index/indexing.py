@@ -392,7 +392,7 @@ class ArtifactIndexer(Leaf, Indexer):
         """Return the fields that each record must have."""
         raise NotImplementedError
 
-    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
+    def index(self, iter: Iterable[Mapping[str, Any]]) -> IndexArtifact:
         """Write a stream of documents; the index changes in one step at the end, or not at all."""
         stream, model = pt.utils.peekable(identified(iter)), self.model
         with suppress(StopIteration):  # there is no document
@@ -555,13 +555,13 @@ class FormulaIndexer(ArtifactIndexer):
             self._formulas += len(post.entries)
             yield post
 
-    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
+    def index(self, iter: Iterable[Mapping[str, Any]]) -> IndexArtifact:
         """Write a stream of posts, as :meth:`ArtifactIndexer.index`.
 
         Warns:
             MathAMRWarning: none of the posts has a formula, and the index is empty.
         """
-        index = super().index(iter, **kwargs)
+        index = super().index(iter)
         if self._posts and not self._formulas and not len(index):
             text = f"the index is empty: none of {self._posts:,} posts has formula_ids: no formula is between "
             advice = "delimiters (GraphBuilder(bare_formulas=True) also reads others) or the model uses no formulas."

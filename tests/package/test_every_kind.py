@@ -114,7 +114,7 @@ def check(path: Path, description: str) -> None:
 
 def test_each_registered_kind_is_built_here() -> None:
     assert set(ours("pyterrier.artifact")) == set(BUILT_ARTIFACTS) - {"toy.mathamr"}
-    assert set(ours("pyterrier_mathamr.models")) == set(BUILT_MODELS)
+    assert set(ours("mathamr_models")) == set(BUILT_MODELS)
 
 
 def test_each_kind_that_the_package_writes_is_registered() -> None:
@@ -139,11 +139,11 @@ def test_an_artifact_is_opened_by_its_entry_point_verified_described_and_its_dam
     check(path, f"{name}, ")
 
 
-@pytest.mark.parametrize("name", ours("pyterrier_mathamr.models"))
+@pytest.mark.parametrize("name", ours("mathamr_models"))
 def test_a_model_is_verified_described_and_its_damage_found(name: str, tmp_path: Path) -> None:
     if name in NEEDED:
         pytest.importorskip(NEEDED[name])
-    kind = ours("pyterrier_mathamr.models")[name].load()
+    kind = ours("mathamr_models")[name].load()
     path = BUILT_MODELS[name](tmp_path)
     check(path, kind.described(path))
 
