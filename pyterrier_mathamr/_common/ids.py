@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from .errors import DocumentError
-from .frames import documents, is_missing
+
+if TYPE_CHECKING:  # a server that only passes requests on does without pandas
+    import pandas as pd
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # C0, DEL, C1 and Unicode's two separators of lines
 
@@ -51,6 +51,8 @@ def valid_id(value: object, place: str, name: str = "docno") -> str:
     """
     text = as_id(value)
     if text is None:
+        from .frames import is_missing
+
         fault = f"is {value!r:.80}, neither a text nor an integer"
         if is_missing(value):
             fault = "is missing"
@@ -78,6 +80,8 @@ def identified(
     Raises:
         InvalidIdError: see :func:`valid_id`.
     """
+    from .frames import documents, is_missing
+
     names = names or ("docno",)
     for number, row in enumerate(documents(stream), start=1):
         name = next((name for name in names if not is_missing(row.get(name))), names[0])

@@ -36,7 +36,7 @@ def test_the_sample_is_built_described_and_uploaded_when_asked_for(
         assert front["license"] == "cc0-1.0"
         assert f"pyterrier-artifact.{artifact}.mathamr" in front["tags"]
         assert f"from_hf('ORGANIZATION/arqmath-sample-{kind}')" in card
-        assert "| BM25 | 0." in card
+        assert "| BM25, tuned for mathematics | 0." in card
         assert "python contrib/hub/publish.py OUTPUT --model mathamr-plus-mini" in card
         assert str(tmp_path) not in card
         assert sorted(file.name for file in folder.iterdir()) == [

@@ -13,6 +13,7 @@ from torch_geometric.nn import FastRGCNConv, RGATConv, RGCNConv
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, ModelFileError, RelationalGraphConv, Trainer
+from pyterrier_mathamr.model.encoder.encoder import RelationalLayer
 from pyterrier_mathamr.model.errors import UnsafeModelError
 from pyterrier_mathamr.store import signed
 
@@ -40,6 +41,14 @@ def test_a_convolution_of_torch_geometric_trains_saves_loads_and_indexes(conv, s
     (opened.doc_encoder() >> index.indexer()).index({"docno": name, "graph": graphs[name]} for name in graphs)
     query = pd.DataFrame({"qid": ["q"], "query_graph": [graphs["a3"]]})
     assert (model.query_encoder() >> index.colbert())(query)["docno"][0] == "a3"
+
+
+def test_parameters_that_torch_geometric_does_not_set_are_zero(small) -> None:
+    layer = RelationalLayer(small.replace(conv=RGATConv), 3)
+    assert layer.conv.l2.count_nonzero() == 0
+    assert layer.conv.q.count_nonzero() > 0
+    assert layer.conv.w.tolist() == [1] * len(layer.conv.w)
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_a_name_and_a_class_are_the_same_option() -> None:

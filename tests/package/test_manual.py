@@ -137,9 +137,11 @@ def assert_accepts_what_inspection_says(name: str, stage: pt.Transformer) -> Non
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of queries without a formula
                 found = list(stage(topics.head(2)).columns)
-        except pt.validate.InputValidationError:
+        except (pt.validate.InputValidationError, ValueError):  # which PyTerrier's loader of texts raises
             found = None
         assert said == found, f"{name}, given {list(topics.columns)}"
+        if isinstance(stage, pt.Compose):  # of a pipeline, PyTerrier knows the inputs of the first stage only
+            continue
         modes = pt.inspect.transformer_inputs(stage)
         assert found is not None or not any(set(mode) <= set(topics.columns) for mode in modes), name
 

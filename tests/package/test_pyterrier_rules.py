@@ -630,7 +630,8 @@ def test_26_the_texts_of_a_ranking_s_documents_are_not_a_query(lab: Lab, name: s
     transformer, frame = make(lab, name)
     if "query" in frame.columns:
         loaded = frame.assign(title="Other", body=[f"<p>The text of {docno}</p>" for docno in frame["docno"]])
-        assert_same(transformer(loaded)[list(transformer(frame).columns)], transformer(frame))
+        given = transformer(frame).drop(columns=["title", "body"], errors="ignore")
+        assert_same(transformer(loaded)[list(given.columns)], given)
 
 
 def is_a_name(text: str, lab: Lab) -> bool:

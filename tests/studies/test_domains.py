@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import TrainingPairs
-from pyterrier_mathamr.experiments.choosing import SHIPPED
+from pyterrier_mathamr.experiments.systems import TUNED
 from pyterrier_mathamr.model import MathAMR
 from studies.__main__ import main
 from studies.protocol import domains
@@ -47,7 +47,7 @@ def test_the_command_measures_each_file_with_the_given_model(files: list[Path], 
     kept = json.loads((tmp_path / "work" / "report.json").read_text())
     table = {row["name"]: row for row in kept["tables"][FOUND]}
     assert list(table) == list(NAMES)
-    assert table[SHIPPED]["proofs"] == table[SHIPPED]["threads"] == 1
+    assert table[TUNED]["proofs"] == table[TUNED]["threads"] == 1
     assert all(0 < row["threads"] <= 1 for row in table.values())
     assert {row["file"] for row in kept["tables"][TESTS]} == {"proofs", "threads"}
     again = run_domains(files, tmp_path / "work", model="mathamr-plus-mini", verbose=False)

@@ -216,8 +216,9 @@ def test_blank_and_missing_texts_are_accepted(model):
         empty = encoder(pd.DataFrame(columns=columns))
         assert list(empty.columns)[:2] == columns
         assert len(empty.columns) == 4
+    assert model.query_encoder()(pd.DataFrame({"qid": ["1"], "title": ["sum"]}))["query_embs"][0].shape[0] == 4
     with pytest.raises(pt.validate.InputValidationError):
-        model.query_encoder()(pd.DataFrame({"qid": ["1"], "title": ["a"]}))
+        model.query_encoder()(pd.DataFrame({"qid": ["1"], "tags": ["a"]}))
 
 
 def test_a_ranking_is_encoded_once_for_each_query(model, monkeypatch):

@@ -68,7 +68,7 @@ def test_a_formula_finds_itself_first_with_all_formulas_of_its_expression(kind: 
     index = built(kind, tmp_path / "index")
     topics = pd.DataFrame({"qid": list(map(str, range(len(LATEX)))), "latex": LATEX})
     found = index(topics)
-    assert list(found.columns) == ["qid", "latex", "docno", "post_id", "visual_id", "score", "rank"]
+    assert list(found.columns) == ["qid", "latex", "query", "docno", "post_id", "visual_id", "score", "rank"]
     for qid, rows in found.groupby("qid"):
         own = [f"p{i}#0" for i, latex in enumerate(LATEX) if latex == LATEX[int(str(qid))]]
         best = rows[rows["score"] == rows["score"].iloc[0]]["docno"]  # vectors of a hash can tie

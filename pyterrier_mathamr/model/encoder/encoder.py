@@ -116,14 +116,27 @@ def convolution_of(config: MathAMRConfig) -> type[nn.Module]:
     raise ConfigError("conv", config.conv, "a convolution with the signature of torch_geometric.nn.RGCNConv")
 
 
+def _new_convolution(kind: type[nn.Module], config: MathAMRConfig, num_relations: int) -> nn.Module:
+    """Make a convolution; parameters that its class leaves without a value, as RGATConv does its l2, are zero."""
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)  # fills what has no value with NaN, which it may be anyway
+    try:
+        conv = kind(config.hidden, config.hidden, num_relations, num_bases=config.bases)
+    finally:
+        torch.use_deterministic_algorithms(deterministic)
+    with torch.no_grad():
+        for parameter in conv.parameters():
+            parameter.nan_to_num_()
+    return conv
+
+
 class RelationalLayer(nn.Module):
     """One layer with its residual: h + GELU(RGCN(LayerNorm(h))) (MathAMR+, eq. 3.1)."""
 
     def __init__(self, config: MathAMRConfig, num_relations: int) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.hidden)
-        make = convolution_of(config)
-        self.conv = make(config.hidden, config.hidden, num_relations, num_bases=config.bases)
+        self.conv = _new_convolution(convolution_of(config), config, num_relations)
 
     def forward(
         self,

@@ -116,7 +116,12 @@ def _plain_text(*fragments):
     html = _MATH.sub(mark, "\n".join(fragments))
     text = _GLUED.sub(" ", unescape(_INLINE.sub("", _BLOCK.sub("\n", html))))
     lines = (" ".join(line.split()) for line in text.splitlines())
-    return _MARK.sub(lambda match: f"${formulas[int(match[1])]}$", "\n".join(line for line in lines if line))
+    return _MARK.sub(lambda match: _in_dollars(formulas[int(match[1])]), "\n".join(line for line in lines if line))
+
+
+def _in_dollars(latex):
+    escaped = (len(latex) - len(latex.rstrip("\\"))) % 2  # a backslash at the end would escape the dollar
+    return f"${latex}{' ' * escaped}$"
 
 
 def _tags(text):
