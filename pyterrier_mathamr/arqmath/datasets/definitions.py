@@ -151,7 +151,9 @@ class DocumentStore(Docstore):  # type: ignore[misc]
         """Return this thread's connection to the complete store; it is kept, as opening costs more than a look-up."""
         if _here() not in self._connections:
             self.build()
-            self._connections[_here()] = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
+            address = f"{self.path.resolve().as_uri()}?mode=ro"
+            # another thread may go on with documents that this one began to read, as Terrier's indexer does
+            self._connections[_here()] = sqlite3.connect(address, uri=True, check_same_thread=False)
         return self._connections[_here()]
 
     @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import multiprocessing
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_nothing_is_made_before_the_store_is_used_and_then_it_is_made_once(tmp_p
     assert made.get("107") == DOCS[7]
     assert list(made) == DOCS
     assert (made.built(), made.count(), source.reads) == (True, 23, 1)
+
+
+def test_another_thread_goes_on_with_documents_that_one_began_to_read(tmp_path: Path) -> None:
+    documents = iter(store(tmp_path, Source()))
+    assert next(documents) == DOCS[0]
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(list, documents).result() == DOCS[1:]
 
 
 def test_unknown_ids_are_passed_over_and_get_raises(tmp_path: Path) -> None:
