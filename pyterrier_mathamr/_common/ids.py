@@ -1,4 +1,4 @@
-r"""One rule for ids: those of documents, queries and formulas, in every index and store.
+r"""One rule for the ids of documents, queries and formulas, in every index and store.
 
 ::
 

@@ -90,7 +90,7 @@ class Transformer(Stage, pt.Transformer):  # type: ignore[misc]
     """A transformer of DataFrames."""
 
     def transform_iter(self, inp: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Transform rows; no rows are none again, with no columns to check."""
+        """Transform rows. An empty input returns an empty list and skips the column check."""
         rows = list(inp)
         found: list[dict[str, Any]] = self.transform(pd.DataFrame(rows)).to_dict(orient="records") if rows else []
         return found
@@ -100,7 +100,7 @@ class ColumnAdder:
     """A transformer that adds columns to each row and keeps the existing ones."""
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut the ranking first, then compute for the rows that are left: the same, and less work."""
+        """Apply the cutoff before this stage; the result is the same."""
         return pt.RankCutoff(k) >> self
 
 

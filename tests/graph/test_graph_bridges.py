@@ -1,4 +1,4 @@
-"""Graphs as those of penman and torch-geometric, and back."""
+"""Graphs are converted to penman and torch-geometric, and back."""
 
 import json
 
