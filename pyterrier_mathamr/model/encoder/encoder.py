@@ -118,6 +118,8 @@ def convolution_of(config: MathAMRConfig) -> type[nn.Module]:
 
 def _new_convolution(kind: type[nn.Module], config: MathAMRConfig, num_relations: int) -> nn.Module:
     """Make a convolution; parameters that its class leaves without a value, as RGATConv does its l2, are zero."""
+    if kind is RelationalGraphConv:  # sets all of its own, and what follows imports torch's compiler
+        return kind(config.hidden, config.hidden, num_relations, num_bases=config.bases)
     deterministic = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)  # fills what has no value with NaN, which it may be anyway
     try:
