@@ -51,8 +51,8 @@ from pyterrier_mathamr.graph import (
 
 from .config import MathAMRConfig
 from .encoder.batching import batches_by_size
-from .minilm import MiniLM
 from .packed_bert import Rows
+from .packed_encoder import PackedEncoder
 from .text_encoder import TextEncoder, TokenNetwork, unit_rows
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
 
 
 def windows_of(
-    posts: Sequence[PostSegments], offsets: Sequence[int], network: MiniLM | TokenNetwork
+    posts: Sequence[PostSegments], offsets: Sequence[int], network: PackedEncoder | TokenNetwork
 ) -> Iterator[Window]:
     """Cut posts into windows of whole segments; one that is longer than a window is cut, too."""
     pieces = iter(network.pieces([line for post in posts for line in post.segments.texts]))

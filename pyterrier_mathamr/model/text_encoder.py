@@ -31,8 +31,8 @@ from pyterrier_mathamr.store import Cache
 from .config import MathAMRConfig
 from .encoder.batching import choose_device, has_bfloat16
 from .errors import ModelFileError, ModelNotFoundError, UnsafeModelError
-from .minilm import BUNDLED_ENCODER, BUNDLED_FOLDER, MiniLM, Pieces
 from .packed_bert import PACKED, PackedBert, Precision, Rows
+from .packed_encoder import BUNDLED_ENCODER, BUNDLED_FOLDER, PackedEncoder, Pieces
 
 if TYPE_CHECKING:
     import torch
@@ -371,13 +371,13 @@ class TextEncoder(ByParameters):
         return self.precision
 
     @cached_property
-    def tokens(self) -> MiniLM | TokenNetwork:
+    def tokens(self) -> PackedEncoder | TokenNetwork:
         """The encoder without its pooling: the states of a text's pieces.
 
         Raises:
             ConfigError: the encoder does not provide them.
         """
-        return self._loaded if isinstance(self._loaded, MiniLM) else TokenNetwork(self._loaded)
+        return self._loaded if isinstance(self._loaded, PackedEncoder) else TokenNetwork(self._loaded)
 
     @cached_property
     def for_queries(self) -> TextEncoder:
@@ -451,7 +451,7 @@ class TextEncoder(ByParameters):
         Raises:
             ConfigError: the encoder has no input embeddings.
         """
-        if isinstance(self._loaded, MiniLM):
+        if isinstance(self._loaded, PackedEncoder):
             return self._loaded.word_vectors(words)
         from torch import nn
 
@@ -495,7 +495,7 @@ class TextEncoder(ByParameters):
         if self._packed:
             from .bert import TorchBert
 
-            return MiniLM(TorchBert(self._packed, precision, device), self._packed)
+            return PackedEncoder(TorchBert(self._packed, precision, device), self._packed)
         loaded = load_network(self.model, device)
         return loaded.bfloat16() if precision == "bfloat16" else loaded
 
@@ -508,9 +508,9 @@ class _QueryEncoder(TextEncoder):
         return "float32"
 
     @cached_property
-    def _loaded(self) -> MiniLM:
+    def _loaded(self) -> PackedEncoder:
         folder = self._packed or BUNDLED_FOLDER
-        return MiniLM(PackedBert(folder), folder)
+        return PackedEncoder(PackedBert(folder), folder)
 
 
 def text_key(encoder: str, text: str) -> bytes:

@@ -49,8 +49,8 @@ from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.bert import Bert, from_transformers, pack
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.features import PostSegments, windows_of
-from pyterrier_mathamr.model.minilm import BUNDLED_FOLDER, MiniLM
 from pyterrier_mathamr.model.packed_bert import PACKED, BertSize, PackedBert
+from pyterrier_mathamr.model.packed_encoder import BUNDLED_FOLDER, PackedEncoder
 from pyterrier_mathamr.model.score_fitting import score_features
 from pyterrier_mathamr.model.score_weights import ScoreWeights
 from pyterrier_mathamr.model.text_encoder import local_model
@@ -101,7 +101,7 @@ def first_windows(
     graphs: Mapping[str, MathAMRGraph] | GraphStore, names: Iterable[str], room: int, verbose: bool = False
 ) -> dict[str, FirstWindow]:
     """Cut the first window of each post."""
-    cutter, found = MiniLM(PackedBert(BUNDLED_FOLDER)), {}
+    cutter, found = PackedEncoder(PackedBert(BUNDLED_FOLDER)), {}
     cutter.room = room
     for name in progress(list(names), "cutting texts", "posts", verbose=verbose):
         graph = graphs[name]

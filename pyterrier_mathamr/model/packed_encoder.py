@@ -36,7 +36,7 @@ class Pieces(NamedTuple):
         return first, max(first, last)
 
 
-class MiniLM:
+class PackedEncoder:
     """A MiniLM of six layers (Wang et al., NeurIPS 2020; Reimers and Gurevych, EMNLP 2019), from packed weights."""
 
     width = 384

@@ -16,7 +16,7 @@ import torch
 
 from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model import bert, minilm, packed_bert
+from pyterrier_mathamr.model import bert, packed_bert, packed_encoder
 from pyterrier_mathamr.model.errors import ModelFileError
 from pyterrier_mathamr.model.saving import find_folder
 from pyterrier_mathamr.model.text_encoder import local_model
@@ -48,7 +48,7 @@ def bundled():
 
 
 def renamed(original):
-    size = packed_bert.BertSize.read(minilm.BUNDLED_FOLDER / "config.json")
+    size = packed_bert.BertSize.read(packed_encoder.BUNDLED_FOLDER / "config.json")
     return bert.from_transformers(original[0].auto_model.state_dict(), size), size
 
 
@@ -65,7 +65,7 @@ def test_the_states_equal_sentence_transformers_for_the_same_weights(original):
 
 
 def test_packed_weights_give_pieces_and_vectors_of_sentence_transformers_up_to_their_rounding(original, tmp_path):
-    packed = shutil.copytree(minilm.BUNDLED_FOLDER, tmp_path / "packed")
+    packed = shutil.copytree(packed_encoder.BUNDLED_FOLDER, tmp_path / "packed")
     (packed / packed_bert.PACKED).write_bytes(bert.pack(renamed(original)[0]))
     text = TextEncoder(packed, precision="float32", device="cpu")
     pieces = text.tokens.pieces(TEXTS)
@@ -145,7 +145,7 @@ def test_int8_is_chosen_where_its_products_are_exact_and_fast(monkeypatch, instr
 
 def test_numpy_computes_the_states_and_input_embeddings_of_torch(bundled):
     in_torch = bundled["float32"].tokens
-    in_numpy = minilm.MiniLM(packed_bert.PackedBert(minilm.BUNDLED_FOLDER))
+    in_numpy = packed_encoder.PackedEncoder(packed_bert.PackedBert(packed_encoder.BUNDLED_FOLDER))
     texts = [one.ids[: in_numpy.room] for one in in_torch.pieces([*TEXTS, "word " * 100])]
     assert sorted(map(len, texts))[::5] == [0, 254]  # from no piece to as many as the encoder reads
     pairs = zip(in_numpy.states(texts), in_torch.states(texts), strict=True)
