@@ -1,15 +1,16 @@
-"""BERT in plain torch, by which the bundled text encoder, whose weights are int8, encodes documents.
+"""BERT and MPNet in plain torch, by which text encoders whose weights are int8 encode documents.
 
 ::
 
     pieces ──▶ word + position + segment ──norm──▶ x
-    six times:  x ← norm(x + attention(x))         attention = softmax(Q Kᵀ / √d_h) V, in 12 heads
-                x ← norm(x + W₂ gelu(W₁ x))
+    each layer:  x ← norm(x + attention(x))        attention = softmax(Q Kᵀ / √d_h) V, in 12 heads
+                 x ← norm(x + W₂ gelu(W₁ x))
     text   ──▶ unit(mean of the states of its pieces)
 
-Devlin et al., "BERT", NAACL 2019; Vaswani et al., "Attention is all you need", 2017. Products with the weights, whose
-format is in :mod:`.packed_bert`, are computed in float32, in bfloat16, or in int8: then each row of x is rounded to 127
-steps, too, and the integer product is scaled back::
+Devlin et al., "BERT", NAACL 2019; Vaswani et al., "Attention is all you need", 2017. MPNet (Song et al., NeurIPS 2020)
+has no segments, and adds a number to Q Kᵀ / √d_h for the distance of two pieces, the same in all layers. Products with
+the weights, whose format is in :mod:`.packed_bert`, are computed in float32, in bfloat16, or in int8: then each row of
+x is rounded to 127 steps, too, and the integer product is scaled back::
 
     (W x)[i] ≈ scale[i] · t · Σⱼ codes[i, j] · round(x[j] / t)          t = max |x| / 127
 """
@@ -26,9 +27,9 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from .encoder.batching import has_bfloat16
-from .packed_bert import PACKED, SCALE, BertSize, Precision, Rows
+from .packed_bert import PACKED, SCALE, BertSize, Precision, Rows, relative_buckets
 
-_FLOAT16 = ("positions.", "segments.")  # beginnings of names
+_FLOAT16 = ("positions.", "segments.", "relative.")  # beginnings of names
 
 
 class Linear(nn.Module):
@@ -98,6 +99,8 @@ class Bert(nn.Module):
         self.segments = Embedding(size.type_vocab_size, size.hidden_size)
         self.norm = nn.LayerNorm(size.hidden_size, eps=size.layer_norm_eps)
         self.layers = nn.ModuleList(Layer(size) for _ in range(size.num_hidden_layers))
+        self.first_position, self.buckets = size.first_position, size.relative_attention_num_buckets
+        self.relative = Embedding(self.buckets, size.num_attention_heads) if self.buckets else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Compute the states of texts.
@@ -110,9 +113,14 @@ class Bert(nn.Module):
             float32 or bfloat16 ``[n, l, d]``. The states of padding are meaningless.
         """
         place = torch.arange(ids.size(1), device=ids.device)
-        x: Tensor = self.norm(self.words(ids) + self.positions(place) + self.segments(torch.zeros_like(place)))
+        positions, segments = self.positions(place + self.first_position), self.segments(torch.zeros_like(place))
+        x: Tensor = self.norm(self.words(ids) + positions + segments)
         padded = bool((lengths < ids.size(1)).any())
         mask = (place < lengths.unsqueeze(1))[:, None, None, :] if padded else None  # [n, 1, 1, l]
+        if self.relative is not None:
+            buckets = torch.from_numpy(relative_buckets(ids.size(1), self.buckets)).to(ids.device)
+            bias = self.relative(buckets).permute(2, 0, 1)[None]  # [1, h, l, l]
+            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         for layer in self.layers:
             x = layer(x, mask)
         return x
@@ -177,19 +185,20 @@ _NAMES = {
     "positions": "embeddings.position_embeddings",
     "segments": "embeddings.token_type_embeddings",
     "norm": "embeddings.LayerNorm",
+    "relative": "encoder.relative_attention_bias",
 }
-_LAYER_NAMES = {
-    "attention.out": "attention.output.dense",
-    "attention.norm": "attention.output.LayerNorm",
-    "up": "intermediate.dense",
-    "down": "output.dense",
-    "norm": "output.LayerNorm",
+_LAYER_NAMES = {"up": "intermediate.dense", "down": "output.dense", "norm": "output.LayerNorm"}
+_ATTENTION_NAMES = {  # of BERT, of MPNet
+    "qkv": (("self.query", "self.key", "self.value"), ("attn.q", "attn.k", "attn.v")),
+    "out": (("output.dense",), ("attn.o",)),
+    "norm": (("output.LayerNorm",), ("LayerNorm",)),
 }
 
 
 def from_transformers(weights: Mapping[str, Tensor], size: BertSize) -> dict[str, Tensor]:
-    """Rename the weights of a ``BertModel`` of transformers."""
-    found = {}
+    """Rename the weights of a ``BertModel`` or ``MPNetModel`` of transformers."""
+    found = {"segments.weight": torch.zeros(size.type_vocab_size, size.hidden_size)}
+    is_mpnet = bool(size.relative_attention_num_buckets)
     for kind in ("weight", "bias"):
         for own, other in _NAMES.items():
             if f"{other}.{kind}" in weights:
@@ -198,8 +207,9 @@ def from_transformers(weights: Mapping[str, Tensor], size: BertSize) -> dict[str
             theirs = f"encoder.layer.{i}."
             for own, other in _LAYER_NAMES.items():
                 found[f"layers.{i}.{own}.{kind}"] = weights[f"{theirs}{other}.{kind}"]
-            parts = [weights[f"{theirs}attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
-            found[f"layers.{i}.attention.qkv.{kind}"] = torch.cat(parts)
+            for own, names in _ATTENTION_NAMES.items():
+                parts = [weights[f"{theirs}attention.{name}.{kind}"] for name in names[is_mpnet]]
+                found[f"layers.{i}.attention.{own}.{kind}"] = torch.cat(parts)
     return found
 
 

@@ -11,6 +11,7 @@ float32; the small tables of positions and segments, whose rounding costs more t
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -37,17 +38,42 @@ class BertSize(NamedTuple):
 
     vocab_size: int
     max_position_embeddings: int
-    type_vocab_size: int
     hidden_size: int
     intermediate_size: int
     num_hidden_layers: int
     num_attention_heads: int
     layer_norm_eps: float
+    type_vocab_size: int = 1  # segments, which MPNet does not have: one row of zeros
+    relative_attention_num_buckets: int = 0  # rows of MPNet's bias by distance
 
     @classmethod
     def read(cls, path: Path) -> BertSize:
-        content = json.loads(path.read_bytes())
+        content = {**cls._field_defaults, **json.loads(path.read_bytes())}
         return cls(**{name: content[name] for name in cls._fields})
+
+    @property
+    def first_position(self) -> int:
+        """The row of the first piece in the table of positions, which MPNet counts after its padding piece, 1."""
+        return 2 if self.relative_attention_num_buckets else 0
+
+
+_FAR = 128  # the distance from which on all have one bucket
+
+
+def relative_buckets(length: int, buckets: int) -> npt.NDArray[np.int64]:
+    """Return the row of the bias for each pair of pieces, ``[l, l]``.
+
+    A half of the buckets is for pieces after this one. In each half the lower 8 of 16 are the distances 0 to 7, the
+    others grow on a logarithmic scale (Raffel et al., "T5", JMLR 2020).
+    """
+    half, exact = buckets // 2, buckets // 4
+    distances = np.arange(length)
+    scale = np.log(np.maximum(distances, 1) / exact, dtype=np.float32) / np.float32(math.log(_FAR / exact))
+    far = exact + (scale * np.float32(half - exact)).astype(np.int64)
+    rows = np.where(distances < exact, distances, np.minimum(far, half - 1))
+    steps = distances - distances[:, None]
+    found: npt.NDArray[np.int64] = rows[np.abs(steps)] + half * (steps > 0)
+    return found
 
 
 class PackedBert:
@@ -83,10 +109,14 @@ class PackedBert:
 
     def _states(self, ids: Sequence[int]) -> Rows:
         of = self._weights
-        x = self._norm(self.words(ids) + of["positions.weight"][: len(ids)] + of["segments.weight"][0], "norm")
+        places = of["positions.weight"][self._size.first_position :][: len(ids)]
+        x = self._norm(self.words(ids) + places + of["segments.weight"][0], "norm")
+        bias = None
+        if buckets := self._size.relative_attention_num_buckets:
+            bias = of["relative.weight"].T[:, relative_buckets(len(ids), buckets)]  # [h, l, l]
         for i in range(self._size.num_hidden_layers):
             layer = f"layers.{i}."
-            mixed = self._attention(self._linear(x, f"{layer}attention.qkv"))
+            mixed = self._attention(self._linear(x, f"{layer}attention.qkv"), bias)
             x = self._norm(x + self._linear(mixed, f"{layer}attention.out"), f"{layer}attention.norm")
             inner = gelu(self._linear(x, f"{layer}up"))
             x = self._norm(x + self._linear(inner, f"{layer}down"), f"{layer}norm")
@@ -105,14 +135,16 @@ class PackedBert:
         x += self._weights[f"{name}.bias"]
         return x
 
-    def _attention(self, qkv: Rows) -> Rows:
-        """Mix the values of pieces by softmax(Q Kᵀ / √d_h) in each head: ``[l, 3 d]`` to ``[l, d]``."""
+    def _attention(self, qkv: Rows, bias: Rows | None) -> Rows:
+        """Mix the values of pieces by softmax(Q Kᵀ / √d_h + bias) in each head: ``[l, 3 d]`` to ``[l, d]``."""
         length, heads = len(qkv), self._size.num_attention_heads
         q, k, v = qkv.reshape(length, 3, heads, -1).transpose(1, 2, 0, 3)  # each [h, l, d / h]
         mixed = np.empty((length, heads, q.shape[-1]), np.float32)
         q = q * np.float32(q.shape[-1] ** -0.5)
         for some in _blocks(heads, length * length):
             weights: Rows = q[some] @ k[some].transpose(0, 2, 1)
+            if bias is not None:
+                weights += bias[some]
             np.subtract(weights, weights.max(axis=2, keepdims=True), out=weights)
             np.exp(weights, out=weights)
             np.divide(weights, weights.sum(axis=2, keepdims=True), out=weights)

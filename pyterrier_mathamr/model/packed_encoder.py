@@ -1,7 +1,8 @@
-"""The bundled text encoder, ``minilm-math``: the library ``tokenizers``, and BERT by numpy or by torch."""
+"""Text encoders with packed weights: the library ``tokenizers``, and BERT or MPNet by numpy or by torch."""
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .encoder.batching import batches_by_size
-from .packed_bert import PackedBert, Rows
+from .packed_bert import BertSize, PackedBert, Rows
 
 if TYPE_CHECKING:
     from .bert import TorchBert
@@ -20,7 +21,8 @@ BUNDLED_ENCODER = "minilm-math"
 """The text encoder that comes with the package: all-MiniLM-L6-v2, trained further on mathematical texts."""
 
 BUNDLED_FOLDER = Path(__file__).parent.parent / "data" / BUNDLED_ENCODER
-_LONGEST = 256  # pieces of a text, including two special ones, for which the encoder was trained
+_LENGTHS = "sentence_bert_config.json"  # the file in which sentence-transformers limits a text
+_LONGEST = 256  # pieces of a text without that file, special ones included; minilm-math was trained for so many
 
 
 class Pieces(NamedTuple):
@@ -37,17 +39,20 @@ class Pieces(NamedTuple):
 
 
 class PackedEncoder:
-    """A MiniLM of six layers (Wang et al., NeurIPS 2020; Reimers and Gurevych, EMNLP 2019), from packed weights."""
+    """An encoder whose vector of a text is the mean of its pieces' states (Reimers and Gurevych, EMNLP 2019)."""
 
-    width = 384
     before = 1  # special pieces at the beginning of a text, and as many at its end
-    room = _LONGEST - 2
 
     def __init__(self, network: PackedBert | TorchBert, folder: Path = BUNDLED_FOLDER) -> None:
         from tokenizers import Tokenizer
 
         self.network, self.at_once = network, network.at_once
+        self.width = BertSize.read(folder / "config.json").hidden_size
+        limit = folder / _LENGTHS
+        self.room = (int(json.loads(limit.read_bytes())["max_seq_length"]) if limit.is_file() else _LONGEST) - 2
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
         self.head, self.tail = self._tokenizer.encode("").ids
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:

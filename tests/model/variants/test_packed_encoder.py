@@ -64,6 +64,53 @@ def test_the_states_equal_sentence_transformers_for_the_same_weights(original):
     assert states[there].numpy() == pytest.approx(theirs[there].numpy(), abs=1e-4)
 
 
+@pytest.fixture(scope="module")
+def mpnet(tmp_path_factory):
+    """A small MPNet with drawn weights, as transformers computes it, and its folder with packed weights."""
+    library = pytest.importorskip("transformers")
+    torch.manual_seed(3)
+    config = library.MPNetConfig(
+        vocab_size=60,
+        hidden_size=48,
+        intermediate_size=96,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        max_position_embeddings=514,
+        initializer_range=0.2,
+    )
+    theirs = library.MPNetModel(config).eval()
+    folder = tmp_path_factory.mktemp("mpnet")
+    config.save_pretrained(folder)
+    weights = bert.from_transformers(theirs.state_dict(), packed_bert.BertSize.read(folder / "config.json"))
+    (folder / packed_bert.PACKED).write_bytes(bert.pack(weights))
+    return theirs, weights, folder
+
+
+LENGTHS = [2, 512, 300, 7]  # from two special pieces to as many as there are positions
+
+
+def test_the_states_of_mpnet_equal_transformers_for_the_same_weights(mpnet):
+    theirs, weights, folder = mpnet
+    own = bert.Bert(packed_bert.BertSize.read(folder / "config.json")).eval()
+    own.load_state_dict(weights)
+    ids = torch.randint(4, 60, (len(LENGTHS), max(LENGTHS)), generator=torch.Generator().manual_seed(1))
+    there = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
+    ids[~there] = theirs.config.pad_token_id
+    with torch.inference_mode():
+        states = own(ids, torch.tensor(LENGTHS))[there]
+        expected = theirs(ids, attention_mask=there.long()).last_hidden_state[there]
+    assert states.numpy() == pytest.approx(expected.numpy(), abs=1e-4)
+
+
+def test_numpy_and_each_precision_compute_the_states_of_mpnet(mpnet):
+    texts = [[4 + (7 * i * i + length) % 56 for i in range(length)] for length in LENGTHS]
+    in_numpy = packed_bert.PackedBert(mpnet[2]).states(texts)
+    for precision, most in (("float32", 1e-5), ("bfloat16", 0.05), ("int8", 0.1)):
+        in_torch = bert.TorchBert(mpnet[2], precision, torch.device("cpu")).states(texts)
+        for own, theirs in zip(in_numpy, in_torch, strict=True):
+            assert np.linalg.norm(own - theirs) < most * np.linalg.norm(own), precision
+
+
 def test_packed_weights_give_pieces_and_vectors_of_sentence_transformers_up_to_their_rounding(original, tmp_path):
     packed = shutil.copytree(packed_encoder.BUNDLED_FOLDER, tmp_path / "packed")
     (packed / packed_bert.PACKED).write_bytes(bert.pack(renamed(original)[0]))
