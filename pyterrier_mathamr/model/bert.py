@@ -182,7 +182,7 @@ def best_precision(device: torch.device) -> Precision:
 
 def from_transformers(weights: Mapping[str, Tensor], size: BertSize) -> dict[str, Tensor]:
     """Rename the weights of a ``BertModel`` or ``MPNetModel`` of transformers."""
-    renamed = renamed_weights({name: weight.float().numpy() for name, weight in weights.items()}, size)
+    renamed = renamed_weights({name: weight.detach().float().cpu().numpy() for name, weight in weights.items()}, size)
     return {name: torch.from_numpy(weight) for name, weight in renamed.items()}
 
 

@@ -55,6 +55,8 @@ class PackedEncoder:
         self._tokenizer.no_truncation()
         if self._tokenizer.get_vocab_size() > size.vocab_size:
             raise ValueError("tokenizer.json has more pieces than the table of config.json")
+        if self.room < 1:
+            raise ValueError(f"a text of {longest} pieces is too short")
         self.head, self.tail = self._tokenizer.encode("").ids
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:

@@ -166,9 +166,25 @@ def wider(folder):
     (folder / "config.json").write_text(json.dumps({**content, "hidden_size": 10**9}))
 
 
+def shorter(folder):
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 2}')
+
+
+def more_pieces(folder):
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["model"]["vocab"] |= {f"more-{i}": 30522 + i for i in range(9)}
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+
+
 @pytest.mark.parametrize(
     ("damage", "error"),
-    [(other_pooling, MissingExtraError), (more_layers, ModelFileError), (wider, ModelFileError)],
+    [
+        (other_pooling, MissingExtraError),
+        (more_layers, ModelFileError),
+        (wider, ModelFileError),
+        (shorter, ModelFileError),
+        (more_pieces, ModelFileError),
+    ],
 )
 def test_another_encoder_or_a_wrong_description_is_a_named_error(published, no_library, damage, error):
     damage(published)
