@@ -35,6 +35,8 @@ from typing import IO, Any, Generic, ParamSpec, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
+from .shared import shared
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -225,6 +227,7 @@ def postponed() -> Iterator[None]:
             handlers[signal.Signals(sent)](sent, frame)
 
 
+@shared
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Let the processes that are started here compute with one thread each, unless the user set another number."""
