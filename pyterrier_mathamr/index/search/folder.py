@@ -267,8 +267,7 @@ def _graph(snapshot: FolderSnapshot, field: Field) -> Any:
         faiss.omp_set_num_threads(1)  # of this thread only
         try:
             for shard in snapshot.shards:
-                rows = shard.live_rows(field)
-                graph.add(widened(rows, np.empty(rows.shape, dtype=np.float32)))
+                graph.add(widened(shard.live_rows(field)))
         finally:
             faiss.omp_set_num_threads(threads)
         snapshot.caches[name] = graph
