@@ -1,7 +1,8 @@
 """The threads and the memory of this process.
 
-Work stays on the calling thread where the threads of numpy or torch would cost more than they save. The limits hold
-for the whole process: set them for a piece of work, never across a ``yield``.
+Work stays on the calling thread where the threads of numpy or torch would cost more than they save. Numpy's limit holds
+for the whole process until the last thread that needs it has ended its piece of work; torch's holds for the thread that
+sets it. Neither may be held across a ``yield``.
 
 Free memory is returned to the system before it grows much. Batches have all sizes, and glibc keeps their freed memory
 in pieces between used ones, none large enough for a larger batch. So the process would grow from batch to batch: in
@@ -107,6 +108,12 @@ def _mkl_threads_of(libraries: Path) -> Callable[[int], int]:
     return lambda threads: 0
 
 
+@lru_cache(maxsize=1)
+def _openmp() -> ThreadpoolController:
+    """The OpenMP libraries that are loaded with torch."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
 _drawing = threading.RLock()
 
 
@@ -118,12 +125,6 @@ def seeded(seed: int) -> Iterator[None]:
     with _drawing, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
-
-
-@lru_cache(maxsize=1)
-def _openmp() -> ThreadpoolController:
-    """The OpenMP libraries that are loaded with torch."""
-    return ThreadpoolController().select(user_api="openmp")
 
 
 _GROWTH = 1.25  # since the first batch after memory was returned: so much makes it worth returning again

@@ -187,8 +187,8 @@ def exact_scores(backend: Backend, query: QueryBatch, pieces: Sequence[Numbers],
     scores = [np.empty(0)]
     for some in pieces:
         rows, offsets = backend.stored(some, field)
-        numbers, scales = (rows.codes, rows.scales) if isinstance(rows, ScaledRows) else (widened(rows), None)
-        scores.append(exact_maxsim(asked.rows, numbers, offsets, asked.weights, blend, scales))
+        values, scales = (rows.codes, rows.scales) if isinstance(rows, ScaledRows) else (widened(rows), None)
+        scores.append(exact_maxsim(asked.rows, values, offsets, asked.weights, blend, scales))
     return np.concatenate(scores)
 
 
