@@ -78,6 +78,9 @@ def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     for system in chain(ours.systems(index, of.queries, options.device), *peers):
         if not options.only or any(part in system.name for part in options.only):
             print(measure.measure(system, of.queries, true, len(of), here), flush=True)
+    if not options.only:
+        more = ours.more_for_all(index, few, options.device)
+        print(f"\n* `colbert()`, one by one: {measure.K:,} documents cost {more:.1f} CPU ms more than ten.", flush=True)
     resident.print_resident(index.path, few[0], folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"\nPeak memory of this process, with all peers: {peak:.1f} GB.", flush=True)

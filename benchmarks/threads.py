@@ -1,8 +1,10 @@
 """Measure the CPU time of each part with one thread and with several: no part may pay more for threads than it saves.
 
 python benchmarks/threads.py ../shared [--posts 500] [--threads 1 2] [--rounds 3]
+python benchmarks/threads.py ../shared --text --posts 54 --busy 1        # only the text encoder, beside a busy loop
 
-Each number of threads has a separate process, started with OMP_NUM_THREADS; rounds alternate, and medians are
+Each number of threads has a separate process, started with OMP_NUM_THREADS; several threads are measured as they are by
+default and with OMP_WAIT_POLICY=PASSIVE, with which they sleep while they wait. Rounds alternate, and medians are
 printed: CPU seconds (including child processes) and wall-clock seconds.
 """
 
@@ -30,27 +32,40 @@ def main() -> None:
     options.add_argument("--posts", type=int, default=500)
     options.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--text", action="store_true", help="only the encoding of posts by mathamr-plus-text")
+    options.add_argument("--busy", type=int, default=0, help="loops that keep a core busy meanwhile")
     options.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.measure:
         warnings.simplefilter("ignore")
-        sys.stdout.write(json.dumps(measured(given.shared, given.posts)))
+        sys.stdout.write(json.dumps(measured(given.shared, given.posts, only_text=given.text)))
         return
     command = [sys.executable, __file__, str(given.shared), "--posts", str(given.posts), "--measure"]
-    found: dict[int, list[dict[str, list[float]]]] = {threads: [] for threads in given.threads}
-    for _ in range(given.rounds):
-        for threads in given.threads:
-            environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-            found[threads].append(json.loads(subprocess.check_output(command, env=environment)))
-    for part in found[given.threads[0]][0]:
+    command += ["--text"] if given.text else []
+    ways: dict[str, dict[str, str]] = {}
+    for threads in given.threads:
+        ways[f"{threads} threads"] = {"OMP_NUM_THREADS": str(threads)}
+        if threads > 1:
+            ways[f"{threads} threads, PASSIVE"] = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    found: dict[str, list[dict[str, list[float]]]] = {way: [] for way in ways}
+    usual = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.busy)]
+    try:
+        for _ in range(given.rounds):
+            for way, variables in ways.items():
+                found[way].append(json.loads(subprocess.check_output(command, env={**usual, **variables})))
+    finally:
+        for loop in loops:
+            loop.kill()
+    for part in found[next(iter(ways))][0]:
         figures = []
-        for threads, rounds in found.items():
+        for way, rounds in found.items():
             cpu, wall = (statistics.median(of[part][i] for of in rounds) for i in (0, 1))
-            figures.append(f"{threads} threads: {cpu:6.2f} CPU s, {wall:6.2f} s")
+            figures.append(f"{way}: {cpu:6.2f} CPU s, {wall:6.2f} s")
         print(f"{part:32} {' | '.join(figures)}")
 
 
-def measured(shared: Path, count: int) -> dict[str, list[float]]:
+def measured(shared: Path, count: int, *, only_text: bool = False) -> dict[str, list[float]]:
     """Measure CPU seconds and seconds of each part in this process."""
     from pyterrier_mathamr import BM25Index, GraphBuilder, MathAMR, SearchEngine, TangentIndex
 
@@ -67,6 +82,11 @@ def measured(shared: Path, count: int) -> dict[str, list[float]]:
         figures[name] = [sum(os.times()[:4]) - cpu, time.perf_counter() - start]
         return result
 
+    if only_text:
+        graphs, text = [row["graph"] for row in builder.build_rows(posts)], MathAMR.from_pretrained("mathamr-plus-text")
+        text.encode(graphs[:2])
+        part("encoding by mathamr-plus-text", lambda: text.encode(graphs[2:]))
+        return figures
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         graphs = [row["graph"] for row in part("GraphBuilder", lambda: builder.build_rows(posts))]

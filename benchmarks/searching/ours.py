@@ -16,7 +16,7 @@ from pyterrier_mathamr.index.search.compiled import compiled
 from pyterrier_mathamr.index.search.int8 import usable
 
 from .floor import Work
-from .measure import FEW, Found, K, Search, System
+from .measure import FEW, Found, K, Search, System, timed
 
 CANDIDATES = 5000
 
@@ -43,6 +43,13 @@ def systems(index: MathAMRIndex, queries: list[np.ndarray], device: str | None =
     yield System(f"doc_vn({CANDIDATES})", doc_vn, held=vectors, work=(of_documents, rescored))
     reranked = Work(K * rows / m, d, ("float32",), shared=False)
     yield System(f"scorer() of {K:,} candidates", partial(_scorer, index, queries), work=(reranked,))
+
+
+def more_for_all(index: MathAMRIndex, queries: list[np.ndarray], device: str | None = None) -> float:
+    """Measure how many CPU milliseconds K documents cost more than ten, median of queries that are asked in turn."""
+    few, many = (searcher(index.colbert(num_results=k, device=device)) for k in (10, K))
+    used = [[timed(lambda: search([query]), 5).cpu for search in (few, many)] for query in queries]  # noqa: B023
+    return 1e3 * float(np.median([more - less for less, more in used]))
 
 
 def _scans(snapshot: Any, device: str | None) -> list[tuple[str, Callable[[int], Any]]]:

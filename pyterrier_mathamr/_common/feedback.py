@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
@@ -192,11 +193,30 @@ class Overheard(NamedTuple):
 @contextmanager
 def overheard() -> Iterator[Overheard]:
     """Keep warnings and problems instead of showing them; complete when the block has ended."""
-    with warnings.catch_warnings(record=True) as caught, gathered() as problems:
-        warnings.simplefilter("always")
+    with recorded_warnings() as caught, gathered() as problems:
         heard = Overheard([], problems)
         yield heard
     heard.warnings.extend((str(warning.message), warning.category) for warning in caught)
+
+
+_FILTERS = threading.RLock()
+"""Of warnings, which are the process's: a thread waits until no other has changed them."""
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep warnings in a list instead of showing them. Never wait for another thread within."""
+    with _FILTERS, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+
+
+@contextmanager
+def ignored_warnings(category: type[Warning], beginning: str = "") -> Iterator[None]:
+    """Ignore warnings of a category, or those that begin with a text. Never wait for another thread within."""
+    with _FILTERS, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", beginning, category)
+        yield
 
 
 def report_problem(post: str, what: str, where: str) -> None:

@@ -30,6 +30,7 @@ from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr._common.running.variables import variables_of_worker
 from pyterrier_mathamr._common.running.worker import Child
 from pyterrier_mathamr.amr.errors import AmrError, ParserUnavailableError
 from pyterrier_mathamr.amr.graph import AmrGraph
@@ -177,7 +178,7 @@ class WorkerProcess:
 
 def environment(python: str, device: str, own: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of a worker."""
-    found = dict(own)
+    found = {**variables_of_worker(one_thread=False), **own}
     if python != sys.executable:
         for name in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
             found.pop(name, None)

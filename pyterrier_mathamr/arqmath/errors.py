@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.feedback import recorded_warnings
 
 DOWNLOAD_PAGE = "https://www.cs.rit.edu/~dprl/ARQMath/arqmath-resources.html"
 """The organizers' page from which the release is downloaded."""
@@ -105,8 +106,7 @@ def strictly(read: Callable[[], T]) -> T:
         ARQMathError: the first row that breaks a rule; invalid grades and repeated judgments are only
             reported as warnings.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with recorded_warnings() as caught:
         result = read()
     rows = [entry.message for entry in caught if isinstance(entry.message, BadRowWarning)]
     if bad := [row for row in rows if row.code not in _HARMLESS]:

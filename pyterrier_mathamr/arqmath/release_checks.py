@@ -8,14 +8,13 @@ rule are a problem.
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.feedback import progress, recorded_warnings
 from pyterrier_mathamr.formula import read_formula_table
 
 from .collection import ARQMathCollection
@@ -109,8 +108,7 @@ def _check(item: Item, ids: _Ids, verbose: bool) -> RoleCheck:
     problems = [f"{item.files[0].parent}: {item.note}"] if item.note else []
     notes: list[str] = []
     counts = ""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", MathAMRWarning)
+    with recorded_warnings() as caught:
         try:
             counts, noted, wrong = _CHECKS[item.reader](item, ids, verbose)
             notes += noted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.feedback import counted, ignored_warnings
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr._version import __version__
 
@@ -129,8 +128,7 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
     """
     from pyterrier_mathamr.graph import GraphStore, import_penman
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MathAMRWarning)  # the report repeats them
+    with ignored_warnings(MathAMRWarning):  # the report repeats them
         report = import_penman(file, GraphStore(output), mode=mode, allow_empty=False, verbose=not quiet)
     click.echo(f"{output}: {report}")
     for refusal in report.refusals:

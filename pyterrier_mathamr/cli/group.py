@@ -11,6 +11,7 @@ from typing import Any, TextIO
 import click
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.running.variables import wait_passively
 
 from .interrupts import Interruptible
 
@@ -25,6 +26,8 @@ class MathAMRGroup(click.Group):
     def main(self, args: Sequence[str] | None = None, *given: Any, **options: Any) -> Any:
         """Run the program with ``args``, by default the process's."""
         self._is_program = args is None and options.get("standalone_mode", True)
+        if self._is_program:
+            wait_passively()  # before torch is loaded
         return super().main(args, *given, **options)
 
     def make_context(self, info_name: str | None, args: list[str], *given: Any, **options: Any) -> click.Context:

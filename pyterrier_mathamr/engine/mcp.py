@@ -13,13 +13,13 @@ the assistant can read and correct.
 import json
 import re
 import threading
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, require
+from pyterrier_mathamr._common.feedback import ignored_warnings
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.posts import Origin, plain_text
 
@@ -95,8 +95,7 @@ class Tools:
     @contextmanager
     def _one_at_a_time(self) -> Iterator[EngineSnapshot]:
         """Answer one call at a time, from one state; warnings about a query are part of the answer."""
-        with self._lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore", MathAMRWarning)
+        with self._lock, ignored_warnings(MathAMRWarning):
             yield self.engine.snapshot()
 
     def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter, tokens: int) -> str:

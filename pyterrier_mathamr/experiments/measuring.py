@@ -29,6 +29,7 @@ from ir_measures import RR, R
 from scipy import stats
 
 from pyterrier_mathamr._common.errors import MathAMRWarning, MissingExtraError
+from pyterrier_mathamr._common.feedback import ignored_warnings
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.arqmath import (
     JUDGED,
@@ -176,8 +177,7 @@ def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float6
     difference = values - baseline
     if len(difference) < 2 or not difference.any():
         return PairedTest(float(difference.mean()), math.nan, 1.0, 1.0, False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # equal differences: t is infinite, p is 0
+    with ignored_warnings(RuntimeWarning):  # equal differences: t is infinite, p is 0
         t, p = stats.ttest_rel(values, baseline)
     corrected = min(1.0, float(p) * tests)
     return PairedTest(float(difference.mean()), float(t), float(p), corrected, corrected < ALPHA)

@@ -17,11 +17,13 @@ import pandas as pd
 from pyterrier_mathamr._common.drawing import BETTER, WORSE, picture_path
 from pyterrier_mathamr._common.drawing import Picture as Picture
 from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.running.shared import shared
 
 from .errors import ExplainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -64,9 +66,16 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
     if isinstance(drawing, Picture):
         return drawing.save(path)
     path = picture_path(path, (".png", ".svg", ".pdf"))
-    with require("matplotlib", "plots").rc_context({"svg.hashsalt": "mathamr"}):
+    with _fixed_ids():
         drawing.savefig(path, bbox_inches="tight", metadata=_NO_DATES.get(path.suffix.lower()))
     return path
+
+
+@shared
+def _fixed_ids() -> AbstractContextManager[object]:
+    """Let matplotlib write the same ids each time."""
+    context: AbstractContextManager[object] = require("matplotlib", "plots").rc_context({"svg.hashsalt": "mathamr"})
+    return context
 
 
 _COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")

@@ -131,6 +131,10 @@ class Backend(Protocol):
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
         """Return the vectors of some documents end to end, float32 ``[r, d]``, and their offsets, int64 ``[m + 1]``."""
 
+    def stored(self, numbers: Numbers, field: Field = "all") -> tuple[StoredRows, Numbers]:
+        """Return the same vectors as stored, which need not be float32."""
+        return self.rows(numbers, field)
+
     def find(self, docnos: Sequence[str]) -> Numbers:
         """Return the number of each document; ``UnknownIdError`` names unknown ones."""
         numbers = self.look_up(docnos)

@@ -105,7 +105,7 @@ def part_content(
     elif dtype == "int8":
         scaled = scaled_rows(rows)
         arrays.update(rows=scaled.codes, row_scales=scaled.scales)
-        rows = widened(scaled, np.empty(rows.shape, dtype=np.float32))
+        rows = widened(scaled)
     if dtype != "float32":
         max_norm = check_values(rows, offsets, ordered, f", rounded to {dtype},")
     if layout == "documents":
@@ -357,21 +357,31 @@ class VectorParts(Parts):
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
         """Return the vectors of some documents, end to end."""
+        stored, offsets = self.stored(numbers, field)
+        return widened(stored), offsets
+
+    def stored(self, numbers: Numbers, field: Field = "all") -> tuple[StoredRows, Numbers]:
+        """Return the vectors of some documents as stored, end to end."""
         lengths = self.lengths(numbers, field)
-        ends = np.zeros(len(numbers) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=ends[1:])
-        width = self.parts[0]["rows"].shape[1] if self.parts else 0
-        gathered = np.empty((int(ends[-1]), width), dtype=np.float32)
-        ascending = bool((numbers[1:] > numbers[:-1]).all())
+        offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        found, wanted = [], []
         for shard, places, local in self._by_shard(numbers):
-            rows, offsets = shard.field(field)
-            found = rows[ranges(offsets[local], lengths[places])]
-            if ascending:  # the rows of one shard lie together
-                widened(found, gathered[ends[places[0]] : ends[places[-1] + 1]])
-            else:
-                wide = widened(found, np.empty(found.shape, dtype=np.float32))
-                gathered[ranges(ends[places], lengths[places])] = wide
-        return gathered, ends
+            rows, of_shard = shard.field(field)
+            found.append(rows[ranges(of_shard[local], lengths[places])])
+            wanted.append(ranges(offsets[places], lengths[places]))
+        ascending = bool((numbers[1:] > numbers[:-1]).all())
+        order = slice(None) if ascending else np.argsort(np.concatenate(wanted))
+
+        def joined(arrays: list[Any]) -> Array:
+            whole: Array = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+            return whole[order]
+
+        scaled = [of for of in found if isinstance(of, ScaledRows)]
+        if scaled:
+            return ScaledRows(joined([of.codes for of in scaled]), joined([of.scales for of in scaled])), offsets
+        width = self.parts[0]["rows"].shape[1] if self.parts else 0
+        return joined(found or [np.empty((0, width), dtype=np.float32)]), offsets
 
     def in_order(self) -> Numbers:
         """Return the documents that are not deleted, in the order of indexing."""

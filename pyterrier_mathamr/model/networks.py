@@ -43,6 +43,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, MathAMRGraph, VirtualKind, Vocabulary, collate
 
 from .config import MathAMRConfig
@@ -255,8 +256,7 @@ def starting_weights(
 
 def random_network(config: MathAMRConfig, vocabulary: Vocabulary) -> nn.Module:
     """Build a network with random weights, the same for one seed; the caller's random state is preserved."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.training.seed)
+    with seeded(config.training.seed):
         return network(config, len(vocabulary.nodes), len(vocabulary.relations))
 
 

@@ -27,6 +27,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError, req
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.store import Cache
 
 from .config import MathAMRConfig
@@ -257,6 +258,7 @@ def load_network(model: str, device: torch.device) -> Any:
         return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES)))
 
 
+@shared
 @contextmanager
 def without_bars() -> Iterator[None]:
     """Hide the progress bar while weights are loaded from this machine: loading is short."""

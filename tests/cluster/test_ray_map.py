@@ -23,7 +23,8 @@ def square(number):
 
 
 def environment(_):
-    return os.environ["OMP_NUM_THREADS"], os.environ["MKL_NUM_THREADS"], os.environ["OPENBLAS_NUM_THREADS"]
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_WAIT_POLICY")
+    return tuple(os.environ[name] for name in names)
 
 
 def refuse(number):
@@ -54,8 +55,8 @@ def test_results_come_in_the_order_of_the_items_which_are_read_a_few_ahead(clust
 
 
 @pytest.mark.slow
-def test_workers_compute_on_one_thread(cluster):
-    assert set(RayCluster(cluster.address).map(environment, range(4))) == {("1", "1", "1")}
+def test_workers_compute_on_one_thread_and_sleep_while_they_wait(cluster):
+    assert set(RayCluster(cluster.address).map(environment, range(4))) == {("1", "1", "1", "PASSIVE")}
 
 
 @pytest.mark.slow

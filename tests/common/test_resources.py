@@ -1,6 +1,9 @@
 """Threads, memory and the search for cycles: limits hold for a piece of work, and are gone after it."""
 
 import gc
+import os
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -14,10 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import ThreadpoolController
 
+from pyterrier_mathamr._common.feedback import ignored_warnings, recorded_warnings
 from pyterrier_mathamr._common.running import processes, resources
 from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr._common.running.resources import cycles_kept, on_threads, one_blas_thread, one_torch_thread
+from pyterrier_mathamr._common.running.resources import (
+    cycles_kept,
+    on_threads,
+    one_blas_thread,
+    one_torch_thread,
+    seeded,
+)
+from pyterrier_mathamr._common.running.worker import one_thread_each
 from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.index.search.int8 import exactly
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import post_from_text
 
@@ -70,26 +82,111 @@ def test_work_on_threads_comes_back_in_order_and_each_multiplies_by_itself(monke
     assert on_threads(str, []) == []
 
 
-def test_threads_that_are_limited_at_once_leave_the_limit_as_it_was():
-    before, together = blas_threads(), Barrier(2)
+def float32_precision() -> str:
+    return torch.get_float32_matmul_precision()
 
-    def enter_and_leave(first: bool) -> None:
-        if not first:
-            together.wait()  # the other is in
-        with one_blas_thread():
-            if first:
-                together.wait()
+
+def threads_of_children() -> str | None:
+    return os.environ.get("OMP_NUM_THREADS")
+
+
+@pytest.fixture
+def set_otherwise(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    usual = torch.get_num_threads()
+    torch.set_num_threads(2)
+    torch.set_float32_matmul_precision("medium")
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        yield
+    torch.set_float32_matmul_precision("highest")
+    torch.set_num_threads(usual)
+
+
+@pytest.mark.parametrize(
+    ("setting", "state"),
+    [
+        (one_blas_thread, blas_threads),
+        (one_torch_thread, torch.get_num_threads),
+        (cycles_kept, gc.isenabled),
+        (exactly, float32_precision),
+        (one_thread_each, threads_of_children),
+    ],
+)
+def test_a_setting_holds_until_the_last_thread_that_needs_it_and_is_then_as_before(set_otherwise, setting, state):
+    before, together = state(), Barrier(2)
+
+    def first() -> Any:
+        with setting():
+            together.wait()
             together.wait()  # both are in
-            assert set(blas_threads()) <= {1}
+        together.wait()  # this one is out
+
+    def second() -> list[Any]:
+        together.wait()
+        with setting():
+            seen = [state()]
             together.wait()
-            if not first:
-                together.wait()  # the other is out
-        if first:
             together.wait()
+            return [*seen, state()]
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(enter_and_leave, [True, False]))
-    assert blas_threads() == before
+        waiting, (within, alone) = pool.submit(first), pool.submit(second).result()
+        waiting.result()
+        assert within == alone != before
+        assert [pool.submit(state).result() for _ in range(4)] == [before] * 4
+
+
+def test_a_thread_that_uses_torch_first_while_another_is_limited_keeps_its_number():
+    with one_torch_thread(), ThreadPoolExecutor(1) as pool:
+        elsewhere = pool.submit(torch.get_num_threads).result()
+    assert elsewhere == torch.get_num_threads()
+
+
+def test_a_limited_thread_of_torch_multiplies_by_itself_also_where_the_user_chose_a_number() -> None:
+    matrix, usual = torch.ones(1500, 1500), torch.get_num_threads()
+
+    def seconds_of_others() -> float:
+        before = time.process_time() - time.thread_time()
+        for _ in range(5):
+            matrix @ matrix
+        return time.process_time() - time.thread_time() - before
+
+    torch.set_num_threads(2)
+    try:
+        assert seconds_of_others() > 0.02
+        with one_torch_thread():
+            assert seconds_of_others() < 0.01
+    finally:
+        torch.set_num_threads(usual)
+
+
+def test_networks_drawn_at_the_same_time_are_those_of_their_seeds() -> None:
+    def drawn(seed: int) -> list[float]:
+        with seeded(seed):
+            return torch.cat([torch.rand(1) for _ in range(200)]).tolist()
+
+    state = torch.random.get_rng_state()
+    alone = [drawn(seed) for seed in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(drawn, range(8))) == alone
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_the_filters_of_warnings_are_as_before_after_threads_that_changed_them() -> None:
+    before = list(warnings.filters)
+
+    def heard(number: int) -> list[str]:
+        with recorded_warnings() as caught:
+            warnings.warn(str(number), stacklevel=1)
+            time.sleep(0.002)
+        with ignored_warnings(UserWarning):
+            warnings.warn("never shown", stacklevel=1)
+            time.sleep(0.001)
+        return [str(warning.message) for warning in caught]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(heard, range(40))) == [[str(number)] for number in range(40)]
+    assert list(warnings.filters) == before
 
 
 def test_graphs_are_encoded_on_one_thread_and_the_others_are_given_back(monkeypatch):

@@ -31,7 +31,7 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._version import __version__
 
 from .processes import Executor, limit_cores
-from .worker import ONE_THREAD
+from .variables import variables_of_worker
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -214,13 +214,12 @@ class RayCluster(Executor):
     def _options(self) -> dict[str, Any]:
         needs = self._needs()
         named = {"num_cpus": needs.pop("CPU"), "num_gpus": needs.pop("GPU", 0), "memory": needs.pop("memory", None)}
-        threads = {name: os.environ.get(name, "1") for name in ONE_THREAD}
         return {
             **named,
             "resources": needs,
             "max_retries": _RETRIES,
             "max_calls": 0,  # a worker with a GPU is kept, too
-            "runtime_env": {"env_vars": threads},
+            "runtime_env": {"env_vars": variables_of_worker(one_thread=True)},
         }
 
 

@@ -1,7 +1,8 @@
 """The threads and the memory of this process.
 
-Work stays on the calling thread where the threads of numpy or torch would cost more than they save. The limits hold
-for the whole process: set them for a piece of work, never across a ``yield``.
+Work stays on the calling thread where the threads of numpy or torch would cost more than they save. Numpy's limit holds
+for the whole process until the last thread that needs it has ended its piece of work; torch's holds for the thread that
+sets it. Neither may be held across a ``yield``.
 
 Free memory is returned to the system before it grows much. Batches have all sizes, and glibc keeps their freed memory
 in pieces between used ones, none large enough for a larger batch. So the process would grow from batch to batch: in
@@ -22,14 +23,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 from .processes import usable_cores
+from .shared import shared
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-_held = threading.Lock()
 
 
 def on_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -46,33 +46,85 @@ def on_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Re
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Let numpy's matrix products compute on the calling thread."""
-    if not _held.acquire(blocking=False):
+    with _one_in_pools(), _blas()[1].limit(limits=1):
         yield
-        return
+
+
+@shared
+@contextmanager
+def _one_in_pools() -> Iterator[None]:
+    """Limit the pools that all threads share. threadpoolctl does so on one thread only, and elsewhere nothing."""
+    pools, _ = _blas()
+    before = [pool.get_num_threads() for pool in pools]
     try:
-        with _blas().limit(limits=1):
-            yield
+        for pool in pools:
+            _resize(pool, 1)
+        yield
     finally:
-        _held.release()
+        for pool, threads in zip(pools, before, strict=True):
+            _resize(pool, threads)
+
+
+def _resize(pool: LibController, threads: int) -> None:
+    getattr(pool, "_real_set_num_threads", pool.set_num_threads)(threads)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> tuple[list[LibController], ThreadpoolController]:
+    """The loaded BLAS libraries with a pool of threads for the process, and those with OpenMP, a pool for each thread.
+
+    Finding them costs as much as thousands of products.
+    """
+    found = ThreadpoolController().select(user_api="blas")
+    each = found.select(threading_layer="openmp")
+    return [library for library in found.lib_controllers if library not in each.lib_controllers], each
 
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Let torch compute on the calling thread."""
+    """Let torch compute on the calling thread; other threads keep their number, as OpenMP and MKL have one for each.
+
+    ``torch.set_num_threads`` would also change the number of every thread that uses torch later for the first time.
+    """
     import torch
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.get_num_threads()  # otherwise the first operation of a thread would set its number
+    set_mkl_threads = _mkl_threads_of(Path(torch.__file__).parent / "lib")
+    before = set_mkl_threads(1)
     try:
-        yield
+        with _openmp().limit(limits=1):
+            yield
     finally:
-        torch.set_num_threads(threads)
+        set_mkl_threads(before)
 
 
 @lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
-    """The loaded BLAS libraries; finding them costs as much as thousands of products."""
-    return ThreadpoolController().select(user_api="blas")
+def _mkl_threads_of(libraries: Path) -> Callable[[int], int]:
+    """Return the function of torch's MKL that sets the calling thread's number and returns the one before."""
+    for path in libraries.glob("libtorch_cpu.*"):
+        function: Callable[[int], int] | None = getattr(ctypes.CDLL(str(path)), "MKL_Set_Num_Threads_Local", None)
+        if function is not None:
+            return function
+    return lambda threads: 0
+
+
+@lru_cache(maxsize=1)
+def _openmp() -> ThreadpoolController:
+    """The OpenMP libraries that are loaded with torch."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
+_drawing = threading.RLock()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Let torch draw from a seed on the CPU, one thread at a time; the process's generator stays where it was."""
+    import torch
+
+    with _drawing, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 _GROWTH = 1.25  # since the first batch after memory was returned: so much makes it worth returning again
@@ -118,14 +170,14 @@ def _malloc_trim() -> Callable[[int], object] | None:
     return getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
+@shared
 @contextmanager
 def cycles_kept() -> Iterator[None]:
     """Keep unreachable cycles to the end of the block; all other objects are freed as always."""
-    if not gc.isenabled():
-        yield
-        return
+    searched = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if searched:
+            gc.enable()

@@ -35,14 +35,14 @@ from typing import IO, Any, Generic, ParamSpec, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
+from .shared import shared
+from .variables import variables_of_worker
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 MEMORY = 4 << 30
 """Bytes of address space for a child that reads untrusted input."""
-
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables that set how many threads numerical libraries start."""
 
 _WAITING = 10  # times the limit on CPU time; a child that computes nothing is ended then
 _TAIL = 2000  # bytes of a child's last output that are kept for messages
@@ -187,8 +187,8 @@ class Worker(Generic[P, R]):
         name = f"{self.function.__module__}:{self.function.__qualname__}"
         code = f"from {__name__} import main; main()"  # not -m, which would rename this module and its errors
         command = [sys.executable, "-c", code, name, str(self.seconds or 0), str(self.memory or 0)]
-        one_thread = dict.fromkeys(ONE_THREAD, "1") if self._one_thread else {}
-        environment = {**one_thread, **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        variables = variables_of_worker(one_thread=self._one_thread)
+        environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with nullcontext() if self._log is None else self._log.open("ab") as log:
             return Child(command, environment, log)
 
@@ -225,11 +225,13 @@ def postponed() -> Iterator[None]:
             handlers[signal.Signals(sent)](sent, frame)
 
 
+@shared
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Let the processes that are started here compute with one thread each, unless the user set another number."""
-    added = [name for name in ONE_THREAD if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, "1"))
+    variables = variables_of_worker(one_thread=True)
+    added = [name for name in variables if name not in os.environ]
+    os.environ.update(variables)
     try:
         yield
     finally:

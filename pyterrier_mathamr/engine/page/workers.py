@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import queue
 import traceback
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.feedback import gathered
+from pyterrier_mathamr._common.feedback import gathered, ignored_warnings
 from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr._common.running.worker import OverLimitError, Worker
 
@@ -142,9 +141,8 @@ def answer(served: _Served, request: str, *args: object) -> Any:
         with (
             one_text(),
             gathered(),
-            warnings.catch_warnings(),
+            ignored_warnings(MathAMRWarning),
         ):  # faults of a typed query do not belong into a server's log
-            warnings.simplefilter("ignore", MathAMRWarning)
             return _answers(served)(request, *args)
     except MathAMRError:
         raise

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -264,11 +264,10 @@ def _graph(snapshot: FolderSnapshot, field: Field) -> Any:
         graph = faiss.IndexHNSWFlat(snapshot.meta.dimensions, _NEIGHBORS, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = _EF_CONSTRUCTION
         threads = faiss.omp_get_max_threads()
-        faiss.omp_set_num_threads(1)
+        faiss.omp_set_num_threads(1)  # of this thread only
         try:
             for shard in snapshot.shards:
-                rows = shard.live_rows(field)
-                graph.add(widened(rows, np.empty(rows.shape, dtype=np.float32)))
+                graph.add(widened(shard.live_rows(field)))
         finally:
             faiss.omp_set_num_threads(threads)
         snapshot.caches[name] = graph
@@ -299,20 +298,19 @@ def scan_codes(
             piece.result()
         take(shard, scores, errors)
 
-    with ExitStack() as stack:
-        one_thread: dict[str, Any] = {}
-        if device or not all(_compiled(shard) for shard in shards):
-            import torch
+    by_torch = device is not None or not all(_compiled(shard) for shard in shards)
 
-            stack.enter_context(exactly())
-            one_thread = {"initializer": torch.set_num_threads, "initargs": (1,)}
-        pool = stack.enter_context(ThreadPoolExecutor(1 if device else cores, **one_thread))
+    def fill(scan: CompiledScan | CodeScan, piece: tuple[int, int], scores: Scores) -> None:
+        with exactly() if by_torch else nullcontext():
+            scan.fill(*piece, scores)
+
+    with ThreadPoolExecutor(1 if device else cores) as pool:
         for shard in shards:
             coded = encode_queries(queries, shard.coding.scales, shard.coding.bounds)
             scan = _scan_of(shard, queries, coded, memory, None if device else columns, device)
             scores = np.empty((len(queries), len(shard)), dtype=np.float32)
             pieces = [(0, len(shard))] if device else blocks(shard.field("all")[1], piece_rows)
-            waiting.append((shard, [pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded.errors))
+            waiting.append((shard, [pool.submit(fill, scan, piece, scores) for piece in pieces], scores, coded.errors))
             if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
                 finish()
         while waiting:

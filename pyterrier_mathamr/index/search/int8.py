@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.resources import one_torch_thread
+from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.index.backend import Codes, Numbers, Rows, ScaledRows, Scores, Weights
 
 from .maxsim import BLOCK_ROWS, run_bounds
@@ -186,13 +187,19 @@ def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tenso
 @contextmanager
 def exactly() -> Iterator[None]:
     """Let torch compute on one thread for each of ours (more would wait for each other), in full float32 precision."""
+    with _full_precision(), one_torch_thread():
+        yield
+
+
+@shared
+@contextmanager
+def _full_precision() -> Iterator[None]:
     import torch
 
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        with one_torch_thread():
-            yield
+        yield
     finally:
         torch.set_float32_matmul_precision(precision)
 

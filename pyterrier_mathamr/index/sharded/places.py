@@ -12,7 +12,6 @@ An actor of a Ray cluster runs on a node where its part lies, the one with the f
 
 from __future__ import annotations
 
-import os
 import pickle
 import threading
 from collections import Counter
@@ -27,7 +26,8 @@ from typing import Any, Protocol
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.running.processes import limit_cores
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster, node_name, other_release
-from pyterrier_mathamr._common.running.worker import ONE_THREAD, Worker, WorkerDiedError
+from pyterrier_mathamr._common.running.variables import variables_of_worker
+from pyterrier_mathamr._common.running.worker import Worker, WorkerDiedError
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.index.backend import Field, Hits, How
 from pyterrier_mathamr.index.errors import parts_error
@@ -335,7 +335,7 @@ class ActorPlace:
             memory=needs.pop("memory", None),
             resources=needs,
             scheduling_strategy=_on_node(node),
-            runtime_env={"env_vars": {name: os.environ.get(name, "1") for name in ONE_THREAD}},
+            runtime_env={"env_vars": variables_of_worker(one_thread=True)},
             max_restarts=0,
         )
         self._running = actor.remote(self.paths, self._threads), node

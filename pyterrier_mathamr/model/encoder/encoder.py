@@ -27,6 +27,8 @@ all nodes joined to it, including the virtual nodes of formulas and sentences wi
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -34,6 +36,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.graph import GraphBatch, VirtualKind
 from pyterrier_mathamr.model.config import RELATIONAL_CONV, MathAMRConfig
 
@@ -120,16 +123,24 @@ def _new_convolution(kind: type[nn.Module], config: MathAMRConfig, num_relations
     """Make a convolution; parameters that its class leaves without a value, as RGATConv does its l2, are zero."""
     if kind is RelationalGraphConv:  # sets all of its own, and what follows imports torch's compiler
         return kind(config.hidden, config.hidden, num_relations, num_bases=config.bases)
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)  # fills what has no value with NaN, which it may be anyway
-    try:
+    with _no_value_is_nan():
         conv = kind(config.hidden, config.hidden, num_relations, num_bases=config.bases)
-    finally:
-        torch.use_deterministic_algorithms(deterministic)
     with torch.no_grad():
         for parameter in conv.parameters():
             parameter.nan_to_num_()
     return conv
+
+
+@shared
+@contextmanager
+def _no_value_is_nan() -> Iterator[None]:
+    """Let torch fill what has no value with NaN, which it may be anyway."""
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(deterministic)
 
 
 class RelationalLayer(nn.Module):

@@ -1,14 +1,19 @@
 """MaxSim of one query with many documents, summed in float64: the score of every search and scorer.
 
-A sum that lies between two float32 numbers is computed again from exact products, in one order, so that a score depends
-on the query and the rows of its document, and not on the processor.
+A block of documents at a time stays in a cache. A sum that may round to either of two float32 numbers is computed again
+from exact products, each sum rounded once, so that a score depends on the query and the rows of its document, and not
+on the processor::
+
+    rows, or codes ──▶ float64 [r, d] ──▶ products [q, r] ──▶ greatest [q, documents] ──▶ sums ──▶ float32
+                                                                                            │ doubtful
+                                         the products that can be greatest, exactly  ◀──────┘
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +24,23 @@ from pyterrier_mathamr.model.errors import ModelError
 if TYPE_CHECKING:
     from torch import Tensor
 
-_PRODUCTS = 1 << 16
-"""Products in float64 computed at a time before taking their maxima: half a megabyte, which stays in a cache."""
+_BLOCK = 1 << 18
+"""Numbers of the rows that are multiplied at a time: two megabytes in float64, which stay in a cache."""
+
+_UNIT = 2.0**-53
+
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
 
 
 def exact_maxsim(
     query: npt.NDArray[np.float32],
-    rows: npt.NDArray[np.float32],
-    offsets: npt.NDArray[np.int64],
-    weights: npt.NDArray[np.float64] | None = None,
+    rows: npt.NDArray[np.float32] | npt.NDArray[np.int8],
+    offsets: Numbers,
+    weights: Floats | None = None,
     blend: float | None = None,
-) -> npt.NDArray[np.float64]:
+    scales: npt.NDArray[np.float32] | None = None,
+) -> Floats:
     """Score each document against one query: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc (MathAMR+, eq. 3.4).
 
     Computed in float64 on one thread and rounded once to float32 precision. A score depends on the query and the rows
@@ -37,10 +48,11 @@ def exact_maxsim(
 
     Args:
         query: float32 ``[q, d]``, the document's row last.
-        rows: float32 ``[r, d]``, the rows of all documents end to end, each document's own row last.
+        rows: float32 ``[r, d]``, the rows of all documents end to end, each document's own row last; or int8 codes.
         offsets: int64 ``[m + 1]``; document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``.
         weights: w, float64 ``[q]``, or ``None`` for plain MaxSim, where each is 1.
         blend: a, the weight of the product of the two documents' rows; ``None`` for 0.
+        scales: of codes, float32 ``[r]`` of at most 17 significant bits: row ``j`` is ``scales[j] * rows[j]``.
 
     Returns:
         float64 ``[m]``, each a float32 number; minus infinity for a document without rows, 0 for a query without rows.
@@ -52,27 +64,20 @@ def exact_maxsim(
     filled = offsets[1:] > offsets[:-1]
     if not len(query) or not filled.any():
         return np.where(filled | (len(query) == 0), 0.0, -np.inf)
-    ends, asked = np.concatenate([[0], offsets[1:][filled]]), query.astype(np.float64)
-    sums, greatest, first = np.empty(len(ends) - 1), 0.0, 0
+    asked = _Asked(query.astype(np.float64), np.ones(len(query)) if weights is None else weights, blend or 0.0)
+    ends, width = np.concatenate([[0], offsets[1:][filled]]), rows.shape[1]
+    scored, memory = [], np.empty((0, width))
     with one_blas_thread():
-        while first < len(sums):  # as many documents as have few enough products for a cache, or one
-            last = int(np.searchsorted(ends, ends[first] + _PRODUCTS // len(query), side="right")) - 1
-            last = max(last, first + 1)
-            of = ends[first : last + 1]
-            some = rows[of[0] : of[-1]]
-            greatest = max(greatest, float(some.max()), -float(some.min()))
-            products = asked @ some.T.astype(np.float64)  # [q, r]
-            best = np.maximum.reduceat(products, of[:-1] - of[0], axis=1)  # [q, documents]
-            sums[first:last] = best.sum(axis=0) if weights is None else weights @ best
-            if blend is not None:
-                sums[first:last] += blend * products[-1, of[1:] - of[0] - 1]
-            first = last
-
-    def one(document: int) -> float:
-        return exact_sum(asked, rows[ends[document] : ends[document + 1]], weights, blend)
-
+        for first, last in _blocks(ends, _BLOCK // max(width, 1)):
+            start, end = int(ends[first]), int(ends[last])
+            if end - start > len(memory):
+                memory = np.empty((end - start, width))
+            wide = memory[: end - start]
+            np.copyto(wide, rows[start:end])
+            of_rows = None if scales is None else scales[start:end].astype(np.float64)
+            scored.append(_scores(asked, wide, of_rows, ends[first : last + 1] - start))
     scores = np.full(len(filled), -np.inf)
-    scores[filled] = rounded(sums, sum_error(asked, weights, blend, greatest), one)
+    scores[filled] = np.concatenate(scored)
     return scores
 
 
@@ -90,32 +95,89 @@ def check_ragged(
         raise ModelError(f"offsets has shape {tuple(offsets.shape)}; expected [m + 1], from 0 up to {len(rows)}.")
 
 
-_UNIT = 2.0**-53
+def _blocks(ends: Numbers, rows: int) -> Iterator[tuple[int, int]]:
+    """Cut documents into blocks of at most so many rows, at least one document each."""
+    first = 0
+    while first < len(ends) - 1:
+        last = max(int(np.searchsorted(ends, ends[first] + rows, side="right")) - 1, first + 1)
+        yield first, last
+        first = last
 
-Floats = npt.NDArray[np.float64]
+
+class _Asked(NamedTuple):
+    """A query: its rows, their weights, and the weight of the product of the documents' rows."""
+
+    rows: Floats
+    weights: Floats
+    blend: float
 
 
-def sum_error(query: Floats, weights: Floats | None, blend: float | None, greatest: float) -> float:
+def _scores(asked: _Asked, rows: Floats, scales: Floats | None, ends: Numbers) -> npt.NDArray[np.float32]:
+    """Score the documents of a block: float32 ``[m]``."""
+    starts, last = ends[:-1], ends[1:] - 1
+    products = asked.rows @ rows.T  # [q, r]
+    if scales is not None:
+        products *= scales
+    best = np.maximum.reduceat(products, starts, axis=1)  # [q, m]
+    sums = asked.weights @ best + asked.blend * products[-1, last]
+    greatest = float(np.abs(rows).max() if scales is None else 127 * scales.max())
+    error = sum_error(asked.rows, asked.weights, asked.blend, greatest)
+    scores: npt.NDArray[np.float32] = sums.astype(np.float32)
+    doubtful = (sums - error).astype(np.float32) != (sums + error).astype(np.float32)
+    if doubtful.any():
+        of_row = np.repeat(np.arange(len(last)), np.diff(ends))
+        least = best - 2 * product_errors(asked.rows, greatest)[:, None]
+        needed = (products >= least[:, of_row]) & doubtful[of_row]
+        needed[-1, last] |= doubtful
+        exact = np.full(products.shape, -np.inf)
+        exact[needed] = _exact_products(asked.rows, rows, scales, *np.nonzero(needed))
+        best = np.maximum.reduceat(exact, starts, axis=1)[:, doubtful]
+        terms = np.vstack([asked.weights[:, None] * best, asked.blend * exact[-1, last[doubtful]]])
+        scores[doubtful] = rounded_sums(terms.T)
+    return scores
+
+
+def product_errors(query: Floats, greatest: float) -> Floats:
+    """Bound the error of each row's product with a row of numbers up to ``greatest``, in any order of summation."""
+    errors: Floats = 1.01 * (query.shape[1] + 4) * _UNIT * np.abs(query).sum(axis=1) * greatest
+    return errors
+
+
+def sum_error(query: Floats, weights: Floats, blend: float, greatest: float) -> float:
     """Bound the error of Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc in float64, in any order of summation, and double it."""
     sums = np.abs(query).sum(axis=1)
-    total = float(sums.sum() if weights is None else np.abs(weights) @ sums) + abs(blend or 0.0) * float(sums[-1])
-    steps = query.shape[1] + len(query) + 4
+    total = float(np.abs(weights) @ sums) + abs(blend) * float(sums[-1])
+    steps = query.shape[1] + len(query) + 6
     return float(2.02 * steps * _UNIT * total * greatest)  # twice, and rounded itself
 
 
-def rounded(sums: Floats, error: float, exactly: Callable[[int], float]) -> Floats:
-    """Round sums to float32 numbers."""
-    found = sums.astype(np.float32)
-    doubtful = np.flatnonzero((sums - error).astype(np.float32) != (sums + error).astype(np.float32))
-    for document in doubtful.tolist():
-        found[document] = exactly(document)
-    return found.astype(np.float64)
+def _exact_products(query: Floats, rows: Floats, scales: Floats | None, i: Numbers, j: Numbers) -> Floats:
+    """Multiply pairs of rows: each product of two numbers is exact, each sum rounded once."""
+    sums, step = np.empty(len(i)), max(_BLOCK // max(rows.shape[1], 1), 1)
+    for some in (slice(start, start + step) for start in range(0, len(i), step)):
+        right = rows[j[some]] if scales is None else rows[j[some]] * scales[j[some], None]
+        sums[some] = rounded_sums(query[i[some]] * right)
+    return sums
 
 
-def exact_sum(query: Floats, rows: npt.NDArray[np.float32], weights: Floats | None, blend: float | None) -> float:
-    """Compute S(Q, D) of one document from products that are exact in float64, each sum rounded once."""
-    wide = rows.astype(np.float64)
-    products = [[math.fsum(of_row) for of_row in (wide * row).tolist()] for row in query]
-    best = [max(of_query) for of_query in products]
-    terms = best if weights is None else [weight * term for weight, term in zip(weights.tolist(), best, strict=True)]
-    return math.fsum([*terms, (blend or 0.0) * products[-1][-1]])
+def rounded_sums(terms: Floats) -> Floats:
+    """Sum each row and round once, as ``math.fsum`` does: float64 ``[n, k]`` to ``[n]``.
+
+    The rounding error of a sum of two numbers is a number, too (Knuth's TwoSum), so the sum of a row is exactly one
+    number and many small errors. Where the error of summing these could change the result, ``fsum`` computes it.
+    """
+    high, low, size = terms, np.zeros(len(terms)), np.zeros(len(terms))
+    while high.shape[1] > 1:
+        half = high.shape[1] // 2
+        a, b = high[:, :half], high[:, half : 2 * half]
+        total = a + b
+        of_b = total - a
+        errors = (a - (total - of_b)) + (b - of_b)
+        low += errors.sum(axis=1)
+        size += np.abs(errors).sum(axis=1)
+        high = np.hstack([total, high[:, 2 * half :]])
+    bound = terms.shape[1] * 2 * _UNIT * size
+    sums: Floats = high[:, 0] + (low - bound)
+    for row in np.flatnonzero(sums != high[:, 0] + (low + bound)).tolist():
+        sums[row] = math.fsum(terms[row].tolist())
+    return sums

@@ -35,6 +35,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.parameters import Rule, at_least, one_of
+from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.model.config import Count, Natural, Options, Positive
 from pyterrier_mathamr.model.encoder.rgcn import RelationalGraphConv, RelationPlan
@@ -294,8 +295,7 @@ class GraphEncoder(nn.Module):
 
 def encoders(options: InOutOptions, labels: dict[Packed, int]) -> nn.ModuleDict:
     """Build the encoders of a condition with random weights from ``options.seed``."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(options.seed)
+    with seeded(options.seed):
         made: dict[str, nn.Module] = {
             kind: GraphEncoder(labels[kind], RELATIONS[kind], options) for kind in kinds_of(options.condition)
         }

@@ -32,6 +32,7 @@ from torch import Tensor
 from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import at_least
+from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr.model.config import Count, Options
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.networks import moments, principal_directions
@@ -157,8 +158,7 @@ def has_math_tokens(tokenizer: Any) -> bool:
 def random_projection(backbone: Path, dimensions: int, seed: int) -> Tensor:
     """Draw a projection as torch initializes one, the same for one seed: float32 ``[d, d_model]``."""
     config = require("transformers", "colbert").AutoConfig.from_pretrained(str(backbone), local_files_only=True)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         return torch.nn.Linear(int(config.hidden_size), dimensions, bias=False).weight.detach()
 
 

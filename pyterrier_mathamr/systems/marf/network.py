@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, choose_device
 from pyterrier_mathamr.model.networks import principal_directions
 from pyterrier_mathamr.systems.language_models import Precision, mixed
@@ -140,8 +141,7 @@ class MaRFNetwork(nn.Module):
 
     def __init__(self, config: MaRFConfig, width: int, vocabulary: int) -> None:
         super().__init__()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
+        with seeded(config.seed):
             self.formulas = FormulaTransformer(vocabulary, config)
             d = config.width or width
             self.before = nn.Linear(width, d, bias=False) if config.width else nn.Identity()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.feedback import ignored_warnings
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.model.transformers import Side
@@ -45,8 +45,7 @@ class TripleLosses:
         left = vectors[[place[triple.question] for triple in batch]]
         right = vectors[[place[triple.answer] for triple in batch]]
         scores = torch.tensor([triple.target for triple in batch], device=left.device)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "ContrastiveLoss expects binary labels")  # .5 weights both terms
+        with ignored_warnings(Warning, "ContrastiveLoss expects binary labels"):  # .5 weights both terms
             loss: Tensor = self._contrastive.compute_loss_from_embeddings([left, right], scores)
         first: dict[str, int] = {}
         for number, triple in enumerate(batch):

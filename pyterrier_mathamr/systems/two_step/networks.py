@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.errors import MathAMRError, require
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
+from pyterrier_mathamr._common.running.shared import shared
 from pyterrier_mathamr.model import ModelFileError
 from pyterrier_mathamr.model.checkpoints import RunFolder
 from pyterrier_mathamr.model.config import Count, MaybeCount, Natural, Options
@@ -243,6 +244,7 @@ class TwoStepModel:
         return f"{type(self).__name__.lower()}:{self._digest}"
 
 
+@shared
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Load or save without bars, and without the report of layers that start at random, as documented."""

@@ -19,6 +19,7 @@ from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score
 from pyterrier_mathamr._common.parameters import at_least, method, one_of
+from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
@@ -276,8 +277,7 @@ class QASim(TwoStepModel):
             ModelNotFoundError: there is no such model.
         """
         cls.OPTIONS["kind"].check("kind", kind)
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
+        with seeded(seed):
             return cls(load_network(backbone, kind, max_length, device), kind, form)
 
     def question(self, row: Row) -> str:

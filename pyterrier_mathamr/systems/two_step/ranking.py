@@ -19,6 +19,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, require
+from pyterrier_mathamr._common.feedback import ignored_warnings
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, with_objects
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr._common.parameters import FLAG, POSITIVE, Rule
@@ -254,8 +255,7 @@ class RankingSVM(LinearRanker):
             loss="hinge", C=cost, fit_intercept=False, tol=self.tolerance, max_iter=_ITERATIONS, random_state=0
         )
         sides = np.repeat([1, -1], len(pairs))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", require("sklearn.exceptions", "answers").ConvergenceWarning)
+        with ignored_warnings(require("sklearn.exceptions", "answers").ConvergenceWarning):
             solver.fit(np.concatenate([pairs, -pairs]), sides)
         if solver.n_iter_ >= _ITERATIONS:
             text = f"the ranking SVM stopped after {_ITERATIONS:,} steps; scale the features, or give a smaller C"

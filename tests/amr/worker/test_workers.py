@@ -196,10 +196,19 @@ def test_impossible_limits_are_refused(limits):
         WorkerLimits(**limits)
 
 
-def test_a_worker_sees_its_own_device_and_not_our_packages():
+def test_a_worker_sees_its_own_device_and_not_our_packages_and_its_threads_sleep_while_they_wait(monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    sleeping = {"OMP_WAIT_POLICY": "PASSIVE"}
     ours = {"PYTHONPATH": "/ours", "CUDA_VISIBLE_DEVICES": "2,5", "HOME": "/home/me"}
-    assert environment("/env/bin/python", "cuda:1", ours) == {"CUDA_VISIBLE_DEVICES": "5", "HOME": "/home/me"}
+    assert environment("/env/bin/python", "cuda:1", ours) == {
+        **sleeping,
+        "CUDA_VISIBLE_DEVICES": "5",
+        "HOME": "/home/me",
+    }
     assert environment(sys.executable, "cpu", ours)["PYTHONPATH"] == "/ours"
-    assert environment("/env/bin/python", "cuda:3", {}) == {"CUDA_VISIBLE_DEVICES": "3"}
-    assert environment("/env/bin/python", "", {"CUDA_VISIBLE_DEVICES": "2"}) == {"CUDA_VISIBLE_DEVICES": "2"}
+    assert environment("/env/bin/python", "cuda:3", {}) == {**sleeping, "CUDA_VISIBLE_DEVICES": "3"}
+    assert environment("/env/bin/python", "", {"CUDA_VISIBLE_DEVICES": "2"}) == {
+        **sleeping,
+        "CUDA_VISIBLE_DEVICES": "2",
+    }
     assert environment("/env/bin/python", "cpu", dict(os.environ))["CUDA_VISIBLE_DEVICES"] == ""
