@@ -277,6 +277,46 @@ def encoders(sources: tuple[Path, ...], workdir: Path, layers: str, seeds: str, 
     click.echo(run_encoders(sources, workdir, **numbers, shares=of_trained, verbose=not quiet).to_markdown())
 
 
+@main.command()
+@click.argument("sources", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
+@click.option("--teacher", type=FOLDER, required=True, help="Folder of packed weights of a larger encoder.")
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
+@click.option("--losses", default="similarity,rows,both,both + pairs", show_default=True)
+@click.option("--layers", default="6", show_default=True, help="Of the students, such as 6,12.")
+@click.option("--seeds", default="42", show_default=True)
+@click.option("--shares", default="1", show_default=True, help="Of a student in its mean with the bundled encoder.")
+@click.option("--most", type=int, help="Pairs of each kind of text that are read; all if it is not given.")
+@quiet_option
+def distillation(
+    sources: tuple[Path, ...],
+    teacher: Path,
+    workdir: Path,
+    losses: str,
+    layers: str,
+    seeds: str,
+    shares: str,
+    most: int | None,
+    quiet: bool,
+) -> None:
+    """Distill an encoder into smaller ones on SOURCES: files of pairs, and ARQMath folders."""
+    from .models.distillation import LOSSES, run_distillation
+
+    if unknown := [loss for loss in losses.split(",") if loss not in LOSSES]:
+        raise click.BadParameter(f"{unknown[0]!r} is none of: {', '.join(LOSSES)}", param_hint="--losses")
+    report = run_distillation(
+        sources,
+        teacher,
+        workdir,
+        losses=[loss for loss in LOSSES if loss in losses.split(",")],
+        layers=_numbers(layers) or (),
+        seeds=_numbers(seeds) or (),
+        shares=[float(share) for share in shares.split(",")],
+        most=most,
+        verbose=not quiet,
+    )
+    click.echo(report.to_markdown())
+
+
 def _numbers(text: str | None) -> list[int] | None:
     try:
         return [int(number) for number in text.split(",")] if text else None

@@ -156,14 +156,18 @@ def score_features(
     asked: Sequence[MathAMRGraph],
     answers: Sequence[MathAMRGraph],
     *,
+    documents: MathAMR | None = None,
     device: str | None = None,
     verbose: bool = False,
 ) -> Features:
-    """Encode questions and answers and compute :func:`kind_sums`: float32 ``[b, m, 4]``, scaled as in training."""
+    """Encode questions and answers and compute :func:`kind_sums`: float32 ``[b, m, 4]``, scaled as in training.
+
+    Another model, whose vectors have the same space, may encode the answers.
+    """
     queries = model.encode(asked, device=device, verbose=verbose)
-    documents = model.encode(answers, device=device, verbose=verbose)
+    found = (documents or model).encode(answers, device=device, verbose=verbose)
     kinds = [row_kinds(model.config, graph, len(query)) for graph, query in zip(asked, queries, strict=True)]
-    features = kind_sums(queries, kinds, documents, verbose)
+    features = kind_sums(queries, kinds, found, verbose)
     if model.config.score.kind_means:
         counts = np.array([[max(of.count(kind), 1) for kind in range(3)] for of in kinds], np.float32)
         features[:, :, :3] /= counts[:, None]

@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stder
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, VirtualKind, segments_of
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.bert import Bert, from_transformers, pack
-from pyterrier_mathamr.model.encoder.batching import batches_by_size
+from pyterrier_mathamr.model.encoder.batching import batches_by_size, has_bfloat16
 from pyterrier_mathamr.model.features import PostSegments, windows_of
 from pyterrier_mathamr.model.packed_bert import PACKED, BertSize, PackedBert
 from pyterrier_mathamr.model.packed_encoder import BUNDLED_FOLDER, PackedEncoder
@@ -98,10 +99,14 @@ class FirstWindow(NamedTuple):
 
 
 def first_windows(
-    graphs: Mapping[str, MathAMRGraph] | GraphStore, names: Iterable[str], room: int, verbose: bool = False
+    graphs: Mapping[str, MathAMRGraph] | GraphStore,
+    names: Iterable[str],
+    room: int,
+    verbose: bool = False,
+    folder: Path = BUNDLED_FOLDER,
 ) -> dict[str, FirstWindow]:
-    """Cut the first window of each post."""
-    cutter, found = PackedEncoder(PackedBert(BUNDLED_FOLDER)), {}
+    """Cut the first window of each post into the pieces of an encoder."""
+    cutter, found = PackedEncoder(PackedBert(folder), folder), {}
     cutter.room = room
     for name in progress(list(names), "cutting texts", "posts", verbose=verbose):
         graph = graphs[name]
@@ -137,7 +142,7 @@ def encode(bert: Bert, windows: Sequence[FirstWindow], weights: ScoreWeights) ->
     for members in batches_by_size([len(one.ids) for one in windows], _AT_ONCE):
         lengths = [len(windows[i].ids) for i in members]
         ids = torch.tensor([windows[i].ids + [0] * (max(lengths) - len(windows[i].ids)) for i in members])
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=has_bfloat16(torch.device("cpu"))):
             states = bert(ids, torch.tensor(lengths))
         states = states.float()
         totals = F.pad(states.cumsum(1), (0, 0, 1, 0))
@@ -225,12 +230,13 @@ def mixed(trained: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
     return {name: torch.lerp(weight, trained[name], share) for name, weight in load_float32().items()}
 
 
-def save_encoder(packed: bytes, folder: Path) -> None:
+def save_encoder(packed: bytes, folder: Path, layers: int = 6) -> None:
     """Write a folder that ``TextEncoder`` opens."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PACKED).write_bytes(packed)
-    for name in ("config.json", "tokenizer.json"):
-        shutil.copyfile(BUNDLED_FOLDER / name, folder / name)
+    shutil.copyfile(BUNDLED_FOLDER / "tokenizer.json", folder / "tokenizer.json")
+    size = {**json.loads((BUNDLED_FOLDER / "config.json").read_bytes()), "num_hidden_layers": layers}
+    (folder / "config.json").write_text(json.dumps(size, indent=2) + "\n")
 
 
 # The study -----------------------------------------------------------------------------------------------------------
@@ -276,15 +282,11 @@ def run_encoders(
         verbose: report each stage on stderr, with progress bars.
     """
     stages = Stages(workdir, to_stderr if verbose else None)
-    origin = {"sources": [file_fingerprint(one) if one.is_file() else one.name for one in sources]}
-    store = GraphStore(workdir / "graphs.mathamr")
-    stages.run(
-        "graphs", store.path, origin, lambda: graphs_from_sources(sources, store.path, workers=None, verbose=verbose)
-    )
-    pairs = {source.name.partition(".")[0]: _pairs(source) for source in sources}
+    store, origin = graphs_of(sources, workdir, stages, verbose)
+    pairs = pairs_of(sources)
     train_on = {kind: split_pairs(of_kind, "train") for kind, of_kind in pairs.items()}
-    cut = cache(lambda room: first_windows(store, _posts(train_on.values()), room, verbose))
-    models = {"as published": _model(load_float32(), workdir / "models" / "published")}
+    cut = cache(lambda room: first_windows(store, posts_of(train_on.values()), room, verbose))
+    models = {"as published": model_of(load_float32(), workdir / "models" / "published")}
     for trained, seed in product(layers, seeds):
         options = EncoderTraining(trained=trained, rate=RATES[trained], seed=seed)
         file = workdir / "encoders" / f"{trained}-layers-{seed}.safetensors"
@@ -298,13 +300,32 @@ def run_encoders(
         stages.run(f"training-{file.stem}", file, {**origin, **asdict(options)}, fit)
         for share in shares:
             name = f"{trained} layers, seed {seed}, share {share:g}"
-            models[name] = _model(mixed(load_file(file), share), workdir / "models" / f"{file.stem}-{share:g}")
+            models[name] = model_of(mixed(load_file(file), share), workdir / "models" / f"{file.stem}-{share:g}")
+    title = "Training of the text encoder"
+    return measured(title, models, pairs, store, stages, verbose).write(workdir)
+
+
+def measured(
+    title: str,
+    models: Mapping[str, MathAMR | tuple[MathAMR, MathAMR]],
+    pairs: Mapping[str, Sequence[Pair]],
+    store: GraphStore,
+    stages: Stages,
+    verbose: bool,
+) -> Report:
+    """Fit the score of each model to the validation questions of all kinds, and measure it on both parts.
+
+    A pair of models encodes the questions with the first, the answers with the second.
+    """
     kinds = {kind: kind_of(of_kind) for kind, of_kind in pairs.items()}
     rows: dict[str, list[dict[str, object]]] = {VALIDATION: [], TEST: [], FITTED: []}
     for name, model in models.items():
         with stages.timed(f"measuring {name}"):
+            asks, answers = model if isinstance(model, tuple) else (model, model)
             features = {
-                kind: score_features(model, store.get_many(of.asked), store.get_many(of.answers), verbose=verbose)
+                kind: score_features(
+                    asks, store.get_many(of.asked), store.get_many(of.answers), documents=answers, verbose=verbose
+                )
                 for kind, of in kinds.items()
             }
         held = [(features[kind][i], of.right[i]) for kind, of in kinds.items() for i in range(of.validation)]
@@ -318,13 +339,13 @@ def run_encoders(
             rows[table].append({"name": name, **means, "mean": float(np.mean(list(means.values())))})
         rows[FITTED].append({"name": name, **dict(zip(FEATURES, fitted, strict=True))})
     return Report(
-        title="Training of the text encoder",
+        title=title,
         settings={"kinds": list(kinds)},
         stages=stages.records,
         tables={name: pd.DataFrame(of) for name, of in rows.items()},
         about={VALIDATION: "RR@10.", TEST: "RR@10.", FITTED: "Of the parts of the score."},
         notes=NOTES,
-    ).write(workdir)
+    )
 
 
 def kind_of(pairs: Sequence[Pair]) -> Kind:
@@ -354,22 +375,48 @@ def reciprocal_ranks(scores: npt.NDArray[np.float64], right: npt.NDArray[np.bool
     return np.where(rank <= 10, 1 / rank, 0.0)
 
 
-def _pairs(source: Path) -> list[Pair]:
-    if source.is_dir():
-        return list(ARQMathCollection(source).pairs())
-    return [Pair(pair["qid"], pair["aid"]) for pair in read_pair_file(source)]
+def graphs_of(
+    sources: Sequence[Path], workdir: Path, stages: Stages, verbose: bool
+) -> tuple[GraphStore, dict[str, object]]:
+    """Build the graphs of all posts, and return them with what they were made from."""
+    origin = {"sources": [file_fingerprint(one) if one.is_file() else one.name for one in sources]}
+    store = GraphStore(workdir / "graphs.mathamr")
+    stages.run(
+        "graphs", store.path, origin, lambda: graphs_from_sources(sources, store.path, workers=None, verbose=verbose)
+    )
+    return store, origin
 
 
-def _posts(pairs: Iterable[Sequence[Pair]]) -> list[str]:
+def pairs_of(sources: Iterable[Path]) -> dict[str, list[Pair]]:
+    """Read the pairs of question and answer of each kind of text."""
+    return {
+        source.name.partition(".")[0]: list(ARQMathCollection(source).pairs())
+        if source.is_dir()
+        else [Pair(pair["qid"], pair["aid"]) for pair in read_pair_file(source)]
+        for source in sources
+    }
+
+
+def posts_of(pairs: Iterable[Sequence[Pair]]) -> list[str]:
+    """List the posts of pairs, each once."""
     return list(dict.fromkeys(name for of_kind in pairs for pair in of_kind for name in pair))
 
 
-def _model(weights: Mapping[str, Tensor], folder: Path) -> MathAMR:
-    """Save a model whose rows are the unchanged vectors of an encoder, in a folder with the encoder."""
-    packed, default = pack(weights), MathAMR.from_pretrained(DEFAULT_MODEL)
-    encoder = f"encoder-{hashlib.sha256(packed).hexdigest()[:8]}"  # the name is part of the model's identity
-    own = {name: torch.eye(len(tensor)) for name, tensor in default.weights().items()}
+def model_of(weights: Mapping[str, Tensor], folder: Path, projection: Tensor | None = None) -> MathAMR:
+    """Save a model whose rows are an encoder's vectors, unchanged or projected, in a folder with the encoder."""
+    layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
+    with TemporaryDirectory() as scratch:
+        save_encoder(pack(weights), Path(scratch), layers)
+        return model_around(Path(scratch), folder, projection)
+
+
+def model_around(encoder: Path, folder: Path, projection: Tensor | None = None) -> MathAMR:
+    """Save a model whose rows are the vectors of a packed encoder, of which it has a copy."""
+    default, width = MathAMR.from_pretrained(DEFAULT_MODEL), BertSize.read(encoder / "config.json").hidden_size
+    name = f"encoder-{hashlib.sha256((encoder / PACKED).read_bytes()).hexdigest()[:8]}"  # part of the model's identity
+    matrix = torch.eye(width) if projection is None else projection
     if not folder.exists():
-        MathAMR(default.config.replace(text_model=encoder), default.vocabulary, own).save(folder, dtype="float16")
-    save_encoder(packed, folder / encoder)
+        config = default.config.replace(text_model=name, text_dimension=width, projection=len(matrix))
+        MathAMR(config, default.vocabulary, dict.fromkeys(default.weights(), matrix)).save(folder, dtype="float16")
+    shutil.copytree(encoder, folder / name, dirs_exist_ok=True)
     return MathAMR.from_pretrained(folder)
