@@ -252,6 +252,37 @@ def duplicates(engine: Path, folder: Path, workdir: Path, quiet: bool) -> None:
 
 @main.command()
 @_common
+@click.option("--outside", multiple=True, type=FOLDER, help="Folder in BEIR's layout whose queries are renamed, too.")
+@click.option("--model", "models", multiple=True, help="Name or folder of a model; by default the bundled ones.")
+@click.option(
+    "--runs", multiple=True, type=FOLDER, help="Folder of a system's rankings, COLLECTION.run each, in TREC's format."
+)
+def notation(
+    folder: Path,
+    years: str,
+    workdir: Path,
+    quiet: bool,
+    outside: tuple[Path, ...],
+    models: tuple[str, ...],
+    runs: tuple[Path, ...],
+) -> None:
+    """Measure systems with other letters in the queries of FOLDER, and by copies with one formula changed."""
+    from .notation.measuring import MODELS, run_notation
+
+    report = run_notation(
+        folder,
+        workdir,
+        years=years.split(","),
+        others=outside,
+        models=models or MODELS,
+        runs=runs,
+        verbose=not quiet,
+    )
+    click.echo(report.to_markdown())
+
+
+@main.command()
+@_common
 def reduction(folder: Path, years: str, workdir: Path, quiet: bool) -> None:
     """Learn which words and formulas of a question to search with, and measure reduced questions."""
     from .answers.reduction import run_reduction
