@@ -26,6 +26,8 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.running.resources import keep_freed_memory
+
 from .encoder.batching import has_bfloat16
 from .packed_bert import PACKED, SCALE, BertSize, Precision, Rows, relative_buckets
 
@@ -256,6 +258,8 @@ class TorchBert:
     def __init__(self, folder: Path, precision: Precision, device: torch.device) -> None:
         self._bert, self._device = load_bert(folder, precision, device), device
         self.at_once = _CACHED if device.type == "cpu" else _AT_ONCE
+        if device.type == "cpu":
+            keep_freed_memory()
 
     @torch.inference_mode()
     def words(self, ids: Sequence[int]) -> Rows:
