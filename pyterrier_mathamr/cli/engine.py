@@ -7,7 +7,7 @@ import json
 import shutil
 import textwrap
 import webbrowser
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,11 @@ _LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}
 @click.command(short_help="Build a search engine from your posts.")
 @click.argument("posts", type=SOURCE, nargs=-1, required=True)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the engine.")
-@click.option("--model", default="mathamr-plus-text", show_default=True, help="Name or folder of a model.")
+@click.option(
+    "--model",
+    help="Name or folder of a model; by default mathamr-plus-text, or, if mathamr-mpnet is installed and there are at "
+    "most 20,000 posts, mathamr-plus-text-large.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the engine at OUTPUT once the new one is complete.")
 @click.option("--fresh", is_flag=True, help="Discard the work of a build that was stopped.")
 @click.option("--delimited-only", is_flag=True, help="Read formulas between delimiters only, not x^2=1 in plain text.")
@@ -42,7 +46,7 @@ _LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}
 def build(
     posts: tuple[Path, ...],
     output: Path,
-    model: str,
+    model: str | None,
     overwrite: bool,
     fresh: bool,
     delimited_only: bool,
@@ -67,7 +71,7 @@ def build(
     engine = SearchEngine.build(
         _release(posts[0]) if release else posts,
         output,
-        model=model,
+        model=model or _chosen_model(),
         bare_formulas=not (delimited_only or release),
         whole_files=whole_files,
         macros=macros,
@@ -77,6 +81,26 @@ def build(
         verbose=not quiet,
     )
     click.echo(f"{output}: {counted(len(engine), 'post')}. Search them: mathamr search {output} 'your question'")
+
+
+_MOST_FOR_LARGE = 20_000  # posts
+
+
+def _chosen_model() -> str | Callable[[int], str]:
+    """Choose the large model for a collection that it encodes in reasonable time, if its encoder is installed."""
+    from pyterrier_mathamr.model import MathAMR
+    from pyterrier_mathamr.model.saving import DEFAULT_MODEL, LARGE_MODEL
+    from pyterrier_mathamr.model.text_encoder import own_folder
+
+    def choose(posts: int) -> str:
+        large = posts <= _MOST_FOR_LARGE
+        chosen, other = (LARGE_MODEL, DEFAULT_MODEL) if large else (DEFAULT_MODEL, LARGE_MODEL)
+        reason = "mathamr-mpnet is installed" if large else f"more than {_MOST_FOR_LARGE:,} posts"
+        click.echo(f"The model is {chosen}: {reason}. --model {other} is {'faster' if large else 'better'}.", err=True)
+        return chosen
+
+    encoder = MathAMR.from_pretrained(LARGE_MODEL).config.text.text_model
+    return choose if own_folder(encoder) else DEFAULT_MODEL
 
 
 @click.command(short_help="Bring an engine up to date with its files.")

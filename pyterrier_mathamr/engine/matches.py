@@ -102,6 +102,7 @@ OF_ARQMATH = {
         37.31, 38.64, 41.37, 45.17,
     ),
 }  # fmt: skip
+OF_ARQMATH["mathamr-plus-text-large"] = OF_ARQMATH["mathamr-plus-text"]
 """Of 6,164 posts of ARQMath, at each of :data:`LEVELS`; ``python -m studies matches`` prints them."""
 
 

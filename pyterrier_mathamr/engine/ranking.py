@@ -62,7 +62,11 @@ class Weights(NamedTuple):
     graph: float
 
 
-_FITTED = {"mathamr-plus-mini": Weights(0.5, 0.5), "mathamr-plus-text": Weights(0.26, 0.74)}
+_FITTED = {
+    "mathamr-plus-mini": Weights(0.5, 0.5),
+    "mathamr-plus-text": Weights(0.26, 0.74),
+    "mathamr-plus-text-large": Weights(0.26, 0.74),
+}
 """Text: ``python -m studies blending``, on questions of six kinds of text. Mini: ARQMath's topics."""
 
 

@@ -8,7 +8,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -106,7 +106,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         posts: Source | Sequence[str | Path],
         path: str | Path,
         *,
-        model: str | Path = DEFAULT_MODEL,
+        model: str | Path | Callable[[int], str] = DEFAULT_MODEL,
         parser: str = "dependency",
         bare_formulas: bool = True,
         whole_files: bool = False,
@@ -126,7 +126,7 @@ class SearchEngine(EngineReader, SharedArtifact):
                 notebooks, which are split into statements and sections; or a list of folders and files, in which the
                 docnos of each folder begin with its name.
             path: the folder of the engine.
-            model: name or folder of a model.
+            model: name or folder of a model; or a function that returns one for the number of posts.
             parser: the AMR parser.
             bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
             whole_files: keep each file whole.
@@ -145,10 +145,10 @@ class SearchEngine(EngineReader, SharedArtifact):
             UnfinishedJobError: an unfinished build had other posts or options.
         """
         engine = cls(path)
-        name = lasting_name(model)
-        encoder = MathAMR.from_pretrained(name)
         reading = ReadingOptions(bare_formulas, whole_files, str(Path(macros).absolute()) if macros else "")
-        options = EngineOptions(name, encoder.vectors_by, parser, reading)
+        options = EngineOptions("", "", parser, reading)  # of a model that is chosen when the posts are counted
+        if not callable(model):
+            options = _with_model(options, model)
         sources = separate(posts)
         prefixes = with_prefixes(sources, {})
         read = _accepted(sources, prefixes, reading, verbose)
@@ -163,8 +163,11 @@ class SearchEngine(EngineReader, SharedArtifact):
                 indexes.posts.compare(documents, asdict(options))
             else:
                 indexes.posts.write(documents, "create", asdict(options))
+            if callable(model):
+                options = _with_model(options, model(len(indexes.posts.snapshot())))
+            encoder = MathAMR.from_pretrained(options.model)
             build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
-            unrelated = unrelated_scores(indexes, blended(indexes, options), name)
+            unrelated = unrelated_scores(indexes, blended(indexes, options), options.model)
             engine._generations.publish(generation, options, prefixes, unrelated)
         return engine
 
@@ -360,6 +363,11 @@ class SearchEngine(EngineReader, SharedArtifact):
         """
         for fault in self.faults():
             raise fault
+
+
+def _with_model(options: EngineOptions, model: str | Path) -> EngineOptions:
+    name = lasting_name(model)
+    return replace(options, model=name, vectors_by=MathAMR.from_pretrained(name).vectors_by)
 
 
 def _accepted(

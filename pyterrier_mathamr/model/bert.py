@@ -23,13 +23,13 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.running.resources import keep_freed_memory
 
 from .encoder.batching import has_bfloat16
-from .packed_bert import PACKED, SCALE, BertSize, Precision, Rows, relative_buckets
+from .packed_bert import SCALE, BertSize, Precision, Rows, read_weights, relative_buckets, renamed_weights
 
 _FLOAT16 = ("positions.", "segments.", "relative.")  # beginnings of names
 
@@ -216,37 +216,10 @@ def best_precision(device: torch.device) -> Precision:
     return "bfloat16" if has_bfloat16(device) else "float32"
 
 
-_NAMES = {
-    "words": "embeddings.word_embeddings",
-    "positions": "embeddings.position_embeddings",
-    "segments": "embeddings.token_type_embeddings",
-    "norm": "embeddings.LayerNorm",
-    "relative": "encoder.relative_attention_bias",
-}
-_LAYER_NAMES = {"up": "intermediate.dense", "down": "output.dense", "norm": "output.LayerNorm"}
-_ATTENTION_NAMES = {  # of BERT, of MPNet
-    "qkv": (("self.query", "self.key", "self.value"), ("attn.q", "attn.k", "attn.v")),
-    "out": (("output.dense",), ("attn.o",)),
-    "norm": (("output.LayerNorm",), ("LayerNorm",)),
-}
-
-
 def from_transformers(weights: Mapping[str, Tensor], size: BertSize) -> dict[str, Tensor]:
     """Rename the weights of a ``BertModel`` or ``MPNetModel`` of transformers."""
-    found = {"segments.weight": torch.zeros(size.type_vocab_size, size.hidden_size)}
-    is_mpnet = bool(size.relative_attention_num_buckets)
-    for kind in ("weight", "bias"):
-        for own, other in _NAMES.items():
-            if f"{other}.{kind}" in weights:
-                found[f"{own}.{kind}"] = weights[f"{other}.{kind}"]
-        for i in range(size.num_hidden_layers):
-            theirs = f"encoder.layer.{i}."
-            for own, other in _LAYER_NAMES.items():
-                found[f"layers.{i}.{own}.{kind}"] = weights[f"{theirs}{other}.{kind}"]
-            for own, names in _ATTENTION_NAMES.items():
-                parts = [weights[f"{theirs}attention.{name}.{kind}"] for name in names[is_mpnet]]
-                found[f"layers.{i}.attention.{own}.{kind}"] = torch.cat(parts)
-    return found
+    renamed = renamed_weights({name: weight.detach().float().cpu().numpy() for name, weight in weights.items()}, size)
+    return {name: torch.from_numpy(weight) for name, weight in renamed.items()}
 
 
 def pack(weights: Mapping[str, Tensor]) -> bytes:
@@ -267,9 +240,12 @@ def pack(weights: Mapping[str, Tensor]) -> bytes:
 
 
 def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
-    """Open the weights that :func:`pack` wrote, in evaluation mode."""
-    packed = load_file(folder / PACKED)
-    bert = Bert(BertSize.read(folder / "config.json"))
+    """Open the weights that :func:`pack` wrote, or published ones, in evaluation mode."""
+    packed = {name: torch.from_numpy(weight) for name, weight in read_weights(folder).items()}
+    if precision == "int8" and not any(name.endswith(SCALE) for name in packed):
+        packed = load(pack(packed))
+    with torch.device("meta"):  # nothing is allocated
+        bert = Bert(BertSize.read(folder / "config.json"))
     scales = {name.removesuffix(SCALE): packed.pop(name).float() for name in list(packed) if name.endswith(SCALE)}
     if precision == "int8":
         linear = int8_linear() or Int8Linear

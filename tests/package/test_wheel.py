@@ -62,6 +62,7 @@ def sdist(dist: Path) -> list[str]:
         "data/models/mathamr-plus-mini/README.md",
         "data/models/mathamr-plus-text/weights.safetensors",
         "data/models/mathamr-plus-text/README.md",
+        "data/models/mathamr-plus-text-large/weights.safetensors",
         "data/fitted/formula-systems.json",
         "data/stop-words/terrier.txt",
         "data/minilm-math/weights.safetensors",

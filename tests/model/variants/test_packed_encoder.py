@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import math
 import shutil
@@ -15,9 +16,9 @@ import pytest
 import torch
 
 from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.model import bert, packed_bert, packed_encoder
-from pyterrier_mathamr.model.errors import ModelFileError
+from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
 from pyterrier_mathamr.model.saving import find_folder
 from pyterrier_mathamr.model.text_encoder import local_model
 from pyterrier_mathamr.model.weights import pack_weights
@@ -70,7 +71,7 @@ def mpnet(tmp_path_factory):
     library = pytest.importorskip("transformers")
     torch.manual_seed(3)
     config = library.MPNetConfig(
-        vocab_size=60,
+        vocab_size=30522,  # pieces of the bundled tokenizer
         hidden_size=48,
         intermediate_size=96,
         num_hidden_layers=3,
@@ -81,6 +82,7 @@ def mpnet(tmp_path_factory):
     theirs = library.MPNetModel(config).eval()
     folder = tmp_path_factory.mktemp("mpnet")
     config.save_pretrained(folder)
+    shutil.copyfile(packed_encoder.BUNDLED_FOLDER / "tokenizer.json", folder / "tokenizer.json")
     weights = bert.from_transformers(theirs.state_dict(), packed_bert.BertSize.read(folder / "config.json"))
     (folder / packed_bert.PACKED).write_bytes(bert.pack(weights))
     return theirs, weights, folder
@@ -109,6 +111,108 @@ def test_numpy_and_each_precision_compute_the_states_of_mpnet(mpnet):
         in_torch = bert.TorchBert(mpnet[2], precision, torch.device("cpu")).states(texts)
         for own, theirs in zip(in_numpy, in_torch, strict=True):
             assert np.linalg.norm(own - theirs) < most * np.linalg.norm(own), precision
+
+
+@pytest.fixture
+def published(mpnet, tmp_path):
+    """The small MPNet as a folder of sentence-transformers."""
+    theirs, _, packed = mpnet
+    folder = tmp_path / "published"
+    theirs.save_pretrained(folder)
+    shutil.copyfile(packed / "tokenizer.json", folder / "tokenizer.json")
+    parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    described = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in parts]
+    (folder / "modules.json").write_text(json.dumps(described))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 384, "do_lower_case": false}')
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}'
+    )
+    return folder
+
+
+@pytest.fixture
+def no_library(monkeypatch):
+    """Hide sentence-transformers."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sentence_transformers"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+
+
+def test_a_published_folder_of_mpnet_needs_no_other_library(mpnet, published, no_library):
+    text = TextEncoder(published, precision="float32", device="cpu")
+    vectors = text.encode(TEXTS).astype(np.float32)
+    for one, vector, query in zip(text.tokens.pieces(TEXTS), vectors, text.for_queries.encode(TEXTS), strict=True):
+        ids = torch.tensor([[text.tokens.head, *one.ids[:382], text.tokens.tail]])
+        with torch.inference_mode():
+            mean = mpnet[0](ids).last_hidden_state[0].mean(0)
+        assert vector == pytest.approx((mean / mean.norm()).numpy(), abs=1e-3)
+        assert query == pytest.approx(vector, abs=1e-3)
+    faster = TextEncoder(published, precision="int8", device="cpu").encode(TEXTS).astype(np.float32)
+    assert (faster * vectors).sum(1).min() > 0.95
+
+
+def other_pooling(folder):
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+
+
+def more_layers(folder):
+    content = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**content, "num_hidden_layers": 10**9}))
+
+
+def wider(folder):
+    content = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**content, "hidden_size": 10**9}))
+
+
+def shorter(folder):
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 2}')
+
+
+def more_pieces(folder):
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["model"]["vocab"] |= {f"more-{i}": 30522 + i for i in range(9)}
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("damage", "error"),
+    [
+        (other_pooling, MissingExtraError),
+        (more_layers, ModelFileError),
+        (wider, ModelFileError),
+        (shorter, ModelFileError),
+        (more_pieces, ModelFileError),
+    ],
+)
+def test_another_encoder_or_a_wrong_description_is_a_named_error(published, no_library, damage, error):
+    damage(published)
+    with pytest.raises(error):
+        TextEncoder(published).encode(["a group"])
+    with pytest.raises(error):
+        TextEncoder(published).for_queries.encode(["a group"])
+
+
+def test_an_encoder_in_a_given_folder_or_a_distribution_is_found_by_its_name(
+    mpnet, published, tmp_path, monkeypatch, no_library
+):
+    if importlib.util.find_spec("mathamr_mpnet"):
+        pytest.skip("mathamr-mpnet is installed")
+    for name in ("all-mpnet-base-v2", "sentence-transformers/all-mpnet-base-v2"):
+        with pytest.raises(ModelNotFoundError, match="pip install mathamr-mpnet"):
+            TextEncoder(name).encode(["a group"])
+    monkeypatch.setenv("MATHAMR_ENCODERS", str(tmp_path))
+    shutil.copytree(published, tmp_path / "all-mpnet-base-v2")
+    assert TextEncoder("all-mpnet-base-v2").encode(["a group"]).shape == (1, 48)
+    monkeypatch.delenv("MATHAMR_ENCODERS")
+    package = tmp_path / "mathamr_mpnet"
+    shutil.copytree(mpnet[2], package / "model")
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    expected = TextEncoder(mpnet[2]).encode(["a group"])
+    for name in ("all-mpnet-base-v2", "sentence-transformers/all-mpnet-base-v2"):
+        assert (TextEncoder(name).encode(["a group"]) == expected).all()
 
 
 def test_packed_weights_give_pieces_and_vectors_of_sentence_transformers_up_to_their_rounding(original, tmp_path):
@@ -161,8 +265,8 @@ def test_padding_does_not_change_a_vector(bundled):
 
 
 def test_int8_is_refused_for_another_encoder():
-    with pytest.raises(ConfigError, match="minilm-math"):
-        TextEncoder("all-mpnet-base-v2", precision="int8").encode(["x"])
+    with pytest.raises(ConfigError, match="BERT or MPNet"):
+        TextEncoder("all-distilroberta-v1", precision="int8").encode(["x"])
 
 
 def test_encoding_imports_neither_transformers_nor_sentence_transformers():
