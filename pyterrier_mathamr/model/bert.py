@@ -122,7 +122,8 @@ class Bert(nn.Module):
         if self.relative is not None:
             buckets = torch.from_numpy(relative_buckets(ids.size(1), self.buckets)).to(ids.device)
             bias = self.relative(buckets).permute(2, 0, 1)[None]  # [1, h, l, l]
-            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+            # attention takes a third longer with a mask that is not contiguous
+            mask = bias.contiguous() if mask is None else bias.masked_fill(~mask, -torch.inf)
         for layer in self.layers:
             x = layer(x, mask)
         return x
