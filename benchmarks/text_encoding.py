@@ -1,67 +1,138 @@
-"""Measure the time of a text encoder for posts: each row by itself, or windows, in float32 and bfloat16.
+"""Measure the time of a text encoder for posts: each row by itself, or windows, in float32 and the fastest precision.
 
-python benchmarks/text_encoding.py ../shared [--posts 300] [--peer-posts 60]
+python benchmarks/text_encoding.py ../shared [--posts 300] [--peer-posts 60] [--before CLONE]
 
 Posts per second of CPU time of ``doc_encoder()`` from graphs, and the CPU time of a single query, median and mean over
 the first 30 topics of 2020; no vector is kept between calls. The peer, in the same run, is ``text_context='passages'``,
-which reads a sentence up to three times. The floor is the time of the network for all pieces of the same posts,
-each once and in the largest windows, in the faster precision.
+which reads a sentence up to three times. Of the time in windows the shares of matrix products, attention and other
+steps are printed, and how many posts a CPU second the products alone allow. ``--before CLONE`` compares only the
+encoding in windows with another commit, in turns, and ends.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import statistics
+import subprocess
+import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from torch.profiler import ProfilerActivity, profile
 
 from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
 from pyterrier_mathamr.arqmath import ARQMathCollection
-from pyterrier_mathamr.graph import MathAMRGraph, segments_of
+from pyterrier_mathamr.graph import MathAMRGraph
 
 MODEL = "mathamr-plus-text"
+OPERATORS = {
+    "products": ("addmm", "::mm", "_int_mm", "qlinear", "mkldnn_linear"),
+    "attention": ("scaled_dot_product",),
+    "GELU": ("gelu",),
+}
+"""Parts of the names of torch's operators, by what they compute; the remaining ones are called others."""
+_TURNS = 3
 
 
 def main() -> None:
-    """Print a line for each way, and the floor."""
+    """Print a line for each way, the shares of its steps, and the bound; or a comparison of two commits."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("shared", type=Path, help="folder that holds arqmath-mini")
     options.add_argument("--posts", type=int, default=300)
-    options.add_argument("--peer-posts", type=int, default=60, help="of the peer, which is slow")
+    options.add_argument("--peer-posts", type=int, default=60, help="of the peer, which is slow; 0 to leave it out")
+    options.add_argument("--before", metavar="CLONE", help="compare with another commit")
+    options.add_argument("--rate", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     warnings.simplefilter("ignore")
+    if given.before:
+        compare(given.shared, given.posts, given.before)
+        return
     collection = ARQMathCollection(given.shared / "arqmath-mini")
     answers = list(collection.answers())
     step = max(1, len(answers) // given.posts)
     chosen = [{"docno": post.id, "html": post.body} for post in answers[::step]][: given.posts]
     graphs = [row["graph"] for row in GraphBuilder()(chosen)]
+    if given.rate:
+        print(json.dumps(Way("windows", "auto", graphs).rate()))
+        return
     asked = [{"qid": topic.id, "title": topic.title, "body": topic.body} for topic in collection.topics(2020)]
-    queries = GraphBuilder()(pd.DataFrame(asked[:30]))
-    bundled = MathAMR.from_pretrained(MODEL).config
+    queries = rows_of(GraphBuilder()(pd.DataFrame(asked[:30])))
     rates = {}
     for context, count in (("passages", given.peer_posts), ("windows", given.posts)):
+        if not count:
+            continue
         for precision in ("float32", "auto"):
-            config = bundled.replace(text_context=context)
-            model = MathAMR.untrained(config, graphs[:1], text=TextEncoder(precision=precision))
-            some = graphs[:: max(1, len(graphs) // count)][:count]
-            frame = pd.DataFrame({"docno": [graph.id for graph in some], "graph": pd.Series(some, dtype=object)})
-            model.encode(graphs[:1])  # loads the network
-            rates[context, precision] = len(some) / cpu(lambda: model.doc_encoder()(frame))  # noqa: B023
-            times = [cpu(lambda: model.query_encoder()(row)) for row in rows_of(queries)]  # noqa: B023
+            way = Way(context, precision, graphs[:: max(1, len(graphs) // count)][:count])
+            rate = rates[context, precision] = way.rate()
+            encode = way.model.query_encoder()
+            times = [cpu(lambda: encode(row)) for row in queries]  # noqa: B023
             print(
-                f"{context}, {precision}: {rates[context, precision]:.1f} posts a CPU second; a query "
+                f"{context}, {precision} ({way.precision}): {rate:.1f} posts a CPU second; a query "
                 f"{1000 * statistics.median(times):.0f} ms, {1000 * statistics.mean(times):.0f} ms in the mean",
                 flush=True,
             )
-    least = floor(graphs)
-    print(f"floor, only the network: {least:.1f} posts a CPU second")
-    ours, peer = rates["windows", "auto"], rates["passages", "float32"]
-    print(f"windows, auto: {ours / peer:.1f} times the peer in float32, {least / ours:.2f} times the floor's time")
+            if context == "windows":
+                shares = way.shares()
+                print("  " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items()))
+                print(f"  products alone: {rate / shares['products']:.1f} posts a CPU second", flush=True)
+    if given.peer_posts:
+        ratio = rates["windows", "auto"] / rates["passages", "float32"]
+        print(f"windows, auto: {ratio:.1f} times the peer in float32")
+
+
+class Way:
+    """A way to encode some posts."""
+
+    def __init__(self, context: str, precision: Any, graphs: list[MathAMRGraph]) -> None:
+        text = TextEncoder(precision=precision)
+        self.precision = text.chosen_precision
+        config = MathAMR.from_pretrained(MODEL).config.replace(text_context=context)
+        self.model = MathAMR.untrained(config, graphs[:1], text=text)
+        self.model.encode(graphs[:1])  # loads the network
+        self._frame = pd.DataFrame({"docno": [graph.id for graph in graphs], "graph": pd.Series(graphs, dtype=object)})
+
+    def encode(self) -> None:
+        self.model.doc_encoder()(self._frame)
+
+    def rate(self) -> float:
+        """Measure the posts a CPU second."""
+        return len(self._frame) / cpu(self.encode)
+
+    def shares(self) -> dict[str, float]:
+        """Measure how the time is divided among steps, the largest share first."""
+        seconds = Counter[str]()
+        with profile(activities=[ProfilerActivity.CPU]) as found:
+            start = time.perf_counter()
+            self.encode()
+            seconds["others"] = time.perf_counter() - start
+        for event in found.key_averages():
+            names = [name for name, parts in OPERATORS.items() if any(part in event.key for part in parts)]
+            for name in names[:1]:
+                seconds[name] += event.self_cpu_time_total / 1e6
+                seconds["others"] -= event.self_cpu_time_total / 1e6
+        return {name: of / seconds.total() for name, of in seconds.most_common()}
+
+
+def compare(shared: Path, posts: int, before: str) -> None:
+    """Print the posts a CPU second of two commits, one thread each, and the ratio of their medians."""
+    rates: dict[str, list[float]] = {before: [], str(Path(__file__).parents[1]): []}
+    command = [sys.executable, __file__, str(shared), "--posts", str(posts), "--rate"]
+    for _ in range(_TURNS):
+        for clone, found in rates.items():
+            environment = {**os.environ, "PYTHONPATH": clone, "OMP_NUM_THREADS": "1"}
+            made = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+            found.append(json.loads(made.splitlines()[-1]))
+    for name, found in zip(("before", "now"), rates.values(), strict=True):
+        print(f"{name}: {', '.join(f'{rate:.1f}' for rate in found)} posts a CPU second")
+    medians = [statistics.median(found) for found in rates.values()]
+    print(f"now {medians[1] / medians[0]:.2f} times as many")
 
 
 def cpu(work: Callable[[], Any]) -> float:
@@ -74,17 +145,6 @@ def cpu(work: Callable[[], Any]) -> float:
 def rows_of(frame: pd.DataFrame) -> list[pd.DataFrame]:
     """Return each row as a frame."""
     return [frame.iloc[[i]] for i in range(len(frame))]
-
-
-def floor(graphs: Sequence[MathAMRGraph]) -> float:
-    """Measure how many posts a CPU second the bare network reads: all pieces end to end, 32 full windows at once."""
-    network = TextEncoder().tokens
-    texts = [text for graph in graphs for text in segments_of(graph).texts]
-    pieces = [piece for found in network.pieces(texts) for piece in found.ids]
-    windows = [pieces[i : i + network.room] for i in range(0, len(pieces), network.room)]
-    network.states(windows[:1])
-    blocks = [windows[i : i + 32] for i in range(0, len(windows), 32)]
-    return len(graphs) / cpu(lambda: [network.states(block) for block in blocks])
 
 
 if __name__ == "__main__":

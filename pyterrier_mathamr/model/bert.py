@@ -26,6 +26,8 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.running.resources import keep_freed_memory
+
 from .encoder.batching import has_bfloat16
 from .packed_bert import SCALE, BertSize, Precision, Rows, read_weights, relative_buckets, renamed_weights
 
@@ -120,7 +122,8 @@ class Bert(nn.Module):
         if self.relative is not None:
             buckets = torch.from_numpy(relative_buckets(ids.size(1), self.buckets)).to(ids.device)
             bias = self.relative(buckets).permute(2, 0, 1)[None]  # [1, h, l, l]
-            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+            # attention takes a third longer with a mask that is not contiguous
+            mask = bias.contiguous() if mask is None else bias.masked_fill(~mask, -torch.inf)
         for layer in self.layers:
             x = layer(x, mask)
         return x
@@ -146,6 +149,31 @@ class Int8Linear(nn.Module):
         return out
 
 
+class Int7Linear(nn.Module):
+    """A linear map on a processor without VNNI, where sums of two products of bytes must fit in 16 bits: 2 · 127².
+
+    oneDNN multiplies unsigned bytes by signed ones. So a row of x is rounded to 127 steps from its least number on::
+
+        (W x)[i] ≈ scale[i] · Σⱼ codes[i, j] · (t · round((x[j] - min x) / t) + min x)       t = (max x - min x) / 127
+    """
+
+    def __init__(self, codes: Tensor, scale: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self._packed = torch.ops.onednn.qlinear_prepack(codes, None)
+        self._scale, self._bias, self._sums = scale, bias, codes.sum(1) * scale  # each [out]
+        self._zeros = torch.zeros(len(codes), dtype=torch.int32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.size(-1))
+        low = rows.amin(1, keepdim=True)
+        step = ((rows.amax(1, keepdim=True) - low) / 127).clamp_min_(torch.finfo(rows.dtype).tiny)
+        codes = (rows - low).div_(step).round_().to(torch.uint8)
+        weights = self._packed, self._scale, self._zeros, None
+        product = torch.ops.onednn.qlinear_pointwise(codes, 1.0, 0, *weights, 1.0, 0, torch.float32, "none", [], "")
+        out: Tensor = torch.addcmul(self._bias, product, step).addcmul_(low, self._sums).view(*x.shape[:-1], -1)
+        return out
+
+
 class Int8Embedding(nn.Module):
     """A table of int8 vectors with a scale for each."""
 
@@ -162,20 +190,29 @@ class Int8Embedding(nn.Module):
 
 
 @lru_cache(maxsize=1)
-def int8_products_are_exact() -> bool:
-    """Test, once, that torch's product of int8 matrices does not overflow, as it does on processors without VNNI."""
-    left, right = torch.full((32, 384), 127, dtype=torch.int8), torch.full((384, 64), 127, dtype=torch.int8)
+def int8_linear() -> type[Int8Linear | Int7Linear] | None:
+    """Choose the product of int8 matrices that is faster than float32 on this processor and, tested once, exact."""
+    known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    if (known.get("avx512_vnni") or known.get("avx_vnni")) and _is_exact(Int8Linear):
+        return Int8Linear
+    # without VNNI torch._int_mm is a plain loop, which takes 28 times as long as float32
+    return Int7Linear if known.get("avx2") and _is_exact(Int7Linear) else None
+
+
+def _is_exact(linear: type[Int8Linear | Int7Linear]) -> bool:
+    """Test that sums of the largest products do not overflow."""
+    rows = torch.full((32, 384), 127.0)
+    rows[:, 0] = 0  # the first of 127 steps
     try:
-        return bool((torch._int_mm(left, right) == 384 * 127 * 127).all())
+        found = linear(torch.full((64, 384), 127, dtype=torch.int8), torch.ones(64), torch.zeros(64))(rows)
     except (AttributeError, RuntimeError, NotImplementedError):
         return False
+    return bool((found == 383 * 127 * 127).all())
 
 
 def best_precision(device: torch.device) -> Precision:
     """Choose how a device multiplies matrices fastest without a loss in rankings (docs/results/speed.md)."""
-    known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
-    # without VNNI torch multiplies int8 matrices in a plain loop, which takes 28 times as long as float32
-    if (known.get("avx512_vnni") or known.get("avx_vnni")) and int8_products_are_exact():
+    if device.type == "cpu" and int8_linear():
         return "int8"
     return "bfloat16" if has_bfloat16(device) else "float32"
 
@@ -212,10 +249,11 @@ def load_bert(folder: Path, precision: Precision, device: torch.device) -> Bert:
         bert = Bert(BertSize.read(folder / "config.json"))
     scales = {name.removesuffix(SCALE): packed.pop(name).float() for name in list(packed) if name.endswith(SCALE)}
     if precision == "int8":
+        linear = int8_linear() or Int8Linear
         for name in [matrix.removesuffix(".weight") for matrix in scales]:
             codes, scale = packed.pop(f"{name}.weight"), scales.pop(f"{name}.weight")
             bias = packed.pop(f"{name}.bias", None)
-            bert.set_submodule(name, Int8Embedding(codes, scale) if bias is None else Int8Linear(codes, scale, bias))
+            bert.set_submodule(name, Int8Embedding(codes, scale) if bias is None else linear(codes, scale, bias))
     for name, scale in scales.items():
         packed[name] = packed[name] * scale.unsqueeze(1)
     bert.load_state_dict({name: weight.float() for name, weight in packed.items()}, assign=True)
@@ -232,6 +270,8 @@ class TorchBert:
     def __init__(self, folder: Path, precision: Precision, device: torch.device) -> None:
         self._bert, self._device = load_bert(folder, precision, device), device
         self.at_once = _CACHED if device.type == "cpu" else _AT_ONCE
+        if device.type == "cpu":
+            keep_freed_memory()
 
     @torch.inference_mode()
     def words(self, ids: Sequence[int]) -> Rows:

@@ -2,6 +2,9 @@
 
 import gc
 import os
+import platform
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -229,6 +232,29 @@ def test_without_glibc_nothing_is_done_and_on_this_system_a_heap_is_returned_or_
     for _ in range(3):
         of.after_batch()
     of.trim()
+
+
+_FAULTS = """
+import resource, torch
+from pyterrier_mathamr._common.running.resources import keep_freed_memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        arrays = [torch.ones(3 << 19) for _ in range(4)]  # 6 MB each
+        del arrays
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+before = faults()
+keep_freed_memory()
+faults()
+print(before, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps what it freed")
+def test_kept_memory_is_used_again_without_faults():
+    done = subprocess.run([sys.executable, "-c", _FAULTS], capture_output=True, text=True, check=True)
+    before, after = map(int, done.stdout.split())
+    assert after < before / 10
 
 
 @given(st.lists(st.integers(0, 20)), st.integers(1, 30))

@@ -23,6 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import LibController, ThreadpoolController
 
 from .processes import usable_cores
@@ -161,6 +162,18 @@ def return_free_memory() -> None:
 def resident() -> int:
     """Return the bytes of memory that this process holds."""
     return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+_LARGEST_MAPPED = (1 << 25) - (1 << 16)  # bytes; glibc adapts to blocks below 32 MiB
+
+
+@lru_cache(maxsize=1)
+def keep_freed_memory() -> None:
+    """Let glibc keep up to 64 MB of freed memory for the next arrays, each of whose pages would cause a fault.
+
+    It keeps twice the largest block that it has mapped and freed; the states of a batch are a few MB each.
+    """
+    np.empty(_LARGEST_MAPPED, np.uint8)  # freed at once, and never touched
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr._common.running.resources import one_torch_thread
+from pyterrier_mathamr._common.running.resources import keep_freed_memory, one_torch_thread
 from pyterrier_mathamr.graph import GraphTensors, VirtualKind
 
 if TYPE_CHECKING:
@@ -142,6 +142,8 @@ def encode_in_batches(
     pieces = [piece.graph for of_graph in cut for piece in of_graph]
     results: list[Embeddings] = [np.empty((0, width), np.float32)] * len(pieces)
     batches = batches_by_size([len(piece.nodes) for piece in pieces], _NODE_BUDGET)
+    if place.type == "cpu" and len(batches) > 1:
+        keep_freed_memory()
     # The products of a batch are small: a second CPU thread costs more time than it saves.
     with torch.no_grad(), one_torch_thread() if place.type == "cpu" else nullcontext():
         for members in progress(batches, "encoding", "batches", verbose=verbose):

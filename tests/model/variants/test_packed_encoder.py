@@ -279,19 +279,50 @@ def test_encoding_imports_neither_transformers_nor_sentence_transformers():
 
 
 @pytest.mark.parametrize(
-    ("instructions", "exact", "is_int8"),
+    ("instructions", "exact", "chosen"),
     [
-        ({"avx2", "avx_vnni"}, True, True),
-        ({"avx512_vnni"}, True, True),
-        ({"avx512_vnni"}, False, False),
-        ({"avx2"}, True, False),
+        ({"avx2", "avx_vnni"}, {bert.Int8Linear, bert.Int7Linear}, bert.Int8Linear),
+        ({"avx2", "avx512_vnni"}, {bert.Int7Linear}, bert.Int7Linear),
+        ({"avx2"}, {bert.Int8Linear, bert.Int7Linear}, bert.Int7Linear),
+        ({"avx2"}, {bert.Int8Linear}, None),
+        ({"arm_neon"}, {bert.Int8Linear, bert.Int7Linear}, None),
     ],
-    ids=["AVX2 with VNNI", "AVX-512 with VNNI", "products that overflow", "no VNNI, where products are slow"],
+    ids=["VNNI", "products that overflow", "no VNNI, where torch's own product is slow", "no product", "not x86"],
 )
-def test_int8_is_chosen_where_its_products_are_exact_and_fast(monkeypatch, instructions, exact, is_int8):
+def test_int8_is_chosen_where_its_products_are_exact_and_fast(monkeypatch, instructions, exact, chosen):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(instructions, True), raising=False)
-    monkeypatch.setattr(bert, "int8_products_are_exact", lambda: exact)
-    assert (bert.best_precision(torch.device("cpu")) == "int8") == is_int8
+    monkeypatch.setattr(bert, "_is_exact", exact.__contains__)
+    assert bert.int8_linear.__wrapped__() is chosen
+    monkeypatch.setattr(bert, "int8_linear", lambda: chosen)
+    assert (bert.best_precision(torch.device("cpu")) == "int8") == (chosen is not None)
+
+
+without_qlinear = pytest.mark.skipif(not bert._is_exact(bert.Int7Linear), reason="needs oneDNN's product of int8")
+
+
+@without_qlinear
+def test_without_vnni_a_row_is_rounded_to_127_steps_from_its_least_to_its_largest_number():
+    codes, scale, bias = torch.tensor([[1, 2], [-3, 4]], dtype=torch.int8), torch.tensor([0.5, 2.0]), torch.ones(2)
+    linear = bert.Int7Linear(codes, scale, bias)
+    # -2 and 10.7 are 0 and 127 steps of 0.1 above -2: ([254, 508] * 0.1 - 2 * [3, 1]) times the scales
+    assert linear(torch.tensor([[[-2.0, 10.7]]])).tolist() == [[pytest.approx([10.7, 98.6], rel=1e-5)]]
+    assert linear(torch.full((1, 2), 3.0)).tolist() == [pytest.approx([5.5, 7.0])]
+
+
+@without_qlinear
+@pytest.mark.parametrize("width", [384, 768, 1536, 3072])
+def test_without_vnni_no_sum_overflows_and_no_row_depends_on_the_others(width):
+    draw = torch.Generator().manual_seed(width)
+    codes = torch.randint(0, 2, (96, width), generator=draw, dtype=torch.int8) * 254 - 127  # each -127 or 127
+    codes[:2] = torch.tensor([[127], [-127]])
+    rows = torch.randint(0, 2, (300, width), generator=draw) * 127.0
+    rows[:, :2] = torch.tensor([0.0, 127.0])
+    rows[0, 1:] = 127
+    linear = bert.Int7Linear(codes, torch.ones(96), torch.zeros(96))
+    together = linear(rows)
+    assert torch.equal(together, (rows.double() @ codes.double().T).float())
+    for some in (slice(1), slice(7, 40), slice(0, 300, 3)):
+        assert torch.equal(linear(rows[some]), together[some])
 
 
 def test_numpy_computes_the_states_and_input_embeddings_of_torch(bundled):
