@@ -110,10 +110,10 @@ def teach(
         if not file.exists():
             rows = _teacher_rows([windows[name] for name in block], teacher)
             part = file.with_suffix(".part.npz")
-            np.savez(part, **dict(zip(map(str, range(len(block))), rows, strict=True)))
+            np.savez(part, *rows)
             part.replace(file)
         with np.load(file) as kept:
-            found |= {name: kept[str(i)] for i, name in enumerate(block)}
+            found |= {name: kept[f"arr_{i}"] for i, name in enumerate(block)}
     return found
 
 
@@ -140,7 +140,7 @@ def similarity_loss(student: Tensor, teacher: Tensor, temperature: float) -> Ten
 
 def doubled(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Put each layer of an encoder twice."""
-    found = {}
+    found = dict[str, Tensor]()
     for name, weight in weights.items():
         if name.startswith("layers."):
             _, number, rest = name.split(".", 2)

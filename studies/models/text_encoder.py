@@ -379,7 +379,7 @@ def graphs_of(
     sources: Sequence[Path], workdir: Path, stages: Stages, verbose: bool
 ) -> tuple[GraphStore, dict[str, object]]:
     """Build the graphs of all posts, and return them with what they were made from."""
-    origin = {"sources": [file_fingerprint(one) if one.is_file() else one.name for one in sources]}
+    origin: dict[str, object] = {"sources": [file_fingerprint(one) if one.is_file() else one.name for one in sources]}
     store = GraphStore(workdir / "graphs.mathamr")
     stages.run(
         "graphs", store.path, origin, lambda: graphs_from_sources(sources, store.path, workers=None, verbose=verbose)
