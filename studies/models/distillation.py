@@ -40,7 +40,7 @@ from pyterrier_mathamr.arqmath import Pair, split_pairs
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, slug, to_stderr
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.model.bert import Bert, TorchBert, load_bert
+from pyterrier_mathamr.model.bert import Bert, TorchBert, best_precision, load_bert
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.packed_bert import PACKED, BertSize
 from pyterrier_mathamr.model.packed_encoder import BUNDLED_FOLDER, PackedEncoder
@@ -252,7 +252,8 @@ def run_distillation(
         for kind, of_kind in pairs.items()
     }
     names, room = sorted(posts_of(train_on.values()), key=pseudo_random), Distillation().pieces
-    network = PackedEncoder(TorchBert(teacher, "float32", torch.device("cpu")), teacher)
+    device = torch.device("cpu")
+    network = PackedEncoder(TorchBert(teacher, best_precision(device), device), teacher)
     with stages.timed("teaching"):
         theirs = first_windows(store, names, room, verbose, teacher)
         taught = teach(theirs, network, workdir / "teacher", verbose)
