@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 from torch.profiler import ProfilerActivity, profile
 
 from pyterrier_mathamr import GraphBuilder, MathAMR, TextEncoder
@@ -51,6 +52,7 @@ def main() -> None:
     options.add_argument("--rate", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     warnings.simplefilter("ignore")
+    torch.set_num_threads(1)  # threads that wait for each other would count as CPU time
     if given.before:
         compare(given.shared, given.posts, given.before)
         return

@@ -370,9 +370,9 @@ class TextEncoder(ByParameters):
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.
         precision: of the products with weights: ``float32``, ``bfloat16`` or, for BERT and MPNet, ``int8``. The
-            latter two are about twice as fast if the processor has instructions for them, and change vectors by about
-            0.5 % and 5 % of their length. ``auto`` uses the fastest for documents, and float32 for the queries of a
-            BERT or MPNet, ``int8`` only with packed weights; a cache keeps their vectors apart.
+            latter two are up to twice as fast if the processor has instructions for them (``int8``: AVX2 or VNNI), and
+            change vectors by about 0.5 % and 5 % of their length. ``auto`` uses the fastest for documents, and float32
+            for the queries of a BERT or MPNet, ``int8`` only with packed weights; a cache keeps their vectors apart.
         verbose: show progress.
 
     Raises:
