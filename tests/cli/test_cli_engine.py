@@ -64,7 +64,7 @@ def test_a_small_collection_gets_the_large_model_if_its_encoder_is_installed(mpn
     assert SearchEngine(tmp_path / "large").snapshot().options.model == "mathamr-plus-text-large"
     built = run("build", posts, "-o", tmp_path / "small", "-q", "--workers", "1")
     assert (
-        "The model is mathamr-plus-text: more than 2 posts. --model mathamr-plus-text-large is better" in built.output
+        "The model is mathamr-plus-text: more than 2 posts. --model mathamr-plus-text-large is slower" in built.output
     )
     assert SearchEngine(tmp_path / "small").snapshot().options.model == "mathamr-plus-text"
     built = run("build", posts, "-o", tmp_path / "mini", *MODEL)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,9 +94,10 @@ def test_a_symbol_of_both_trees_is_a_state_and_a_post_without_formulas_has_its_c
     assert [len(views) for views in model.encode(model.readings(posts))] == [1, 1, 1]
 
 
-def test_an_unknown_option_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_option_is_refused() -> None:
+    parts: Any = SimpleNamespace(preset="mini", changes={"color": 1}, seed=42)
     with pytest.raises(ConfigError, match="options of MaRF: backbone"):
-        run_study(marf.STUDY, SAMPLE, tmp_path, changes={"color": 1}, years=["sample"], verbose=False)
+        marf.marf_model(parts)
 
 
 def test_formulas_come_from_other_posts_with_the_same_lengths(backbone: Path) -> None:
