@@ -20,7 +20,7 @@ from pyterrier_mathamr.experiments.workdir import ModelArtifacts
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex, index_documents
 from pyterrier_mathamr.model import MathAMR, TextEncoder
-from pyterrier_mathamr.model.encoder.batching import choose_device
+from pyterrier_mathamr.model.encoder.batching import choose_device, has_bfloat16
 from pyterrier_mathamr.model.text_encoder import local_model, unit_rows
 from pyterrier_mathamr.posts import document_post, plain_text
 from pyterrier_mathamr.sparse import BM25Index, TokenOptions
@@ -39,7 +39,7 @@ Rows = Callable[[Sequence[str]], Sequence[npt.NDArray[np.float32]]]
 def single_vectors(parts: AnswerParts) -> pt.Transformer:
     """Rank by the cosine of the vector that MiniLM gives a question and an answer."""
     cache = None if parts.live else parts.shared.workdir / "texts.sqlite"
-    encoder = TextEncoder(MINI_LM, cache=cache, device=parts.device, precision="bfloat16")
+    encoder = TextEncoder(MINI_LM, cache=cache, device=parts.device)
 
     def rows(texts: Sequence[str]) -> list[npt.NDArray[np.float32]]:
         return [vector[None].astype(np.float32) for vector in encoder.encode(texts)]
@@ -86,8 +86,9 @@ def _encoded(answers: Iterator[Mapping[str, Any]], rows: Rows) -> Iterator[dict[
 
 def _token_encoder(device: str | None) -> Any:
     load = require("sentence_transformers", "text").SentenceTransformer
-    chosen = str(choose_device(device))
-    return load(local_model(MINI_LM), device=chosen, model_kwargs={"use_safetensors": True}).bfloat16()
+    chosen = choose_device(device)
+    loaded = load(local_model(MINI_LM), device=str(chosen), model_kwargs={"use_safetensors": True})
+    return loaded.bfloat16() if has_bfloat16(chosen) else loaded
 
 
 def _token_rows(encoder: Any, texts: Sequence[str], most: int) -> list[npt.NDArray[np.float32]]:
