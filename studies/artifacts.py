@@ -66,4 +66,4 @@ def text_encoder(shared: Artifacts, config: MathAMRConfig, *, cached: bool = Tru
         return None
     cache = shared.workdir / "texts.sqlite" if cached else None
     shown = shared.verbose and cached  # no bar where single queries are timed
-    return TextEncoder(config.text.text_model, cache=cache, precision="bfloat16", verbose=shown)
+    return TextEncoder(config.text.text_model, cache=cache, verbose=shown)

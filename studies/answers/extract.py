@@ -97,7 +97,7 @@ def _scorer(name: str, parts: AnswerParts) -> pt.Transformer:
     if name == COLBERT:
         return parts.once(COLBERT, lambda: ColBERT.new(MINI_LM)).text_scorer(device=parts.device)
     cache = parts.shared.workdir / "texts.sqlite"
-    return CosineScorer(TextEncoder(MINI_LM, cache=cache, device=parts.device, precision="bfloat16"))
+    return CosineScorer(TextEncoder(MINI_LM, cache=cache, device=parts.device))
 
 
 def _name(extract: Extract) -> str:
