@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,8 +13,8 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.experiments import ExperimentError, Report
-from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline
+from pyterrier_mathamr.experiments import ExperimentError, Report, task2
+from pyterrier_mathamr.experiments.measuring import FLOOR, TimedPipeline, time_queries
 from pyterrier_mathamr.experiments.systems import System
 from pyterrier_mathamr.experiments.task2 import MATHAMR, FormulaParts, SearchedYear
 from pyterrier_mathamr.experiments.workdir import TANGENT, Artifacts
@@ -75,8 +76,16 @@ def tiny(backbone: Path) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_timed() -> Iterator[None]:
+    """Time two queries of each system."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task2, "time_queries", partial(time_queries, most=2))
+        yield
+
+
 @pytest.fixture(scope="module")
-def report(two_years: Path, workdir: Path, tiny: None) -> Report:
+def report(two_years: Path, workdir: Path, tiny: None, few_timed: None) -> Report:
     """All systems."""
     return compare_formulas(two_years, "odd,even", workdir, systems=["all"], **OPTIONS)
 
