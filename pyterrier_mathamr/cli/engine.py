@@ -95,7 +95,7 @@ def _chosen_model() -> str | Callable[[int], str]:
     def choose(posts: int) -> str:
         large = posts <= _MOST_FOR_LARGE
         chosen, other = (LARGE_MODEL, DEFAULT_MODEL) if large else (DEFAULT_MODEL, LARGE_MODEL)
-        reason = "mathamr-mpnet is installed" if large else f"more than {_MOST_FOR_LARGE:,} posts"
+        reason = "its encoder is on this machine" if large else f"more than {_MOST_FOR_LARGE:,} posts"
         click.echo(f"The model is {chosen}: {reason}. --model {other} is {'faster' if large else 'slower'}.", err=True)
         return chosen
 

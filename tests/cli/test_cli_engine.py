@@ -56,7 +56,7 @@ def test_a_small_collection_gets_the_large_model_if_its_encoder_is_installed(mpn
     posts.write_text('{"id": "a", "text": "Rings and ideals"}\n{"id": "b", "text": "A group"}\n')
     built = run("build", posts, "-o", tmp_path / "large", "-q", "--workers", "1")
     assert built.exit_code == 0, built.output
-    assert "mathamr-plus-text-large: mathamr-mpnet is installed. --model mathamr-plus-text is faster" in built.output
+    assert "mathamr-plus-text-large: its encoder is on this machine. --model mathamr-plus-text is" in built.output
     with posts.open("a") as file:
         file.write('{"id": "c", "text": "A field"}\n')
     monkeypatch.setattr("pyterrier_mathamr.cli.engine._MOST_FOR_LARGE", 2)
