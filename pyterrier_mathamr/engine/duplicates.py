@@ -57,7 +57,7 @@ class SamenessWeights(NamedTuple):
 FITTED = {
     "mathamr-plus-mini": SamenessWeights(-10.96, 8.26, 9.99),
     "mathamr-plus-text": SamenessWeights(-11.15, 10.98, 9.30),
-    "mathamr-plus-text-large": SamenessWeights(-11.15, 10.98, 9.30),  # those of mathamr-plus-text
+    "mathamr-plus-text-large": SamenessWeights(-11.15, 10.98, 9.30),  # as mathamr-plus-text, not fitted
 }
 """By model; any other model uses the first weights."""
 

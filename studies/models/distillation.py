@@ -44,6 +44,7 @@ from pyterrier_mathamr.model.bert import Bert, TorchBert, best_precision, load_b
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
 from pyterrier_mathamr.model.packed_bert import PACKED, BertSize
 from pyterrier_mathamr.model.packed_encoder import BUNDLED_FOLDER, PackedEncoder
+from pyterrier_mathamr.model.text_encoder import unit_rows
 from pyterrier_mathamr.store import file_fingerprint
 
 from .text_encoder import (
@@ -60,6 +61,7 @@ from .text_encoder import (
     pairs_of,
     posts_of,
     scores,
+    set_rate,
 )
 
 Loss = Literal["similarity", "rows", "both", "both + pairs"]
@@ -123,8 +125,7 @@ def _teacher_rows(windows: Sequence[FirstWindow], teacher: PackedEncoder) -> lis
         for i, states in zip(members, teacher.network.states([windows[i].ids for i in members]), strict=True):
             until = np.concatenate([np.zeros((1, states.shape[1]), np.float32), states.cumsum(axis=0)])
             low, high = np.array([*windows[i].rows, (0, len(states))]).T
-            sums = until[high] - until[low]
-            found[i] = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float16)
+            found[i] = unit_rows(until[high] - until[low]).astype(np.float16)
     return found
 
 
@@ -190,9 +191,7 @@ def distill(
     optimizer = torch.optim.AdamW(parameters, lr=options.rate, weight_decay=options.decay, fused=True)
     losses = list[float]()
     for step, batch in enumerate(progress(todo, "training", "batches", verbose=verbose)):
-        rise, done = min(1.0, (step + 1) / (0.1 * len(todo))), step / len(todo)
-        for group in optimizer.param_groups:
-            group["lr"] = options.rate * rise * (1 + math.cos(math.pi * done)) / 2
+        set_rate(optimizer, options.rate, step, len(todo))
         sides = [[pair[side] for pair in batch] for side in (0, 1)]
         rows = [encode(bert, [windows[name] for name in names], WEIGHTS) for names in sides]
         own, right = torch.cat([one.vectors for one in rows]), _rows(taught, [*sides[0], *sides[1]])
@@ -239,8 +238,8 @@ def run_distillation(
         losses: what students learn, a run for each.
         layers: of the students, 6 or 12, a run for each.
         seeds: seeds, a run for each.
-        shares: of a student's weights in their mean with those of its start, a model for each. The mean of all seeds of
-            a student is a model, too.
+        shares: how far each student goes from its initial weights to the trained ones, 1 for all the way; each share
+            is a model, and so is the mean of a student's seeds.
         most: pairs of each kind, those with the smallest SHA-256 of their question's id; ``None`` for all.
         verbose: report each stage on stderr, with progress bars.
     """
@@ -255,11 +254,11 @@ def run_distillation(
     device = torch.device("cpu")
     network = PackedEncoder(TorchBert(teacher, best_precision(device), device), teacher)
     with stages.timed("teaching"):
-        theirs = first_windows(store, names, room, verbose, teacher)
+        theirs = first_windows(store, names, room, verbose, network)
         taught = teach(theirs, network, workdir / "teacher", verbose)
     windows = first_windows(store, names, room, verbose)
     if differ := [name for name in names if windows[name].rows != theirs[name].rows]:
-        raise ConfigError("teacher", str(teacher), f"an encoder with the same pieces; those of {differ[0]} differ")
+        raise ConfigError("teacher", str(teacher), f"an encoder that cuts {differ[0]} into the same pieces")
 
     folder = workdir / "models"
     large = model_around(teacher, folder / "teacher")

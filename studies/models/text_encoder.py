@@ -103,10 +103,10 @@ def first_windows(
     names: Iterable[str],
     room: int,
     verbose: bool = False,
-    folder: Path = BUNDLED_FOLDER,
+    cutter: PackedEncoder | None = None,
 ) -> dict[str, FirstWindow]:
-    """Cut the first window of each post into the pieces of an encoder."""
-    cutter, found = PackedEncoder(PackedBert(folder), folder), {}
+    """Cut the first window of each post into the pieces of an encoder, whose windows get the given length."""
+    cutter, found = cutter or PackedEncoder(PackedBert(BUNDLED_FOLDER)), {}
     cutter.room = room
     for name in progress(list(names), "cutting texts", "posts", verbose=verbose):
         graph = graphs[name]
@@ -192,6 +192,13 @@ def batches(kinds: Mapping[str, Sequence[Pair]], options: EncoderTraining) -> li
     return found
 
 
+def set_rate(optimizer: torch.optim.Optimizer, highest: float, step: int, steps: int) -> None:
+    """Set the learning rate of a step: it rises over the first tenth, and falls to 0 on a cosine."""
+    rise, done = min(1.0, (step + 1) / (0.1 * steps)), step / steps
+    for group in optimizer.param_groups:
+        group["lr"] = highest * rise * (1 + math.cos(math.pi * done)) / 2
+
+
 def train(
     kinds: Mapping[str, Sequence[Pair]],
     windows: Mapping[str, FirstWindow],
@@ -210,9 +217,7 @@ def train(
     optimizer = torch.optim.AdamW(parameters, lr=options.rate, weight_decay=options.decay, fused=True)
     todo, losses = batches(kinds, options), list[float]()
     for step, batch in enumerate(progress(todo, "training", "batches", verbose=verbose)):
-        rise, done = min(1.0, (step + 1) / (0.1 * len(todo))), step / len(todo)
-        for group in optimizer.param_groups:
-            group["lr"] = options.rate * rise * (1 + math.cos(math.pi * done)) / 2
+        set_rate(optimizer, options.rate, step, len(todo))
         rows = [encode(bert, [windows[pair[side]] for pair in batch], weights) for side in (0, 1)]
         found = scores(rows[0], rows[1], weights.blend)
         right = torch.arange(len(batch))

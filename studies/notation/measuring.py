@@ -23,18 +23,17 @@ from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection
 from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
-from pyterrier_mathamr.experiments.systems import BM25
+from pyterrier_mathamr.experiments.systems import BM25, TUNED
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.store import file_fingerprint
-from studies.protocol.judges import searched
+from studies.protocol.judges import names_of, searched
 from studies.protocol.parts import parts_of
 
-from .folders import TWIN, Order, folders_of, outside, read_twins
+from .folders import Order, folders_of, outside, read_twins
 
 MODELS = (DEFAULT_MODEL, "mathamr-plus-mini")
 YEARS = ("2020", "2022")
 _NAMES = "names.json"
-_OF = "/"  # between the name of a collection and a query
 RANKED, ORDERED = "Rankings", "The right one above its twin"
 NOTES = (
     "Everything is measured as it comes: nothing is trained or tuned on these collections.",
@@ -66,6 +65,14 @@ class Searched:
     @property
     def name(self) -> str:
         return self.folder.folder.path.name
+
+    @property
+    def prefix(self) -> str:
+        """What its queries have in front where several collections are searched together."""
+        return f"{self.name}/"
+
+    def named(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(qid=self.prefix + frame["qid"])
 
     @property
     def measure(self) -> Any:
@@ -117,8 +124,8 @@ def run_notation(
     for same in _by_documents(found):
         for name, of_all in _rankings(same, models, stages, work, verbose).items():
             for one in same:
-                own = of_all[of_all["qid"].str.startswith(f"{one.name}{_OF}")]
-                rankings[one.name][name] = own.assign(qid=own["qid"].str.removeprefix(f"{one.name}{_OF}"))
+                own = of_all[of_all["qid"].str.startswith(one.prefix)]
+                rankings[one.name][name] = own.assign(qid=own["qid"].str.removeprefix(one.prefix))
     for run in runs:
         for one in found:
             if (file := run / f"{one.name}.run").is_file():
@@ -139,8 +146,8 @@ def _rankings(
     same: Sequence[Searched], models: Sequence[str], stages: Stages, work: Path, verbose: bool
 ) -> dict[str, pd.DataFrame]:
     """Search collections with the same documents in all ways."""
-    named = [frame.assign(qid=f"{one.name}{_OF}" + frame["qid"]) for one in same for frame in [one.topics]]
-    judged = [frame.assign(qid=f"{one.name}{_OF}" + frame["qid"]) for one in same for frame in one.qrels.values()]
+    named = [one.named(one.topics) for one in same]
+    judged = [one.named(qrels) for one in same for qrels in one.qrels.values()]
     whole = TextCollection(
         same[0].name,
         same[0].folder.folder.documents,
@@ -156,9 +163,8 @@ def _rankings(
         artifacts = TextArtifacts(whole, MathAMR.from_pretrained(model), own, verbose, suffix=f"-{name}")
         if BM25 not in found:
             found[BM25] = artifacts.bm25.retriever()(whole.topics)
-        found |= {
-            row: ranking for row, ranking in searched(parts_of(artifacts), name).items() if not row.startswith("equal")
-        }
+        of_model = searched(parts_of(artifacts), name)
+        found |= {row: of_model[row] for row in (TUNED, *names_of(name)[:2])}
     return found
 
 
@@ -166,15 +172,11 @@ def share_above(ranking: pd.DataFrame, twins: Sequence[Order]) -> pd.DataFrame:
     """Return for each query 1 if the right document has the higher score, 0 if its twin has, 0.5 if neither."""
     scores = ranking.set_index(["qid", "docno"])["score"]
 
-    def of(qid: str, docno: str) -> float:
-        return float(scores.get((qid, docno), -np.inf))
+    def value(qid: str, right: str, wrong: str) -> float:
+        one, other = (float(scores.get((qid, docno), -np.inf)) for docno in (right, wrong))
+        return 0.5 if one == other else float(one > other)
 
-    values = [0.5 + 0.5 * float(np.sign(_difference(of(qid, right), of(qid, wrong)))) for qid, right, wrong in twins]
-    return pd.DataFrame({"qid": [order.qid for order in twins], "value": values})
-
-
-def _difference(one: float, other: float) -> float:
-    return 0.0 if one == other else one - other
+    return pd.DataFrame([(order.qid, value(*order)) for order in twins], columns=["qid", "value"])
 
 
 def _report(found: Sequence[Searched], rankings: Mapping[str, Mapping[str, pd.DataFrame]], stages: Stages) -> Report:
@@ -185,8 +187,7 @@ def _report(found: Sequence[Searched], rankings: Mapping[str, Mapping[str, pd.Da
         for split, qrels in one.qrels.items() if not one.twins else ():
             column = one.name if len(one.qrels) == 1 else f"{one.name}, {split}"
             topics = one.topics[one.topics["qid"].isin(qrels["qid"])]
-            kept = {name: without_twins(ranking, topics) for name, ranking in rankings[one.name].items()}
-            own = measure_by_topic(kept, topics, qrels, [one.measure]).fillna({"value": 0.0})
+            own = measure_by_topic(rankings[one.name], topics, qrels, [one.measure]).fillna({"value": 0.0})
             values[column] = own
             means = means_table(own, rows, [str(one.measure)])
             ranked[column], ranked[f"{column} error"] = means[str(one.measure)], means[f"{one.measure} error"]
@@ -206,9 +207,3 @@ def _report(found: Sequence[Searched], rankings: Mapping[str, Mapping[str, pd.Da
         notes=NOTES,
         values={f"{name.replace(', ', '-')}-by-query": own for name, own in values.items()},
     )
-
-
-def without_twins(ranking: pd.DataFrame, topics: pd.DataFrame) -> pd.DataFrame:
-    """Keep the results of some queries, without the twins of documents."""
-    kept: pd.DataFrame = ranking[ranking["qid"].isin(topics["qid"]) & ~ranking["docno"].str.startswith(TWIN)]
-    return kept

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from pyterrier_mathamr.formula import FormulaError, FormulaTree, opt_from_latex
+from studies.formulas.patterns import tree_of
 
 from .letters import FORMULA, TOKEN, formulas_of
 
@@ -73,15 +73,6 @@ def twin_of(text: str, seed: str, first: Sequence[str] = ()) -> Twin | None:
         ),
         change,
     )
-
-
-def tree_of(latex: str) -> FormulaTree | None:
-    """Read a formula; ``None`` where a part of it is a guess."""
-    try:
-        tree = opt_from_latex(latex, lines="all")
-    except FormulaError:
-        return None
-    return None if tree.partial else tree
 
 
 def _replaced(others: dict[str, str]) -> Callable[[Sequence[str]], Iterator[str]]:

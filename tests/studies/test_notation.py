@@ -12,10 +12,11 @@ from pyterrier_mathamr.arqmath.collection import SAMPLE
 from pyterrier_mathamr.formula import opt_from_latex
 from pyterrier_mathamr.posts import BeirFolder
 from studies.__main__ import main
+from studies.formulas.patterns import tree_of
 from studies.notation.folders import Folder, Order, contrast, folders_of, outside, read_twins
 from studies.notation.letters import fixed_letters, formulas_of, letters_of, renamed, renaming
 from studies.notation.measuring import share_above
-from studies.notation.twins import LEAST_NODES, changes, tree_of, twin_of
+from studies.notation.twins import LEAST_NODES, changes, twin_of
 
 
 def answers() -> Iterator[str]:
