@@ -316,6 +316,9 @@ def encoders(sources: tuple[Path, ...], workdir: Path, layers: str, seeds: str, 
 @click.option("--layers", default="6", show_default=True, help="Of the students, such as 6,12.")
 @click.option("--seeds", default="42", show_default=True)
 @click.option("--shares", default="1", show_default=True, help="Of a student in its mean with the bundled encoder.")
+@click.option(
+    "--renamed", default="0", show_default=True, help="Shares of posts that students read with other letters."
+)
 @click.option("--most", type=int, help="Pairs of each kind of text that are read; all if it is not given.")
 @quiet_option
 def distillation(
@@ -326,6 +329,7 @@ def distillation(
     layers: str,
     seeds: str,
     shares: str,
+    renamed: str,
     most: int | None,
     quiet: bool,
 ) -> None:
@@ -342,6 +346,7 @@ def distillation(
         layers=_numbers(layers) or (),
         seeds=_numbers(seeds) or (),
         shares=[float(share) for share in shares.split(",")],
+        renamed=[float(share) for share in renamed.split(",")],
         most=most,
         verbose=not quiet,
     )

@@ -14,17 +14,20 @@ Similarities are the same in any number of dimensions (Tung and Mori, "Similarit
 ICCV 2019). The linear map learns the teacher's space (Jiao et al., "TinyBERT", EMNLP 2020), so that a student with W
 can encode queries for documents that the teacher encoded: two towers.
 
-The student starts from the bundled encoder. One of twelve layers has each of its six twice.
+The student starts from the bundled encoder. One of twelve layers has each of its six twice. With ``renamed`` it reads a
+share of the posts with other letters and learns the rows of the post as written, so that letters mislead it less.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -46,6 +49,7 @@ from pyterrier_mathamr.model.packed_bert import PACKED, BertSize
 from pyterrier_mathamr.model.packed_encoder import BUNDLED_FOLDER, PackedEncoder
 from pyterrier_mathamr.model.text_encoder import unit_rows
 from pyterrier_mathamr.store import file_fingerprint
+from studies.notation.letters import renamed_graph
 
 from .text_encoder import (
     WEIGHTS,
@@ -82,12 +86,14 @@ class Distillation(EncoderTraining):
         loss: what the student learns.
         temperature: τ of the similarities.
         of_pairs: the weight of the loss of pairs.
+        renamed: the share of posts that the student reads with other letters, drawn anew for each batch.
     """
 
     rate: float = 1e-4
     loss: Loss = "both"
     temperature: float = 0.05
     of_pairs: float = 0.1
+    renamed: float = 0.0
 
 
 def teach(
@@ -174,9 +180,20 @@ def distill(
     taught: Mapping[str, TeacherRows],
     options: Distillation,
     verbose: bool = True,
+    renamed: Mapping[str, FirstWindow] = MappingProxyType({}),
 ) -> Student:
-    """Train a student on the teacher's rows of the posts of pairs."""
+    """Train a student on the teacher's rows of the posts of pairs.
+
+    Args:
+        kinds: pairs of each kind of text.
+        windows: of their posts.
+        taught: the teacher's rows of these windows.
+        options: of the run.
+        verbose: show progress.
+        renamed: windows with other letters of posts that may be read so, with the same rows.
+    """
     torch.manual_seed(options.seed)
+    draw = random.Random(options.seed)
     size, weights = bundled(options.trained)
     bert = Bert(size)
     bert.load_state_dict(weights)
@@ -193,7 +210,14 @@ def distill(
     for step, batch in enumerate(progress(todo, "training", "batches", verbose=verbose)):
         set_rate(optimizer, options.rate, step, len(todo))
         sides = [[pair[side] for pair in batch] for side in (0, 1)]
-        rows = [encode(bert, [windows[name] for name in names], WEIGHTS) for names in sides]
+        read = [
+            [renamed if name in renamed and draw.random() < options.renamed else windows for name in names]
+            for names in sides
+        ]
+        rows = [
+            encode(bert, [of[name] for of, name in zip(own, names, strict=True)], WEIGHTS)
+            for own, names in zip(read, sides, strict=True)
+        ]
         own, right = torch.cat([one.vectors for one in rows]), _rows(taught, [*sides[0], *sides[1]])
         loss = torch.zeros(())
         if options.loss != "rows":
@@ -225,6 +249,7 @@ def run_distillation(
     layers: Sequence[int] = (6,),
     seeds: Sequence[int] = (42,),
     shares: Sequence[float] = (1.0,),
+    renamed: Sequence[float] = (0.0,),
     most: int | None = None,
     verbose: bool = True,
 ) -> Report:
@@ -240,6 +265,7 @@ def run_distillation(
         seeds: seeds, a run for each.
         shares: how far each student goes from its initial weights to the trained ones, 1 for all the way; each share
             is a model, and so is the mean of a student's seeds.
+        renamed: shares of the posts that students read with other letters, a run for each.
         most: pairs of each kind, those with the smallest SHA-256 of their question's id; ``None`` for all.
         verbose: report each stage on stderr, with progress bars.
     """
@@ -260,20 +286,27 @@ def run_distillation(
     if differ := [name for name in names if windows[name].rows != theirs[name].rows]:
         raise ConfigError("teacher", str(teacher), f"an encoder that cuts {differ[0]} into the same pieces")
 
+    others = first_windows(store, names if any(renamed) else (), room, verbose, change=renamed_graph)
+    others = {  # a window that ends elsewhere may have other rows
+        name: other
+        for name, other in others.items()
+        if (len(other.rows), other.sentences) == (len(windows[name].rows), windows[name].sentences)
+    }
+
     folder = workdir / "models"
     large = model_around(teacher, folder / "teacher")
     models: dict[str, MathAMR | tuple[MathAMR, MathAMR]] = {
         "minilm-math": model_of(bundled(6)[1], folder / "start"),
         "teacher": large,
     }
-    for loss, count in product(losses, layers):
-        found, name = list[dict[str, Tensor]](), f"{loss}, {count} layers"
+    for loss, count, letters in product(losses, layers, renamed):
+        found, name = list[dict[str, Tensor]](), f"{loss}, {count} layers" + f", {letters:.0%} renamed" * (letters > 0)
         for seed in seeds:
-            options = Distillation(trained=count, loss=loss, seed=seed)
+            options = Distillation(trained=count, loss=loss, seed=seed, renamed=letters)
             file = workdir / "students" / f"{slug(name)}-{seed}.safetensors"
 
             def fit(options: Distillation = options, file: Path = file) -> None:
-                student = distill(train_on, windows, taught, options, verbose)
+                student = distill(train_on, windows, taught, options, verbose, others)
                 file.parent.mkdir(exist_ok=True)
                 file.with_suffix(".json").write_text(json.dumps(student.losses))
                 save_file({**student.encoder, _PROJECTION: student.projection}, file)

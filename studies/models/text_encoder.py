@@ -23,7 +23,7 @@ import json
 import math
 import random
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import product
@@ -104,13 +104,23 @@ def first_windows(
     room: int,
     verbose: bool = False,
     cutter: PackedEncoder | None = None,
+    change: Callable[[MathAMRGraph], MathAMRGraph] | None = None,
 ) -> dict[str, FirstWindow]:
-    """Cut the first window of each post into the pieces of an encoder, whose windows get the given length."""
+    """Cut the first window of each post into the pieces of an encoder, whose windows get the given length.
+
+    Args:
+        graphs: posts by name.
+        names: the posts.
+        room: pieces of a window, without special ones.
+        verbose: show progress.
+        cutter: the encoder; the bundled one by default.
+        change: a function of a graph whose result is read instead of it.
+    """
     cutter, found = cutter or PackedEncoder(PackedBert(BUNDLED_FOLDER)), {}
     cutter.room = room
     for name in progress(list(names), "cutting texts", "posts", verbose=verbose):
         graph = graphs[name]
-        segments = segments_of(graph)
+        segments = segments_of(change(graph) if change else graph)
         formulas, sentences = len(segments.of_formula), len(segments.of_sentence)
         kinds = [int(VirtualKind.FORMULA)] * formulas + [int(VirtualKind.SENTENCE)] * sentences
         window = next(windows_of([PostSegments(kinds, segments)], [0, len(kinds) + 1], cutter))

@@ -13,7 +13,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from string import ascii_lowercase, ascii_uppercase
+
+from pyterrier_mathamr.graph import MathAMRGraph, VirtualKind, row_texts
 
 FORMULA = re.compile(r"(?<!\\)(\$\$?)((?:[^$\\]|\\.)+)\1", re.DOTALL)
 """A formula of a text, between dollars."""
@@ -85,6 +88,12 @@ def renamed(text: str, seed: str) -> str:
         return f"{dollars}{with_letters(match[2], names)}{dollars}"
 
     return FORMULA.sub(of_formula, text)
+
+
+def renamed_graph(graph: MathAMRGraph) -> MathAMRGraph:
+    """Return a graph with other letters in its LaTeX, drawn by its id; its trees keep theirs."""
+    names = renaming(row_texts(graph, [VirtualKind.DOCUMENT])[0], graph.id)
+    return replace(graph, latex=tuple(with_letters(latex, names) for latex in graph.latex))
 
 
 def with_letters(latex: str, names: dict[str, str]) -> str:
