@@ -77,7 +77,7 @@ class Indexes(NamedTuple):
         return cls(
             posts=PostStore(folder / "posts"),
             graphs=GraphStore(folder / "graphs"),
-            bm25=BM25Index(folder / "bm25", preset="math"),
+            bm25=BM25Index(folder / "bm25", preset="structures"),
             tangent=TangentIndex(folder / "tangent"),
             patterns=PatternIndex(folder / "patterns"),
             vectors=MathAMRIndex(folder / "vectors"),

@@ -137,7 +137,7 @@ def share_known(query: ReadQuery, posts: int) -> float:
 
     In N posts a missing word counts N / (N + 50): few posts also lack words of their own subject.
     """
-    known, unknown = query.tokens.greatest(), query.tokens.unknown()
+    known, unknown = query.tokens.greatest(structures=False), query.tokens.unknown()
     return known / (known + unknown * posts / (posts + FEWEST)) if known else 0.0
 
 

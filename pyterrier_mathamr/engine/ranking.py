@@ -5,11 +5,12 @@
     query ──read, encode──▶ ReadQuery ──┬── BM25 of all documents ───┐
                                         └── bounds of all MaxSim ────┴─▶ the few that can be best ──▶ exact scores
 
-    S(Q, D) = w BM25(Q, D) / B(Q) + v MaxSim(Q, D) / V(Q)
+    S(Q, D) = w BM25(Q_words, D) / B(Q_words) + t BM25(Q_trees, D) / B(Q_trees) + v MaxSim(Q, D) / V(Q)
 
-B(Q) is the BM25 score of a document that repeats each token of the query without end, V(Q) the sum of the weights of
-the query's vectors. Both depend only on the query: a score does not change with the other candidates, and it is the
-sum of the contributions of the tokens and vectors.
+Q_trees are the structures of the query's formulas (`sparse.tokens`), which know no letters, and Q_words all its other
+tokens. B is the BM25 score of a document that repeats each token without end, V the sum of the weights of the query's
+vectors. The sum of the weights w, t and v is 1; t is 0 for a query without structures. All of it depends only on the
+query: a score does not change with the other candidates, and it is the sum of the contributions of tokens and vectors.
 
 Each of the two proposes its best documents as candidates. A scan bounds every score, so most candidates are known to be
 too low, and only the others are scored exactly. Stages pass on arrays, in which document ``i`` is the ``i``-th in the
@@ -54,25 +55,27 @@ class Weights(NamedTuple):
     """The weights of a blend.
 
     Attributes:
-        words: w, of BM25.
+        words: w, of BM25 by words and symbols.
         graph: v, of MaxSim.
+        structures: t, of BM25 by structures of formulas.
     """
 
     words: float
     graph: float
+    structures: float = 0.0
 
 
 _FITTED = {
-    "mathamr-plus-mini": Weights(0.5, 0.5),
-    "mathamr-plus-text": Weights(0.26, 0.74),
-    "mathamr-plus-text-large": Weights(0.26, 0.74),
+    "mathamr-plus-mini": Weights(0.5, 0.5, 0.1),
+    "mathamr-plus-text": Weights(0.26, 0.74, 0.2),
+    "mathamr-plus-text-large": Weights(0.26, 0.74, 0.2),
 }
 """Text: ``python -m studies blending``, on questions of six kinds of text. Mini: ARQMath's topics."""
 
 
 def fitted_weights(model: str) -> Weights:
-    """Return the fitted weights of a bundled model, and equal weights for any other."""
-    return _FITTED.get(model, Weights(0.5, 0.5))
+    """Return the fitted weights of a bundled model, and for any other equal ones of words and vectors."""
+    return _FITTED.get(model, Weights(0.5, 0.5, 0.1))
 
 
 Floats = npt.NDArray[np.float64]
@@ -86,15 +89,17 @@ class ReadQuery(NamedTuple):
         row: the columns of the encoded query.
         tokens: its tokens, for BM25.
         vectors: its vectors, for MaxSim; empty if it has none.
-        words: B(Q), 1 for a query without tokens.
-        graph: V(Q), 1 for a query without vectors.
+        weighed: its tokens with the weights that they have in S, but for the scale.
+        bound: V(Q), 0 for a query without vectors.
+        graph: the weight of MaxSim in S, v / V(Q), but for the scale; 0 without vectors.
     """
 
     post: MathPost
     row: dict[str, Any]
     tokens: QueryTokens
     vectors: QueryBatch
-    words: float
+    weighed: QueryTokens
+    bound: float
     graph: float
 
 
@@ -177,9 +182,15 @@ class BlendedRetriever(Leaf, Retriever):
         }
         vectors = batch_of(given, self.vectors.snapshot())
         weights, documents = vectors.weights, vectors.document_weights
-        graph = float(len(vectors.rows) if weights is None else weights.sum())
-        graph += 0.0 if documents is None else float(documents.sum())
-        return ReadQuery(post, {**row}, tokens, vectors, tokens.greatest() or 1.0, graph or 1.0)
+        bound = float(len(vectors.rows) if weights is None else weights.sum())
+        bound += 0.0 if documents is None else float(documents.sum())
+        of_words, of_structures = (tokens.greatest(structures=only) for only in (False, True))
+        w, v, t = self.weights if of_structures else self.weights._replace(structures=0.0)
+        words, graph, structures = (
+            weight / ((w + v + t) * most) if most else 0.0
+            for weight, most in ((w, of_words), (v, bound), (t, of_structures))
+        )
+        return ReadQuery(post, {**row}, tokens, vectors, tokens.scaled(words, structures), bound, graph)
 
     def best(
         self, query: ReadQuery, count: int, system: str = "blend", among: Rows | None = None
@@ -197,7 +208,8 @@ class BlendedRetriever(Leaf, Retriever):
         """
         rows = self._bm25_rows()
         among = np.arange(len(rows)) if among is None else among
-        words = query.tokens.scores()[rows[among]]
+        tokens = query.tokens if system == "bm25" else query.weighed
+        words = tokens.scores()[rows[among]]
 
         def docnos(places: Rows) -> list[str]:
             return self.docnos(among[places])
@@ -217,7 +229,7 @@ class BlendedRetriever(Leaf, Retriever):
         def total(words: Floats, graph: Floats) -> Floats:
             return graph if system == "mathamr" else self._sum(query, words, graph)
 
-        slack = 2.0**-22 * (1 + len(query.tokens.weights)) * words.astype(np.float64)  # of sums in float32
+        slack = 2.0**-22 * (1 + len(tokens.weights)) * words.astype(np.float64)  # of sums in float32
         lower, upper = total(words - slack, least), total(words + slack, most)
         places = np.flatnonzero((proposed | possible) & (upper >= _greatest(lower[proposed | sure], count)))
         if not (proposed | sure)[places].all():  # whether some are candidates depends on their exact scores
@@ -234,12 +246,11 @@ class BlendedRetriever(Leaf, Retriever):
         return self._sum(query, *self._exact(query, documents))
 
     def _sum(self, query: ReadQuery, words: Floats, graph: Floats) -> Floats:
-        parts = self.weights.words * words / query.words + self.weights.graph * graph / query.graph
-        return SCALE * parts
+        return SCALE * (words + query.graph * graph)
 
     def _exact(self, query: ReadQuery, documents: Rows) -> tuple[Floats, Floats]:
-        """Score documents by BM25 and by MaxSim."""
-        words, vectors = query.tokens.shares(self._bm25_rows()[documents]).sum(axis=1), self.vectors.snapshot()
+        """Score documents by weighed BM25 and by MaxSim."""
+        words, vectors = query.weighed.shares(self._bm25_rows()[documents]).sum(axis=1), self.vectors.snapshot()
         if not len(query.vectors):
             return words, np.zeros(len(documents))
         return words, vectors.score(query.vectors, [vectors.live[documents]])[0]
@@ -283,11 +294,9 @@ class BlendedRetriever(Leaf, Retriever):
     def explain_read(self, query: ReadQuery, asked: Asked) -> Explanation:
         """Explain the score of a document for ``query``, as :meth:`read` returns it; ``asked`` names the document."""
         asked = asked._replace(row={**query.row, **asked.row})
-        of_words = explain_tokens(asked, query.post, query.tokens, self.bm25.snapshot())
+        of_words = explain_tokens(asked, query.post, query.weighed, self.bm25.snapshot())
         of_graph = self.vectors.scorer().explain(asked.row, asked.docno)
-        return of_words.scaled(SCALE * self.weights.words / query.words) + of_graph.scaled(
-            SCALE * self.weights.graph / query.graph, "MathAMR+"
-        )
+        return of_words.scaled(SCALE) + of_graph.scaled(SCALE * query.graph, "MathAMR+")
 
 
 class SimilarFormulaRetriever(SparseRetriever):

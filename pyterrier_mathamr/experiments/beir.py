@@ -75,6 +75,10 @@ class TextArtifacts:
     def tuned(self) -> BM25Index:
         return self._words("bm25-tuned", BM25Index(self.stages.workdir / "tuned.bm25", preset="math"))
 
+    @cached_property
+    def structured(self) -> BM25Index:
+        return self._words("bm25-structures", BM25Index(self.stages.workdir / "structures.bm25", preset="structures"))
+
     def _words(self, stage: str, index: BM25Index) -> BM25Index:
         indexer = index.indexer("overwrite", resume=True, verbose=self.verbose)
         settings = {**self._origin, "preset": index.preset}

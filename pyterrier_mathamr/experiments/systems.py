@@ -96,6 +96,7 @@ HNSW_HITS = 128
 BM25 = "BM25"
 """The standard one."""
 TUNED = "BM25, tuned for mathematics"
+STRUCTURED = "BM25, with structures of formulas"
 """With the preset ``math``; it is also the first stage of the re-ranker, and a part of the fusion."""
 BASELINES = (BM25, TUNED)
 """Systems are tested against the better one."""

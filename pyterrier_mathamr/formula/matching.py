@@ -275,6 +275,41 @@ def _chain(terms: Terms, relations: Sequence[tuple[str, list[int]]]) -> int:
     return made[0] if len(made) == 1 else terms.add(CHAIN, made)
 
 
+MOST_SYMBOLS = 64
+"""Symbols of a sub-expression with a structure; a larger one is hardly ever found again."""
+
+
+def structures(terms: Terms) -> list[int]:
+    """Name the sub-expressions with operands without letters, each by 64 bits that it shares with its renamed forms.
+
+    The letters are numbered in the order of their first occurrence, so ``x+x`` and ``x+y`` differ, which a shape does
+    not. Where the order of operands has no meaning they are in the order of their shapes.
+
+    Args:
+        terms: of a formula.
+
+    Returns:
+        A number for each distinct sub-expression of 2 to 64 symbols; operands before operators.
+    """
+    return [
+        _structure(terms, term) for term in range(len(terms)) if terms.args[term] and terms.sizes[term] <= MOST_SYMBOLS
+    ]
+
+
+def _structure(terms: Terms, term: int) -> int:
+    numbers, written, stack = dict[str, int](), list[str](), [term]
+    while stack:
+        at = stack.pop()
+        label, args = terms.labels[at], terms.args[at]
+        if is_letter(label):
+            label = f"V!{numbers.setdefault(label, len(numbers))}"
+        if label[:2] == "U!":
+            args = tuple(sorted(args, key=terms.shapes.__getitem__))
+        written.append(f"{label}\x1f{len(args)}")
+        stack += reversed(args)
+    return _hashed("\x1e".join(written), [])
+
+
 def parts(terms: Terms) -> dict[int, Extent]:
     """List the sub-expressions of a formula, each with the greatest extent that it has.
 

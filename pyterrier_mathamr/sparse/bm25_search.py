@@ -17,6 +17,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -36,14 +37,14 @@ from pyterrier_mathamr.store import Rows
 
 from .index import SparseRetriever, best_first, warn_of_queries
 from .postings import Postings
-from .tokens import TokenOptions, formula_tokens, post_tokens, word_tokens
+from .tokens import STRUCTURE, TokenOptions, post_tokens, tokens_of_formulas, word_tokens
 
 if TYPE_CHECKING:
     from .bm25 import BM25Index, BM25Snapshot
 
 Scheme = Literal["bm25", "tf-idf"]
 QueryWeights = Literal["log", "linear"]
-PresetName = Literal["standard", "math"]
+PresetName = Literal["standard", "math", "structures"]
 
 
 class Preset(NamedTuple):
@@ -53,11 +54,14 @@ class Preset(NamedTuple):
     k1: float
     b: float
     query_weights: QueryWeights
+    structures: float = 1.0  # the weight of a structure in a query; of other tokens 1
 
 
 PRESETS: Mapping[PresetName, Preset] = {
     "standard": Preset(TokenOptions(), 0.9, 0.4, "linear"),  # as PISA and Anserini
     "math": Preset(TokenOptions(stop_words=True, bigrams=True), 2.0, 1.0, "log"),  # fitted to known items of ARQMath
+    # fitted to the same questions, half of them with other letters
+    "structures": Preset(TokenOptions(stop_words=True, bigrams=True, structures=True), 2.0, 1.0, "log", 2.0),
 }
 
 OPTIONS: Mapping[str, Rule] = {
@@ -70,7 +74,7 @@ OPTIONS: Mapping[str, Rule] = {
 """Of the retriever and of the scorer."""
 
 _AT_ONCE = 1 << 16
-_TF_IDF: tuple[float, float, QueryWeights] = (1.2, 0.75, "linear")  # of Terrier
+_TF_IDF: tuple[float, float, QueryWeights, float] = (1.2, 0.75, "linear", 1.0)  # of Terrier
 SURVEY = "https://doi.org/10.1561/1500000019"
 
 
@@ -81,6 +85,7 @@ class Weighting(NamedTuple):
     k1: float
     b: float
     query_weights: QueryWeights
+    structures: float
     delta: float | None
 
     @classmethod
@@ -94,9 +99,9 @@ class Weighting(NamedTuple):
         preset: PresetName,
     ) -> Weighting:
         """Give each value that is ``None`` the default of its scheme, for BM25 that of the preset."""
-        usual_k1, usual_b, usual_weights = _TF_IDF if scheme == "tf-idf" else PRESETS[preset][1:]
+        usual_k1, usual_b, usual_weights, structures = _TF_IDF if scheme == "tf-idf" else PRESETS[preset][1:]
         k1, b = (default if value is None else float(value) for value, default in ((k1, usual_k1), (b, usual_b)))
-        return cls(scheme, k1, b, query_weights or usual_weights, delta)
+        return cls(scheme, k1, b, query_weights or usual_weights, structures, delta)
 
     @property
     def most(self) -> float:
@@ -161,12 +166,10 @@ def explain_tokens(asked: Asked, query: MathPost, tokens: QueryTokens, snapshot:
     document, options = asked.document_reading(), snapshot.tokens
     of_tokens = zip(tokens.weights, tokens.shares(snapshot.rows_of([asked.docno]))[0].tolist(), strict=True)
     shares = {token: share for token, share in of_tokens if share}
-    formulas = query.formulas if options.formulas else ()
-    of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in formulas]
+    of_formulas = [Counter(tokens) for tokens in tokens_of_formulas(query, options)]
     of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
     sources = sum(of_formulas, start=of_words.copy())
-    formulas = () if document is None else document.post.formulas[:_COMPARED]
-    found = [set(formula_tokens(formula.latex, options)) for formula in formulas]
+    found = [] if document is None else list(map(set, tokens_of_formulas(document.post, options, _COMPARED)))
     parts: list[Part] = []
     for row, counts in enumerate(of_formulas):
         given = {token: shares[token] * times / sources[token] for token, times in counts.items() if token in shares}
@@ -214,6 +217,10 @@ def _written(text: str, options: TokenOptions) -> dict[str, str]:
     return found
 
 
+def _is_structure(token: str) -> bool:
+    return token.startswith(STRUCTURE)
+
+
 class QueryTokens:
     """The tokens of a query, weighed for one state of an index.
 
@@ -224,11 +231,14 @@ class QueryTokens:
     def __init__(self, snapshot: BM25Snapshot, query: MathPost, weighting: Weighting) -> None:
         self._snapshot, self._weighting = snapshot, weighting
         log, terms = weighting.query_weights == "log", snapshot.postings.terms
-        tokens = sorted(Counter(post_tokens(query, snapshot.tokens)).items())
-        weighed = [(token, 1 + math.log(times) if log else float(times), terms.get(token)) for token, times in tokens]
+        weighed = list[tuple[str, float, int | None]]()
+        for token, times in sorted(Counter(post_tokens(query, snapshot.tokens)).items()):
+            weight = 1 + math.log(times) if log else float(times)
+            weight *= weighting.structures if _is_structure(token) else 1.0
+            weighed.append((token, weight, terms.get(token)))
         self.weights = {token: weight for token, weight, term in weighed if term is not None}
         self._terms = [term for *_, term in weighed if term is not None]
-        self._missing = sum(weight for _, weight, term in weighed if term is None)
+        self._missing = sum(weight for token, weight, term in weighed if term is None and not _is_structure(token))
 
     def scores(self) -> npt.NDArray[np.float32]:
         """Score all documents: float32 ``[m]``, 0 without a common token."""
@@ -256,16 +266,34 @@ class QueryTokens:
         return found
 
     @property
+    def of_words(self) -> npt.NDArray[np.bool_]:
+        """Whether each token is a word or a symbol, and no structure: bool ``[tokens]``."""
+        return np.array([not _is_structure(token) for token in self.weights], dtype=np.bool_)
+
+    @property
     def rarity(self) -> npt.NDArray[np.float64]:
         """The logarithm of each token: float64 ``[tokens]``."""
         return self._weighting.rarity(self._snapshot.postings, np.array(self._terms, dtype=np.int64))
 
-    def greatest(self) -> float:
-        """Bound the score by the score of a document that repeats each token without end."""
-        return self._weighting.most * float(np.dot(self.rarity, list(self.weights.values())))
+    def greatest(self, structures: bool | None = None) -> float:
+        """Bound the score by the score of a document that repeats each token without end.
+
+        Args:
+            structures: only structures of formulas, or only other tokens; by default all tokens.
+        """
+        counted = np.ones(len(self.weights)) if structures is None else self.of_words != structures
+        return self._weighting.most * float(np.dot(self.rarity, counted * np.array(list(self.weights.values()))))
+
+    def scaled(self, words: float, structures: float) -> QueryTokens:
+        """Return the tokens with the weights of structures multiplied by one factor, those of others by another."""
+        found = copy(self)
+        found.weights = {
+            token: weight * (structures if _is_structure(token) else words) for token, weight in self.weights.items()
+        }
+        return found
 
     def unknown(self) -> float:
-        """Return the sum that tokens in no document would add to :meth:`greatest` if a single document had them."""
+        """Return what words and symbols in no document would add to :meth:`greatest` if a single document had them."""
         documents = len(self._snapshot)
         rarity = float(self._weighting.rarity_of(documents, np.ones(1))[0]) if documents else 0.0
         return self._weighting.most * rarity * self._missing

@@ -8,6 +8,11 @@ nor a tokenizer loses it::
 
 Layout commands (``\left``, ``\displaystyle``, braces, spaces) have no name. Scripts, brackets and commas are in almost
 every formula, so an index of pairs has them in pairs only. The words of dense retrieval begin with the same tokens.
+
+Letters mislead: $x^2+x$ and $t^2+t$ have few tokens in common, $x^2+x$ and $x^2-x$ most. So a formula can also have a
+token for each sub-expression of its operator tree, a number that stands for its structure without letters::
+
+    $x^2+x$     #5ad…  for ▢₀^2     #c03…  for ▢₀^2+▢₀
 """
 
 from __future__ import annotations
@@ -95,6 +100,8 @@ class TokenOptions:
         stem: reduce words with the Porter 2 stemmer, as PISA; ``"porter"``: with Porter's first, as Terrier.
         bigrams: add each pair of neighboring words of a text and of neighboring symbols of a formula.
         formulas: with the symbols of formulas.
+        structures: add the structure of each sub-expression of a formula: its operators, numbers and names, and which
+            of its letters are the same, but not which letters they are.
 
     Raises:
         ConfigError: an option has another value.
@@ -104,6 +111,7 @@ class TokenOptions:
     stem: bool | Literal["porter"] = True
     bigrams: bool = False
     formulas: bool = True
+    structures: bool = False
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -146,13 +154,27 @@ def post_tokens(post: MathPost, options: TokenOptions = _STANDARD) -> list[str]:
     """
     tokens: list[str] = []
     start = 0
+    of_formulas = tokens_of_formulas(post, options)
     for match in PLACEHOLDER.finditer(post.text):
         tokens += word_tokens(post.text[start : match.start()], options)
         if options.formulas:
-            number = int(match.group().rpartition("_")[2])
-            tokens += formula_tokens(post.formulas[number].latex, options)
+            tokens += of_formulas[int(match.group().rpartition("_")[2])]
         start = match.end()
     return tokens + word_tokens(post.text[start:], options)
+
+
+def tokens_of_formulas(post: MathPost, options: TokenOptions = _STANDARD, most: int | None = None) -> list[list[str]]:
+    """List the tokens of each formula of a post, or of the first ones; one may use commands that another defines."""
+    formulas = post.formulas[:most] if options.formulas else ()
+    found = [formula_tokens(formula.latex, options) for formula in formulas]
+    if options.structures and found:
+        from pyterrier_mathamr.formula import definitions, one_text  # loads parsers that other tokens do not need
+
+        macros = definitions(formula.latex for formula in post.formulas)
+        with one_text():
+            for tokens, formula in zip(found, formulas, strict=True):
+                tokens += structure_tokens(formula.latex, macros)
+    return found
 
 
 def word_tokens(text: str, options: TokenOptions = _STANDARD) -> list[str]:
@@ -190,6 +212,28 @@ def formula_tokens(latex: str, options: TokenOptions = _STANDARD) -> list[str]:
     if not options.bigrams:
         return symbols + words
     return [name for name in symbols if name not in PAIRS_ONLY] + _pairs(symbols) + words
+
+
+STRUCTURE = "#"
+"""How the name of a structure begins, and no other token."""
+
+
+@lru_cache(maxsize=8192)
+def structure_tokens(latex: str, macros: str = "") -> tuple[str, ...]:
+    """Name the structures of a formula's sub-expressions, each once; none for a formula without an operator tree.
+
+    Args:
+        latex: LaTeX without dollars; all of its lines are read.
+        macros: commands of the same post.
+    """
+    from pyterrier_mathamr.formula import trees_of_posts
+    from pyterrier_mathamr.formula.located import line_trees
+    from pyterrier_mathamr.formula.matching import read_terms, structures
+
+    tree = trees_of_posts(latex, macros).opt
+    if tree is None:
+        return ()
+    return tuple(f"{STRUCTURE}{number:x}" for number in dict.fromkeys(structures(read_terms(tree, line_trees(tree)))))
 
 
 @lru_cache(maxsize=65_536)

@@ -6,8 +6,9 @@
                               parts_of ───▶ BM25 and MaxSim of each candidate
     FORMS ── fit on the validation part of all kinds ──▶ measured on the test part
 
-Each question searches for its own answers. The parts are by a hash of the question's id, as for ARQMath's known items.
-For each form, one weight is fitted, and an exponent if the weight depends on the query.
+Each question searches for its own answers, as written and with other letters in its formulas. The parts are by a hash
+of the question's id, as for ARQMath's known items. For each form, one weight is fitted, and an exponent if the weight
+depends on the query; in forms with structures, the weight of structures, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -33,17 +35,20 @@ from pyterrier_mathamr.experiments.systems import TUNED
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import plain_text, post_from_html
 from pyterrier_mathamr.store import file_fingerprint
+from studies.notation.letters import renamed
 
 from .parts import Parts, parts_of
 
 QUESTIONS, ANSWERS = 150, 1500
 """Of a kind of text: questions of each part, and answers."""
 PARTS = ("validation", "test")
-TITLE = " (title)"
-"""Suffix of the id of a question whose query is only its title."""
+TITLE, RENAMED = " (title)", " (renamed)"
+"""Suffixes of the id of a question whose query is only its title, or has other letters."""
 MEASURE = RR @ 10
 ODDS = tuple(2.0 ** (step / 2) for step in range(-18, 13))
 """Weights of words, where vectors have 1."""
+STRUCTURES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0)
+"""Weights of structures, likewise."""
 EXPONENTS = (-1.0, -0.5, 0.5, 1.0)
 FOUND, TESTS, CHOSEN, LEFT_OUT = "Test questions that find their answers", "Tests", "Fitted", "Fitted without the kind"
 NOTES = (
@@ -70,25 +75,28 @@ def read_kind(source: Path) -> TextCollection:
         if group is not None and (qid in group or len(group) < QUESTIONS):
             group[qid] = question
     questions = {qid: question for group in groups.values() for qid, question in group.items()}
+    others = {qid: renamed(question, qid) for qid, question in questions.items() if not qid.endswith(TITLE)}
     answers = {aid: answer for qid, _, aid, answer in rows if qid in questions}
     for _, _, aid, answer in rows:
         if len(answers) >= ANSWERS:
             break
         answers[aid] = answer
-    qrels = dict.fromkeys((qid, aid) for qid, _, aid, _ in rows if qid in questions)
+    changed = {f"{qid}{RENAMED}": question for qid, question in others.items() if question != questions[qid]}
+    right = dict.fromkeys((qid, aid) for qid, _, aid, _ in rows if qid in questions)
+    qrels = [*right, *((f"{qid}{RENAMED}", aid) for qid, aid in right if f"{qid}{RENAMED}" in changed)]
     origin = file_fingerprint(source) if source.is_file() else source.name
     return TextCollection(
         source.name.partition(".")[0],
         lambda: ({"docno": docno, "text": text} for docno, text in answers.items()),
-        pd.DataFrame(list(questions.items()), columns=["qid", "query"], dtype=str),
-        pd.DataFrame(list(qrels), columns=["qid", "docno"], dtype=str).assign(label=1),
+        pd.DataFrame(list((questions | changed).items()), columns=["qid", "query"], dtype=str),
+        pd.DataFrame(qrels, columns=["qid", "docno"], dtype=str).assign(label=1),
         {"source": origin, "questions": QUESTIONS, "answers": ANSWERS},
     )
 
 
 def part_of(qid: str) -> str:
-    """Return the part of a question; a title is in the part of its question."""
-    return known_item_split(qid.removesuffix(TITLE))
+    """Return the part of a question, in which its title is, too, and the question with other letters."""
+    return known_item_split(qid.removesuffix(TITLE).removesuffix(RENAMED))
 
 
 def _pairs(source: Path) -> Iterator[tuple[str, str, str, str]]:
@@ -121,8 +129,12 @@ class Scores:
         self.parts = parts
         self.query, qids = pd.factorize(parts.scores["qid"])
         self.qids = list(qids)
-        self.words, self.graph = (parts.scores[name].to_numpy(np.float64) for name in ("words", "graph"))
-        self.most_words, self.most_graph, self.tokens, self.rarest = map(parts.of_query, ("B", "V", "tokens", "rarest"))
+        self.words, self.graph, self.structures = (
+            parts.scores[name].to_numpy(np.float64) for name in ("words", "graph", "structures")
+        )
+        bounds = (np.where(bound > 0, bound, 1.0) for bound in map(parts.of_query, "BVT"))
+        self.most_words, self.most_graph, self.most_structures = bounds
+        self.tokens, self.rarest = map(parts.of_query, ("tokens", "rarest"))
         keys = ["qid", "docno"]
         right = pd.MultiIndex.from_frame(parts.qrels[keys])
         self.right = pd.MultiIndex.from_frame(parts.scores[keys]).isin(right)
@@ -166,22 +178,24 @@ Part = Callable[[Scores], Floats]
 
 @dataclass(frozen=True)
 class Form:
-    """A form of the score: ``odds · tilt ** exponent · words + graph``, with odds and exponent fitted."""
+    """A form of the score: ``odds · tilt ** exponent · words + graph + of_structures · structures``, fitted."""
 
     name: str
     words: Part
     graph: Part
     tilt: Part | None = None  # the part on which the weight of a query depends
+    structures: Part | None = None
 
-    def settings(self) -> list[tuple[float, float]]:
-        """List all odds and exponents."""
-        return [(odds, by) for by in ((0.0, *EXPONENTS) if self.tilt else (0.0,)) for odds in ODDS]
+    def settings(self) -> list[tuple[float, float, float]]:
+        """List all odds, exponents and weights of structures."""
+        exponents = (0.0, *EXPONENTS) if self.tilt else (0.0,)
+        return list(product(ODDS, exponents, STRUCTURES if self.structures else (0.0,)))
 
-    def score(self, of: Scores, odds: float, exponent: float) -> Floats:
+    def score(self, of: Scores, odds: float, exponent: float, of_structures: float) -> Floats:
         """Score the candidates."""
         tilt = 1.0 if self.tilt is None or not exponent else self.tilt(of) ** exponent
         scored: Floats = odds * tilt * self.words(of) + self.graph(of)
-        return scored
+        return scored + of_structures * self.structures(of) if self.structures and of_structures else scored
 
 
 def _bounded_words(of: Scores) -> Floats:
@@ -192,12 +206,17 @@ def _bounded_graph(of: Scores) -> Floats:
     return of.graph / of.most_graph
 
 
+def _bounded_structures(of: Scores) -> Floats:
+    return of.structures / of.most_structures
+
+
 def _reciprocal(scores: Callable[[Scores], Floats]) -> Part:
     return lambda of: 1 / (60 + of.ranks(scores(of)))
 
 
 FORMS = (
     Form("bounded", _bounded_words, _bounded_graph),
+    Form("bounded, with structures", _bounded_words, _bounded_graph, structures=_bounded_structures),
     Form("BM25 by the root of its bound", lambda of: of.words / np.sqrt(of.most_words), _bounded_graph),
     Form("BM25 by the best of the query", lambda of: of.words / of.best(of.words), _bounded_graph),
     Form("standard scores", lambda of: of.standard(of.words), lambda of: of.standard(of.graph)),
@@ -217,7 +236,12 @@ class Fit(NamedTuple):
 
     odds: float
     exponent: float
+    structures: float
     mean: float  # on the validation questions
+
+    @property
+    def setting(self) -> tuple[float, float, float]:
+        return self.odds, self.exponent, self.structures
 
 
 def run_blending(sources: Sequence[str | Path], workdir: str | Path, *, model: str, verbose: bool = True) -> Report:
@@ -241,11 +265,15 @@ def run_blending(sources: Sequence[str | Path], workdir: str | Path, *, model: s
         own = Stages(work / "kinds" / collection.name, say)
         own.records = stages.records
         parts = parts_of(TextArtifacts(collection, encoder, own, verbose, suffix=f"-{name}"))
-        titles = frozenset(qid for qid in parts.queries.index if qid.endswith(TITLE))
-        kinds[collection.name] = Scores(parts.only(frozenset(parts.queries.index) - titles))
-        if titles:
-            kinds[f"titles of {collection.name}"] = Scores(parts.only(titles))
+        names = {TITLE: f"titles of {collection.name}", RENAMED: f"{collection.name}, renamed"}
+        special = {end: frozenset(qid for qid in parts.queries.index if qid.endswith(end)) for end in names}
+        whole = frozenset(parts.queries.index).difference(*special.values())
+        kinds |= {collection.name: Scores(parts.only(whole))}
+        kinds |= {names[end]: Scores(parts.only(qids)) for end, qids in special.items() if qids}
     return _report(kinds, model, stages).write(work / name)
+
+
+_FITTED = ("odds", "exponent", "structures", "mean on validation")
 
 
 def fit(form: Form, kinds: Mapping[str, Scores]) -> Fit:
@@ -271,20 +299,21 @@ def _best(means: Mapping[str, Sequence[float]], form: Form, kinds: Sequence[str]
 
 def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
     rankings: dict[str, dict[str, pd.DataFrame]] = {
-        kind: {TUNED: of.parts.ranking(of.words), model: of.parts.ranking(of.graph)} for kind, of in kinds.items()
+        kind: {TUNED: of.parts.ranking(of.parts.scores["bm25"].to_numpy()), model: of.parts.ranking(of.graph)}
+        for kind, of in kinds.items()
     }
     chosen, left_out = [], []
     for form in FORMS:
         means = _validated(form, kinds)
         fitted = _best(means, form, list(kinds))
         share = fitted.odds / (1 + fitted.odds)
-        chosen.append((form.name, share, fitted.odds, fitted.exponent, fitted.mean))
+        chosen.append((form.name, share, *fitted))
         row: dict[str, object] = {"name": form.name}
         for kind, of in kinds.items():
-            rankings[kind][form.name] = of.parts.ranking(form.score(of, fitted.odds, fitted.exponent))
+            rankings[kind][form.name] = of.parts.ranking(form.score(of, *fitted.setting))
             if len(kinds) > 1:
                 without = _best(means, form, [other for other in kinds if other != kind])
-                values = of.reciprocal_ranks(form.score(of, without.odds, without.exponent))
+                values = of.reciprocal_ranks(form.score(of, *without.setting))
                 row[kind] = float(values[[part_of(qid) == "test" for qid in of.qids]].mean())
         left_out.append(row)
     names = [TUNED, model, *(form.name for form in FORMS)]
@@ -304,7 +333,7 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
     tables = {
         FOUND: table,
         TESTS: tests,
-        CHOSEN: pd.DataFrame(chosen, columns=["form", "share of words", "odds", "exponent", "mean on validation"]),
+        CHOSEN: pd.DataFrame(chosen, columns=["form", "share of words", *_FITTED]),
     }
     if len(kinds) > 1:
         tables[LEFT_OUT] = ablated.assign(mean=ablated[list(kinds)].mean(axis=1))

@@ -16,7 +16,7 @@ from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection, ot
 from pyterrier_mathamr.experiments.measuring import best_of, means_table, measure_by_topic, paired_tests, rounded
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
-from pyterrier_mathamr.experiments.systems import BASELINES, BM25, TUNED
+from pyterrier_mathamr.experiments.systems import BASELINES, BM25, STRUCTURED, TUNED
 from pyterrier_mathamr.fusion import ranked, standard_scores
 from pyterrier_mathamr.model import MathAMR
 
@@ -84,25 +84,22 @@ def names_of(model: str) -> tuple[str, str, str]:
 
 
 def searched(parts: Parts, model: str) -> dict[str, pd.DataFrame]:
-    """Rank by the words of the tuned BM25, by vectors, and by both."""
-    scores = parts.scores
-    words = parts.ranking(scores["words"].to_numpy())
-    words = words[words["score"] > 0]
-    graph = parts.ranking(scores["graph"].to_numpy())
-    weights = fitted_weights(model)
-    of_words, of_graph = scores["words"] / parts.of_query("B"), scores["graph"] / parts.of_query("V")
-    engine = weights.words * of_words + weights.graph * of_graph
+    """Rank by BM25 tuned for mathematics, by BM25 with structures, by vectors, and by both."""
+    words, structured = (
+        ranking[ranking["score"] > 0]
+        for score in (parts.scores["bm25"], parts.scores["words"] + parts.scores["structures"])
+        for ranking in (parts.ranking(score.to_numpy()),)
+    )
+    graph = parts.ranking(parts.scores["graph"].to_numpy())
+    engine = parts.ranking(parts.engine(fitted_weights(model)))
     standard = ranked(standard_scores([words, graph]), (0.5, 0.5), 1000)
-    return {
-        TUNED: words,
-        **dict(zip(names_of(model), (graph, parts.ranking(engine.to_numpy()), standard), strict=True)),
-    }
+    return {TUNED: words, STRUCTURED: structured, **dict(zip(names_of(model), (graph, engine, standard), strict=True))}
 
 
 def _report(
     values: dict[str, pd.DataFrame], sizes: dict[str, tuple[int, int]], models: list[str], stages: Stages
 ) -> Report:
-    rows = [*BASELINES, *(name for model in models for name in names_of(model))]
+    rows = [*BASELINES, STRUCTURED, *(name for model in models for name in names_of(model))]
     tables = {}
     for measure in map(str, MEASURES):
         table = pd.DataFrame({"name": rows})

@@ -3,7 +3,7 @@
 ::
 
     TextArtifacts ── parts_of ──▶ Parts ── ranking(score) ──▶ ranking
-    words, vectors, queries       BM25 and MaxSim of each     by any function of the two
+    words, vectors, queries       BM25 and MaxSim of each     by any function of these
                                   candidate, once             and of the query
 
 So forms and weights of a score are compared in seconds, and another model costs one pass over the documents.
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.frames import ordered_by_score
-from pyterrier_mathamr.engine.ranking import BlendedRetriever, fitted_weights
+from pyterrier_mathamr.engine.ranking import BlendedRetriever, Weights
 from pyterrier_mathamr.experiments.beir import TextArtifacts, others
 from pyterrier_mathamr.experiments.systems import DEPTH
 from pyterrier_mathamr.graph import GraphBuilder
@@ -32,9 +32,10 @@ class Parts:
     """Scores of the first 1000 documents by BM25 and the first 1000 by MaxSim of each query.
 
     Attributes:
-        scores: ``qid``, ``docno``, ``words`` (BM25) and ``graph`` (MaxSim) of each candidate, by both.
-        queries: by ``qid`` the query's bounds ``B`` and ``V`` as the engine has them, its number of ``tokens`` that the
-            index has, and ``rarest``, the greatest idf of these.
+        scores: ``qid``, ``docno``, and of each candidate ``bm25`` (tuned for mathematics), ``words`` and
+            ``structures`` (both parts of the engine's BM25) and ``graph`` (MaxSim).
+        queries: by ``qid`` the bounds of the last three, ``B``, ``T`` and ``V``, the number of ``tokens`` that the
+            index has without structures, and ``rarest``, the greatest idf of these.
         qrels: ``qid``, ``docno``, ``label``.
     """
 
@@ -49,6 +50,14 @@ class Parts:
     def ranking(self, score: Floats) -> pd.DataFrame:
         """Rank the candidates of each query by a score."""
         return ordered_by_score(self.scores[["qid", "docno"]], score)
+
+    def engine(self, weights: Weights) -> Floats:
+        """Compute the engine's score: float64 ``[candidates]``."""
+        bounds = {name: self.of_query(bound) for name, bound in (("words", "B"), ("graph", "V"), ("structures", "T"))}
+        w, v, t = weights.words, weights.graph, np.where(bounds["structures"] > 0, weights.structures, 0.0)
+        shares = {name: self.scores[name].to_numpy() / np.where(most > 0, most, 1.0) for name, most in bounds.items()}
+        found: Floats = (w * shares["words"] + v * shares["graph"] + t * shares["structures"]) / (w + v + t)
+        return found
 
     def only(self, qids: frozenset[str]) -> Parts:
         """Return the parts of some queries."""
@@ -77,18 +86,31 @@ def parts_of(artifacts: TextArtifacts) -> Parts:
 
 
 def _scored(artifacts: TextArtifacts) -> tuple[pd.DataFrame, pd.DataFrame]:
-    bm25, index, found = artifacts.tuned, artifacts.index, artifacts.topics
+    tuned, structured, index, found = artifacts.tuned, artifacts.structured, artifacts.index, artifacts.topics
     encode = found.graphs.loader(side="query") >> artifacts.model.query_encoder()
     encoded = encode(found.topics)
     keys = ["qid", "docno"]
-    proposed = (bm25.retriever(DEPTH)(found.topics), index.colbert(num_results=DEPTH)(encoded))
+    proposed = (
+        tuned.retriever(DEPTH)(found.topics),
+        structured.retriever(DEPTH)(found.topics),
+        index.colbert(num_results=DEPTH)(encoded),
+    )
     candidates = others(pd.concat([each[keys] for each in proposed]).drop_duplicates(), found.qrels)
     candidates = candidates.merge(encoded.drop_duplicates("qid"), on="qid")
-    words, graph = (one.scorer()(candidates)[[*keys, "score"]] for one in (bm25, index))
-    both = words.rename(columns={"score": "words"}).merge(graph.rename(columns={"score": "graph"}), on=keys)
-    engine = BlendedRetriever(bm25, index, GraphBuilder(), artifacts.model, fitted_weights(""))
-    rows = []
+    bm25, graph = (one.scorer()(candidates)[[*keys, "score"]] for one in (tuned, index))
+    both = bm25.rename(columns={"score": "bm25"}).merge(graph.rename(columns={"score": "graph"}), on=keys)
+    engine = BlendedRetriever(structured, index, GraphBuilder(), artifacts.model, Weights(1.0, 1.0, 1.0))
+    snapshot, rows, parts = structured.snapshot(), [], []
+    of_query = dict(list(both.groupby("qid", sort=False)["docno"]))
     for row in distinct_queries(candidates).to_dict("records"):
-        read = engine.of_row(row)
-        rows.append((row["qid"], read.words, read.graph, len(read.tokens.weights), read.tokens.rarity.max(initial=0.0)))
-    return both, pd.DataFrame(rows, columns=["qid", "B", "V", "tokens", "rarest"])
+        read, docnos = engine.of_row(row), of_query[row["qid"]]
+        documents = snapshot.rows_of(docnos.tolist())
+        words, structures = (
+            read.tokens.scaled(*only).shares(documents).sum(axis=1) for only in ((1.0, 0.0), (0.0, 1.0))
+        )
+        parts.append(pd.DataFrame({"qid": row["qid"], "docno": docnos, "words": words, "structures": structures}))
+        own = read.tokens.of_words
+        bounds = (read.tokens.greatest(structures=False), read.tokens.greatest(structures=True), read.bound)
+        rows.append((row["qid"], *bounds, int(own.sum()), read.tokens.rarity[own].max(initial=0.0)))
+    scores = both.merge(pd.concat(parts, ignore_index=True), on=keys)
+    return scores, pd.DataFrame(rows, columns=["qid", "B", "T", "V", "tokens", "rarest"])

@@ -12,7 +12,12 @@ from pyterrier_mathamr.index.search import folder
 from pyterrier_mathamr.sparse import BM25Index
 
 WORDS = [f"word{i}" for i in range(40)]
-QUERIES = ["word1", "word2 word3 word3", "word4 word5 word6 word7 word8", "unknown", "word9 unknown"]
+FORMULAS = ["$x^2+1$", "$t^2+1=0$", "$\\frac{a}{b}$", "$k$"]
+QUERIES = [
+    "word1", "word2 word3 word3", "word4 word5 word6 word7 word8", "unknown", "word9 unknown",
+    "word1 $y^2+1$", "$q^2+1=0$ and $\\frac{u}{v}$",
+]  # fmt: skip
+WEIGHTS = Weights(words=0.3, graph=0.7, structures=0.2)
 PARTS = (200, 60)
 
 
@@ -20,11 +25,11 @@ PARTS = (200, 60)
 def retriever(tmp_path_factory) -> BlendedRetriever:
     """A retriever over two parts with deleted and with equal documents."""
     path, rng = tmp_path_factory.mktemp("ranking"), np.random.default_rng(3)
-    bm25, vectors = BM25Index(path / "bm25"), MathAMRIndex(path / "vectors")
+    bm25, vectors = BM25Index(path / "bm25", preset="structures"), MathAMRIndex(path / "vectors")
     first = 0
     for mode, count in zip(("create", "append"), PARTS, strict=True):
         docnos = rng.permutation([f"d{first + i:03}" for i in range(count)]).tolist()
-        texts = {docno: " ".join(rng.choice(WORDS, rng.integers(3, 9))) for docno in docnos}
+        texts = {docno: " ".join(rng.choice(WORDS + FORMULAS, rng.integers(3, 9))) for docno in docnos}
         rows = {docno: rng.normal(size=(rng.integers(1, 5), 8)).astype(np.float32) for docno in docnos}
         for copy in docnos[: count // 4]:  # ties, of words and of vectors
             texts[copy], rows[copy] = texts[docnos[-1]], rows[docnos[-1]]
@@ -34,7 +39,7 @@ def retriever(tmp_path_factory) -> BlendedRetriever:
         first += count
     for index in (bm25, vectors):
         index.delete(["d003", "d150", "d220"])
-    return BlendedRetriever(bm25, vectors, cast("Any", None), cast("Any", None), Weights(0.3, 0.7))
+    return BlendedRetriever(bm25, vectors, cast("Any", None), cast("Any", None), WEIGHTS)
 
 
 def row_of(query: str) -> dict[str, Any]:
@@ -48,15 +53,20 @@ def row_of(query: str) -> dict[str, Any]:
 
 
 def everything(retriever: BlendedRetriever, query: ReadQuery, among: list[str]) -> pd.DataFrame:
-    """Score documents by both systems and by their sum."""
+    """Score documents by both systems, by the words of the blend, and by the blend."""
     ranking = pd.DataFrame([{**query.row, "docno": docno} for docno in among])
-    words, graph = (
+    bm25, graph = (
         scorer(ranking).set_index("docno")["score"].reindex(among)
         for scorer in (retriever.bm25.scorer(), retriever.vectors.scorer())
     )
-    greatest = 0.5 + 1.0 + 2.0 + 0.25
-    blend = 100 * (0.3 * words / (query.tokens.greatest() or 1.0) + 0.7 * graph / greatest)
-    return pd.DataFrame({"bm25": words, "mathamr": graph, "blend": blend})
+    documents = retriever.bm25.snapshot().rows_of(among)
+    tokens = query.tokens.shares(documents)
+    of_words, greatest = query.tokens.of_words, 0.5 + 1.0 + 2.0 + 0.25
+    w, v, t = WEIGHTS if query.tokens.greatest(structures=True) else (0.3, 0.7, 0.0)
+    words = w * tokens[:, of_words].sum(axis=1) / (query.tokens.greatest(structures=False) or 1.0)
+    words += t * tokens[:, ~of_words].sum(axis=1) / (query.tokens.greatest(structures=True) or 1.0)
+    blend = 100 * (words + v * graph / greatest) / (w + v + t)
+    return pd.DataFrame({"bm25": bm25, "mathamr": graph, "words": words, "blend": blend})
 
 
 def best(scores: pd.Series, count: int) -> list[str]:
@@ -74,7 +84,7 @@ def test_the_ranking_is_that_of_all_candidates_scored_and_sorted(retriever, monk
         scores = everything(retriever, query, among)
         for candidates in (1, 4, 30, 1000):
             retriever.candidates = candidates
-            proposed = {*best(scores["bm25"][scores["bm25"] > 0], candidates), *best(scores["mathamr"], candidates)}
+            proposed = {*best(scores["words"][scores["words"] > 0], candidates), *best(scores["mathamr"], candidates)}
             allowed = {
                 "blend": scores.loc[sorted(proposed), "blend"], "mathamr": scores["mathamr"],
                 "bm25": scores["bm25"][scores["bm25"] > 0].astype(np.float32),

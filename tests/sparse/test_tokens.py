@@ -112,3 +112,44 @@ def test_only_words_and_the_first_stemmer_of_porter() -> None:
 
 def test_a_letter_after_a_prime_is_a_part_of_its_name_as_in_indexes_that_exist():
     assert formula_tokens("n's") == ["mathn", "mathsup", "mathprimes"]
+
+
+STRUCTURES = TokenOptions(structures=True)
+
+
+def structures_of(latex: str) -> set[str]:
+    return {token for token in post_tokens(post_from_text(f"${latex}$"), STRUCTURES) if token.startswith("#")}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x^2+x", "t^2+t"),
+        (r"\sum_{i=1}^n a_i", r"\sum_{k=1}^m b_k"),
+        ("a+b=c", "y+x=z"),  # operands of a sum have no order
+        (r"f(\alpha)<1", r"g(\beta)<1"),
+    ],
+)
+def test_formulas_that_are_equal_up_to_renaming_have_the_same_structures(one: str, other: str) -> None:
+    assert structures_of(one) == structures_of(other) != set()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("x^2+x", "x^2+y"), ("x^2+x", "x^2-x"), ("x^2", "x_2"), (r"\pi r^2", "p r^2"), ("a-b", "b-a+c")]
+)
+def test_other_operators_and_other_repetitions_of_a_letter_are_another_structure(one: str, other: str) -> None:
+    assert structures_of(one) != structures_of(other)
+
+
+def test_a_formula_shares_the_structures_of_the_parts_that_it_shares() -> None:
+    assert structures_of("x^2+1") & structures_of("(t^2+1)^3") >= structures_of("x^2+1")
+
+
+def test_structures_use_commands_that_another_formula_of_the_post_defines() -> None:
+    options = TokenOptions(structures=True)
+    own = post_tokens(post_from_text(r"$\newcommand{\sq}[1]{#1^2}$ and $\sq{x}+1$"), options)
+    assert structures_of("y^2+1") <= set(own)
+
+
+def test_a_letter_or_a_number_alone_has_no_structure() -> None:
+    assert structures_of("x") == structures_of("17") == set()

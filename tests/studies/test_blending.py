@@ -14,7 +14,20 @@ from pyterrier_mathamr.arqmath import known_item_split
 from pyterrier_mathamr.arqmath.collection import SAMPLE
 from studies.__main__ import main
 from studies.protocol import blending
-from studies.protocol.blending import CHOSEN, FORMS, FOUND, LEFT_OUT, PARTS, TITLE, Scores, fit, read_kind, run_blending
+from studies.protocol.blending import (
+    CHOSEN,
+    FORMS,
+    FOUND,
+    LEFT_OUT,
+    PARTS,
+    RENAMED,
+    TITLE,
+    Scores,
+    fit,
+    part_of,
+    read_kind,
+    run_blending,
+)
 from studies.protocol.parts import Parts
 
 TOPICS = ("prime", "limit", "matrix", "group", "integral", "graph", "lattice", "tensor")
@@ -23,9 +36,13 @@ TEST = [name for name in map(str, range(100)) if known_item_split(name) == "test
 
 
 def scores_of(rows: list[tuple[str, str, float, float]], right: list[tuple[str, str]]) -> Scores:
-    """Candidates with BM25 and MaxSim; each query has B = 10, V = 2, four tokens, and 8 as its greatest idf."""
+    """Candidates with BM25 and MaxSim; each query has B = 10, T = 4, V = 2, four tokens, and 8 as its greatest idf.
+
+    By structures each has the reverse of the order of its MaxSim.
+    """
     scores = pd.DataFrame(rows, columns=["qid", "docno", "words", "graph"])
-    bounds = {"B": 10.0, "V": 2.0, "tokens": 4, "rarest": 8.0}
+    scores = scores.assign(bm25=scores["words"], structures=3 - scores["graph"])
+    bounds = {"B": 10.0, "T": 4.0, "V": 2.0, "tokens": 4, "rarest": 8.0}
     queries = pd.DataFrame([{"qid": qid, **bounds} for qid in dict.fromkeys(scores["qid"])]).set_index("qid")
     return Scores(Parts(scores, queries, pd.DataFrame(right, columns=["qid", "docno"]).assign(label=1)))
 
@@ -35,14 +52,15 @@ def test_each_form_normalizes_by_the_value_in_its_name() -> None:
     half = math.sqrt(0.5)
     wanted = {
         "bounded": (0.5 + 0.5, 0.25 + 1.0),
+        "bounded, with structures": (0.5 + 0.5 + 0.2 * 2 / 4, 0.25 + 1.0 + 0.2 * 1 / 4),
         "BM25 by the root of its bound": (5 / math.sqrt(10) + 0.5, 2.5 / math.sqrt(10) + 1.0),
         "BM25 by the best of the query": (1.0 + 0.5, 0.5 + 1.0),
         "standard scores": (half - half, half - half),
         "reciprocal ranks": (1 / 61 + 1 / 62, 1 / 62 + 1 / 61),
     }
-    plain = {form.name: form.score(found, 1.0, 0.0).tolist() for form in FORMS if form.tilt is None}
+    plain = {form.name: form.score(found, 1.0, 0.0, 0.2).tolist() for form in FORMS if form.tilt is None}
     assert plain == {name: pytest.approx(values) for name, values in wanted.items()}
-    tilted = {form.name: form.score(found, 1.0, 0.5)[0] - 0.5 for form in FORMS if form.tilt is not None}
+    tilted = {form.name: form.score(found, 1.0, 0.5, 0.0)[0] - 0.5 for form in FORMS if form.tilt is not None}
     by = {"bounded, by length": 4, "bounded, by rarest term": 8, "bounded, by agreement": 3 / 11}
     assert tilted == {name: pytest.approx(0.5 * math.sqrt(value)) for name, value in by.items()}
 
@@ -104,19 +122,33 @@ def test_the_command_fits_and_measures_each_form(tmp_path: Path) -> None:
 def test_questions_of_arqmath_are_asked_by_their_titles_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blending, "known_item_split", lambda qid: "validation" if int(qid) % 2 else "test")
     found = read_kind(SAMPLE)
-    by_title = found.topics["qid"].str.endswith(TITLE)
-    assert np.count_nonzero(by_title) == np.count_nonzero(~by_title) > 0
-    whole, titles = (found.topics[rows].set_index("qid")["query"] for rows in (~by_title, by_title))
+    by_title, renamed = (found.topics["qid"].str.endswith(end) for end in (TITLE, RENAMED))
+    as_written = ~(by_title | renamed)
+    assert np.count_nonzero(by_title) == np.count_nonzero(as_written) > 0
+    whole, titles = (found.topics[rows].set_index("qid")["query"] for rows in (as_written, by_title))
     assert all(len(titles[f"{qid}{TITLE}"]) < len(text) for qid, text in whole.items())
     assert set(found.qrels["docno"]) <= {document["docno"] for document in found.documents()}
+
+
+def test_questions_with_variables_are_asked_with_other_letters_too(tmp_path: Path) -> None:
+    found = read_kind(write_pairs(tmp_path / "proofs.jsonl", "proofs"))
+    asked = found.topics.set_index("qid")["query"].to_dict()
+    renamed = {qid: text for qid, text in asked.items() if qid.endswith(RENAMED)}
+    assert len(renamed) == len(asked) / 2
+    for qid, text in renamed.items():
+        written = asked[qid.removesuffix(RENAMED)]
+        assert text.split("$")[0] == written.split("$")[0]
+        assert "x_" in written
+        assert "x_" not in text
+    right = found.qrels.groupby("qid")["docno"].agg(set)
+    assert all(right[qid] == right[qid.removesuffix(RENAMED)] for qid in renamed)
 
 
 def test_the_answers_of_the_questions_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blending, "QUESTIONS", 1)
     monkeypatch.setattr(blending, "ANSWERS", 3)
     found = read_kind(write_pairs(tmp_path / "proofs.jsonl", "proofs"))
-    assert {known_item_split(qid) for qid in found.topics["qid"]} == {"validation", "test"}
-    assert len(found.topics) == 2
+    assert sorted(map(part_of, found.topics["qid"])) == ["test", "test", "validation", "validation"]
     documents = [document["docno"] for document in found.documents()]
     assert len(documents) == 3
     assert set(found.qrels["docno"]) <= set(documents)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.experiments.systems import BASELINES, TUNED
+from pyterrier_mathamr.experiments.systems import BASELINES, STRUCTURED, TUNED
 from studies.__main__ import main
 from studies.protocol import judges
 from studies.protocol.judges import FOUND, TESTS, names_of, read_judge, run_judges
@@ -51,7 +51,7 @@ def test_the_command_measures_words_a_model_and_the_engines_score(folders: list[
     assert done.exit_code == 0, done.output
     kept = json.loads((work / "report.json").read_text())
     table = {row["name"]: row for row in kept["tables"][FOUND]}
-    assert list(table) == [*BASELINES, *names_of(MINI)]
+    assert list(table) == [*BASELINES, STRUCTURED, *names_of(MINI)]
     assert table[TUNED]["proofs"] == 1  # a query finds the document with its id, since that is judged
     assert table[TUNED]["terms"] == 0.5  # "prime" shares no word with "limit at zero"
     assert table[TUNED]["mean"] == 0.75
