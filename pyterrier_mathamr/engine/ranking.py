@@ -9,8 +9,9 @@
 
 Q_trees are the structures of the query's formulas (`sparse.tokens`), which know no letters, and Q_words all its other
 tokens. B is the BM25 score of a document that repeats each token without end, V the sum of the weights of the query's
-vectors. The sum of the weights w, t and v is 1; t is 0 for a query without structures. All of it depends only on the
-query: a score does not change with the other candidates, and it is the sum of the contributions of tokens and vectors.
+vectors. Structures count as much as they say: t grows with B(Q_trees), and is 0 for a query without formulas; the sum
+of w, t and v is 1. All of it depends only on the query: a score does not change with the other candidates, and it is
+the sum of the contributions of tokens and vectors.
 
 Each of the two proposes its best documents as candidates. A scan bounds every score, so most candidates are known to be
 too low, and only the others are scored exactly. Stages pass on arrays, in which document ``i`` is the ``i``-th in the
@@ -51,31 +52,41 @@ SCALE = 100.0
 """The score of a document that contains exactly the content of the query."""
 
 
+HALF = 200.0
+"""B(Q_trees) of a query whose structures have half of their weight; half of ARQMath's questions have less than 50."""
+
+
 class Weights(NamedTuple):
     """The weights of a blend.
 
     Attributes:
-        words: w, of BM25 by words and symbols.
-        graph: v, of MaxSim.
-        structures: t, of BM25 by structures of formulas.
+        words: of BM25 by words and symbols.
+        graph: of MaxSim.
+        structures: of BM25 by structures of formulas, for a query with very many.
     """
 
     words: float
     graph: float
     structures: float = 0.0
 
+    def of_query(self, bound: npt.ArrayLike) -> tuple[Any, Any, Any]:
+        """Compute w, v and t of queries from B(Q_trees)."""
+        structures = self.structures * np.asarray(bound) / (np.asarray(bound) + HALF)
+        total = self.words + self.graph + structures
+        return self.words / total, self.graph / total, structures / total
+
 
 _FITTED = {
-    "mathamr-plus-mini": Weights(0.5, 0.5, 0.1),
-    "mathamr-plus-text": Weights(0.26, 0.74, 0.2),
-    "mathamr-plus-text-large": Weights(0.26, 0.74, 0.2),
+    "mathamr-plus-mini": Weights(0.5, 0.5, 0.7),
+    "mathamr-plus-text": Weights(0.26, 0.74, 0.7),
+    "mathamr-plus-text-large": Weights(0.26, 0.74, 0.7),
 }
 """Text: ``python -m studies blending``, on questions of six kinds of text. Mini: ARQMath's topics."""
 
 
 def fitted_weights(model: str) -> Weights:
     """Return the fitted weights of a bundled model, and for any other equal ones of words and vectors."""
-    return _FITTED.get(model, Weights(0.5, 0.5, 0.1))
+    return _FITTED.get(model, Weights(0.5, 0.5, 0.7))
 
 
 Floats = npt.NDArray[np.float64]
@@ -185,10 +196,9 @@ class BlendedRetriever(Leaf, Retriever):
         bound = float(len(vectors.rows) if weights is None else weights.sum())
         bound += 0.0 if documents is None else float(documents.sum())
         of_words, of_structures = (tokens.greatest(structures=only) for only in (False, True))
-        w, v, t = self.weights if of_structures else self.weights._replace(structures=0.0)
+        w, v, t = self.weights.of_query(of_structures)
         words, graph, structures = (
-            weight / ((w + v + t) * most) if most else 0.0
-            for weight, most in ((w, of_words), (v, bound), (t, of_structures))
+            float(weight / most) if most else 0.0 for weight, most in ((w, of_words), (v, bound), (t, of_structures))
         )
         return ReadQuery(post, {**row}, tokens, vectors, tokens.scaled(words, structures), bound, graph)
 

@@ -27,6 +27,7 @@ from ir_measures import RR
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split, read_pair_file
+from pyterrier_mathamr.engine.ranking import HALF
 from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection
 from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic, paired_tests, rounded
 from pyterrier_mathamr.experiments.report import Report
@@ -47,7 +48,7 @@ TITLE, RENAMED = " (title)", " (renamed)"
 MEASURE = RR @ 10
 ODDS = tuple(2.0 ** (step / 2) for step in range(-18, 13))
 """Weights of words, where vectors have 1."""
-STRUCTURES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0)
+STRUCTURES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0)
 """Weights of structures, likewise."""
 EXPONENTS = (-1.0, -0.5, 0.5, 1.0)
 FOUND, TESTS, CHOSEN, LEFT_OUT = "Test questions that find their answers", "Tests", "Fitted", "Fitted without the kind"
@@ -207,7 +208,7 @@ def _bounded_graph(of: Scores) -> Floats:
 
 
 def _bounded_structures(of: Scores) -> Floats:
-    return of.structures / of.most_structures
+    return of.structures / (of.most_structures + HALF)
 
 
 def _reciprocal(scores: Callable[[Scores], Floats]) -> Part:

@@ -53,11 +53,11 @@ class Parts:
 
     def engine(self, weights: Weights) -> Floats:
         """Compute the engine's score: float64 ``[candidates]``."""
-        bounds = {name: self.of_query(bound) for name, bound in (("words", "B"), ("graph", "V"), ("structures", "T"))}
-        w, v, t = weights.words, weights.graph, np.where(bounds["structures"] > 0, weights.structures, 0.0)
-        shares = {name: self.scores[name].to_numpy() / np.where(most > 0, most, 1.0) for name, most in bounds.items()}
-        found: Floats = (w * shares["words"] + v * shares["graph"] + t * shares["structures"]) / (w + v + t)
-        return found
+        parts, total = (("words", "B"), ("graph", "V"), ("structures", "T")), np.zeros(len(self.scores))
+        for weight, (name, bound) in zip(weights.of_query(self.of_query("T")), parts, strict=True):
+            most = self.of_query(bound)
+            total += weight * self.scores[name].to_numpy() / np.where(most > 0, most, 1.0)
+        return total
 
     def only(self, qids: frozenset[str]) -> Parts:
         """Return the parts of some queries."""

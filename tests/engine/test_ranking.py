@@ -62,9 +62,10 @@ def everything(retriever: BlendedRetriever, query: ReadQuery, among: list[str]) 
     documents = retriever.bm25.snapshot().rows_of(among)
     tokens = query.tokens.shares(documents)
     of_words, greatest = query.tokens.of_words, 0.5 + 1.0 + 2.0 + 0.25
-    w, v, t = WEIGHTS if query.tokens.greatest(structures=True) else (0.3, 0.7, 0.0)
+    most = query.tokens.greatest(structures=True)
+    w, v, t = 0.3, 0.7, 0.2 * most / (most + 200)
     words = w * tokens[:, of_words].sum(axis=1) / (query.tokens.greatest(structures=False) or 1.0)
-    words += t * tokens[:, ~of_words].sum(axis=1) / (query.tokens.greatest(structures=True) or 1.0)
+    words += t * tokens[:, ~of_words].sum(axis=1) / (most or 1.0)
     blend = 100 * (words + v * graph / greatest) / (w + v + t)
     return pd.DataFrame({"bm25": bm25, "mathamr": graph, "words": words, "blend": blend})
 
