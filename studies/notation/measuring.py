@@ -10,12 +10,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 from ir_measures import RR, nDCG
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, BeirDataset, read_run
@@ -23,9 +25,15 @@ from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection
 from pyterrier_mathamr.experiments.measuring import means_table, measure_by_topic
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
-from pyterrier_mathamr.experiments.systems import BM25, TUNED
+from pyterrier_mathamr.experiments.systems import BM25, STRUCTURED, TUNED
+from pyterrier_mathamr.experiments.task2 import PATTERNS
+from pyterrier_mathamr.experiments.workdir import TANGENT
+from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
+from pyterrier_mathamr.model.in_out import InOut
+from pyterrier_mathamr.sparse import PatternIndex, TangentIndex
 from pyterrier_mathamr.store import file_fingerprint
+from pyterrier_mathamr.systems import InOutIndex
 from studies.protocol.judges import names_of, searched
 from studies.protocol.parts import parts_of
 
@@ -34,6 +42,7 @@ from .folders import Order, folders_of, outside, read_twins
 MODELS = (DEFAULT_MODEL, "mathamr-plus-mini")
 YEARS = ("2020", "2022")
 _NAMES = "names.json"
+IN_OUT, DEPTH = "In+Out", 1000
 RANKED, ORDERED = "Rankings", "The right one above its twin"
 NOTES = (
     "Everything is measured as it comes: nothing is trained or tuned on these collections.",
@@ -65,6 +74,11 @@ class Searched:
     @property
     def name(self) -> str:
         return self.folder.folder.path.name
+
+    @property
+    def of_formulas(self) -> bool:
+        """Whether each query and each document is one formula."""
+        return self.name.startswith("formulas")
 
     @property
     def prefix(self) -> str:
@@ -126,6 +140,9 @@ def run_notation(
             for one in same:
                 own = of_all[of_all["qid"].str.startswith(one.prefix)]
                 rankings[one.name][name] = own.assign(qid=own["qid"].str.removeprefix(one.prefix))
+    for one in found:
+        if one.of_formulas:
+            rankings[one.name] |= _formula_rankings(one, stages, work, verbose)
     for run in runs:
         for one in found:
             if (file := run / f"{one.name}.run").is_file():
@@ -164,7 +181,30 @@ def _rankings(
         if BM25 not in found:
             found[BM25] = artifacts.bm25.retriever()(whole.topics)
         of_model = searched(parts_of(artifacts), name)
-        found |= {row: of_model[row] for row in (TUNED, *names_of(name)[:2])}
+        found |= {row: of_model[row] for row in (TUNED, STRUCTURED, *names_of(name)[:2])}
+    return found
+
+
+def _formula_rankings(one: Searched, stages: Stages, work: Path, verbose: bool) -> dict[str, pd.DataFrame]:
+    """Search a collection of formulas by systems that search for formulas."""
+    folder = work / "indexes" / one.name
+    origin = [file_fingerprint(file) for file in one.folder.folder.files()]
+    indexes = {
+        TANGENT: TangentIndex(folder / "tangent"),
+        PATTERNS: PatternIndex(folder / "patterns"),
+        IN_OUT: InOutIndex(folder / "in-out", InOut.from_pretrained("in-out-mini")),
+    }
+    topics = one.topics.assign(latex=one.topics["query"].str.strip("$"))
+    found = dict[str, pd.DataFrame]()
+    for name, index in indexes.items():
+        build = partial(
+            index.indexer("overwrite", verbose=verbose).index, list(one.folder.get_corpus_iter(verbose=False))
+        )
+        stages.run(f"{one.name}, {name}", index.path, {"posts": origin}, build)
+        ranked = index.retriever(DEPTH)(topics)
+        found[name] = ranked.assign(docno=ranked["post_id"])[["qid", "query", "docno", "score", "rank"]]
+    fused = ZScoreFusion(*(pt.Transformer.from_df(found[name]) for name in (TANGENT, PATTERNS)))
+    found[f"{TANGENT} and {PATTERNS}"] = fused(topics[["qid", "query"]])
     return found
 
 

@@ -163,4 +163,5 @@ def test_the_study_measures_bundled_systems_and_runs_of_others(tmp_path: Path) -
     table = pd.read_json(work / "report.json", typ="series")["tables"]["The right one above its twin"]
     shares = {row["name"]: row["formulas"] for row in table}
     assert shares["mine"] == 1.0
-    assert shares.keys() >= {"BM25", "mathamr-plus-mini"}
+    assert shares.keys() >= {"BM25", "BM25, with structures of formulas", "mathamr-plus-mini", "Tangent and Patterns"}
+    assert shares["Patterns"] > 0.9 > shares["Tangent"]
