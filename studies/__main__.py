@@ -257,6 +257,7 @@ def duplicates(engine: Path, folder: Path, workdir: Path, quiet: bool) -> None:
 @click.option(
     "--runs", multiple=True, type=FOLDER, help="Folder of a system's rankings, COLLECTION.run each, in TREC's format."
 )
+@click.option("--controls", is_flag=True, help="Also read all formulas with canonical letters, and in both ways.")
 def notation(
     folder: Path,
     years: str,
@@ -265,6 +266,7 @@ def notation(
     outside: tuple[Path, ...],
     models: tuple[str, ...],
     runs: tuple[Path, ...],
+    controls: bool,
 ) -> None:
     """Measure systems with other letters in the queries of FOLDER, and by copies with one formula changed."""
     from .notation.measuring import MODELS, run_notation
@@ -276,6 +278,7 @@ def notation(
         others=outside,
         models=models or MODELS,
         runs=runs,
+        controls=controls,
         verbose=not quiet,
     )
     click.echo(report.to_markdown())

@@ -90,6 +90,24 @@ def renamed(text: str, seed: str) -> str:
     return FORMULA.sub(of_formula, text)
 
 
+_CANONICAL = (tuple("xyzabcuvwpqrstmnkljghfoied"), tuple("ABCDEFGHKLMNPQRSTUVWXYZIJO"))
+"""Names of small Latin and Greek letters, and of capitals, in the order in which they are given."""
+
+
+def canonical(text: str) -> str:
+    """Name the letters of each formula of a text x, y, z, … and A, B, … in the order of their first occurrence."""
+
+    def of_formula(match: re.Match[str]) -> str:
+        small, capital = map(iter, _CANONICAL)
+        names = dict[str, str]()
+        for letter in letters_of(match[2]):
+            if letter not in names and letter != r"\pi":
+                names[letter] = next(capital if letter in _ALPHABETS[1] else small, letter)
+        return f"{match[1]}{with_letters(match[2], names)}{match[1]}"
+
+    return FORMULA.sub(of_formula, text)
+
+
 def renamed_graph(graph: MathAMRGraph) -> MathAMRGraph:
     """Return a graph with other letters in its LaTeX, drawn by its id; its trees keep theirs."""
     names = renaming(row_texts(graph, [VirtualKind.DOCUMENT])[0], graph.id)
@@ -100,7 +118,8 @@ def with_letters(latex: str, names: dict[str, str]) -> str:
     """Write a formula with other letters."""
     tokens, made = TOKEN.findall(latex), list[str]()
     for token in tokens:
-        if made and made[-1].startswith("\\") and made[-1][-1:].isalpha() and token[:1].isalpha():
+        name = names.get(token, token)
+        if made and made[-1].startswith("\\") and made[-1][-1:].isalpha() and name[:1].isalpha():
             made.append(" ")  # \alpha followed by a letter, where there was none
-        made.append(names.get(token, token))
+        made.append(name)
     return "".join(made)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -29,6 +29,7 @@ from pyterrier_mathamr.experiments.systems import BM25, STRUCTURED, TUNED
 from pyterrier_mathamr.experiments.task2 import PATTERNS
 from pyterrier_mathamr.experiments.workdir import TANGENT
 from pyterrier_mathamr.fusion import ZScoreFusion
+from pyterrier_mathamr.fusion.fusions import ranked, standard_scores
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.in_out import InOut
 from pyterrier_mathamr.sparse import PatternIndex, TangentIndex
@@ -38,11 +39,14 @@ from studies.protocol.judges import names_of, searched
 from studies.protocol.parts import parts_of
 
 from .folders import Order, folders_of, outside, read_twins
+from .letters import canonical
 
 MODELS = (DEFAULT_MODEL, "mathamr-plus-mini")
 YEARS = ("2020", "2022")
 _NAMES = "names.json"
 IN_OUT, DEPTH = "In+Out", 1000
+SHARES = (0.5, 1.0)
+"""Weights of the reading with canonical letters, where the one as written has 1."""
 RANKED, ORDERED = "Rankings", "The right one above its twin"
 NOTES = (
     "Everything is measured as it comes: nothing is trained or tuned on these collections.",
@@ -103,6 +107,7 @@ def run_notation(
     others: Sequence[Path] = (),
     models: Sequence[str] = MODELS,
     runs: Sequence[Path] = (),
+    controls: bool = False,
     verbose: bool = True,
 ) -> Report:
     """Measure systems as queries are written and with other letters, and by twins.
@@ -116,6 +121,7 @@ def run_notation(
         models: names or folders of trained models.
         runs: folders of other systems' rankings, each with a file ``COLLECTION.run`` in TREC's format for some of the
             collections; the row has the folder's name.
+        controls: also measure the models with canonical letters in all formulas, and with both readings.
         verbose: report each stage on stderr, with progress bars.
     """
     work, parent = Path(workdir), Path(workdir) / "collections"
@@ -136,7 +142,7 @@ def run_notation(
     found = [Searched.read(parent / name) for name in json.loads((parent / _NAMES).read_text())]
     rankings: dict[str, dict[str, pd.DataFrame]] = {one.name: {} for one in found}
     for same in _by_documents(found):
-        for name, of_all in _rankings(same, models, stages, work, verbose).items():
+        for name, of_all in _rankings(same, models, stages, work, controls, verbose).items():
             for one in same:
                 own = of_all[of_all["qid"].str.startswith(one.prefix)]
                 rankings[one.name][name] = own.assign(qid=own["qid"].str.removeprefix(one.prefix))
@@ -160,7 +166,7 @@ def _by_documents(found: Sequence[Searched]) -> list[list[Searched]]:
 
 
 def _rankings(
-    same: Sequence[Searched], models: Sequence[str], stages: Stages, work: Path, verbose: bool
+    same: Sequence[Searched], models: Sequence[str], stages: Stages, work: Path, controls: bool, verbose: bool
 ) -> dict[str, pd.DataFrame]:
     """Search collections with the same documents in all ways."""
     named = [one.named(one.topics) for one in same]
@@ -182,7 +188,41 @@ def _rankings(
             found[BM25] = artifacts.bm25.retriever()(whole.topics)
         of_model = searched(parts_of(artifacts), name)
         found |= {row: of_model[row] for row in (TUNED, STRUCTURED, *names_of(name)[:2])}
+        if controls:
+            found |= _controls(_canonical(whole), artifacts.model, name, found[name], stages, work, verbose)
     return found
+
+
+def _canonical(whole: TextCollection) -> TextCollection:
+    """Write all formulas of a collection with canonical letters."""
+
+    def documents() -> Iterator[dict[str, str]]:
+        return ({**row, "text": canonical(row["text"])} for row in whole.documents())
+
+    topics = whole.topics.assign(query=[canonical(query) for query in whole.topics["query"]])
+    return TextCollection(f"{whole.name}-canonical", documents, topics, whole.qrels, whole.origin)
+
+
+def _controls(
+    whole: TextCollection,
+    model: MathAMR,
+    name: str,
+    written: pd.DataFrame,
+    stages: Stages,
+    work: Path,
+    verbose: bool,
+) -> dict[str, pd.DataFrame]:
+    """Search with canonical letters, and by the sums of the standard scores of both readings."""
+    own = Stages(work / "indexes" / whole.name, to_stderr if verbose else None)
+    own.records = stages.records
+    artifacts = TextArtifacts(whole, model, own, verbose, suffix=f"-{name}")
+    encode = artifacts.topics.graphs.loader(side="query") >> model.query_encoder()
+    other = artifacts.index.colbert(num_results=DEPTH)(encode(artifacts.topics.topics))
+    both = standard_scores([written, other])
+    return {
+        f"{name}, canonical letters": other,
+        **{f"{name}, and canonical letters at {w:g}": ranked(both, (1.0, w), DEPTH) for w in SHARES},
+    }
 
 
 def _formula_rankings(one: Searched, stages: Stages, work: Path, verbose: bool) -> dict[str, pd.DataFrame]:

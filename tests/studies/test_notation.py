@@ -1,5 +1,6 @@
 """Other letters and twins: what is renamed, what is changed, and the study on the sample."""
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pyterrier_mathamr.posts import BeirFolder
 from studies.__main__ import main
 from studies.formulas.patterns import tree_of
 from studies.notation.folders import Folder, Order, contrast, folders_of, outside, read_twins
-from studies.notation.letters import fixed_letters, formulas_of, letters_of, renamed, renaming
+from studies.notation.letters import canonical, fixed_letters, formulas_of, letters_of, renamed, renaming
 from studies.notation.measuring import share_above
 from studies.notation.twins import LEAST_NODES, changes, twin_of
 
@@ -57,6 +58,14 @@ def test_a_letter_with_a_fixed_meaning_keeps_its_name(text: str, fixed: set[str]
     names = renaming(text, "seed")
     assert fixed.isdisjoint(names)
     assert not {"d", "e", "i", r"\pi"} & set(names.values())
+
+
+def test_canonical_letters_are_the_same_for_all_forms_of_a_formula() -> None:
+    text = r"Let $b_n = \alpha M^b$ and $\pi$, $\exists\epsilon$."
+    assert canonical(text) == r"Let $x_y = z A^x$ and $\pi$, $\exists x$."
+    for written in (text, *itertools.islice(answers(), 20)):
+        assert canonical(canonical(written)) == canonical(written)
+        assert canonical(renamed(written, "seed")).count("$") == written.count("$")
 
 
 def test_renaming_changes_letters_and_nothing_else() -> None:
@@ -158,10 +167,11 @@ def test_the_study_measures_bundled_systems_and_runs_of_others(tmp_path: Path) -
     twins = read_twins(work / "collections" / "formulas")
     runs.mkdir()
     (runs / "formulas.run").write_text("".join(f"{qid} Q0 {right} 1 1.0 mine\n" for qid, right, _ in twins))
-    done = CliRunner().invoke(main, [*command, "--runs", str(runs)])
+    done = CliRunner().invoke(main, [*command, "--runs", str(runs), "--controls"])
     assert done.exit_code == 0, done.output
     table = pd.read_json(work / "report.json", typ="series")["tables"]["The right one above its twin"]
     shares = {row["name"]: row["formulas"] for row in table}
     assert shares["mine"] == 1.0
     assert shares.keys() >= {"BM25", "BM25, with structures of formulas", "mathamr-plus-mini", "Tangent and Patterns"}
+    assert shares["mathamr-plus-mini, canonical letters"] > 0.9 > shares["mathamr-plus-mini"]
     assert shares["Patterns"] > 0.9 > shares["Tangent"]
