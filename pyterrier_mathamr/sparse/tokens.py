@@ -99,6 +99,7 @@ class TokenOptions:
             short list of the function words of English.
         stem: reduce words with the Porter 2 stemmer, as PISA; ``"porter"``: with Porter's first, as Terrier.
         bigrams: add each pair of neighboring words of a text and of neighboring symbols of a formula.
+        words: with the words of the text.
         formulas: with the symbols of formulas.
         structures: add the structure of each sub-expression of a formula: its operators, numbers and names, and which
             of its letters are the same, but not which letters they are.
@@ -110,6 +111,7 @@ class TokenOptions:
     stop_words: bool | Literal["terrier"] = "terrier"
     stem: bool | Literal["porter"] = True
     bigrams: bool = False
+    words: bool = True
     formulas: bool = True
     structures: bool = False
 
@@ -157,16 +159,15 @@ def post_tokens(post: MathPost, options: TokenOptions = _STANDARD) -> list[str]:
     of_formulas = tokens_of_formulas(post, options)
     for match in PLACEHOLDER.finditer(post.text):
         tokens += word_tokens(post.text[start : match.start()], options)
-        if options.formulas:
-            tokens += of_formulas[int(match.group().rpartition("_")[2])]
+        tokens += of_formulas[int(match.group().rpartition("_")[2])]
         start = match.end()
     return tokens + word_tokens(post.text[start:], options)
 
 
 def tokens_of_formulas(post: MathPost, options: TokenOptions = _STANDARD, most: int | None = None) -> list[list[str]]:
     """List the tokens of each formula of a post, or of the first ones; one may use commands that another defines."""
-    formulas = post.formulas[:most] if options.formulas else ()
-    found = [formula_tokens(formula.latex, options) for formula in formulas]
+    formulas = post.formulas[:most]
+    found = [formula_tokens(formula.latex, options) if options.formulas else [] for formula in formulas]
     if options.structures and found:
         from pyterrier_mathamr.formula import definitions, one_text  # loads parsers that other tokens do not need
 
@@ -185,8 +186,10 @@ def word_tokens(text: str, options: TokenOptions = _STANDARD) -> list[str]:
         options: which tokens.
 
     Returns:
-        The words in order, then the pairs in order.
+        The words in order, then the pairs in order; none without ``options.words``.
     """
+    if not options.words:
+        return []
     words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
     if options.stop_words:
         stop_words = STOP_WORDS if options.stop_words is True else _terrier_stop_words()

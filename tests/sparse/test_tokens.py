@@ -153,3 +153,8 @@ def test_structures_use_commands_that_another_formula_of_the_post_defines() -> N
 
 def test_a_letter_or_a_number_alone_has_no_structure() -> None:
     assert structures_of("x") == structures_of("17") == set()
+
+
+def test_an_index_may_have_structures_only() -> None:
+    only = TokenOptions(words=False, formulas=False, structures=True)
+    assert set(post_tokens(post_from_text("A square $x^2$ and more"), only)) == structures_of("t^2")
