@@ -52,8 +52,8 @@ SCALE = 100.0
 """The score of a document that contains exactly the content of the query."""
 
 
-HALF = 200.0
-"""B(Q_trees) of a query whose structures have half of their weight; half of ARQMath's questions have less than 50."""
+HALF = 400.0
+"""B(Q_trees) of a query whose structures have half of their weight; half of ARQMath's questions have less than 100."""
 
 
 class Weights(NamedTuple):

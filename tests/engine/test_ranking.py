@@ -63,7 +63,7 @@ def everything(retriever: BlendedRetriever, query: ReadQuery, among: list[str]) 
     tokens = query.tokens.shares(documents)
     of_words, greatest = query.tokens.of_words, 0.5 + 1.0 + 2.0 + 0.25
     most = query.tokens.greatest(structures=True)
-    w, v, t = 0.3, 0.7, 0.2 * most / (most + 200)
+    w, v, t = 0.3, 0.7, 0.2 * most / (most + 400)
     words = w * tokens[:, of_words].sum(axis=1) / (query.tokens.greatest(structures=False) or 1.0)
     words += t * tokens[:, ~of_words].sum(axis=1) / (most or 1.0)
     blend = 100 * (words + v * graph / greatest) / (w + v + t)

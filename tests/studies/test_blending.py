@@ -52,7 +52,7 @@ def test_each_form_normalizes_by_the_value_in_its_name() -> None:
     half = math.sqrt(0.5)
     wanted = {
         "bounded": (0.5 + 0.5, 0.25 + 1.0),
-        "bounded, with structures": (0.5 + 0.5 + 0.2 * 2 / 204, 0.25 + 1.0 + 0.2 * 1 / 204),
+        "bounded, with structures": (0.5 + 0.5 + 0.2 * 2 / 404, 0.25 + 1.0 + 0.2 * 1 / 404),
         "BM25 by the root of its bound": (5 / math.sqrt(10) + 0.5, 2.5 / math.sqrt(10) + 1.0),
         "BM25 by the best of the query": (1.0 + 0.5, 0.5 + 1.0),
         "standard scores": (half - half, half - half),
