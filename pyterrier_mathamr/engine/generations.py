@@ -176,9 +176,9 @@ class EngineRecord:
         for name, index in indexes.named():
             if (identity := self.indexes[name]) is not None:
                 index.check_member(identity, path)
-                index.pin()
             elif index.path.exists():
                 raise _unnamed(index, path)
+            index.pin(built=identity is not None)
         return indexes
 
     def faults(self, path: Path, *, verbose: bool) -> Iterator[StoreError]:

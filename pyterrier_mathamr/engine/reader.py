@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -466,6 +467,11 @@ class EngineSnapshot(EngineReader):
     def identity(self) -> str:
         """The identity of this state: the checksum of its manifest."""
         return self.record.identity
+
+    @property
+    def changed(self) -> datetime:
+        """When this state was published, in local time."""
+        return datetime.fromtimestamp(self.signature[1] / 1e9)
 
     @cached_property
     def origins(self) -> dict[str, Origin]:

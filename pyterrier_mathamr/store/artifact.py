@@ -46,7 +46,7 @@ class StoredArtifact(Counted, SharedArtifact):
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         self._snapshot: Snapshot | None = None
-        self._pinned = False
+        self._pinned: bool | None = None  # whether it was built when it was pinned
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_snapshot": None}
@@ -74,8 +74,8 @@ class StoredArtifact(Counted, SharedArtifact):
         return id in self.snapshot()
 
     def built(self) -> bool:
-        """Whether there is a finished artifact at the path."""
-        return bool((self.path / META).is_file())
+        """Whether there is a finished artifact at the path, or was when it was pinned."""
+        return (self.path / META).is_file() if self._pinned is None else self._pinned
 
     def snapshot(self) -> Snapshot:
         """Return the current state, opened on first use and again when it was changed.
@@ -86,6 +86,8 @@ class StoredArtifact(Counted, SharedArtifact):
             DamagedError: a file is missing, truncated or changed.
             OtherArtifactError: something else is at the path.
         """
+        if self._pinned is False:
+            raise NotBuiltError(self.path, f"there was no {self.KIND.name} when this state was opened")
         snapshot = self._snapshot  # read once: other threads may replace it
         if snapshot is None or not (self._pinned or snapshot.signature == signature(self.path)):
             try:
@@ -98,15 +100,18 @@ class StoredArtifact(Counted, SharedArtifact):
             self._snapshot = snapshot
         return snapshot
 
-    def pin(self) -> Snapshot:
-        """Open the artifact, and answer from this state from now on, even if the folder is changed or removed.
+    def pin(self, *, built: bool = True) -> None:
+        """Answer from the current state from now on, even if the folder is changed or removed.
+
+        Args:
+            built: open the artifact; otherwise it stays one that is not built, whatever is written to its path later.
 
         Raises:
             StoreError: see :meth:`snapshot`.
         """
-        snapshot = self.snapshot()
-        self._pinned = True
-        return snapshot
+        if built:
+            self.snapshot()
+        self._pinned = built
 
     def open_snapshot(self) -> Snapshot:
         """Open the artifact; subclasses return snapshots that know more."""
