@@ -43,8 +43,11 @@ from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Index
 from .matches import unrelated_scores
 from .posts import PostStore, distinct_formulas
 from .reader import EngineReader, EngineSnapshot, blended
-from .updates import Update, documents_of, read_changes, separate, with_prefixes
+from .updates import Update, documents_of, names_of, read_changes, separate, tombstones_of, with_prefixes
 
+_COMPACTED = 0.2
+"""The share of deleted rows from which a change rewrites a part of an index."""
+_INCOMING = ".incoming"
 _FINISHED: set[tuple[Path, str]] = set()
 """The states that this process has made: it knows that the change which led to each of them is complete."""
 
@@ -217,6 +220,7 @@ class SearchEngine(EngineReader, SharedArtifact):
                 sources,
                 prefixes,
                 [root for root in known if root not in prefixes],
+                now.record.tombstones,
                 incoming,
                 reading=now.options.reading,
                 verbose=verbose,
@@ -235,7 +239,7 @@ class SearchEngine(EngineReader, SharedArtifact):
 
             if changes.removed or changes.moved or changes.written:
                 change = ["update", now.identity, changes.removed, changes.moved, incoming.fingerprint()]
-                self._change(change, lambda _: None, make, prefixes)
+                self._change(change, lambda _: None, make, sources=prefixes, written=changes.written)
             return changes.found
 
     @reported_once()
@@ -268,10 +272,12 @@ class SearchEngine(EngineReader, SharedArtifact):
                 distinct = distinct_formulas(incoming, indexes.has_formulas)
                 self._store(indexes, added, distinct, old.options, workers, verbose)
 
-            self._change(["add", incoming.fingerprint()], check, make, prefixes)
+            self._change(["add", incoming.fingerprint()], check, make, sources=prefixes, written=added)
 
     def delete(self, docnos: Iterable[str]) -> None:
         """Delete posts in one step. The same call completes a stopped one.
+
+        Updates do not bring back the posts of a file until its content changes.
 
         Args:
             docnos: one or more; the name of a file means all posts that were read from it.
@@ -284,23 +290,46 @@ class SearchEngine(EngineReader, SharedArtifact):
             self._change(
                 ["delete", *named],
                 lambda old: self._named(old, named),
-                lambda old, indexes: remove_posts(indexes, old.indexes.posts.named(named)),
+                lambda old, indexes: remove_posts(indexes, self._named(old, named)),
+                buried=lambda old: tombstones_of(old.indexes.posts, self._named(old, named)),
             )
 
-    def _named(self, old: EngineSnapshot, names: Sequence[str]) -> None:
+    def _named(self, old: EngineSnapshot, names: Sequence[str]) -> list[str]:
         try:
-            old.indexes.posts.named(names)
+            return old.indexes.posts.named(names)
         except UnknownIdError as error:  # of the engine, for its user
             raise UnknownIdError(self.path, error.ids) from error
+
+    def compact(self) -> None:
+        """Rewrite the indexes without deleted posts, so that no file of the engine has their text, in one step.
+
+        Updates and deletions do the same to each part of an index of which 20 % was deleted. The same call completes a
+        stopped one.
+        """
+        with writer_lock(self.path.absolute()):
+            shutil.rmtree(self.path / _INCOMING, ignore_errors=True)  # of a process that was killed
+            self._change(["compact", self.snapshot().identity], lambda _: None, lambda _, indexes: indexes.compact())
 
     def _change(
         self,
         change: Sequence[Any],
         check: Callable[[EngineSnapshot], object],
         make: Callable[[EngineSnapshot, Indexes], None],
+        *,
         sources: Mapping[str, str] | None = None,
+        written: Sequence[str] = (),
+        buried: Callable[[EngineSnapshot], dict[str, int]] = lambda _: {},
     ) -> None:
-        """Change a copy of the engine, and make it the engine."""
+        """Change a copy of the engine, and make it the engine.
+
+        Args:
+            change: identifies the change.
+            check: raises an error if the state cannot be changed so.
+            make: changes the indexes of the copy; completes what a stopped run has begun.
+            sources: the folders and files that are followed from now on; by default the same.
+            written: docnos of posts that are written.
+            buried: the tombstones of posts that are deleted.
+        """
         old = self.snapshot()
         digest = hashlib.sha256(json.dumps(change).encode()).hexdigest()
         if digest == old.record.change and (self.path.absolute(), old.identity) not in _FINISHED:
@@ -310,11 +339,14 @@ class SearchEngine(EngineReader, SharedArtifact):
         generation = self._generations.copy(old.record, digest)
         indexes = Indexes.of(generation)
         make(old, indexes)
+        indexes.compact(_COMPACTED)
         unrelated = old.record.unrelated.after(old.indexes.posts, indexes.posts)
         if unrelated is None:
             unrelated = unrelated_scores(indexes, blended(indexes, old.options), old.options.model)
         named = old.record.sources if sources is None else sources
-        self._generations.publish(generation, old.options, named, unrelated, digest)
+        back = names_of(written)
+        tombstones = {name: of for name, of in old.record.tombstones.items() if name not in back} | buried(old)
+        self._generations.publish(generation, old.options, named, unrelated, tombstones, digest)
         _FINISHED.add((self.path.absolute(), self.snapshot().identity))
 
     @staticmethod
@@ -336,7 +368,7 @@ class SearchEngine(EngineReader, SharedArtifact):
     @contextmanager
     def _incoming(self) -> Iterator[PostStore]:
         """Yield a store for the posts of an addition, which is removed in the end: they are read once and compared."""
-        folder = self.path / ".incoming"
+        folder = self.path / _INCOMING
         shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
         try:
             yield PostStore(folder / "posts")

@@ -5,16 +5,17 @@
     sources ──entries──▶ same name, same content        unchanged: neither parsed nor encoded again
                          same name, other content  ┐    parsed: a post whose text is the same is kept, and its place
                          unknown name              ┘    in the file is stored again; others are removed and indexed
-            no entry ◀── a name that the engine knows   deleted
+                         deleted by the user, same content      left out until it changes
+            no entry ◀── a name that the engine knows   deleted, as are the posts of a file without a readable text
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.errors import require, shortened
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.posts import (
     Document,
@@ -27,7 +28,10 @@ from pyterrier_mathamr.posts import (
     source_root,
     warn_of_left_out,
 )
+from pyterrier_mathamr.posts.files import UnopenedFileError
+from pyterrier_mathamr.store import row_fingerprint
 
+from .filters import file_of
 from .posts import PostStore, root_fingerprint
 
 
@@ -36,15 +40,18 @@ class Update(NamedTuple):
 
     Attributes:
         new, changed, deleted, unchanged: how many of each.
+        unreadable: files that are among the deleted ones since they are empty now, or cannot be read as text.
     """
 
     new: int
     changed: int
     deleted: int
     unchanged: int
+    unreadable: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return ", ".join(f"{count:,} {name}" for name, count in self._asdict().items())
+        counts = ", ".join(f"{count:,} {name}" for name, count in zip(self._fields, self[:4], strict=False))
+        return counts + (f" (no readable text in {shortened(self.unreadable)})" if self.unreadable else "")
 
 
 class Changes(NamedTuple):
@@ -107,6 +114,7 @@ def read_changes(
     sources: Sequence[Source],
     prefixes: dict[str, str],
     gone: Sequence[str],
+    tombstones: Mapping[str, int],
     incoming: PostStore,
     *,
     reading: ReadingOptions,
@@ -119,6 +127,7 @@ def read_changes(
         sources: the sources to compare; posts of other sources stay.
         prefixes: see :func:`with_prefixes`.
         gone: known sources that were moved and have another path now.
+        tombstones: see :func:`tombstones_of`.
         incoming: an empty store, for the posts that are read.
         reading: how posts are read.
         verbose: show progress.
@@ -133,32 +142,36 @@ def read_changes(
     seen: set[int] = set()
     changed: set[int] = set()  # entries with posts in the engine that were read again
     new: set[int] = set()
+    unreadable: dict[int, str] = {}  # changed entries that have no posts any more, and their places
     errors: list[DocumentError] = []
 
-    def entries() -> Iterator[SourceEntry]:
+    def entries() -> Iterator[tuple[str, SourceEntry]]:
         for source in sources:
             prefix = prefixes.get(source_root(source), "")
             for entry in source_entries(source, reading, prefix):
                 if isinstance(entry, DocumentError):
                     errors.append(entry)
                 else:
-                    yield entry
+                    yield prefix, entry
 
     def read() -> Iterator[tuple[str, Document | DocumentError]]:
-        for entry in progress(entries(), "comparing", "files", verbose=verbose):
+        for prefix, entry in progress(entries(), "comparing", "files", verbose=verbose):
             name = entry.fingerprint
             known = name in digests
             if name in seen:
                 yield entry.place, DocumentError(entry.place, f"the id {entry.key!r:.80} is in the sources twice")
                 continue
             seen.add(name)
-            if known and entry.digest == digests[name]:
+            if entry.digest == (digests[name] if known else tombstones.get(_name(f"{prefix}{entry.key}"))):
                 continue
             if known and entry.digest:
                 changed.add(name)
+                unreadable[name] = entry.place
             for document in entry.documents():
-                if not known and isinstance(document, Document):
-                    new.add(name)
+                if isinstance(document, Document):
+                    unreadable.pop(name, None)
+                    if not known:
+                        new.add(name)
                 yield entry.place, document
 
     def readable() -> Iterator[Document]:
@@ -174,6 +187,9 @@ def read_changes(
         for name, root in zip(rows.entries.tolist(), rows.roots.tolist(), strict=True)
         if root in followed and name not in seen
     }
+    if closed := tuple(f"{Path(of.place).absolute()}/" for of in errors if isinstance(of, UnopenedFileError)):
+        absent = stored.get_many([docno for docno, row in row_of.items() if int(rows.entries[row]) in deleted])
+        deleted -= {post.entry for post in absent if f"{post.origin.root}/{post.origin.file}".startswith(closed)}
     replaced = {docno: row for docno, row in row_of.items() if int(rows.entries[row]) in changed | deleted}
     moved: list[str] = []
     written: list[str] = []
@@ -187,8 +203,39 @@ def read_changes(
             errors.append(_taken(docno, stored, incoming))
     warn_of_left_out(errors, "files or posts")
     kept = set(moved)
-    found = Update(len(new), len(changed), len(deleted), len(seen & digests.keys()) - len(changed))
+    found = Update(
+        len(new),
+        len(changed) - len(unreadable),
+        len(deleted) + len(unreadable),
+        len(seen & digests.keys()) - len(changed),
+        tuple(unreadable.values()),
+    )
     return Changes(found, [docno for docno in replaced if docno not in kept], moved, written)
+
+
+def tombstones_of(stored: PostStore, deleted: Sequence[str]) -> dict[str, int]:
+    """Return the files and records of which no post is left, so that updates leave them out until they change.
+
+    Args:
+        stored: the posts before the deletion.
+        deleted: the docnos that are deleted.
+
+    Returns:
+        The hash of each name, as no file may hold a deleted text, and the digest of its content.
+    """
+    rows, gone = stored.rows(), set(deleted)
+    kept = {entry for docno, entry in zip(rows.docnos, rows.entries.tolist(), strict=True) if docno not in gone}
+    lost = [post for post in stored.get_many(deleted) if post.origin.root and post.entry not in kept]
+    return {_name(file_of(post.docno) if post.origin.kind else post.docno): post.digest for post in lost}
+
+
+def names_of(docnos: Sequence[str]) -> set[str]:
+    """Return the names that tombstones of the files or records with these posts have."""
+    return {_name(name) for docno in docnos for name in (docno, file_of(docno))}
+
+
+def _name(name: str) -> str:
+    return f"{row_fingerprint({'name': name}):016x}"
 
 
 def documents_of(

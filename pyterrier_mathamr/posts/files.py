@@ -68,6 +68,10 @@ class UnreadFilesError(DocumentError):
     """Files of a kind that is not read; ``place`` counts and names them."""
 
 
+class UnopenedFileError(DocumentError):
+    """A file or folder cannot be opened, perhaps only now: posts that were read from it stay in an engine."""
+
+
 class Listing(NamedTuple):
     """The contents of a folder.
 
@@ -126,8 +130,8 @@ def why_unread(path: Path) -> str:
     return _UNREAD.get(path.suffix.lower(), ("", ""))[1] if path.is_file() else ""
 
 
-def _unreadable(place: str, error: OSError) -> DocumentError:
-    return DocumentError(place, f"it cannot be read ({error.strerror or error})")
+def _unreadable(place: str, error: OSError) -> UnopenedFileError:
+    return UnopenedFileError(place, f"it cannot be read ({error.strerror or error})")
 
 
 def _follow(links: Iterable[Path], root: Path, found: Listing, known: set[Path]) -> None:

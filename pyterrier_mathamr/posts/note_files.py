@@ -25,7 +25,7 @@ from pyterrier_mathamr._common.ids import valid_id
 from pyterrier_mathamr.store import row_fingerprint
 
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
-from .files import STYLES, SUFFIXES, Listing, day_of, listed, path_text, read_text
+from .files import STYLES, SUFFIXES, Listing, UnopenedFileError, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .latex_document import UNCLOSED, read_latex_parts
 from .latex_folder import LatexFolder
@@ -114,7 +114,8 @@ def _entry(folder: _Folder, name: str, path: Path) -> SourceEntry:
     origin = Origin(folder.root, name, date=day_of(path))
     text = read_text(path) if form != "latex" else folder.latex.errors.get(name) or folder.latex.digest(name)
     if isinstance(text, DocumentError):
-        return SourceEntry(place, folder.root, name, 0, partial(iter, [text]))
+        digest = 0 if isinstance(text, UnopenedFileError) else row_fingerprint({"fault": text.reason})
+        return SourceEntry(place, folder.root, name, digest, partial(iter, [text]))
     if form == "latex":
         read: Callable[[], Iterable[Document | DocumentError]] = partial(_latex, folder, place, origin)
     else:

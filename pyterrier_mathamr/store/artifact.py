@@ -237,24 +237,32 @@ class StoredArtifact(Counted, SharedArtifact):
                 write_manifest(path, manifest, kind)
                 clean(path, manifest)
 
-    def compact(self) -> None:
-        """Merge all parts into full ones, without the deleted rows, in one step.
+    def compact(self, share: float = 0.0) -> None:
+        """Rewrite parts without their deleted rows, in one step.
+
+        Args:
+            share: rewrite the parts of which at least this share was deleted; by default all, merged into full ones.
 
         Raises:
             UnfinishedJobError: an interrupted job has finished parts, which this would discard.
         """
         path, kind = self.path, self.KIND
-        if kind.merge is None:
+
+        def is_due(meta: PartMeta) -> bool:
+            return meta.count - meta.live >= max(1, share * meta.count)
+
+        if kind.merge is None or (share and not any(is_due(part.meta) for part in self.snapshot().parts)):
             return
         if (found := read_job(path, kind)) and found.parts and not found.published:
             raise UnfinishedJobError(path, {"job": (dict(found.header), "compact")})
         with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job, writing(path):
             old, parts = job.parts, []
             sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
-            for run in runs_within(sizes, kind.part_bytes):
+            runs = [range(i, i + 1) for i in range(len(old))] if share else runs_within(sizes, kind.part_bytes)
+            for run in runs:
                 some = old[run.start : run.stop]
-                whole = len(some) == 1 and not len(some[0].deleted)
-                parts.append(some[0] if whole else job.write(merged(some)))
+                stays = len(some) == 1 and not is_due(some[0].meta)
+                parts.append(some[0] if stays else job.write(merged(some)))
             job.parts = parts
             job.publish(job.base.details if job.base else {})
 
