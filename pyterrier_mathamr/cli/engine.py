@@ -120,13 +120,14 @@ def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet
 
     engine = SearchEngine(path)
 
-    def update_once() -> None:
+    def update_once(if_changed: bool = False) -> None:
         found = engine.update(posts or None, workers=workers, verbose=not quiet)
-        click.echo(f"{path}: {found}; {counted(len(engine), 'post')}")
+        if not if_changed or found[:3] != (0, 0, 0):
+            click.echo(f"{path}: {found}; {counted(len(engine), 'post')}")
 
     def update_or_tell() -> None:
         try:
-            update_once()
+            update_once(if_changed=True)
         except (MathAMRError, OSError) as error:  # perhaps the next change repairs it
             click.echo(f"Error: {error}", err=True)
 

@@ -206,7 +206,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             engine = SearchEngine.build(posts, "my.engine", model="mathamr-plus-mini", verbose=False)
             print(engine.update([{"id": "cube", "text": "Solve $x^3 = 1$."}]))  # 1 new, 0 changed, …
         """
-        with writer_lock(self.path.absolute()), self._incoming() as incoming:
+        with self._locked(), self._incoming() as incoming:
             now = self.snapshot()
             known = now.record.sources
             if posts is None and not known:
@@ -257,7 +257,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         Raises:
             DuplicateIdError: some exist already; none was added. Delete them first to replace them.
         """
-        with writer_lock(self.path.absolute()), self._incoming() as incoming:
+        with self._locked(), self._incoming() as incoming:
             now = self.snapshot()
             sources = separate(posts)
             prefixes = with_prefixes(sources, dict(now.record.sources))
@@ -286,7 +286,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             UnknownIdError: some do not exist; the error names them, and nothing is removed.
         """
         named = sorted({docnos} if isinstance(docnos, str) else set(map(str, docnos)))
-        with writer_lock(self.path.absolute()):
+        with self._locked():
             self._change(
                 ["delete", *named],
                 lambda old: self._named(old, named),
@@ -306,7 +306,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         Updates and deletions do the same to each part of an index of which 20 % was deleted. The same call completes a
         stopped one.
         """
-        with writer_lock(self.path.absolute()):
+        with self._locked():
             shutil.rmtree(self.path / _INCOMING, ignore_errors=True)  # of a process that was killed
             self._change(["compact", self.snapshot().identity], lambda _: None, lambda _, indexes: indexes.compact())
 
@@ -364,6 +364,13 @@ class SearchEngine(EngineReader, SharedArtifact):
         executor = processes_for(get_parser(options.parser), workers)
         model = MathAMR.from_pretrained(options.model)
         build_indexes(indexes, model, options.parser, mode="append", executor=executor, verbose=verbose)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Lock the engine for a change; where there is none, nothing is made, not even the folder of a lock."""
+        self.snapshot()
+        with writer_lock(self.path.absolute()):
+            yield
 
     @contextmanager
     def _incoming(self) -> Iterator[PostStore]:

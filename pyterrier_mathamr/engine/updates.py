@@ -11,7 +11,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -254,8 +256,14 @@ def _taken(docno: str, stored: PostStore, incoming: PostStore) -> DocumentError:
     return DocumentError(places[0], f"the id {docno!r:.80} is also the id of {places[1]}; rename one of the two")
 
 
+_QUIET, _LONGEST_WAIT = 0.5, 10.0  # seconds: changed files are left alone so long before they are read, at most
+_CHECKED = 1_000  # milliseconds between two looks at whether a folder was replaced
+
+
 def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], object]) -> None:
-    """Call a function whenever files of the sources have changed, until the process is interrupted.
+    """Call a function once, and then whenever files of the sources have changed, until the process is interrupted.
+
+    A folder that is replaced by another one of its name is watched on; one that is gone is waited for.
 
     Args:
         sources: folders and files.
@@ -263,19 +271,66 @@ def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], obj
         update: the function to call; changes meanwhile are noticed afterwards.
 
     Raises:
-        MissingExtraError: the extra ``watch`` is not installed. DocumentError: a source is not there.
+        MissingExtraError: the extra ``watch`` is not installed. DocumentError: a source is not there, or the system
+            does not watch it.
     """
     watchfiles = require("watchfiles", "watch")
     paths = [Path(source).absolute() for source in sources]
     for path in paths:
         if not path.exists():
             raise DocumentError(str(path), "no such folder or file")
-    engine = ignored.absolute()
+    paths = [path.parent if path.suffix == ".tex" and path.is_file() else path for path in paths]  # it includes others
+    engine = ignored.resolve()
 
     def concerns(_: object, name: str) -> bool:
+        """Whether a change may be one of notes; hidden files, such as the locks of an engine, are none."""
         changed = Path(name)
-        return not changed.is_relative_to(engine) and any(changed.is_relative_to(path) for path in paths)
+        below = [changed.relative_to(path).parts for path in paths if changed.is_relative_to(path)]
+        is_visible = any(not any(part.startswith(".") for part in parts) for parts in below)
+        return is_visible and not changed.resolve().is_relative_to(engine)
 
-    folders = {path if path.is_dir() else path.parent for path in paths}  # editors replace whole files
-    for _ in watchfiles.watch(*folders, watch_filter=concerns):
-        update()
+    folders = sorted({path if path.is_dir() else path.parent for path in paths})  # editors replace whole files
+    while True:
+        watched, began = [_identity(folder) for folder in folders], False
+        try:
+            for changes in watchfiles.watch(
+                *folders, watch_filter=concerns, rust_timeout=_CHECKED, yield_on_timeout=True
+            ):
+                changed = [Path(name) for _, name in changes]
+                _let_settle(changed)
+                same = [_identity(folder) for folder in folders] == watched and not set(folders) & set(changed)
+                if changes or not (began and same):  # also at the beginning: something may have changed before
+                    update()
+                began = True
+                if not same:
+                    break
+        except FileNotFoundError:
+            pass  # it went away
+        except OSError as error:
+            reason = f"it cannot be watched ({error.strerror or error}); run the update by a timer instead"
+            raise DocumentError(str(folders[0]), reason) from error
+        while not all(map(_identity, folders)):
+            time.sleep(_CHECKED / 1000)
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return what distinguishes a folder from another one that takes its place; ``None`` for one that is gone."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _let_settle(paths: Sequence[Path]) -> None:
+    """Wait until none of some files has changed for a while; somebody may be writing them."""
+    end = time.monotonic() + _LONGEST_WAIT
+    while time.monotonic() < end:
+        ages = []
+        for path in paths:
+            with suppress(OSError):
+                ages.append(time.time() - path.stat().st_mtime)
+        left = _QUIET - min((age for age in ages if age >= 0), default=_QUIET)
+        if left <= 0:
+            return
+        time.sleep(left)

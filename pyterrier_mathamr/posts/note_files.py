@@ -89,13 +89,15 @@ def note_entries(
     files = {path_text(file.relative_to(top).as_posix()): file for file in (*listing.files, *listing.styles)}
     files |= {only: path} if only else {}
     everywhere = list(given)
+    of_macros: dict[str, str | DocumentError] = {}
     for name in reversed(MACRO_FILES):
-        text = read_text(top / name) if (top / name).is_file() and not (top / name).is_symlink() else None
-        if isinstance(text, str):
-            everywhere.insert(0, LatexFile(text))
+        if (top / name).is_file() and not (top / name).is_symlink():
+            text = of_macros[name] = read_text(top / name)
+            if isinstance(text, str):
+                everywhere.insert(0, LatexFile(text))
     known = {name: macro for file in everywhere for name, macro in file.macros.items()}
     names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
-    latex = LatexFolder(names, lambda name: read_text(files[name]), everywhere, known, only)
+    latex = LatexFolder(names, lambda name: of_macros.get(name) or read_text(files[name]), everywhere, known, only)
     options = options_digest(reading, everywhere)
     folder = _Folder(path_text(path.absolute()), reading, known, options, latex, "" if only else prefix)
     if only:
