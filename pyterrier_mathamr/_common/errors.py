@@ -13,6 +13,7 @@ An error is its fields and a template of its message; an error class exists only
 from __future__ import annotations
 
 import dataclasses
+import errno
 import importlib
 import inspect
 from collections.abc import Sequence
@@ -128,6 +129,19 @@ def require(module: str, extra: str = "") -> ModuleType:
             raise MissingExtraError(package, extra) from error
         reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
         raise MissingExtraError(package, extra, reason) from error
+
+
+_REFUSALS = frozenset(
+    {
+        errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM,
+        errno.EBUSY, errno.ETIMEDOUT, errno.ESTALE,
+    }
+)  # fmt: skip
+
+
+def is_refusal(error: OSError) -> bool:
+    """Whether the operating system refuses, for a limit, a permission, a full disk or the like; no file is at fault."""
+    return error.errno in _REFUSALS
 
 
 def listed(ids: Sequence[object]) -> str:

@@ -39,6 +39,7 @@ from pyterrier_mathamr.store import (
     StoreError,
     WriteError,
     detail,
+    has_manifest,
     move,
     read_details,
     replace_file,
@@ -214,7 +215,7 @@ class Generations:
 
     def built(self) -> bool:
         """Return whether there is a finished engine."""
-        return (self.path / META).is_file()
+        return has_manifest(self.path)
 
     def for_build(self, overwrite: bool) -> Path:
         """Return the folder to build in: the folder of a stopped build, or a new one."""

@@ -33,7 +33,7 @@ from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, p
 from pyterrier_mathamr.posts.reading import report_unclosed
 from pyterrier_mathamr.sparse.expressions import query_formula
 from pyterrier_mathamr.sparse.patterns import MatchedFormula, described, read_pattern
-from pyterrier_mathamr.store import StoreError, signature
+from pyterrier_mathamr.store import StoreError, signature, unreadable
 
 from .duplicates import ERROR, candidates, compared, errors, fitted_to
 from .filters import EVERYTHING, Filter, file_of
@@ -448,6 +448,8 @@ class EngineSnapshot(EngineReader):
             except StoreError:
                 if signature(path) == self.signature:
                     raise
+            except OSError as error:
+                raise unreadable(error, path) from error
             else:
                 return
 

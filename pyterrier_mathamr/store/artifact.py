@@ -21,7 +21,19 @@ from .files import sync_folder, write_file, writer_lock, writing
 from .hub import SharedArtifact
 from .ids import Rows
 from .job import Job, drop_job, job_folder, open_job, read_job, unfinished_parts
-from .manifest import META, PACKAGE, Kind, Manifest, Marks, Mode, PartMeta, clean, read_manifest, write_manifest
+from .manifest import (
+    META,
+    PACKAGE,
+    Kind,
+    Manifest,
+    Marks,
+    Mode,
+    PartMeta,
+    clean,
+    has_manifest,
+    read_manifest,
+    write_manifest,
+)
 from .parts import MARKS, Parts, Snapshot, StoredPart, merged, signature
 
 
@@ -75,7 +87,7 @@ class StoredArtifact(Counted, SharedArtifact):
 
     def built(self) -> bool:
         """Whether there is a finished artifact at the path, or was when it was pinned."""
-        return (self.path / META).is_file() if self._pinned is None else self._pinned
+        return has_manifest(self.path) if self._pinned is None else self._pinned
 
     def snapshot(self) -> Snapshot:
         """Return the current state, opened on first use and again when it was changed.
