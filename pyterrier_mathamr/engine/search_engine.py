@@ -43,7 +43,7 @@ from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Index
 from .matches import unrelated_scores
 from .posts import PostStore, distinct_formulas
 from .reader import EngineReader, EngineSnapshot, blended
-from .updates import Update, documents_of, names_of, read_changes, separate, tombstones_of, with_prefixes
+from .updates import Update, answers_to, documents_of, names_of, read_changes, separate, tombstones_of, with_prefixes
 
 _COMPACTED = 0.2
 """The share of deleted rows from which a change rewrites a part of an index."""
@@ -227,15 +227,12 @@ class SearchEngine(EngineReader, SharedArtifact):
             )
 
             def make(old: EngineSnapshot, indexes: Indexes) -> None:
-                generation = indexes.posts.path.parent
-                if not self._generations.removed(generation):
-                    remove_posts(indexes, changes.removed)
-                    remove_known(indexes.posts, changes.moved)
-                    self._generations.mark_removed(generation)
+                answers = self._remove(old, indexes, changes.removed, changes.moved)
                 moved, written = documents_of(changes, old.indexes.posts, incoming)
                 distinct = distinct_formulas(written, indexes.has_formulas)
-                if names := [*changes.moved, *changes.written]:
-                    self._store(indexes, names, chain(moved, distinct), old.options, workers, verbose)
+                documents = chain(moved, old.indexes.posts.stream(answers), distinct)
+                if names := [*changes.moved, *answers, *changes.written]:
+                    self._store(indexes, names, documents, old.options, workers, verbose)
 
             if changes.removed or changes.moved or changes.written:
                 change = ["update", now.identity, changes.removed, changes.moved, incoming.fingerprint()]
@@ -286,13 +283,32 @@ class SearchEngine(EngineReader, SharedArtifact):
             UnknownIdError: some do not exist; the error names them, and nothing is removed.
         """
         named = sorted({docnos} if isinstance(docnos, str) else set(map(str, docnos)))
+
+        def make(old: EngineSnapshot, indexes: Indexes) -> None:
+            if answers := self._remove(old, indexes, self._named(old, named)):
+                self._store(indexes, answers, old.indexes.posts.stream(answers), old.options, 1, False)
+
         with self._locked():
             self._change(
                 ["delete", *named],
                 lambda old: self._named(old, named),
-                lambda old, indexes: remove_posts(indexes, self._named(old, named)),
+                make,
                 buried=lambda old: tombstones_of(old.indexes.posts, self._named(old, named)),
             )
+
+    def _remove(
+        self, old: EngineSnapshot, indexes: Indexes, docnos: Sequence[str], moved: Sequence[str] = ()
+    ) -> list[str]:
+        """Remove posts, unless a stopped run has, and of others only the text; return the answers to index again.
+
+        The indexes of an answer have the title of its question, which goes with the question.
+        """
+        generation, answers = indexes.posts.path.parent, answers_to(old, docnos)
+        if not self._generations.removed(generation):
+            remove_posts(indexes, [*docnos, *answers])
+            remove_known(indexes.posts, moved)
+            self._generations.mark_removed(generation)
+        return answers
 
     def _named(self, old: EngineSnapshot, names: Sequence[str]) -> list[str]:
         try:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyterrier_mathamr._common.errors import require, shortened
 from pyterrier_mathamr._common.feedback import progress
@@ -35,6 +35,9 @@ from pyterrier_mathamr.store import row_fingerprint
 
 from .filters import file_of
 from .posts import PostStore, root_fingerprint
+
+if TYPE_CHECKING:
+    from .reader import EngineSnapshot
 
 
 class Update(NamedTuple):
@@ -229,6 +232,13 @@ def tombstones_of(stored: PostStore, deleted: Sequence[str]) -> dict[str, int]:
     kept = {entry for docno, entry in zip(rows.docnos, rows.entries.tolist(), strict=True) if docno not in gone}
     lost = [post for post in stored.get_many(deleted) if post.origin.root and post.entry not in kept]
     return {_name(file_of(post.docno) if post.origin.kind else post.docno): post.digest for post in lost}
+
+
+def answers_to(old: EngineSnapshot, docnos: Sequence[str]) -> list[str]:
+    """List the other posts that answer one of some posts; a unit of a file has no answers."""
+    gone = {post.docno for post in old.indexes.posts.get_many(docnos) if not post.origin.kind}
+    left_out = set(docnos)
+    return [name for name, thread in old.threads.items() if thread in gone and name not in left_out] if gone else []
 
 
 def names_of(docnos: Sequence[str]) -> set[str]:

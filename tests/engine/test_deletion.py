@@ -151,6 +151,23 @@ def test_after_compaction_deleted_text_is_in_no_file_and_searches_find_the_same(
     assert not any(part.deleted.size for index in engine.snapshot().indexes for part in index.snapshot().parts)
 
 
+def test_the_title_of_a_deleted_or_changed_question_leaves_the_indexes_of_its_answers(tmp_path: Path) -> None:
+    others = [{"id": f"d{i}", "text": f"Ring number {i} has $x_{i}^2 = y$."} for i in range(8)]
+    answers = [{"id": name, "text": f"The answer {name} is $y$.", "parent": "asked"} for name in ("one", "two")]
+    asked = {"id": "asked", "title": f"Which {SECRET} is ${SECRET}$?", "text": "A question"}
+    engine = built(tmp_path / "e", [asked, *answers, *others])
+    assert SECRET in engine.graph("one").text
+    engine.update([{**asked, "title": "Which fish?"}])
+    engine.compact()
+    assert holding(tmp_path / "e", SECRET) == []
+    assert "fish" in engine.graph("one").text
+    engine.delete("asked")
+    engine.compact()
+    assert holding(tmp_path / "e", "fish") == []
+    assert engine.graph("one").text.startswith("The answer one")
+    engine.verify()
+
+
 def test_a_stopped_compaction_changes_nothing_and_the_same_call_completes_it(
     deleted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
