@@ -141,7 +141,7 @@ class EngineRecord:
     options: EngineOptions
     sources: Mapping[str, str]
     unrelated: UnrelatedScores
-    tombstones: Mapping[str, int]
+    tombstones: Mapping[str, Sequence[int]]
     change: str = ""
 
     @property
@@ -178,8 +178,8 @@ class EngineRecord:
         except UNREADABLE as error:
             raise DamagedError(path / META, f"its scores of unrelated posts: {reason_of(error)}") from error
         tombstones = detail({"tombstones": {}, **details}, "tombstones", dict, path)
-        if not all(type(digest) is int for digest in tombstones.values()):
-            raise DamagedError(path / META, "one of its tombstones has a fingerprint that is not a whole number")
+        if not all(isinstance(of, list) and {*map(type, of)} == {int} for of in tombstones.values()):
+            raise DamagedError(path / META, "one of its tombstones is not a list of whole numbers")
         change = detail(details, "change", str, path)
         return cls(generation, indexes, options, sources, unrelated, tombstones, change)
 
@@ -271,7 +271,7 @@ class Generations:
         options: EngineOptions,
         sources: Mapping[str, str],
         unrelated: UnrelatedScores,
-        tombstones: Mapping[str, int] | None = None,
+        tombstones: Mapping[str, Sequence[int]] | None = None,
         change: str = "",
     ) -> None:
         """Make a generation the engine in one step, and remove the others."""

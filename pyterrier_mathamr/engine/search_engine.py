@@ -293,7 +293,7 @@ class SearchEngine(EngineReader, SharedArtifact):
                 ["delete", *named],
                 lambda old: self._named(old, named),
                 make,
-                buried=lambda old: tombstones_of(old.indexes.posts, self._named(old, named)),
+                buried=lambda old: tombstones_of(old, self._named(old, named)),
             )
 
     def _remove(
@@ -334,7 +334,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         *,
         sources: Mapping[str, str] | None = None,
         written: Sequence[str] = (),
-        buried: Callable[[EngineSnapshot], dict[str, int]] = lambda _: {},
+        buried: Callable[[EngineSnapshot], Mapping[str, Sequence[int]]] = lambda _: {},
     ) -> None:
         """Change a copy of the engine, and make it the engine.
 
@@ -361,7 +361,8 @@ class SearchEngine(EngineReader, SharedArtifact):
             unrelated = unrelated_scores(indexes, blended(indexes, old.options), old.options.model)
         named = old.record.sources if sources is None else sources
         back = names_of(written)
-        tombstones = {name: of for name, of in old.record.tombstones.items() if name not in back} | buried(old)
+        tombstones = {name: of for name, of in old.record.tombstones.items() if name not in back}
+        tombstones.update(buried(old))
         self._generations.publish(generation, old.options, named, unrelated, tombstones, digest)
         _FINISHED.add((self.path.absolute(), self.snapshot().identity))
 

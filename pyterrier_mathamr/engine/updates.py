@@ -119,7 +119,7 @@ def read_changes(
     sources: Sequence[Source],
     prefixes: dict[str, str],
     gone: Sequence[str],
-    tombstones: Mapping[str, int],
+    tombstones: Mapping[str, Sequence[int]],
     incoming: PostStore,
     *,
     reading: ReadingOptions,
@@ -167,7 +167,8 @@ def read_changes(
                 yield entry.place, DocumentError(entry.place, f"the id {entry.key!r:.80} is in the sources twice")
                 continue
             seen.add(name)
-            if entry.digest == (digests[name] if known else tombstones.get(_name(f"{prefix}{entry.key}"))):
+            tombstone = () if known else tombstones.get(_name(f"{prefix}{entry.key}"), ())
+            if entry.digest == digests.get(name) or entry.digest in tombstone or entry.content in tombstone:
                 continue
             if known and entry.digest:
                 changed.add(name)
@@ -218,20 +219,28 @@ def read_changes(
     return Changes(found, [docno for docno in replaced if docno not in kept], moved, written)
 
 
-def tombstones_of(stored: PostStore, deleted: Sequence[str]) -> dict[str, int]:
+def tombstones_of(old: EngineSnapshot, deleted: Sequence[str]) -> dict[str, list[int]]:
     """Return the files and records of which no post is left, so that updates leave them out until they change.
 
     Args:
-        stored: the posts before the deletion.
+        old: the state before the deletion.
         deleted: the docnos that are deleted.
 
     Returns:
-        The hash of each name, as no file may hold a deleted text, and the digest of its content.
+        The hash of each name, as no file may hold a deleted text, with its digest and, where the file is still the one
+        that was indexed, the fingerprint of only its content: other files of its document may change.
     """
-    rows, gone = stored.rows(), set(deleted)
+    rows, gone = old.indexes.posts.rows(), set(deleted)
     kept = {entry for docno, entry in zip(rows.docnos, rows.entries.tolist(), strict=True) if docno not in gone}
-    lost = [post for post in stored.get_many(deleted) if post.origin.root and post.entry not in kept]
-    return {_name(file_of(post.docno) if post.origin.kind else post.docno): post.digest for post in lost}
+    lost = [post for post in old.indexes.posts.get_many(deleted) if post.origin.root and post.entry not in kept]
+    found = {_name(file_of(post.docno) if post.origin.kind else post.docno): [post.digest] for post in lost}
+    for root in {post.origin.root for post in lost}:
+        prefix = old.record.sources.get(root, "")
+        with suppress(DocumentError):  # the source is gone
+            for entry in source_entries(root, old.options.reading, prefix):
+                if isinstance(entry, SourceEntry) and [entry.digest] == found.get(name := _name(prefix + entry.key)):
+                    found[name].append(entry.content)
+    return found
 
 
 def answers_to(old: EngineSnapshot, docnos: Sequence[str]) -> list[str]:

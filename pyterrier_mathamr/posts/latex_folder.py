@@ -91,6 +91,10 @@ class LatexFolder:
             self._digests[root] = _digest(f"{root}\0{texts}")
         return _digest(f"{name}\0{self._digests[root]}")
 
+    def own_digest(self, name: str) -> str:
+        """Return a fingerprint of one file."""
+        return self._files[name].digest
+
     def members(self, root: str) -> list[str]:
         """List the files of a document, itself first; nothing for one that cannot be read."""
         return [name for name in self._reachable(root) if not _is_style(name) and self._root[name] == root]

@@ -122,7 +122,9 @@ def _entry(folder: _Folder, name: str, path: Path) -> SourceEntry:
         read: Callable[[], Iterable[Document | DocumentError]] = partial(_latex, folder, place, origin)
     else:
         read = partial(_notes if form in _NOTES else _plain, folder, place, origin, form, text)
-    return SourceEntry(place, folder.root, name, row_fingerprint({"file": text, "options": folder.options}), read)
+    digest = row_fingerprint({"file": text, "options": folder.options})
+    own = folder.latex.own_digest(name) if form == "latex" else text
+    return SourceEntry(place, folder.root, name, digest, read, row_fingerprint({"file": own}))
 
 
 Parts = tuple[list[MathPost], dict[str, str]]

@@ -66,6 +66,24 @@ def test_a_deleted_note_comes_back_with_its_file_and_a_record_when_it_is_given(t
     assert {"mine", "rings.md"} <= files_of(engine)
 
 
+def test_a_deleted_chapter_stays_away_when_others_of_its_document_or_the_macros_change(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    texts = {"main": r"A book. \input{one}\input{two}", "one": "A ring $x$.", "two": "A field $y$."}
+    for name, text in texts.items():
+        (folder / f"{name}.tex").write_text(text)
+    (folder / "plain.md").write_text("A limit $z$.")
+    engine = built(tmp_path / "e", folder)
+    engine.delete(["one.tex", "plain.md"])
+    (folder / "two.tex").write_text("A field $z$.")
+    (folder / "macros.tex").write_text(r"\newcommand{\R}{\mathbb{R}}")
+    engine.update()
+    assert files_of(engine) == {"main.tex", "two.tex"}
+    (folder / "one.tex").write_text("A ring $S$.")
+    engine.update()
+    assert files_of(engine) == {"main.tex", "one.tex", "two.tex"}
+
+
 @pytest.mark.parametrize("content", [b"", b" \n", b"\x00\x01\x02\xff\xfe\x81 Rings", b"---\n---\n"])
 def test_a_file_without_readable_text_is_deleted_and_named(notes: Path, tmp_path: Path, content: bytes) -> None:
     engine = built(tmp_path / "e", notes)

@@ -106,6 +106,8 @@ def test_a_manifest_with_fields_that_are_missing_or_of_another_type_is_a_named_e
         for wrong in WRONG:
             if type(wrong) is not type(value) or name in ("generation", "indexes"):
                 refused({**right, "details": {**details, name: wrong}})
+    for wrong in (*WRONG[:-2], {"a": 1}, {"a": []}, {"a": [True]}, {"a": ["1"]}):
+        refused({**right, "details": {**details, "tombstones": wrong}})
     for name in details["indexes"]:
         for wrong in WRONG:
             refused({**right, "details": {**details, "indexes": {**details["indexes"], name: wrong}}})
