@@ -23,8 +23,7 @@ if TYPE_CHECKING:  # a server that only passes requests on does without pandas
     import pandas as pd
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # C0, DEL, C1 and Unicode's two separators of lines
-
-
+# further, what changes the direction of writing, and halves of surrogate pairs
 _UNSEEN = re.compile(f"{CONTROL.pattern[:-1]}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -38,16 +37,12 @@ def visible(text: str, kept: str = "") -> str:
         text: the text.
         kept: characters that stay, such as the line breaks of a text with several lines.
     """
-    return _UNSEEN.sub(lambda found: found[0] if found[0] in kept else _escaped(found[0]), text)
+    return _UNSEEN.sub(lambda found: found[0] if found[0] in kept else found[0].encode("unicode_escape").decode(), text)
 
 
 def visible_json(text: str) -> str:
     """Write such characters of a JSON text as JSON has them, so that it keeps its meaning."""
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 class InvalidIdError(DocumentError):

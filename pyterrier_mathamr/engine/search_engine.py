@@ -185,7 +185,8 @@ class SearchEngine(EngineReader, SharedArtifact):
         """Bring the engine up to date with its sources, in one step; meanwhile searches see the old posts.
 
         Files and records whose content is the same are neither parsed nor encoded again. A file that cannot be opened
-        keeps its posts. The same call completes a stopped update.
+        keeps its posts; one that is empty now, or no text any more, counts as deleted. The same call completes a
+        stopped update.
 
         Args:
             posts: one or more sources as for :meth:`build`, known to the engine or not; posts of other sources stay. By
@@ -195,7 +196,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             verbose: show progress.
 
         Returns:
-            How many files or records are new, changed, deleted and unchanged.
+            How many files or records are new, changed, deleted and unchanged; and which files have no text any more.
 
         Raises:
             DocumentError: a source itself cannot be read, or two folders have the same name; nothing was changed.
@@ -229,6 +230,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             def make(old: EngineSnapshot, indexes: Indexes) -> None:
                 answers = self._remove(old, indexes, changes.removed, changes.moved)
                 moved, written = documents_of(changes, old.indexes.posts, incoming)
+                answers = sorted({*answers}.difference(changes.moved))  # moved ones are written with their place
                 distinct = distinct_formulas(written, indexes.has_formulas)
                 documents = chain(moved, old.indexes.posts.stream(answers), distinct)
                 if names := [*changes.moved, *answers, *changes.written]:
@@ -299,9 +301,10 @@ class SearchEngine(EngineReader, SharedArtifact):
     def _remove(
         self, old: EngineSnapshot, indexes: Indexes, docnos: Sequence[str], moved: Sequence[str] = ()
     ) -> list[str]:
-        """Remove posts, unless a stopped run has, and of others only the text; return the answers to index again.
+        """Remove posts from all indexes, and moved ones from that of posts, unless a stopped run has.
 
-        The indexes of an answer have the title of its question, which goes with the question.
+        Returns:
+            The answers to removed posts, which are removed, too: their graphs have the title of the question.
         """
         generation, answers = indexes.posts.path.parent, answers_to(old, docnos)
         if not self._generations.removed(generation):

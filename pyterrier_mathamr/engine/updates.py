@@ -227,8 +227,8 @@ def tombstones_of(old: EngineSnapshot, deleted: Sequence[str]) -> dict[str, list
         deleted: the docnos that are deleted.
 
     Returns:
-        The hash of each name, as no file may hold a deleted text, with its digest and, where the file is still the one
-        that was indexed, the fingerprint of only its content: other files of its document may change.
+        The hash of each name, which may be a deleted text itself, with the digest that it was indexed with and, if the
+        file has not changed since, the fingerprint of only its own content, as other files of its document may change.
     """
     rows, gone = old.indexes.posts.rows(), set(deleted)
     kept = {entry for docno, entry in zip(rows.docnos, rows.entries.tolist(), strict=True) if docno not in gone}
@@ -323,8 +323,8 @@ def watch(sources: Sequence[str | Path], ignored: Path, update: Callable[[], obj
                 began = True
                 if not same:
                     break
-        except FileNotFoundError:
-            pass  # it went away
+        except FileNotFoundError:  # it went away
+            time.sleep(_CHECKED / 1000)
         except OSError as error:
             reason = f"it cannot be watched ({error.strerror or error}); run the update by a timer instead"
             raise DocumentError(str(folders[0]), reason) from error

@@ -186,6 +186,19 @@ def test_the_title_of_a_deleted_or_changed_question_leaves_the_indexes_of_its_an
     engine.verify()
 
 
+def test_an_answer_that_moves_while_its_question_changes_is_indexed_again(tmp_path: Path) -> None:
+    lines = tmp_path / "posts.jsonl"
+    asked = {"id": "asked", "title": f"Which {SECRET}?", "text": "A question"}
+    answer = {"id": "one", "text": "The answer is $y$.", "parent": "asked"}
+    lines.write_text(f"{json.dumps(asked)}\n{json.dumps(answer)}\n")
+    engine = built(tmp_path / "e", lines)
+    lines.write_text(f"{json.dumps({**asked, 'title': 'Which fish?'})}\n{json.dumps({**answer, 'note': 'no text'})}\n")
+    assert engine.update() == Update(0, 2, 0, 0)
+    assert "Which fish" in engine.graph("one").text
+    assert engine.update() == Update(0, 0, 0, 2)
+    engine.verify()
+
+
 def test_a_stopped_compaction_changes_nothing_and_the_same_call_completes_it(
     deleted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
