@@ -13,6 +13,7 @@ An error is its fields and a template of its message; an error class exists only
 from __future__ import annotations
 
 import dataclasses
+import errno
 import importlib
 import inspect
 from collections.abc import Sequence
@@ -130,7 +131,25 @@ def require(module: str, extra: str = "") -> ModuleType:
         raise MissingExtraError(package, extra, reason) from error
 
 
+_REFUSALS = frozenset(
+    {
+        errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM,
+        errno.EBUSY, errno.ETIMEDOUT, errno.ESTALE,
+    }
+)  # fmt: skip
+
+
+def is_refusal(error: OSError) -> bool:
+    """Whether the operating system refuses, for a limit, a permission, a full disk or the like; no file is at fault."""
+    return error.errno in _REFUSALS
+
+
 def listed(ids: Sequence[object]) -> str:
     """Name the first five ids, for a message; a long one is cut, and further ones become three dots."""
     names = (f"{name[:77]}…" if isinstance(name, str) and len(name) > 80 else name for name in ids[:5])
-    return ", ".join(map(repr, names)) + (", …" if len(ids) > 5 else "")
+    return shortened([repr(name) for name in names], len(ids))
+
+
+def shortened(names: Sequence[str], count: int = 0) -> str:
+    """Join the first five names; three dots for further ones, of ``count``."""
+    return ", ".join(names[:5]) + (", …" if max(len(names), count) > 5 else "")

@@ -23,6 +23,26 @@ if TYPE_CHECKING:  # a server that only passes requests on does without pandas
     import pandas as pd
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # C0, DEL, C1 and Unicode's two separators of lines
+# further, what changes the direction of writing, and halves of surrogate pairs
+_UNSEEN = re.compile(f"{CONTROL.pattern[:-1]}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str, kept: str = "") -> str:
+    r"""Write characters that change how text around them is shown as ``\x1b`` or ``\u202e``.
+
+    They are control characters, line breaks, and those that change the direction of writing: an id or a file name
+    with one could rewrite a terminal, or forge lines of an answer.
+
+    Args:
+        text: the text.
+        kept: characters that stay, such as the line breaks of a text with several lines.
+    """
+    return _UNSEEN.sub(lambda found: found[0] if found[0] in kept else found[0].encode("unicode_escape").decode(), text)
+
+
+def visible_json(text: str) -> str:
+    """Write such characters of a JSON text as JSON has them, so that it keeps its meaning."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class InvalidIdError(DocumentError):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.ids import visible, visible_json
 
 from .options import FILE, FOLDER, NEW, SOURCE, SYSTEMS, filter_options, place_options, quiet_option
 from .topic_files import TypedTopic, read_topic_file
@@ -120,22 +121,23 @@ def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet
 
     engine = SearchEngine(path)
 
-    def update_once() -> None:
+    def update_once(if_changed: bool = False) -> None:
         found = engine.update(posts or None, workers=workers, verbose=not quiet)
-        click.echo(f"{path}: {found}; {counted(len(engine), 'post')}")
+        if not if_changed or found[:3] != (0, 0, 0):
+            click.echo(visible(f"{path}: {found}; {counted(len(engine), 'post')}"))
 
     def update_or_tell() -> None:
         try:
-            update_once()
+            update_once(if_changed=True)
         except (MathAMRError, OSError) as error:  # perhaps the next change repairs it
-            click.echo(f"Error: {error}", err=True)
+            click.echo(visible(f"Error: {error}"), err=True)
 
     update_once()
     if watch:
         from pyterrier_mathamr.engine.updates import watch as watch_files
 
         sources = engine.sources()
-        click.echo(f"Watching {', '.join(sources)}   (Ctrl-C ends it)")
+        click.echo(visible(f"Watching {', '.join(sources)}   (Ctrl-C ends it)"))
         watch_files(sources, path, update_or_tell)
 
 
@@ -145,7 +147,8 @@ def update(posts: tuple[Path, ...], path: Path, watch: bool, workers: int, quiet
 def delete(engine: Path, docnos: tuple[str, ...]) -> None:
     """Delete posts from ENGINE by their docnos; the name of a file deletes all posts that were read from it.
 
-    The files themselves stay; an update adds a file again once it has changed.
+    The files themselves stay, and updates leave them out until they change. `mathamr compact` also frees the space of
+    the posts.
     """
     from pyterrier_mathamr.engine import SearchEngine
 
@@ -153,6 +156,22 @@ def delete(engine: Path, docnos: tuple[str, ...]) -> None:
     before = len(opened)
     opened.delete(docnos)
     click.echo(f"{engine}: {counted(before - len(opened), 'post')} deleted, {counted(len(opened), 'post')} left")
+
+
+@click.command(short_help="Remove what is left of deleted posts.")
+@click.argument("engine", type=FOLDER)
+def compact(engine: Path) -> None:
+    """Rewrite ENGINE without deleted posts: afterwards their text is in none of its files.
+
+    Updates and deletions do this themselves where a fifth of the rows of an index was deleted. Searches see the same
+    posts meanwhile. To complete a stopped run, run the same command again.
+    """
+    from pyterrier_mathamr.engine import SearchEngine
+
+    opened = SearchEngine(engine)
+    before = opened.counts()[-1]
+    opened.compact()
+    click.echo(f"{engine}: {', '.join(opened.counts())}; before {before}")
 
 
 @click.command(short_help="Serve a page that searches an engine and shows why.")
@@ -247,10 +266,10 @@ def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_js
     found = SearchEngine(engine).duplicates(k, error=error, within=within, kind=kind).to_dict("records")
     for row in found:
         if as_json:
-            click.echo(json.dumps(row, ensure_ascii=False))
+            click.echo(_as_json(row))
         else:
-            click.echo(f"error {100 * row['error']:5.1f} %  {row['docno_a']}  {row['title_a']}".rstrip())
-            click.echo(f"{'':15}{row['docno_b']}  {row['title_b']}".rstrip())
+            click.echo(visible(f"error {100 * row['error']:5.1f} %  {row['docno_a']}  {row['title_a']}".rstrip()))
+            click.echo(visible(f"{'':15}{row['docno_b']}  {row['title_b']}".rstrip()))
     if not (found or as_json):
         click.echo(f"No two posts have the same content with an error of at most {100 * error:g} %.")
 
@@ -359,16 +378,16 @@ def _search(
     why = engine.explain(query, found["docno"].iloc[0]) if explain and len(found) else None
     if as_json:
         for row in found.to_dict("records"):
-            click.echo(json.dumps(row, ensure_ascii=False))
+            click.echo(_as_json(row))
         if why is not None:
             parts = json.loads(why.parts.to_json(orient="records"))
-            click.echo(json.dumps({"explains": why.docno, "score": why.score, "parts": parts}, ensure_ascii=False))
+            click.echo(_as_json({"explains": why.docno, "score": why.score, "parts": parts}))
         return
     if formula and found.empty:
         message = _no_formula(query)
     click.echo(results_table(found, formula) or message or "Nothing was found.")
     if why is not None:
-        click.echo(f"\n{table_of(why, width=_width())}")
+        click.echo(visible(f"\n{table_of(why, width=_width())}", "\n"))
 
 
 def _search_topics(
@@ -405,7 +424,7 @@ def _search_topics(
     click.echo(f"{output}: {counted(len(run), 'result')} for {counted(found, 'topic')}")
     if found < len(read):
         nothing = [topic.qid for topic in read if topic.qid not in set(run["qid"])]
-        click.echo(f"Nothing was found for {counted(len(nothing), 'topic')}: {', '.join(nothing[:5])}")
+        click.echo(f"Nothing was found for {counted(len(nothing), 'topic')}: {visible(', '.join(nothing[:5]))}")
 
 
 def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[TypedTopic]) -> pd.DataFrame:
@@ -416,6 +435,10 @@ def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[Typ
     return run
 
 
+def _as_json(row: Mapping[Any, Any]) -> str:
+    return visible_json(json.dumps(row, ensure_ascii=False))
+
+
 def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return the good matches, and a message if there are none."""
     from pyterrier_mathamr.engine.reader import is_good
@@ -424,7 +447,8 @@ def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     if found.empty or len(good):
         return good, ""
     first = found.iloc[0]
-    return good, f"No good match. The closest: {first['docno']}  {first['title']}".rstrip() + "  (--weak shows it)"
+    closest = visible(f"{first['docno']}  {first['title']}".rstrip())
+    return good, f"No good match. The closest: {closest}  (--weak shows it)"
 
 
 def _no_formula(query: str) -> str:
@@ -432,8 +456,8 @@ def _no_formula(query: str) -> str:
     from pyterrier_mathamr.engine.page.queries import problems
 
     for problem in problems(query, query):
-        latex, place = problem["latex"], " " * problem["start"]
-        raise click.ClickException(f"The formula cannot be read. {problem['message']}\n  {latex}\n  {place}^")
+        latex, place = visible(problem["latex"]), " " * len(visible(problem["latex"][: problem["start"]]))
+        raise click.ClickException(f"The formula cannot be read. {visible(problem['message'])}\n  {latex}\n  {place}^")
     return "No formula like this one was found. To search by words, leave out --formula."
 
 
@@ -451,13 +475,13 @@ def results_table(found: pd.DataFrame, formula: bool) -> str:
         else:
             head = docno if formula else f"{docno}  {row['title']}"
         how_good = f"{row['tier']:8}" if formula else f"{percent(row['match']):>6}"
-        lines.append(f"{rank:>3}  {how_good}  {head}".rstrip())
+        lines.append(visible(f"{rank:>3}  {how_good}  {head}".rstrip()))
         if row.get("link"):
-            lines.append(f"{indent}{row['link']}")
-        text = " ".join((row["latex"] if formula else row["snippet"]).split())
+            lines.append(indent + visible(row["link"]))
+        text = visible(" ".join((row["latex"] if formula else row["snippet"]).split()))
         lines += textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
         if formula and (changed := substitution_text(row["substitution"])):
-            lines.append(f"{indent}with {changed}")
+            lines.append(visible(f"{indent}with {changed}"))
     return "\n".join(lines)
 
 

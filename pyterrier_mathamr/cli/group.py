@@ -1,4 +1,7 @@
-"""How ``mathamr`` ends and warns: errors and warnings of the package are one line, without a place in its code."""
+"""How ``mathamr`` ends and warns: errors and warnings of the package are one line, without a place in its code.
+
+So are errors of the operating system that are no fault of the package: a full disk, a missing permission.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from typing import Any, TextIO
 
 import click
 
-from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, is_refusal
+from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.running.variables import wait_passively
 
 from .interrupts import Interruptible
@@ -46,7 +50,12 @@ class MathAMRGroup(click.Group):
             try:
                 return super().invoke(ctx)
             except MathAMRError as error:
-                raise click.ClickException(str(error)) from error
+                raise click.ClickException(visible(str(error), "\n")) from error
+            except OSError as error:
+                if not is_refusal(error):
+                    raise
+                where = f"{error.filename}: " if error.filename else ""
+                raise click.ClickException(visible(f"{where}{error.strerror}.")) from error
             except KeyboardInterrupt as error:
                 code = 128 + getattr(error, "number", signal.SIGINT)
                 ending.tell(error)
@@ -63,6 +72,7 @@ def _show(
     line: str | None = None,
 ) -> None:
     """Show a warning; one that is not ours with its place in the code."""
-    ours = issubclass(category, MathAMRWarning)
-    text = f"Warning: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
+    text = f"Warning: {visible(str(message))}\n"
+    if not issubclass(category, MathAMRWarning):
+        text = warnings.formatwarning(message, category, filename, lineno, line)
     click.echo(text, nl=False, err=True, file=file)

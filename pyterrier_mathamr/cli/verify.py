@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.ids import visible
 
 from .options import quiet_option
 
@@ -26,7 +27,7 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
     for path in paths:
         found = list(_faults(path, verbose=not quiet))
         for fault in found:
-            click.echo("BAD  " + " ".join(str(fault).split()))
+            click.echo("BAD  " + visible(" ".join(str(fault).split())))
         if not found:
             click.echo(f"ok   {path}: {_described(path)}")
         bad += bool(found)
@@ -87,12 +88,12 @@ def _artifact(path: Path) -> Any:
 
 def _type_of(path: Path) -> str:
     """Read type and format of an artifact from its manifest."""
-    from pyterrier_mathamr.store import META, DamagedError, parse_json
+    from pyterrier_mathamr.store import META, parse_json, unreadable
 
     try:
         content = parse_json((path / META).read_bytes(), path / META)
     except OSError as error:
-        raise DamagedError(path / META, f"it cannot be read ({error.strerror or error})") from error
+        raise unreadable(error, path / META) from error
     return f"{content.get('type')!s:.80}.{content.get('format')!s:.80}"
 
 

@@ -39,6 +39,7 @@ from pyterrier_mathamr.store import (
     StoreError,
     WriteError,
     detail,
+    has_manifest,
     move,
     read_details,
     replace_file,
@@ -88,6 +89,12 @@ class Indexes(NamedTuple):
         """Yield the name and index of each."""
         return zip(self._fields, self, strict=True)
 
+    def compact(self, share: float = 0.0) -> None:
+        """Rewrite the parts of each index without deleted rows; see :meth:`.StoredArtifact.compact`."""
+        for index in self:
+            if index.built():
+                index.compact(share)
+
     def has_formulas(self, ids: Sequence[str]) -> list[bool]:
         """Return which ids formulas have."""
         return (self.formulas.snapshot().look_up(ids) >= 0).tolist() if self.formulas.built() else [False] * len(ids)
@@ -125,6 +132,7 @@ class EngineRecord:
         options: the options of the build.
         sources: the folders and files that its posts were read from, and the docno prefix of each.
         unrelated: how high unrelated posts score.
+        tombstones: files whose posts were deleted while the files stayed; see :func:`.updates.tombstones_of`.
         change: the identity of the last change, so that a repeated call is recognized; empty after a build.
     """
 
@@ -133,6 +141,7 @@ class EngineRecord:
     options: EngineOptions
     sources: Mapping[str, str]
     unrelated: UnrelatedScores
+    tombstones: Mapping[str, Sequence[int]]
     change: str = ""
 
     @property
@@ -168,7 +177,11 @@ class EngineRecord:
             unrelated = UnrelatedScores.read(detail(details, "unrelated", dict, path))
         except UNREADABLE as error:
             raise DamagedError(path / META, f"its scores of unrelated posts: {reason_of(error)}") from error
-        return cls(generation, indexes, options, sources, unrelated, detail(details, "change", str, path))
+        tombstones = detail({"tombstones": {}, **details}, "tombstones", dict, path)
+        if not all(isinstance(of, list) and {*map(type, of)} == {int} for of in tombstones.values()):
+            raise DamagedError(path / META, "one of its tombstones is not a list of whole numbers")
+        change = detail(details, "change", str, path)
+        return cls(generation, indexes, options, sources, unrelated, tombstones, change)
 
     def open(self, path: Path) -> Indexes:
         """Open the indexes of this state, whatever becomes of their folder later."""
@@ -176,9 +189,9 @@ class EngineRecord:
         for name, index in indexes.named():
             if (identity := self.indexes[name]) is not None:
                 index.check_member(identity, path)
-                index.pin()
             elif index.path.exists():
                 raise _unnamed(index, path)
+            index.pin(built=identity is not None)
         return indexes
 
     def faults(self, path: Path, *, verbose: bool) -> Iterator[StoreError]:
@@ -202,7 +215,7 @@ class Generations:
 
     def built(self) -> bool:
         """Return whether there is a finished engine."""
-        return (self.path / META).is_file()
+        return has_manifest(self.path)
 
     def for_build(self, overwrite: bool) -> Path:
         """Return the folder to build in: the folder of a stopped build, or a new one."""
@@ -258,6 +271,7 @@ class Generations:
         options: EngineOptions,
         sources: Mapping[str, str],
         unrelated: UnrelatedScores,
+        tombstones: Mapping[str, Sequence[int]] | None = None,
         change: str = "",
     ) -> None:
         """Make a generation the engine in one step, and remove the others."""
@@ -265,6 +279,7 @@ class Generations:
         identities = {name: index.snapshot().identity if index.built() else None for name, index in indexes.named()}
         about = {"generation": generation.name, "indexes": identities, **asdict(options)}
         details = {**about, "sources": dict(sources), "unrelated": asdict(unrelated), "change": change}
+        details |= {"tombstones": dict(tombstones)} if tombstones else {}
         with writing(self.path):
             write_details(self.path, ENGINE, len(indexes.posts), details)
         self.discard()

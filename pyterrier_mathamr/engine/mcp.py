@@ -18,10 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, require
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, listed, require
 from pyterrier_mathamr._common.feedback import ignored_warnings
+from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.posts import Origin, plain_text
+from pyterrier_mathamr.store import StoreError, UnavailableError, UnknownIdError
 
 from .citations import LONGEST, cited
 from .filters import Filter
@@ -44,6 +46,7 @@ MOST_NEIGHBORS = 20
 _LONGEST_TITLE, _LONGEST_LINE = 120, 240  # of an entry of a result
 _LONGEST_PART = 300
 _PARTS = 30
+_KEPT = "\n\t"  # of the text of a post
 _NOTES = 80  # tokens reserved for the last line, which explains how to get the rest
 _ABOUT_QUERY = r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'"
 _INSTRUCTIONS = (
@@ -105,7 +108,7 @@ class Tools:
             good = found if weak else found[is_good(found)]
             origins = {post.docno: post.origin for post in engine.indexes.posts.get_many(good["docno"].tolist())}
             entries = [
-                f"{rank}. {row['docno']}  (match {percent(row['match'])}{_place(origins[row['docno']])})\n"
+                f"{rank}. {visible(row['docno'])}  (match {percent(row['match'])}{_place(origins[row['docno']])})\n"
                 f"   {_line(row['title'], _LONGEST_TITLE)}\n   {_line(row['snippet'], _LONGEST_LINE)}"
                 for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
             ]
@@ -121,21 +124,23 @@ class Tools:
             entries = []
             for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
                 title, _ = engine.title_and_body(row["post_id"])
-                place = f"   in {row['post_id']}  {_line(engine.text_of(title), _LONGEST_TITLE)}".rstrip()
+                place = f"   in {visible(row['post_id'])}  {_line(engine.text_of(title), _LONGEST_TITLE)}".rstrip()
                 latex = _line(row["latex"], _LONGEST_LINE)
                 changed = _line(substitution_text(row["substitution"]), _LONGEST_LINE)
                 changed = f"\n   with {changed}" if changed else ""
-                entries.append(f"{rank}. {row['docno']}  ({row['tier']})\n   ${latex}${changed}\n{place}")
+                entries.append(f"{rank}. {visible(row['docno'])}  ({row['tier']})\n   ${latex}${changed}\n{place}")
         return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip, tokens)
 
     def read(self, docno: str, start: int, context: int, tokens: int) -> str:
         """Write a post, from a character on, with its neighbors in its file."""
         with self._one_at_a_time() as engine:
+            docno = _named(engine, docno)
             text = plain_text(engine.post(docno))
             if context:
                 around = _neighbors(engine, docno, context)
                 each = [(name, plain_text(engine.post(name))) for name in around]
-                text = "\n\n".join(f"[{name}{_place(engine.origins[name])}]\n{of}" for name, of in each)
+                text = "\n\n".join(f"[{visible(name)}{_place(engine.origins[name])}]\n{of}" for name, of in each)
+        text = visible(text, _KEPT)
         shown = within_tokens(text[start:], tokens - _NOTES)
         end = start + len(shown)
         again = f", context={context}" if context else ""
@@ -145,16 +150,16 @@ class Tools:
     def cite(self, docno: str, quotation: str, tokens: int) -> str:
         """Give the exact source span of a quotation."""
         with self._one_at_a_time() as engine:
-            found = cited(engine, docno, quotation)
+            found = cited(engine, _named(engine, docno), quotation)
         lines = f"line {found.first}" if found.first == found.last else f"lines {found.first}-{found.last}"
-        place = f"{found.file}, {lines}" if found.first else f"{found.file} ({found.note})"
-        return within_tokens(f"{place}:\n{found.text}", tokens)
+        place = visible(f"{found.file}, {lines}" if found.first else f"{found.file} ({found.note})")
+        return within_tokens(f"{place}:\n{visible(found.text, _KEPT)}", tokens)
 
     def explain(self, query: str, docno: str, tokens: int) -> str:
         """List the parts of a score, the greatest first."""
         with self._one_at_a_time() as engine:
-            found = engine.explain(query, docno)
-        lines = [f"{docno} has {found.score:.2f} points for this query, the sum of:"]
+            found = engine.explain(query, _named(engine, docno))
+        lines = [f"{visible(docno)} has {found.score:.2f} points for this query, the sum of:"]
         for part in found.parts.head(_PARTS).to_dict("records"):
             texts = dict.fromkeys(_line(part[side], _LONGEST_PART) for side in ("query", "document") if part[side])
             lines.append(f"{part['contribution']:8.2f}  {part['system']}, {part['part']}: {'  ~  '.join(texts)}")
@@ -165,12 +170,19 @@ class Tools:
         return "\n".join(shown) + last
 
 
+def _named(engine: EngineSnapshot, given: str) -> str:
+    """Return the docno that an answer showed as the one given."""
+    if given in engine or "\\" not in given:
+        return given
+    return next((docno for docno in engine.docnos() if visible(docno) == given), given)
+
+
 def _place(origin: Origin) -> str:
     """Write where a post is, as far as that is known: its file and line, its type and section."""
     if not origin.kind:
         return ""
-    where = f"{origin.file}:{origin.line}" if origin.line else origin.file
-    kind = "" if origin.kind == "file" else f", {origin.kind}"
+    where = visible(f"{origin.file}:{origin.line}" if origin.line else origin.file)
+    kind = "" if origin.kind == "file" else f", {visible(origin.kind)}"
     return f", {where}{kind}" + (f", in {_line(origin.section, _LONGEST_TITLE)}" if origin.section else "")
 
 
@@ -211,7 +223,7 @@ def _listed(
 
 def _line(text: str, longest: int) -> str:
     """Write a text in one line, cut where it is too long."""
-    line = " ".join(text.split())
+    line = visible(" ".join(text.split()))
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
@@ -419,8 +431,21 @@ def _faults_reported() -> Iterator[None]:
 
     try:
         yield
-    except MathAMRError as error:
-        raise ToolError(str(error)) from error
+    except (MathAMRError, OSError) as error:
+        raise ToolError(visible(_told(error))) from error
+
+
+def _told(error: MathAMRError | OSError) -> str:
+    """Describe an error to an assistant, for whom the files of the engine are nothing."""
+    if isinstance(error, UnknownIdError):
+        return f"There is no post {listed(error.ids)}."
+    if isinstance(error, OSError):
+        return f"The engine cannot be read now ({error.strerror or type(error).__name__})."
+    if isinstance(error, UnavailableError):
+        return f"The engine cannot be read now: {error.reason}."
+    if isinstance(error, StoreError):
+        return "The engine cannot be read: `mathamr verify` names the reason."
+    return str(error)
 
 
 def serve_tools(path: Path) -> None:

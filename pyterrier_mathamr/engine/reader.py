@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -32,7 +33,7 @@ from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, p
 from pyterrier_mathamr.posts.reading import report_unclosed
 from pyterrier_mathamr.sparse.expressions import query_formula
 from pyterrier_mathamr.sparse.patterns import MatchedFormula, described, read_pattern
-from pyterrier_mathamr.store import StoreError, signature
+from pyterrier_mathamr.store import StoreError, signature, unreadable
 
 from .duplicates import ERROR, candidates, compared, errors, fitted_to
 from .filters import EVERYTHING, Filter, file_of
@@ -447,6 +448,8 @@ class EngineSnapshot(EngineReader):
             except StoreError:
                 if signature(path) == self.signature:
                     raise
+            except OSError as error:
+                raise unreadable(error, path) from error
             else:
                 return
 
@@ -466,6 +469,11 @@ class EngineSnapshot(EngineReader):
     def identity(self) -> str:
         """The identity of this state: the checksum of its manifest."""
         return self.record.identity
+
+    @property
+    def changed(self) -> datetime:
+        """When this state was published, in local time."""
+        return datetime.fromtimestamp(self.signature[1] / 1e9)
 
     @cached_property
     def origins(self) -> dict[str, Origin]:

@@ -43,8 +43,11 @@ from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Index
 from .matches import unrelated_scores
 from .posts import PostStore, distinct_formulas
 from .reader import EngineReader, EngineSnapshot, blended
-from .updates import Update, documents_of, read_changes, separate, with_prefixes
+from .updates import Update, answers_to, documents_of, names_of, read_changes, separate, tombstones_of, with_prefixes
 
+_COMPACTED = 0.2
+"""The share of deleted rows from which a change rewrites a part of an index."""
+_INCOMING = ".incoming"
 _FINISHED: set[tuple[Path, str]] = set()
 """The states that this process has made: it knows that the change which led to each of them is complete."""
 
@@ -182,7 +185,8 @@ class SearchEngine(EngineReader, SharedArtifact):
         """Bring the engine up to date with its sources, in one step; meanwhile searches see the old posts.
 
         Files and records whose content is the same are neither parsed nor encoded again. A file that cannot be opened
-        keeps its posts. The same call completes a stopped update.
+        keeps its posts; one that is empty now, or no text any more, counts as deleted. The same call completes a
+        stopped update.
 
         Args:
             posts: one or more sources as for :meth:`build`, known to the engine or not; posts of other sources stay. By
@@ -192,7 +196,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             verbose: show progress.
 
         Returns:
-            How many files or records are new, changed, deleted and unchanged.
+            How many files or records are new, changed, deleted and unchanged; and which files have no text any more.
 
         Raises:
             DocumentError: a source itself cannot be read, or two folders have the same name; nothing was changed.
@@ -203,7 +207,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             engine = SearchEngine.build(posts, "my.engine", model="mathamr-plus-mini", verbose=False)
             print(engine.update([{"id": "cube", "text": "Solve $x^3 = 1$."}]))  # 1 new, 0 changed, …
         """
-        with writer_lock(self.path.absolute()), self._incoming() as incoming:
+        with self._locked(), self._incoming() as incoming:
             now = self.snapshot()
             known = now.record.sources
             if posts is None and not known:
@@ -217,25 +221,24 @@ class SearchEngine(EngineReader, SharedArtifact):
                 sources,
                 prefixes,
                 [root for root in known if root not in prefixes],
+                now.record.tombstones,
                 incoming,
                 reading=now.options.reading,
                 verbose=verbose,
             )
 
             def make(old: EngineSnapshot, indexes: Indexes) -> None:
-                generation = indexes.posts.path.parent
-                if not self._generations.removed(generation):
-                    remove_posts(indexes, changes.removed)
-                    remove_known(indexes.posts, changes.moved)
-                    self._generations.mark_removed(generation)
+                answers = self._remove(old, indexes, changes.removed, changes.moved)
                 moved, written = documents_of(changes, old.indexes.posts, incoming)
+                answers = sorted({*answers}.difference(changes.moved))  # moved ones are written with their place
                 distinct = distinct_formulas(written, indexes.has_formulas)
-                if names := [*changes.moved, *changes.written]:
-                    self._store(indexes, names, chain(moved, distinct), old.options, workers, verbose)
+                documents = chain(moved, old.indexes.posts.stream(answers), distinct)
+                if names := [*changes.moved, *answers, *changes.written]:
+                    self._store(indexes, names, documents, old.options, workers, verbose)
 
             if changes.removed or changes.moved or changes.written:
                 change = ["update", now.identity, changes.removed, changes.moved, incoming.fingerprint()]
-                self._change(change, lambda _: None, make, prefixes)
+                self._change(change, lambda _: None, make, sources=prefixes, written=changes.written)
             return changes.found
 
     @reported_once()
@@ -253,7 +256,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         Raises:
             DuplicateIdError: some exist already; none was added. Delete them first to replace them.
         """
-        with writer_lock(self.path.absolute()), self._incoming() as incoming:
+        with self._locked(), self._incoming() as incoming:
             now = self.snapshot()
             sources = separate(posts)
             prefixes = with_prefixes(sources, dict(now.record.sources))
@@ -268,10 +271,12 @@ class SearchEngine(EngineReader, SharedArtifact):
                 distinct = distinct_formulas(incoming, indexes.has_formulas)
                 self._store(indexes, added, distinct, old.options, workers, verbose)
 
-            self._change(["add", incoming.fingerprint()], check, make, prefixes)
+            self._change(["add", incoming.fingerprint()], check, make, sources=prefixes, written=added)
 
     def delete(self, docnos: Iterable[str]) -> None:
         """Delete posts in one step. The same call completes a stopped one.
+
+        Updates do not bring back the posts of a file until its content changes.
 
         Args:
             docnos: one or more; the name of a file means all posts that were read from it.
@@ -280,27 +285,70 @@ class SearchEngine(EngineReader, SharedArtifact):
             UnknownIdError: some do not exist; the error names them, and nothing is removed.
         """
         named = sorted({docnos} if isinstance(docnos, str) else set(map(str, docnos)))
-        with writer_lock(self.path.absolute()):
+
+        def make(old: EngineSnapshot, indexes: Indexes) -> None:
+            if answers := self._remove(old, indexes, self._named(old, named)):
+                self._store(indexes, answers, old.indexes.posts.stream(answers), old.options, 1, False)
+
+        with self._locked():
             self._change(
                 ["delete", *named],
                 lambda old: self._named(old, named),
-                lambda old, indexes: remove_posts(indexes, old.indexes.posts.named(named)),
+                make,
+                buried=lambda old: tombstones_of(old, self._named(old, named)),
             )
 
-    def _named(self, old: EngineSnapshot, names: Sequence[str]) -> None:
+    def _remove(
+        self, old: EngineSnapshot, indexes: Indexes, docnos: Sequence[str], moved: Sequence[str] = ()
+    ) -> list[str]:
+        """Remove posts from all indexes, and moved ones from that of posts, unless a stopped run has.
+
+        Returns:
+            The answers to removed posts, which are removed, too: their graphs have the title of the question.
+        """
+        generation, answers = indexes.posts.path.parent, answers_to(old, docnos)
+        if not self._generations.removed(generation):
+            remove_posts(indexes, [*docnos, *answers])
+            remove_known(indexes.posts, moved)
+            self._generations.mark_removed(generation)
+        return answers
+
+    def _named(self, old: EngineSnapshot, names: Sequence[str]) -> list[str]:
         try:
-            old.indexes.posts.named(names)
+            return old.indexes.posts.named(names)
         except UnknownIdError as error:  # of the engine, for its user
             raise UnknownIdError(self.path, error.ids) from error
+
+    def compact(self) -> None:
+        """Rewrite the indexes without deleted posts, so that no file of the engine has their text, in one step.
+
+        Updates and deletions do the same to each part of an index of which 20 % was deleted. The same call completes a
+        stopped one.
+        """
+        with self._locked():
+            shutil.rmtree(self.path / _INCOMING, ignore_errors=True)  # of a process that was killed
+            self._change(["compact", self.snapshot().identity], lambda _: None, lambda _, indexes: indexes.compact())
 
     def _change(
         self,
         change: Sequence[Any],
         check: Callable[[EngineSnapshot], object],
         make: Callable[[EngineSnapshot, Indexes], None],
+        *,
         sources: Mapping[str, str] | None = None,
+        written: Sequence[str] = (),
+        buried: Callable[[EngineSnapshot], Mapping[str, Sequence[int]]] = lambda _: {},
     ) -> None:
-        """Change a copy of the engine, and make it the engine."""
+        """Change a copy of the engine, and make it the engine.
+
+        Args:
+            change: identifies the change.
+            check: raises an error if the state cannot be changed so.
+            make: changes the indexes of the copy; completes what a stopped run has begun.
+            sources: the folders and files that are followed from now on; by default the same.
+            written: docnos of posts that are written.
+            buried: the tombstones of posts that are deleted.
+        """
         old = self.snapshot()
         digest = hashlib.sha256(json.dumps(change).encode()).hexdigest()
         if digest == old.record.change and (self.path.absolute(), old.identity) not in _FINISHED:
@@ -310,11 +358,15 @@ class SearchEngine(EngineReader, SharedArtifact):
         generation = self._generations.copy(old.record, digest)
         indexes = Indexes.of(generation)
         make(old, indexes)
+        indexes.compact(_COMPACTED)
         unrelated = old.record.unrelated.after(old.indexes.posts, indexes.posts)
         if unrelated is None:
             unrelated = unrelated_scores(indexes, blended(indexes, old.options), old.options.model)
         named = old.record.sources if sources is None else sources
-        self._generations.publish(generation, old.options, named, unrelated, digest)
+        back = names_of(written)
+        tombstones = {name: of for name, of in old.record.tombstones.items() if name not in back}
+        tombstones.update(buried(old))
+        self._generations.publish(generation, old.options, named, unrelated, tombstones, digest)
         _FINISHED.add((self.path.absolute(), self.snapshot().identity))
 
     @staticmethod
@@ -334,9 +386,16 @@ class SearchEngine(EngineReader, SharedArtifact):
         build_indexes(indexes, model, options.parser, mode="append", executor=executor, verbose=verbose)
 
     @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Lock the engine for a change; where there is none, nothing is made, not even the folder of a lock."""
+        self.snapshot()
+        with writer_lock(self.path.absolute()):
+            yield
+
+    @contextmanager
     def _incoming(self) -> Iterator[PostStore]:
         """Yield a store for the posts of an addition, which is removed in the end: they are read once and compared."""
-        folder = self.path / ".incoming"
+        folder = self.path / _INCOMING
         shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
         try:
             yield PostStore(folder / "posts")

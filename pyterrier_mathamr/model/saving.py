@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, is_refusal
 from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, signed
@@ -244,7 +244,9 @@ def weights_data(path: Path, digest: str, description: str) -> bytes:
 
 
 def unreadable_weights(path: Path, error: Exception) -> ModelFileError:
-    return ModelFileError(path, f"it cannot be read ({error})")
+    refused = isinstance(error, OSError) and is_refusal(error)
+    fix = "Remove the cause, and try again." if refused else ModelFileError.fix
+    return ModelFileError(path, f"it cannot be read ({error})", fix)
 
 
 def write_model(folder: Path, manifest: ModelManifest, vocabulary: Vocabulary, weights: bytes) -> None:
@@ -290,8 +292,9 @@ def model_faults(folder: Path, conv: type[Any] | None = None) -> Iterator[MathAM
 def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
     if isinstance(error, ModelFileError):
         return error
-    reason = error.reason if isinstance(error, StoreError) else str(error)
-    return ModelFileError(path, reason)
+    if isinstance(error, OSError):
+        return unreadable_weights(path, error)
+    return ModelFileError(path, error.reason if isinstance(error, StoreError) else str(error))
 
 
 class SavedModel:

@@ -90,6 +90,7 @@ class SourceEntry(NamedTuple):
         key: the file, or the id of the record; unique in its source.
         digest: fingerprint of its content, and of whatever else its posts depend on.
         read: reads its posts and yields each one, or why it cannot be read; may raise any error.
+        content: fingerprint of only its own content.
     """
 
     place: str
@@ -97,6 +98,7 @@ class SourceEntry(NamedTuple):
     key: str
     digest: int
     read: Callable[[], Iterable[Document | DocumentError]]
+    content: int = 0
 
     @property
     def fingerprint(self) -> int:

@@ -17,6 +17,7 @@ import gzip
 import os
 import re
 import stat
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -66,6 +67,10 @@ UNREADABLE = (OSError, EOFError, zlib.error)
 
 class UnreadFilesError(DocumentError):
     """Files of a kind that is not read; ``place`` counts and names them."""
+
+
+class UnopenedFileError(DocumentError):
+    """A file or folder cannot be opened, perhaps only now: posts that were read from it stay in an engine."""
 
 
 class Listing(NamedTuple):
@@ -126,8 +131,8 @@ def why_unread(path: Path) -> str:
     return _UNREAD.get(path.suffix.lower(), ("", ""))[1] if path.is_file() else ""
 
 
-def _unreadable(place: str, error: OSError) -> DocumentError:
-    return DocumentError(place, f"it cannot be read ({error.strerror or error})")
+def _unreadable(place: str, error: OSError) -> UnopenedFileError:
+    return UnopenedFileError(place, f"it cannot be read ({error.strerror or error})")
 
 
 def _follow(links: Iterable[Path], root: Path, found: Listing, known: set[Path]) -> None:
@@ -164,12 +169,19 @@ def path_text(path: Path | str) -> str:
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+_MOMENT, _TRIES = 0.05, 40  # seconds without a change, after which a file is taken to be complete
+
+
 def read_text(path: Path) -> str | DocumentError:
-    """Read a text file, or return why it cannot be read."""
+    """Read a text file, or return why it cannot be read; one that changed a moment ago is read again."""
     place = path_text(path)
     try:
-        with _regular(path) as file:
-            data = file.read(LARGEST_FILE + 1)
+        for _ in range(_TRIES):
+            with _regular(path) as file:
+                data = file.read(LARGEST_FILE + 1)
+                changed = os.fstat(file.fileno()).st_mtime
+            if _is_settled(changed):
+                break
     except OSError as error:
         return _unreadable(place, error)
     if len(data) > LARGEST_FILE:
@@ -180,6 +192,15 @@ def read_text(path: Path) -> str | DocumentError:
         return decoded(data).replace("\r\n", "\n").replace("\r", "\n")
     except ValueError as error:
         return DocumentError(place, str(error))
+
+
+def _is_settled(changed: float) -> bool:
+    """Whether a file that changed at some time is complete; if not, wait: somebody may be writing it."""
+    left = changed + _MOMENT - time.time()
+    if not 0 < left <= _MOMENT:  # a time in the future says nothing
+        return True
+    time.sleep(left)
+    return False
 
 
 _BOMS = (
@@ -256,6 +277,9 @@ def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dic
         DocumentError: the file cannot be read.
     """
     try:
+        for _ in range(_TRIES):
+            if _is_settled(path.stat().st_mtime):
+                break
         with opened(path) as file:
             for number, line in enumerate(lines_of(file), start=1):
                 if not (line is None or line.strip()):

@@ -5,14 +5,16 @@ r"""The LaTeX documents of a folder: which file includes which, and which docume
     book/main.tex ──\include{ch1}──▶ book/ch1.tex ──\input{defs}──▶ book/defs.tex
     slides.tex ─────\input{book/defs}─────────────────────────────────────┘     shared: its definitions count in both
 
-A file belongs to one document, and is read once: to the first that includes it, in the order of their paths; a file
-that no other includes is a document. Only files in the folder are read, by their names in the folder.
+A file belongs to one document: to the first that includes it, in the order of their paths; a file
+that no other includes is a document. Only files in the folder are read, by their names in the folder, and each once:
+its text stays in memory, packed, so that its digest is of the same text as its posts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import posixpath
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,9 +29,14 @@ _KEPT = 4  # documents that are split
 class _Scanned(NamedTuple):
     """The scan of a file before it is split."""
 
+    packed: bytes
     digest: str
     links: dict[int, tuple[str, str]]  # place to the file that is included there, or the fault
     styles: list[str]
+
+    @property
+    def text(self) -> str:
+        return zlib.decompress(self.packed).decode("utf-8", "surrogatepass")
 
 
 class LatexFolder:
@@ -54,7 +61,7 @@ class LatexFolder:
         known: Mapping[str, Macro],
         only: str = "",
     ) -> None:
-        self._read, self._everywhere, self._known = read, everywhere, known
+        self._everywhere, self._known = everywhere, known
         self.errors: dict[str, DocumentError] = {}
         self._files: dict[str, _Scanned] = {}
         there = frozenset(names)
@@ -84,6 +91,10 @@ class LatexFolder:
             self._digests[root] = _digest(f"{root}\0{texts}")
         return _digest(f"{name}\0{self._digests[root]}")
 
+    def own_digest(self, name: str) -> str:
+        """Return a fingerprint of one file."""
+        return self._files[name].digest
+
     def members(self, root: str) -> list[str]:
         """List the files of a document, itself first; nothing for one that cannot be read."""
         return [name for name in self._reachable(root) if not _is_style(name) and self._root[name] == root]
@@ -93,8 +104,7 @@ class LatexFolder:
         root = self._root[name]
         document = self._documents.pop(root, None)
         if document is None:
-            texts = {each: self._read(each) for each in self._reachable(root)}
-            files = {each: LatexFile(text if isinstance(text, str) else "") for each, text in texts.items()}
+            files = {each: LatexFile(self._files[each].text) for each in self._reachable(root)}
             links = {each: self._files[each].links for each in files}
             document = LatexDocument(self.members(root), files, links, self._everywhere, self._known)
         while len(self._documents) >= _KEPT:
@@ -127,7 +137,7 @@ def _scanned(name: str, text: str, names: frozenset[str]) -> _Scanned:
             links[place] = _resolved(name, target if target.endswith(".tex") else f"{target}.tex", names)
         else:
             links[place] = ("", "")  # a drawing, a table of numbers
-    return _Scanned(_digest(text), links, styles)
+    return _Scanned(zlib.compress(text.encode("utf-8", "surrogatepass"), 1), _digest(text), links, styles)
 
 
 def _is_style(name: str) -> bool:

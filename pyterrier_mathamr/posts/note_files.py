@@ -25,7 +25,7 @@ from pyterrier_mathamr._common.ids import valid_id
 from pyterrier_mathamr.store import row_fingerprint
 
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
-from .files import STYLES, SUFFIXES, Listing, day_of, listed, path_text, read_text
+from .files import STYLES, SUFFIXES, Listing, UnopenedFileError, day_of, listed, path_text, read_text
 from .html import title_of_html
 from .latex_document import UNCLOSED, read_latex_parts
 from .latex_folder import LatexFolder
@@ -89,13 +89,15 @@ def note_entries(
     files = {path_text(file.relative_to(top).as_posix()): file for file in (*listing.files, *listing.styles)}
     files |= {only: path} if only else {}
     everywhere = list(given)
+    of_macros: dict[str, str | DocumentError] = {}
     for name in reversed(MACRO_FILES):
-        text = read_text(top / name) if (top / name).is_file() and not (top / name).is_symlink() else None
-        if isinstance(text, str):
-            everywhere.insert(0, LatexFile(text))
+        if (top / name).is_file() and not (top / name).is_symlink():
+            text = of_macros[name] = read_text(top / name)
+            if isinstance(text, str):
+                everywhere.insert(0, LatexFile(text))
     known = {name: macro for file in everywhere for name, macro in file.macros.items()}
     names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
-    latex = LatexFolder(names, lambda name: read_text(files[name]), everywhere, known, only)
+    latex = LatexFolder(names, lambda name: of_macros.get(name) or read_text(files[name]), everywhere, known, only)
     options = options_digest(reading, everywhere)
     folder = _Folder(path_text(path.absolute()), reading, known, options, latex, "" if only else prefix)
     if only:
@@ -114,12 +116,15 @@ def _entry(folder: _Folder, name: str, path: Path) -> SourceEntry:
     origin = Origin(folder.root, name, date=day_of(path))
     text = read_text(path) if form != "latex" else folder.latex.errors.get(name) or folder.latex.digest(name)
     if isinstance(text, DocumentError):
-        return SourceEntry(place, folder.root, name, 0, partial(iter, [text]))
+        digest = 0 if isinstance(text, UnopenedFileError) else row_fingerprint({"fault": text.reason})
+        return SourceEntry(place, folder.root, name, digest, partial(iter, [text]))
     if form == "latex":
         read: Callable[[], Iterable[Document | DocumentError]] = partial(_latex, folder, place, origin)
     else:
         read = partial(_notes if form in _NOTES else _plain, folder, place, origin, form, text)
-    return SourceEntry(place, folder.root, name, row_fingerprint({"file": text, "options": folder.options}), read)
+    digest = row_fingerprint({"file": text, "options": folder.options})
+    own = folder.latex.own_digest(name) if form == "latex" else text
+    return SourceEntry(place, folder.root, name, digest, read, row_fingerprint({"file": own}))
 
 
 Parts = tuple[list[MathPost], dict[str, str]]

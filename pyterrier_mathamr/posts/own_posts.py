@@ -87,7 +87,7 @@ def source_entries(
         key = str(record[name]) if (name := _id_key(record)) else place
         digest = row_fingerprint({**record, "\0options": options})
         read = partial(_documents, place, record, reading.bare_formulas, known, Origin(root, key))
-        yield SourceEntry(place, root, key, digest, read)
+        yield SourceEntry(place, root, key, digest, read, row_fingerprint(record))
 
 
 def source_root(source: Source) -> str:

@@ -7,9 +7,11 @@ from .errors import InvalidIdError as InvalidIdError
 from .errors import NotBuiltError as NotBuiltError
 from .errors import OtherArtifactError as OtherArtifactError
 from .errors import StoreError as StoreError
+from .errors import UnavailableError as UnavailableError
 from .errors import UnfinishedJobError as UnfinishedJobError
 from .errors import UnknownIdError as UnknownIdError
 from .errors import WriteError as WriteError
+from .errors import unreadable as unreadable
 from .files import Appended as Appended
 from .files import Array as Array
 from .files import file_sum as file_sum
@@ -40,6 +42,7 @@ from .manifest import Kind as Kind
 from .manifest import Mode as Mode
 from .manifest import PartMeta as PartMeta
 from .manifest import detail as detail
+from .manifest import has_manifest as has_manifest
 from .manifest import read_details as read_details
 from .manifest import read_manifest as read_manifest
 from .manifest import read_signed as read_signed

@@ -21,7 +21,19 @@ from .files import sync_folder, write_file, writer_lock, writing
 from .hub import SharedArtifact
 from .ids import Rows
 from .job import Job, drop_job, job_folder, open_job, read_job, unfinished_parts
-from .manifest import META, PACKAGE, Kind, Manifest, Marks, Mode, PartMeta, clean, read_manifest, write_manifest
+from .manifest import (
+    META,
+    PACKAGE,
+    Kind,
+    Manifest,
+    Marks,
+    Mode,
+    PartMeta,
+    clean,
+    has_manifest,
+    read_manifest,
+    write_manifest,
+)
 from .parts import MARKS, Parts, Snapshot, StoredPart, merged, signature
 
 
@@ -46,7 +58,7 @@ class StoredArtifact(Counted, SharedArtifact):
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         self._snapshot: Snapshot | None = None
-        self._pinned = False
+        self._pinned: bool | None = None  # whether it was built when it was pinned
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_snapshot": None}
@@ -74,8 +86,8 @@ class StoredArtifact(Counted, SharedArtifact):
         return id in self.snapshot()
 
     def built(self) -> bool:
-        """Whether there is a finished artifact at the path."""
-        return bool((self.path / META).is_file())
+        """Whether there is a finished artifact at the path, or was when it was pinned."""
+        return has_manifest(self.path) if self._pinned is None else self._pinned
 
     def snapshot(self) -> Snapshot:
         """Return the current state, opened on first use and again when it was changed.
@@ -86,6 +98,8 @@ class StoredArtifact(Counted, SharedArtifact):
             DamagedError: a file is missing, truncated or changed.
             OtherArtifactError: something else is at the path.
         """
+        if self._pinned is False:
+            raise NotBuiltError(self.path, f"there was no {self.KIND.name} when this state was opened")
         snapshot = self._snapshot  # read once: other threads may replace it
         if snapshot is None or not (self._pinned or snapshot.signature == signature(self.path)):
             try:
@@ -98,15 +112,18 @@ class StoredArtifact(Counted, SharedArtifact):
             self._snapshot = snapshot
         return snapshot
 
-    def pin(self) -> Snapshot:
-        """Open the artifact, and answer from this state from now on, even if the folder is changed or removed.
+    def pin(self, *, built: bool = True) -> None:
+        """Answer from the current state from now on, even if the folder is changed or removed.
+
+        Args:
+            built: open the artifact; otherwise it stays one that is not built, whatever is written to its path later.
 
         Raises:
             StoreError: see :meth:`snapshot`.
         """
-        snapshot = self.snapshot()
-        self._pinned = True
-        return snapshot
+        if built:
+            self.snapshot()
+        self._pinned = built
 
     def open_snapshot(self) -> Snapshot:
         """Open the artifact; subclasses return snapshots that know more."""
@@ -232,24 +249,32 @@ class StoredArtifact(Counted, SharedArtifact):
                 write_manifest(path, manifest, kind)
                 clean(path, manifest)
 
-    def compact(self) -> None:
-        """Merge all parts into full ones, without the deleted rows, in one step.
+    def compact(self, share: float = 0.0) -> None:
+        """Rewrite parts without their deleted rows, in one step.
+
+        Args:
+            share: rewrite the parts of which at least this share was deleted; by default all, merged into full ones.
 
         Raises:
             UnfinishedJobError: an interrupted job has finished parts, which this would discard.
         """
         path, kind = self.path, self.KIND
-        if kind.merge is None:
+
+        def is_due(meta: PartMeta) -> bool:
+            return meta.count - meta.live >= max(1, share * meta.count)
+
+        if kind.merge is None or (share and not any(is_due(part.meta) for part in self.snapshot().parts)):
             return
         if (found := read_job(path, kind)) and found.parts and not found.published:
             raise UnfinishedJobError(path, {"job": (dict(found.header), "compact")})
         with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job, writing(path):
             old, parts = job.parts, []
             sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
-            for run in runs_within(sizes, kind.part_bytes):
+            runs = [range(i, i + 1) for i in range(len(old))] if share else runs_within(sizes, kind.part_bytes)
+            for run in runs:
                 some = old[run.start : run.stop]
-                whole = len(some) == 1 and not len(some[0].deleted)
-                parts.append(some[0] if whole else job.write(merged(some)))
+                stays = len(some) == 1 and not is_due(some[0].meta)
+                parts.append(some[0] if stays else job.write(merged(some)))
             job.parts = parts
             job.publish(job.base.details if job.base else {})
 

@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import ClassVar
 
-from pyterrier_mathamr._common.errors import MathAMRError, listed
+from pyterrier_mathamr._common.errors import MathAMRError, is_refusal, listed
 from pyterrier_mathamr._common.ids import InvalidIdError as InvalidIdError
 
 
@@ -99,6 +99,15 @@ class UnknownIdError(IdError, KeyError):
     wrong = "is not in it", "are not in it"
 
 
-def unreadable(error: OSError, path: Path) -> DamagedError:
-    """Return the error for a file of an artifact that the operating system cannot read."""
-    return DamagedError(Path(error.filename or path), f"it cannot be read ({error.strerror or error})")
+class UnavailableError(StoreError):
+    """The operating system does not let a file be opened, such as for a missing permission; it may be whole."""
+
+    advice = "It need not be damaged: remove the cause, such as a low `ulimit -n`, and try again."
+
+
+def unreadable(error: OSError, path: Path) -> StoreError:
+    """Return the named error for an ``error`` of reading the artifact at ``path``: damage, or the system's refusal."""
+    file, what = Path(error.filename or path), error.strerror or str(error)
+    if not is_refusal(error):
+        return DamagedError(file, f"it cannot be read ({what})")
+    return UnavailableError(file, f"it cannot be opened ({what})")

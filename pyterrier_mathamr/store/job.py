@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning, is_refusal
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import (
@@ -107,11 +107,15 @@ def drop_job(path: Path) -> None:
 
 
 def read_job(path: Path, kind: Kind) -> Unfinished | None:
-    """Read the unfinished work of an artifact; ``None`` where there is none, or its note cannot be read."""
+    """Read the unfinished work of an artifact; ``None`` where there is none, or its note was damaged."""
     try:
         note = read_signed(job_folder(path.absolute()) / JOB)
         return Unfinished(note["header"], read_parts(note["parts"], kind), note["published"])
-    except (OSError, DamagedError, KeyError, TypeError, ValueError, AttributeError):
+    except OSError as error:
+        if is_refusal(error):
+            raise unreadable(error, path) from error
+        return None
+    except (DamagedError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
@@ -149,6 +153,8 @@ def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Store
             if fault := next(part.faults(), None):
                 raise fault
         except (DamagedError, OSError) as error:
+            if isinstance(error, OSError) and is_refusal(error):
+                raise unreadable(error, path) from error
             text = f"{error} This part of the unfinished work, and those after it, are computed again."
             warnings.warn(MathAMRWarning(text), stacklevel=2)
             break

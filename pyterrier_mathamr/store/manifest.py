@@ -376,6 +376,18 @@ def _manifest_bytes(path: Path, kind: Kind) -> bytes:
         raise unreadable(error, path / META) from error
 
 
+def has_manifest(path: Path) -> bool:
+    """Whether there is a finished artifact at ``path``.
+
+    Raises:
+        UnavailableError: the operating system does not let it be seen.
+    """
+    try:
+        return (path / META).is_file()
+    except OSError as error:
+        raise unreadable(error, path / META) from error
+
+
 def detail(details: Mapping[str, Any], name: str, kind: type[Value], path: Path) -> Value:
     """Return one of the details of a kind.
 

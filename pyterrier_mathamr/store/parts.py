@@ -25,7 +25,7 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.ids import as_id
 from pyterrier_mathamr._common.running.processes import runs_within
 
-from .errors import DamagedError, UnknownIdError, unreadable
+from .errors import DamagedError, StoreError, UnknownIdError, unreadable
 from .files import (
     Array,
     FileSum,
@@ -129,7 +129,7 @@ class StoredPart:
             self._kept[name] = make()
         return self._kept[name]
 
-    def faults(self, read: Callable[[int], object] | None = None) -> Iterator[DamagedError]:
+    def faults(self, read: Callable[[int], object] | None = None) -> Iterator[StoreError]:
         """Read every file and compare its checksum; ``read`` is called with the number of bytes of each read."""
         for name, written in self.meta.files.items():
             try:

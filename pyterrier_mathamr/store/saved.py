@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.records import parse_json
 
-from . import DamagedError, read_signed, replace_file, signed
+from . import DamagedError, read_signed, replace_file, signed, unreadable
 
 T = TypeVar("T")
 
@@ -89,6 +89,8 @@ def saved_faults(path: Path) -> Iterator[MathAMRError]:
     """Compare a file with its checksum, and yield its faults."""
     try:
         described(path)
+    except OSError as error:
+        yield unreadable(error, path)
     except UNREADABLE as error:
         yield error if isinstance(error, DamagedError) else DamagedError(path, reason_of(error))
 

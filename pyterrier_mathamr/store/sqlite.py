@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from .artifact import StoredArtifact
 from .cache import UNREADABLE
-from .errors import DamagedError
+from .errors import DamagedError, unreadable
 from .job import job_folder
 from .parts import Snapshot
 
@@ -77,11 +77,14 @@ class SqliteFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            path.open("rb").close()  # its errors say more than SQLite's
             # threads may share the connection: SQLite serializes them, and nothing is written
             uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
             tables = {row[0] for row in self._connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
+        except OSError as error:
+            raise unreadable(error, path) from error
         except UNREADABLE as error:
             raise DamagedError(path, f"it cannot be read ({error})") from error
         if tables != set(self.SCHEMA):

@@ -1,6 +1,7 @@
 """The commands over a person's own posts, from a folder of files to answers."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -108,6 +109,7 @@ def test_posts_are_deleted_by_their_docnos(engine) -> None:
     wrong = run("delete", engine, "new", "another")
     assert (wrong.exit_code, wrong.output) == (1, f"Error: {engine}: 1 id is not in it: 'another'.\n")
     assert run("delete", engine, "new").output.endswith("1 post deleted, 2 posts left\n")
+    assert re.fullmatch(r".*: 2 posts, \d formulas?, [\d.]+ kB; before [\d.]+ kB\n", run("compact", engine).output)
 
 
 def test_posts_that_cannot_be_read_at_all_are_an_error(tmp_path) -> None:

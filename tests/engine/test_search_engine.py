@@ -347,6 +347,14 @@ def test_a_foreign_folder_is_not_touched(tmp_path) -> None:
         built(thesis / "chapter.md")
 
 
+def test_a_change_of_an_engine_that_is_not_there_makes_nothing(tmp_path) -> None:
+    engine = SearchEngine(tmp_path / "gone" / "e")
+    for change in (engine.update, engine.compact, lambda: engine.delete("a"), lambda: engine.add(POSTS)):
+        with pytest.raises(NotBuiltError):
+            change()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_byte_that_was_changed_is_found(tmp_path) -> None:
     engine = built(tmp_path / "e", POSTS[:2])
     engine.verify()

@@ -1,8 +1,6 @@
 """Updates: an engine follows its files, and reads again only what has changed."""
 
 import os
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.engine import SearchEngine, building, updates
+from pyterrier_mathamr.engine import SearchEngine, building
 from pyterrier_mathamr.engine.posts import PostStore
 from pyterrier_mathamr.engine.updates import Update
 from pyterrier_mathamr.posts import DocumentError, files
@@ -161,14 +159,14 @@ def test_an_id_that_another_source_has_is_left_out_and_named(notes: Path, tmp_pa
     assert "On rings" in engine.post(name).text
 
 
-def test_deleting_a_file_deletes_its_posts_and_an_update_brings_it_back(notes: Path, tmp_path: Path) -> None:
+def test_deleting_a_file_deletes_its_posts_for_good(notes: Path, tmp_path: Path) -> None:
     engine = built(tmp_path / "e", notes)
     [name] = [docno for docno in engine.docnos() if docno.startswith("rings")]
     with pytest.raises(UnknownIdError, match="nothing"):
         engine.delete([name, "nothing"])
     engine.delete(name)
     assert len(engine) == 2
-    assert engine.update() == Update(1, 0, 0, 2)
+    assert engine.update() == Update(0, 0, 0, 2)
 
 
 @pytest.mark.parametrize("step", ["remove_known", "PostStore.write", "build_indexes", "Generations.publish"])
@@ -206,30 +204,3 @@ def test_the_place_of_a_post_is_stored_again_without_reading_its_text_again(
     lines.write_text('{"id": "a", "text": "so $x$", "note": "which is no text of the post"}\n')
     assert engine.update() == Update(0, 1, 0, 0)
     assert (read, engine.update()) == ([], Update(0, 0, 0, 1))
-
-
-def test_changes_of_files_are_noticed_while_watching(notes: Path, tmp_path: Path) -> None:
-    pytest.importorskip("watchfiles")
-    engine = built(tmp_path / "e", notes)
-    seen: list[str] = []
-
-    class EnoughError(Exception):
-        """Ends the watch."""
-
-    def update() -> None:
-        seen.append(str(engine.update()))
-        raise EnoughError
-
-    def change() -> None:
-        """Replace a file until that is noticed: at first nothing may be watching yet."""
-        while not seen:
-            time.sleep(0.5)
-            (tmp_path / "new.md").write_text("On $x$")
-            (tmp_path / "new.md").replace(notes / "sums.md")
-
-    threading.Thread(target=change, daemon=True).start()
-    with pytest.raises(EnoughError):
-        updates.watch(engine.sources(), engine.path, update)
-    assert seen == ["0 new, 1 changed, 0 deleted, 2 unchanged"]
-    with pytest.raises(DocumentError, match="no such folder"):
-        updates.watch([tmp_path / "gone"], engine.path, update)

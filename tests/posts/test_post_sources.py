@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -260,3 +261,39 @@ def test_an_id_with_a_control_character_is_refused_by_name(docno: str) -> None:
     docnos, errors = read([{"docno": docno, "text": "so"}, {"docno": "a b / .. \u200f", "text": "so"}])
     assert docnos == ["a b / .. \u200f"]
     assert f"{docno!r} has a control character at place" in errors[0]
+
+
+@pytest.mark.parametrize("name", ["a.tex", "a.md", "a.txt", "a.html", "macros.tex", "a.sty"])
+def test_a_file_is_read_once_so_that_its_digest_is_of_the_text_of_its_posts(tmp_path: Path, name: str) -> None:
+    (tmp_path / "main.tex").write_text(r"\usepackage{a}\input{a} Whole.")
+    file = tmp_path / name
+    file.write_text(r"\newcommand{\V}{\mathbf{v}} Here is $\V$.")
+
+    def whole() -> dict[str, tuple[int, Any]]:
+        entries = own_posts.source_entries(tmp_path)
+        return {of.key: (of.digest, of.read) for of in entries if not isinstance(of, DocumentError)}
+
+    def posts(entries: dict[str, tuple[int, Any]]) -> list[tuple[str, int, list[str]]]:
+        return [(key, digest, [getattr(each, "html", "") for each in of()]) for key, (digest, of) in entries.items()]
+
+    before, late = posts(whole()), whole()
+    file.write_text(r"\newcommand{\V}{\mathbf{w}} Another.")
+    assert posts(late) == before
+    assert posts(whole()) != before
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.tex", "a.jsonl"])
+def test_a_file_that_is_being_written_is_waited_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "other.md").write_text("calm")
+    source = tmp_path / name if name.endswith("jsonl") else tmp_path
+    with open(tmp_path / name, "w") as file:
+        file.write('{"docno": "a", "text": "The beginning')
+        file.flush()
+
+        def finish() -> None:
+            file.write(' and the end."}\n')
+            file.close()
+
+        threading.Timer(0.02, finish).start()
+        found = [post for _, post in read_posts(source)]
+    assert any("and the end" in post.html for post in found if isinstance(post, Document))

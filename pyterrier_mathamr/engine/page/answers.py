@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from html import escape
 from typing import Any
 
@@ -45,7 +44,6 @@ from pyterrier_mathamr.posts import (
     plain_text,
     post_from_html,
 )
-from pyterrier_mathamr.store import META
 
 from .queries import examples, pattern_html, problems, read_box, step_between, step_of
 from .workers import SYSTEMS
@@ -212,7 +210,7 @@ class Answers:
         self._engine = engine
         self._link = LinkTemplate(link) if link else None
         self._title, self._about = title, about
-        self._examples: list[dict[str, str]] | None = None
+        self._examples: tuple[object, list[dict[str, str]]] = None, []  # of a state, and its signature
         self.systems = list(dict.fromkeys(systems))
 
     def __call__(self, request: str, *args: object) -> Any:
@@ -227,17 +225,19 @@ class Answers:
     def settings(self) -> dict[str, Any]:
         """The collection's name and size, the systems, and questions to try."""
         engine = self.engine
-        if self._examples is None:
-            self._examples = examples(engine)
+        signature, questions = self._examples
+        if signature != engine.signature:
+            questions = examples(engine)
+            self._examples = engine.signature, questions
         formulas = len(engine.indexes.formulas) if engine.indexes.formulas.built() else 0
         found = {
             "title": self._title or engine.path.absolute().name.removesuffix(".engine"),
             "about": self._about,
             "size": len(engine),
             "formulas": formulas,
-            "updated": datetime.fromtimestamp((engine.path / META).stat().st_mtime).date().isoformat(),
+            "updated": engine.changed.date().isoformat(),
             "systems": [{"key": key, "name": SYSTEMS[key]} for key in self.systems],
-            "examples": self._examples,
+            "examples": questions,
             "folders": [],
             "kinds": [],
         }

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
 from pyterrier_mathamr._common.feedback import gathered
+from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.engine.filters import Filter
 from pyterrier_mathamr.store import META, UnknownIdError
@@ -179,7 +180,7 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     except UnknownIdError:
         return JSONResponse({"error": "There is no such post."}, 404, headers=fresh)
     except Exception:
-        _LOG.exception("a request failed: %s", request.url.path)
+        _LOG.exception("a request failed: %s", visible(request.url.path))
         return JSONResponse({"error": "The server could not answer this request."}, 500, headers=fresh)
     headers = {**fresh, "Vary": "Accept-Encoding", **({"Content-Encoding": "gzip"} if packed else {})}
     if is_svg:

@@ -10,8 +10,9 @@ from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.model import MathAMR
 
 open = SearchEngine
-COMPACTS = False
-REPEATS = ("append", "delete")
+DELETED = ["d1"]
+"""One post of eight: if more were deleted, the engine would be compacted at once."""
+REPEATS = ("append", "delete", "compact")
 """Actions that succeed when run again, even if killed after the last step that counts."""
 WORDS = ("series", "matrix", "boundary")
 QUERY = "series of a matrix own3 with $x_3^2$"
