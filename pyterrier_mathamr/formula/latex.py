@@ -20,7 +20,8 @@ from .slt import tree_of as slt_tree
 from .tex.atoms import Atom
 from .tex.converter import presentation
 from .tex.elements import LineRules, row, rules
-from .tex.source import definitions_used
+from .tex.grammar import ANGLES
+from .tex.source import expanded
 from .tree import FormulaError, FormulaPair, FormulaTree
 
 
@@ -76,7 +77,7 @@ def opt_from_latex(
     root, repaired, _ = _read(latex, macros)
     kind: LineRules = "first" if lines == "reference" else "operators"
     atom, partial = _atom(root, rules(applications == "function", kind), latex, repaired)
-    return _operator_tree(atom, latex, chains, partial)
+    return _operator_tree(atom, latex, chains, lines, partial)
 
 
 def trees_from_latex(
@@ -116,7 +117,9 @@ def trees_from_latex(
             atom, partial = _atom(root, rules(functions, "operators"), latex, repaired)
     except FormulaError:
         return FormulaPair(None, None)
-    return FormulaPair(slt_tree(layout.symbol, latex, partial=partial), _operator_tree(atom, latex, chains, partial))
+    return FormulaPair(
+        slt_tree(layout.symbol, latex, partial=partial), _operator_tree(atom, latex, chains, lines, partial)
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -148,8 +151,14 @@ def report_unknown_commands(post: str, latex: str, trees: FormulaPair) -> None:
         report_problem(post, f"the command {command} is unknown", latex)
 
 
-def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> FormulaTree:
-    """Freeze the operator tree of a formula."""
+def _operator_tree(atom: Atom, latex: str, chains: Chains, lines: Lines, partial: bool) -> FormulaTree:
+    r"""Freeze the operator tree of a formula; ``\langle x,y\rangle`` is a list as for LaTeXML, or an inner product."""
+    waiting = [atom.node]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.kids
+        if node.label.startswith(ANGLES):
+            node.label = f"M!L-{node.label[len(ANGLES) :]}" if lines == "reference" else "M!D-⟩"
     if chains == "shared":
         share_operands(atom.node)
     return opt_tree(atom.node, latex, partial=partial)
@@ -157,7 +166,7 @@ def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> For
 
 def _read(latex: str, macros: str) -> tuple[etree._Element, bool, bool]:
     """Read a formula as Presentation MathML; return whether part of it is a guess, and whether it may have tables."""
-    source, repaired = presentation(definitions_used(latex, macros) + latex if macros else latex, latex)
+    source, repaired = presentation(expanded(latex, macros), latex)
     return mathml.parse(source), repaired or "merror" in source, "mtable" in source or "mtd" in source
 
 

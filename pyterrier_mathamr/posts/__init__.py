@@ -3,6 +3,7 @@
 ::
 
     row, text, Markdown, LaTeX ──reading (markdown, latex_document)──▶ HTML or text
+    macros, conditionals ──tex_expansion (tex_primitives, tex_macros, tex_input)──▶ LaTeX of common commands
     HTML ──html (mathml_latex)──▶ text with marks ──post (math_spans, bare_formulas)──▶ MathPost ──▶ sentences
 
     dictionaries, .jsonl ──own_posts──▶ Document

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.store import row_fingerprint
 
+from .kept_source import HIDDEN, shown, source_html
 from .post import PLACEHOLDER, DocumentError, MathPost, formula_id
 
 
@@ -151,4 +152,5 @@ def _html_of(docno: str, post: MathPost, first: int = 0) -> str:
 
     formulas = post.in_latex().formulas
     text = escape(post.text, quote=False).replace("$", "\\$")  # it delimits no formula when this is read again
-    return "".join(f"<p>{PLACEHOLDER.sub(formula_html, line)}</p>" for line in text.split("\n") if line)
+    lines = (f"<p>{PLACEHOLDER.sub(formula_html, line)}</p>" for line in text.split("\n") if line)
+    return HIDDEN.sub(lambda source: source_html(shown(source[0])), "".join(lines))

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape, unescape
 
+from .kept_source import SOURCE_CLASS
 from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, mask, replaced, strip_delimiters
 from .mathml_latex import RULES, latex_of_mathml, text_of_mathml
 from .post import PostFormula
@@ -265,7 +266,7 @@ class HtmlFlattener:
                 self._hidden = ""
         elif name == "span":
             self._close_span() if closing else self._open_span(attributes)
-        elif name in _HIDDEN and not closing:
+        elif not closing and (name in _HIDDEN or (name == "pre" and SOURCE_CLASS in attributes)):
             self._hidden = name
         else:
             if name in _BLOCKS:

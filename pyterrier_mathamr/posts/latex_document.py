@@ -1,8 +1,8 @@
-r"""LaTeX documents as text with formulas between their delimiters, the document's macros written out.
+r"""LaTeX documents as text with formulas between their delimiters.
 
 ::
 
-    source ──comments, verbatim──▶ ──macros written out──▶ title, body ──find formulas──▶ text and ⟨⟩
+    source ──tex_expansion──▶ title, body ──find formulas──▶ text and ⟨⟩
            ──one pass over commands and braces──▶ text, with each formula in its place
 
 The pass keeps no state except its position, so nothing nests and every source yields a text. Tables of
@@ -15,25 +15,21 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
 
-from .latex_macros import DEFINED, Macro, Macros, after_blanks, arguments, closers, definitions, without_definitions
+from pyterrier_mathamr._common.running.worker import OverLimitError
+
+from .kept_source import HIDDEN
 from .math_spans import clean, math_spans, replaced
+from .tex_expansion import Expander, collected
+from .tex_input import closers
+from .tex_macros import Definitions, package_macros, text_tables
+from .tex_primitives import DEFINED, SHELTER
 
-SHELTERED = re.compile(
-    r"\\verb\*?(?P<mark>[^\w\s*])(?P<code>[^\n]{0,300}?)(?P=mark)"
-    r"|(?P<link>\\(?:url|href|path|nolinkurl)\s*+\{)(?P<address>[^{}\n]*+)\}|(?P<kept>\\.)|%[^\n]*",
-    re.DOTALL,
-)
-_SPECIAL = "\\{}[]$&#%_^~`'\"-()"
-_SHELTER = {ord(character): 0xE100 + ord(character) for character in _SPECIAL}
-"""A private-use character for each character of code and addresses that means something else in LaTeX."""
 _UNSHELTER = {
     ord(DEFINED): "",
-    **{code: r"\$" if chr(special) == "$" else chr(special) for special, code in _SHELTER.items()},
+    **{code: r"\$" if chr(special) == "$" else chr(special) for special, code in SHELTER.items()},
 }
 
-_VERBATIM = re.compile(r"\\begin\{(verbatim\*?|Verbatim|lstlisting|minted|comment|filecontents\*?)\}")
 _MATH_ENVIRONMENTS = re.compile(r"\\(begin|end)\{(math|displaymath|dmath\*?)\}")
 TITLE = re.compile(r"\\title\s*+(?:\[[^\]\n]{0,500}\])?\s*+(?=\{)")
 _LABELS = re.compile(r"\\(?:label|tag\*?)\s*+\{[^{}]*\}|\\(?:notag|nonumber)(?![A-Za-z])")
@@ -50,6 +46,7 @@ _SOFT_BREAK = re.compile(r"\n(?![^\S\n]*+\n)")
 _NOT_FOLLOWED = frozenset(["input", "include", "subfile", "import", "subimport"])
 _HOLD = "\ue005"
 """Each character of a formula, while the text around it is read."""
+_OURS = dict.fromkeys(range(0xE000, 0xE200))
 
 _TOKEN = re.compile(rf"\\([A-Za-z@]+)\*?|\\([^{_HOLD}])|[{{}}~&{_HOLD}]|---?|``|''|[!?]`", re.DOTALL)
 _OPTION = re.compile(r"[^\S\n]*+\[([^\[\]\n]{0,200})\]")
@@ -107,16 +104,22 @@ _LAYOUT = """
 """.split()  # noqa: SIM905
 
 
-def read_latex(source: str, known: Mapping[str, Macro] | None = None) -> tuple[str, str, dict[str, str]]:
+def read_latex(source: str, known: Definitions | None = None) -> tuple[str, str, dict[str, str]]:
     """Read a LaTeX document, or a part of one: title and text with formulas between delimiters, faults by place.
 
     Args:
         source: the document.
-        known: macros that are defined elsewhere.
+        known: what is defined elsewhere.
+
+    Raises:
+        OverLimitError: its macros write too much.
     """
-    source = code_hidden(source)
-    macros = Macros({**(known or {}), **definitions(source)[0]}, len(source))
-    source = macros.written_out(without_definitions(source))
+    source = cleaned(source)
+    expanded = Expander(known, collected(source).macros).read("", source)
+    if expanded.error:
+        raise OverLimitError(expanded.error)
+    problems = {what: excerpt(source, at) for what, at in expanded.problems.items()}
+    source = expanded.text
     titled = TITLE.search(source)
     ends = closers(source) if titled else {}
     title, after = _group(source, titled.end(), ends) if titled else ("", 0)
@@ -128,22 +131,18 @@ def read_latex(source: str, known: Mapping[str, Macro] | None = None) -> tuple[s
     if not titled and (heading := _HEADING.match(source)):
         title, after = _group(source, heading.end(), closers(source))
         source = source[after:]
-    problems: dict[str, str] = {}
     return _text(title, problems), _text(source, problems), problems
 
 
-def read_latex_parts(parts: Iterable[str], macros: Macros) -> tuple[list[str], dict[str, str]]:
-    """Read parts of a document with its macros: the text of each, with formulas between delimiters; the faults."""
+def read_latex_parts(parts: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Read parts of an expanded document: the text of each, with formulas between delimiters; the faults."""
     problems: dict[str, str] = {}
-    texts = [_text(macros.written_out(without_definitions(code_hidden(part))), problems) for part in parts]
-    return texts, problems
+    return [_text(part, problems) for part in parts], problems
 
 
-def code_hidden(source: str) -> str:
-    """Drop comments; hide the special characters of code and addresses, which mean themselves."""
-    source = clean(source.replace("\r\n", "\n")).replace(_HOLD, "")
-    source = SHELTERED.sub(_sheltered, source)
-    return replaced(source, ((start, end, "\n\n") for start, end in verbatim_spans(source)))
+def cleaned(source: str) -> str:
+    """Drop the carriage returns, control characters and marks of our own from a source."""
+    return HIDDEN.sub("", clean(source.replace("\r\n", "\n")).translate(_OURS))
 
 
 def _text(source: str, problems: dict[str, str]) -> str:
@@ -159,7 +158,19 @@ def _text(source: str, problems: dict[str, str]) -> str:
 def _formula(source: str) -> str:
     """Return a formula with its delimiters; nothing if it consists of definitions."""
     source = _ENSURED.sub("", source)
+    if HIDDEN.search(source):
+        return "".join(HIDDEN.findall(source))
     return source if DEFINED not in source or source.replace(DEFINED, "").strip("$ \\()[]\n") else ""
+
+
+_OPTIONAL = re.compile(r"\[([^\[\]]{0,1000})\]")
+_BLANKS = re.compile(r"[^\S\n]*+\n?[^\S\n]*+")
+
+
+def after_blanks(source: str, at: int) -> int:
+    """Return the place after blanks and at most one line end: an empty line ends a paragraph."""
+    found = _BLANKS.match(source, at)
+    return found.end() if found else at
 
 
 class _Reader:
@@ -250,14 +261,23 @@ class _Reader:
 
     def _skipped(self, at: int, kinds: str) -> int:
         """Return where the arguments of a command end, if it has them all."""
-        found = arguments(self._masked, at, kinds, self._ends)
-        return found.end if found else at
+        start = at
+        for kind in kinds:
+            next_at = after_blanks(self._masked, at)
+            if kind == "[":
+                optional = _OPTIONAL.match(self._masked, next_at)
+                at = optional.end() if optional else at
+            elif next_at in self._ends:
+                at = self._ends[next_at] + 1
+            else:
+                return start
+        return at
 
 
 @cache
 def _symbols() -> dict[str, str]:
     """The commands that are symbols of text."""
-    macros = _tables()[0].iter_macro_specs()
+    macros = text_tables()[0].iter_macro_specs()
     found = {macro.macroname: macro.simplify_repl for macro in macros if macro.macroname.isalpha()}
     symbols = {name: text for name, text in found.items() if isinstance(text, str) and "%" not in text}
     escaped = {name: text.replace("$", r"\$") for name, text in symbols.items() if name != "today"}
@@ -267,14 +287,8 @@ def _symbols() -> dict[str, str]:
 @cache
 def _known() -> frozenset[str]:
     """The commands that a text may have."""
-    names = {macro.macroname for table in _tables() for macro in table.iter_macro_specs()}
+    names = {macro.macroname for table in text_tables() for macro in table.iter_macro_specs()}
     return frozenset({*names, *_LAYOUT, *_SILENT, *_BREAKS, *_HEADINGS, *_AROUND, *_ACCENTS, *_MATH} - _NOT_FOLLOWED)
-
-
-def _tables() -> tuple[Any, Any]:
-    from pylatexenc import latex2text, latexwalker
-
-    return latex2text.get_default_latex_context_db(), latexwalker.get_default_latex_context_db()
 
 
 def unknown_commands(text: str) -> Iterator[tuple[str, str]]:
@@ -286,38 +300,13 @@ def unknown_commands(text: str) -> Iterator[tuple[str, str]]:
 
 def excerpt(text: str, start: int) -> str:
     """Return the text from a place on in one line."""
-    return " ".join(text[start : start + 60].replace(DEFINED, "").replace(_HOLD, "").split())
+    return " ".join(HIDDEN.sub("…", text[start : start + 60]).replace(DEFINED, "").replace(_HOLD, "").split())
 
 
 def _problem(command: str) -> str:
     if command in _NOT_FOLLOWED:
         return rf"\{command} is not followed, index that file too"
-    return "" if command in _known() else rf"the command \{command} is unknown"
-
-
-def _sheltered(match: re.Match[str]) -> str:
-    """Drop a comment; keep an escaped percent sign, and code and addresses as literal text."""
-    if match["mark"]:
-        return match["code"].translate(_SHELTER)
-    if match["link"]:
-        return f"{match['link']}{match['address'].translate(_SHELTER)}}}"
-    return match["kept"] or ""
-
-
-def verbatim_spans(source: str) -> Iterator[tuple[int, int]]:
-    """Find the environments of code and comments."""
-    at = 0
-    unended = set[str]()  # environments that do not end from here on, so that not each start looks for the end
-    for start in _VERBATIM.finditer(source):
-        if start.start() < at or start[1] in unended:
-            continue
-        closer = rf"\end{{{start[1]}}}"
-        end = source.find(closer, start.end())
-        if end < 0:
-            unended.add(start[1])
-        else:
-            at = end + len(closer)
-            yield start.start(), at
+    return "" if command in _known() or command in package_macros() else rf"the command \{command} is unknown"
 
 
 def _group(source: str, start: int, ends: Mapping[int, int]) -> tuple[str, int]:

@@ -14,16 +14,62 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from .files import STYLES
-from .latex_macros import Macro
-from .latex_units import LatexDocument, LatexFile
+from .latex_document import cleaned
+from .latex_units import LatexDocument
 from .post import DocumentError
+from .tex_expansion import Expander, collected
+from .tex_macros import Definitions, Macro
 
 _KEPT = 4  # documents that are split
+
+
+_INCLUDES = re.compile(r"\\(?:input|include|subfile|(?:sub)?import)(?![A-Za-z@])")
+_NAME = re.compile(r"\\([A-Za-z@]+)")
+_INPUT = re.compile(
+    r"\\(?P<input>input|include|subfile|subfileinclude)(?![A-Za-z@])"
+    r"\s*+(?:\{(?P<file>[^{}\n#]{1,300})\}|(?P<bare>[\w./-]{1,300}))"
+    r"|\\(?:sub)?import\*?\s*+\{(?P<folder>[^{}\n#]{0,300})\}\s*+\{(?P<imported>[^{}\n#]{1,300})\}"
+    r"|\\(?P<style>usepackage|RequirePackage|documentclass)\s*+(?:\[[^\[\]]{0,1000}\]\s*+)?\{(?P<names>[^{}#]{1,1000})\}"
+    r"|\\.|%[^\n]*",
+    re.DOTALL,
+)
+
+
+class FolderMacros:
+    """The macros that the files of a folder define, as far as all of their definitions agree.
+
+    Attributes:
+        macros: for commands that a file does not define itself.
+    """
+
+    def __init__(self) -> None:
+        self.macros: dict[str, Macro] = {}
+        self._ambiguous: set[str] = set()
+
+    def add(self, text: str) -> None:
+        """Add the macros of a file."""
+        for name, macro in collected(text).macros.items():
+            if name in self._ambiguous or self.macros.setdefault(name, macro) == macro:
+                continue
+            self._ambiguous.add(name)
+            del self.macros[name]
+
+    def used(self, text: str) -> dict[str, Macro]:
+        """Return the macros whose names a text has, and those that they use in turn."""
+        used: dict[str, Macro] = {}
+        waiting = [text]
+        while waiting:
+            for name in dict.fromkeys(_NAME.findall(waiting.pop())):
+                if name in self.macros and name not in used:
+                    used[name] = self.macros[name]
+                    waiting += [piece for piece in used[name].body if isinstance(piece, str)]
+        return used
 
 
 class _Scanned(NamedTuple):
@@ -31,7 +77,7 @@ class _Scanned(NamedTuple):
 
     packed: bytes
     digest: str
-    links: dict[int, tuple[str, str]]  # place to the file that is included there, or the fault
+    inputs: list[str]  # the files that it includes
     styles: list[str]
 
     @property
@@ -45,8 +91,8 @@ class LatexFolder:
     Args:
         names: of all of them, in order, including packages and classes.
         read: reads a file, or returns why it cannot be read.
-        everywhere: files whose definitions apply to all.
-        known: macros that are defined elsewhere.
+        known: definitions that apply to all.
+        folder: macros of the folder.
         only: the file to read, with the files that it includes; by default all.
 
     Attributes:
@@ -57,14 +103,14 @@ class LatexFolder:
         self,
         names: Sequence[str],
         read: Callable[[str], str | DocumentError],
-        everywhere: Sequence[LatexFile],
-        known: Mapping[str, Macro],
+        known: Definitions,
+        folder: FolderMacros,
         only: str = "",
     ) -> None:
-        self._everywhere, self._known = everywhere, known
+        self._known, self._folder = known, folder
         self.errors: dict[str, DocumentError] = {}
         self._files: dict[str, _Scanned] = {}
-        there = frozenset(names)
+        self._names = there = frozenset(names)
         waiting = list(names if not only else {only} & there)
         for name in waiting:
             if name in self._files or name in self.errors:
@@ -73,11 +119,11 @@ class LatexFolder:
             if isinstance(text, DocumentError):
                 self.errors[name] = text
                 continue
-            file = self._files[name] = _scanned(name, text, there)
-            waiting += [] if not only else [*file.styles, *(target for target, _ in file.links.values() if target)]
+            file = self._files[name] = self._scanned(name, text)
+            waiting += [] if not only else [*file.styles, *file.inputs]
         self._digests: dict[str, str] = {}  # by root
         self._documents: dict[str, LatexDocument] = {}  # by root, most recently used last
-        included = {target for file in self._files.values() for target, _ in file.links.values()}
+        included = {target for file in self._files.values() for target in file.inputs}
         self._root: dict[str, str] = {}
         for root in sorted(self._files, key=lambda name: name in included):
             if root not in self._root:
@@ -93,7 +139,7 @@ class LatexFolder:
 
     def own_digest(self, name: str) -> str:
         """Return a fingerprint of one file."""
-        return self._files[name].digest
+        return _digest(self._files[name].text)
 
     def members(self, root: str) -> list[str]:
         """List the files of a document, itself first; nothing for one that cannot be read."""
@@ -104,9 +150,7 @@ class LatexFolder:
         root = self._root[name]
         document = self._documents.pop(root, None)
         if document is None:
-            files = {each: LatexFile(self._files[each].text) for each in self._reachable(root)}
-            links = {each: self._files[each].links for each in files}
-            document = LatexDocument(self.members(root), files, links, self._everywhere, self._known)
+            document = self._expanded(root)
         while len(self._documents) >= _KEPT:
             del self._documents[next(iter(self._documents))]
         self._documents[root] = document
@@ -123,21 +167,59 @@ class LatexFolder:
             seen.add(name)
             yield name
             file = self._files[name]
-            waiting += [target for target, _ in reversed(list(file.links.values())) if target]
+            waiting += reversed(file.inputs)
             waiting += reversed(file.styles)
 
+    def _expanded(self, root: str) -> LatexDocument:
+        """Expand a document in the order in which TeX reads it; what it never reads, after that."""
+        reachable = dict.fromkeys(self._reachable(root))
 
-def _scanned(name: str, text: str, names: frozenset[str]) -> _Scanned:
-    links: dict[int, tuple[str, str]] = {}
-    styles: list[str] = []
-    for place, target in LatexFile(text).included():
-        if target.endswith((".sty", ".cls")):
-            styles += filter(None, [_resolved(name, target, names)[0]])
-        elif posixpath.splitext(target)[1] in ("", ".tex") or "." not in posixpath.basename(target)[-6:]:
-            links[place] = _resolved(name, target if target.endswith(".tex") else f"{target}.tex", names)
-        else:
-            links[place] = ("", "")  # a drawing, a table of numbers
-    return _Scanned(zlib.compress(text.encode("utf-8", "surrogatepass"), 1), _digest(text), links, styles)
+        def include(file: str, target: str) -> tuple[str, str | None, str]:
+            name, problem = self._found(file, target)
+            return name, self._text(name) if name in reachable else None, problem
+
+        expander = Expander(self._known, self._folder.macros, include)
+        for name in (root, *sorted(reachable, key=lambda name: not _is_style(name))):
+            if name not in expander.files:
+                expander.read(name, self._text(name), style=_is_style(name))
+        return LatexDocument(self.members(root), expander, self._known.found)
+
+    def _text(self, name: str) -> str:
+        return cleaned(self._files[name].text)
+
+    def _found(self, file: str, target: str) -> tuple[str, str]:
+        """Find the file that another one names, or the fault; neither for one of another kind."""
+        if target.endswith(STYLES):
+            return _resolved(file, target, self._names)[0], ""
+        if posixpath.splitext(target)[1] in ("", ".tex") or "." not in posixpath.basename(target)[-6:]:
+            return _resolved(file, target if target.endswith(".tex") else f"{target}.tex", self._names)
+        return "", ""  # a drawing, a table of numbers
+
+    def _scanned(self, name: str, text: str) -> _Scanned:
+        """Find the files that a file includes; it is expanded for that only if macros name them."""
+        used = self._folder.used(text)
+        targets: list[str] = []
+        bodies = [piece for macro in used.values() for piece in macro.body if isinstance(piece, str)]
+        if any(_INCLUDES.search(body) for body in bodies):
+
+            def include(file: str, target: str) -> tuple[str, None, str]:
+                targets.append(target)
+                return "", None, ""
+
+            Expander(self._known, self._folder.macros, include).read(name, cleaned(text), style=_is_style(name))
+        for found in _INPUT.finditer(text):
+            if found["style"]:
+                ending = ".cls" if found["style"] == "documentclass" else ".sty"
+                targets += [each.strip() + ending for each in found["names"].split(",")]
+            elif found["input"] or found["imported"]:
+                target = found["file"] or found["bare"] or f"{found['folder']}/{found['imported']}".replace("//", "/")
+                targets.append(Expander(self._known, used).text(target) if "\\" in target else target)
+        files = dict.fromkeys(filter(None, (self._found(name, target.strip())[0] for target in targets)))
+        inputs = [each for each in files if not _is_style(each)]
+        packed = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+        return _Scanned(
+            packed, _digest(f"{text}{sorted(used.items())}"), inputs, [each for each in files if _is_style(each)]
+        )
 
 
 def _is_style(name: str) -> bool:

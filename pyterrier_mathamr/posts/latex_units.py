@@ -7,29 +7,27 @@ r"""LaTeX files as units: statements, proofs and sections, numbered as LaTeX pri
 
 A file that is included in a statement or proof is part of it. A file that also belongs to another document, such as
 a preamble that several documents share, contributes only its definitions. Nothing here recurses, and each file is read
-once: comments and code are blanked in a copy of the same length, so a position in the copy is one in the file.
+once, after its macros were expanded (`tex_expansion`), which tells the line in the file of each place.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from pyterrier_mathamr._common.feedback import report_problem
 
-from .latex_document import REFERENCES, SHELTERED, TITLE, code_hidden, verbatim_spans
-from .latex_macros import BRACE, Definition, Macro, after_blanks, closers, definitions
-from .math_spans import clean, replaced
+from .latex_document import REFERENCES, TITLE, after_blanks, excerpt, read_latex_parts
 from .statements import PROOFS, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, printed_name, series
+from .tex_expansion import Expander
+from .tex_input import BRACE, Definition, Expanded, closers
 
-_ANY = re.compile(r"[^\n]")
 _LEVELS = {
     "part": 1, "chapter": 2, "section": 3, "subsection": 4, "subsubsection": 5, "paragraph": 6, "subparagraph": 7,
 }  # fmt: skip
@@ -49,8 +47,7 @@ _OPTION = re.compile(r"\s*+\[([^\[\]]{0,1000})\]")
 _STRUCTURE = re.compile(rf"\s*+\\(?:{'|'.join(_LEVELS)}|label|begin|end)(?![A-Za-z])")
 _LABELLED = re.compile(r"\s*+\\label\s*+\{([^{}\n]{1,200})\}")
 _OVERLAY = re.compile(r"<[^<>\n]{0,40}>")
-_NOTE = re.compile(r"[\]{]")
-_EDGE = re.compile(r"\s*\\(?P<edge>begin|end)\s*\{(?P<name>[^{}\n]{1,80})\}\s*")
+_NOTE = re.compile(r"[\[\]{]")
 _SETTING = re.compile(r"([a-z ]{1,30})=\s*(\{[^{}]*\}|[^,{}]*)")
 _LABEL = re.compile(r"\\(?P<edge>begin|end)\{(?P<name>[^{}\n]{1,40})\}|\\label\s*+\{(?P<label>[^{}\n]{1,200})\}")
 _MATH = re.compile(r"(?:equation|align|alignat|gather|multline|eqnarray|flalign|subequations|figure|table)\*?")
@@ -77,67 +74,39 @@ class _Theorem(NamedTuple):
 
 
 class LatexFile:
-    """A LaTeX file, with the places where it is split.
+    """A LaTeX file after expansion, with the places where it is split.
 
     Attributes:
-        text: its source without control characters.
-        blank: the same with comments, code and definitions blanked.
+        text: its text.
         ends: the brace that closes each brace.
         definitions: of macros and kinds of statements, and settings.
+        inputs: the files that it includes, by place: the name, or the fault.
     """
 
-    def __init__(self, text: str) -> None:
-        self.text = clean(text)
-        hidden = SHELTERED.sub(lambda found: found[0] if found["kept"] else _ANY.sub(" ", found[0]), self.text)
-        hidden = _blanked(hidden, verbatim_spans(hidden))
-        self.definitions = definitions(hidden)[1]
-        self.blank = _blanked(hidden, ((of.start, of.end) for of in self.definitions))
-        self.ends = closers(self.blank)
-        self._lines = list(accumulate((len(line) + 1 for line in self.text.split("\n")), initial=0))
+    def __init__(self, expanded: Expanded) -> None:
+        self.text, self.definitions, self.inputs = expanded.text, expanded.definitions, expanded.inputs
+        self.expanded = expanded
+        self.ends = closers(self.text)
 
     def line(self, place: int) -> int:
-        """Return the line of a place, from 1."""
-        return bisect_right(self._lines, place)
-
-    @cached_property
-    def macros(self) -> dict[str, Macro]:
-        """The macros that it defines."""
-        return definitions(code_hidden(self.text))[0]
+        """Return the line in the file of a place in the text, from 1."""
+        return self.expanded.position(place)[0]
 
     @cached_property
     def balanced(self) -> bool:
         """Whether each brace is closed."""
-        return len(self.ends) == sum(brace[0] == "{" for brace in BRACE.finditer(self.blank))
+        return len(self.ends) == sum(brace[0] == "{" for brace in BRACE.finditer(self.text))
 
     @cached_property
     def tokens(self) -> list[re.Match[str]]:
         """Find headings, begins and ends of environments, and files that are included."""
-        found = re.finditer(_TOKENS, self.blank)
+        found = re.finditer(_TOKENS, self.text)
         return [token for token in found if token["par"] is None or self._begins_paragraph(token.start())]
 
     def _begins_paragraph(self, start: int) -> bool:
         """Return whether the line before a place is blank."""
-        before = self.blank[self.blank.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
+        before = self.text[self.text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
         return not before.strip() or _STRUCTURE.match(before) is not None
-
-    def included(self) -> list[tuple[int, str]]:
-        """List the files that it names: where, and how."""
-        found = [(token.start(), _named(token)) for token in self.tokens if _named(token)]
-        for of in self.definitions:
-            if of.by in ("usepackage", "RequirePackage", "documentclass"):
-                ending = ".cls" if of.by == "documentclass" else ".sty"
-                found += [(of.start, name.strip() + ending) for name in of.arguments[1].split(",")]
-        return sorted(found)
-
-
-def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    return replaced(text, ((start, end, _ANY.sub(" ", text[start:end])) for start, end in spans))
-
-
-def _named(token: re.Match[str]) -> str:
-    if token["imported"]:
-        return f"{token['folder']}/{token['imported']}".replace("//", "/").strip()
-    return (token["file"] or token["bare"] or "").strip()
 
 
 class _Counters:
@@ -199,7 +168,7 @@ def _written(value: int, form: str) -> str:
 
 def shown(text: str) -> str:
     """Return roughly the visible text of a piece of LaTeX: without commands."""
-    return _UNSEEN.sub("", SHELTERED.sub(lambda found: found[0] if found["kept"] else "", text))
+    return _UNSEEN.sub("", text)
 
 
 Token: TypeAlias = re.Match[str] | Definition
@@ -224,42 +193,31 @@ class LatexDocument:
 
     Args:
         members: the files of the document by name; the first one includes the others.
-        files: these, and files that contribute only their definitions.
-        found: for each file the files that inclusions name by their places, or the error.
-        everywhere: files whose definitions apply to all.
-        known: macros that are defined elsewhere.
+        expander: it has read them, and files that contribute only their definitions.
+        everywhere: definitions that apply to all.
     """
 
-    def __init__(
-        self,
-        members: Sequence[str],
-        files: Mapping[str, LatexFile],
-        found: Mapping[str, Mapping[int, tuple[str, str]]],
-        everywhere: Sequence[LatexFile],
-        known: Mapping[str, Macro],
-    ) -> None:
-        self.root, self.files, self._found = members[0], {name: files[name] for name in members}, found
-        self.macros: dict[str, Macro] = dict(known)
+    def __init__(self, members: Sequence[str], expander: Expander, everywhere: Iterable[Definition]) -> None:
+        self.root = members[0]
+        self.files = {name: LatexFile(expander.files[name]) for name in members}
+        self._expander = expander
         self._outline = Outline()
         self._counters = _Counters()
         self._theorems: dict[str, _Theorem] = {}
         self._frames: list[_Open] = []
         self._until = -1  # where the open statement or proof ends in its file; -1 where nothing ends it
         self._depth = 0  # of the frames, where it began
-        shared = (file for name, file in files.items() if name not in self.files)
-        for file in (*everywhere, *shared, *self.files.values()):
-            self.macros.update(file.macros)
-            for of in file.definitions:
-                if of.by not in _SETTING_COUNTERS:
-                    self._declare(of)
+        for of in (*everywhere, *(of for file in expander.files.values() for of in file.definitions)):
+            if of.by not in _SETTING_COUNTERS:
+                self._declare(of)
         if any(token["heading"] == "chapter" for file in self.files.values() for token in file.tokens):
             self._counters.book()
-        self._aliases: dict[str, re.Match[str]] = {}  # macros that only begin or end an environment
-        for name, macro in self.macros.items():
-            if len(macro.meaning) == 1 and name.startswith("the"):
-                self._counters.printed[name[3:]] = macro.meaning[0]
-            if len(macro.meaning) == 1 and not macro.arguments and (edge := _EDGE.fullmatch(macro.meaning[0])):
-                self._aliases[name] = edge
+        for name, macro in expander.macros.items():
+            if name.startswith("the") and macro.plain:
+                self._counters.printed[name[3:]] = macro.plain
+        for name, file in self.files.items():
+            for what, place in file.expanded.problems.items():
+                report_problem(name, what, excerpt(file.expanded.source, place))
         self._seen: set[str] = set()
         for name in members:  # a file that is named where nothing is read follows at the end
             if name not in self._seen:
@@ -275,19 +233,16 @@ class LatexDocument:
         self._seen.add(name)
         file = self.files[name]
         found: list[Token] = [*file.tokens, *file.definitions]
-        if self._aliases:
-            names = "|".join(map(re.escape, self._aliases))
-            found += re.finditer(rf"\\(?P<alias>{names})(?![A-Za-z@])", file.blank)
         tokens = sorted(((_start(token), token) for token in found), key=itemgetter(0))
-        begun = file.blank.find(r"\begin{document}")
-        ended = file.blank.find(r"\end{document}", max(begun, 0))
+        begun = file.text.find(r"\begin{document}")
+        ended = file.text.find(r"\end{document}", max(begun, 0))
         end = ended if ended >= 0 else len(file.text)
         paragraphs = {token.start(): token for token in file.tokens if token["par"] is not None}
         numbers = {at: of["number"] or numbered_lead(of["words"] or "")[1] for at, of in paragraphs.items()}
         numbered = series({at: number for at, number in numbers.items() if number})
         matched = self._matched(tokens)
         self._frames.append(_Open(name, file, iter(tokens), matched, numbered, end, silent or begun >= 0))
-        title = TITLE.search(file.blank)
+        title = TITLE.search(file.text)
         closer = file.ends.get(title.end()) if title else None
         written = file.text[title.end() + 1 : closer] if title and closer else ""
         if self._outline.open is None:
@@ -296,9 +251,7 @@ class LatexDocument:
     def _environment(self, token: Token) -> tuple[str, str]:
         if isinstance(token, Definition):
             return "", ""
-        names = token.groupdict()
-        found = self._aliases[names["alias"]] if "alias" in names else token
-        return found["edge"] or "", (found["name"] or "").strip()
+        return token["edge"] or "", (token["name"] or "").strip()
 
     def _matched(self, tokens: Iterable[tuple[int, Token]]) -> dict[int, int]:
         """Find where each statement and proof ends that has an end."""
@@ -324,7 +277,7 @@ class LatexDocument:
         theorem = self._theorems.get(name)
         if theorem:
             return kind_of(theorem.name) or theorem.name.lower()
-        return kind_of(name) if re.fullmatch(r"[^\W\d_]+\*?", name) else ""
+        return kind_of(name.removeprefix("my")) if re.fullmatch(r"[^\W\d_]+\*?", name) else ""
 
     def _next(self) -> None:
         """Read up to the next token of the innermost file."""
@@ -340,7 +293,7 @@ class LatexDocument:
         elif isinstance(token, Definition):
             if token.by in _SETTING_COUNTERS:
                 self._declare(token)
-        elif "alias" in token.groupdict() or token["edge"]:
+        elif token["edge"]:
             self._edge(token)
         elif token["heading"]:
             self._heading(token)
@@ -377,8 +330,8 @@ class LatexDocument:
     def _heading(self, token: re.Match[str]) -> None:
         frame = self._frames[-1]
         file, level = frame.file, _LEVELS[token["heading"]]
-        option = _OPTION.match(file.blank, token.end())
-        opener = after_blanks(file.blank, option.end() if option else token.end())
+        option = _OPTION.match(file.text, token.end())
+        opener = after_blanks(file.text, option.end() if option else token.end())
         if opener not in file.ends:
             return
         numbered = self._counters.numbered or token["heading"] != "chapter"
@@ -388,7 +341,7 @@ class LatexDocument:
             return  # a step of a proof
         title = " ".join(file.text[opener + 1 : file.ends[opener]].split())
         end = file.ends[opener] + 1
-        label = _LABELLED.match(file.blank, end)
+        label = _LABELLED.match(file.text, end)
         line = self._cut(token.start(), label.end() if label else end)
         lead = lead_of(title.rstrip(".:")) if level >= _LEVELS["paragraph"] else None
         if lead is None:
@@ -429,15 +382,15 @@ class LatexDocument:
             what = rf"\begin{{{name}}} is never closed"
             report_problem(frame.name, what, " ".join(frame.file.text[token.start() : token.start() + 60].split()))
         if kind not in PROOFS:
-            label = label or _label_in(frame.file.blank, end, until)
+            label = label or _label_in(frame.file.text, end, until)
         self._begin(lead, line, label, printed, until)
 
     def _lead(self, file: LatexFile, at: int, name: str, kind: str) -> tuple[Lead, str, int, str]:
         """Read the arguments of a statement: its name and note, its label, where its text begins, and its number."""
         theorem, note, label = self._theorems.get(name), "", ""
-        if overlay := _OVERLAY.match(file.blank, at):
+        if overlay := _OVERLAY.match(file.text, at):
             at = overlay.end()
-        bracket = after_blanks(file.blank, at)
+        bracket = after_blanks(file.text, at)
         if (end := _bracketed(file, bracket)) is not None:
             note, at = file.text[bracket + 1 : end], end + 1
         if name.rstrip("*") == "restatable":
@@ -479,11 +432,11 @@ class LatexDocument:
             number = number or token["number"]
             self._outline.part(frame.name, "paragraph", number, words.rstrip(" .:") or number, line)
         else:
-            self._begin(lead, line, "" if lead.kind in PROOFS else _label_in(frame.file.blank, token.end(), -1))
+            self._begin(lead, line, "" if lead.kind in PROOFS else _label_in(frame.file.text, token.end(), -1))
 
     def _include(self, token: re.Match[str]) -> None:
         frame = self._frames[-1]
-        name, problem = self._found[frame.name].get(token.start(), ("", ""))
+        name, problem = frame.file.inputs.get(token.start(), ("", ""))
         if any(name == other.name for other in self._frames):
             problem = f"{name} includes itself, which is not followed"
         if problem:
@@ -537,11 +490,18 @@ class LatexDocument:
         prefix: str = "",
     ) -> None:
         """Declare a kind of statement, which may share the counter of another one or have no numbers."""
+        name = self._plain(name)
         alias = self._theorems.get(f"{env} ")
         counter = "" if bare else self._counter_of(shared) if shared else alias.counter if alias else env
         if within and counter:
             self._counters.put_within(counter, within)
         self._theorems[env] = _Theorem(name, counter, titled, prefix)
+
+    def _plain(self, name: str) -> str:
+        """Return the printed name of a kind of statement: without fonts, colors and macros."""
+        if "\\" in name or "{" in name:
+            [name] = read_latex_parts([self._expander.text(name)])[0]
+        return " ".join(name.split())
 
     def _counter_of(self, name: str) -> str:
         theorem = self._theorems.get(f"{name} ") or self._theorems.get(name)
@@ -563,22 +523,29 @@ def _first_of(settings: Mapping[str, str], *keys: str) -> str:
 def _groups(file: LatexFile, at: int) -> tuple[list[str], int]:
     """Read at most two arguments in braces; return them and where they end."""
     groups: list[str] = []
-    while len(groups) < 2 and (start := after_blanks(file.blank, at)) in file.ends:
+    while len(groups) < 2 and (start := after_blanks(file.text, at)) in file.ends:
         groups.append(file.text[start + 1 : file.ends[start]].strip())
         at = file.ends[start] + 1
     return groups, at
 
 
 def _bracketed(file: LatexFile, start: int) -> int | None:
-    """Return where the note in brackets ends that begins at a place."""
-    if file.blank[start : start + 1] != "[":
+    """Return where the note in brackets ends that begins at a place; brackets in it pair if they can."""
+    if file.text[start : start + 1] != "[":
         return None
-    at = start + 1
-    while found := _NOTE.search(file.blank, at, start + _LONGEST_NOTE):
-        if found[0] == "]":
+    at, depth, first = start + 1, 0, None
+    while found := _NOTE.search(file.text, at, start + _LONGEST_NOTE):
+        at = found.end()
+        if found[0] == "{":
+            at = file.ends.get(found.start(), found.start()) + 1
+        elif found[0] == "[":
+            depth += 1
+        elif depth:
+            depth -= 1
+            first = found.start() if first is None else first
+        else:
             return found.start()
-        at = file.ends.get(found.start(), found.start()) + 1
-    return None
+    return first
 
 
 def _label_in(blank: str, start: int, end: int) -> str:

@@ -12,17 +12,20 @@ Definitions of macros are taken out in the same way, and the macros are written 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from html import escape
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from pyterrier_mathamr._common.running.worker import MEMORY, Worker
 
+from .kept_source import SOURCE, source_html
 from .latex_document import excerpt, unknown_commands
-from .latex_macros import DEFINED, Macro, Macros, definitions
 from .math_spans import clean, mask, math_spans, replaced, strip_delimiters
+from .tex_expansion import Expander, collected
+from .tex_macros import Definitions
+from .tex_primitives import DEFINED
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -65,31 +68,34 @@ def html_from_markdown(source: str) -> str:
 
 
 def read_markdown(
-    *sources: str, known: Mapping[str, Macro] | None = None, macros: Macros | None = None
+    *sources: str, known: Definitions | None = None, expander: Expander | None = None
 ) -> tuple[list[str], dict[str, str]]:
     """Convert the parts of a document to HTML; return it and the errors by place. Macros of a part hold for all parts.
 
     Args:
         sources: the parts.
-        known: macros that are defined elsewhere.
-        macros: all macros; if given, definitions in the parts are ignored.
+        known: what is defined elsewhere.
+        expander: knows all macros; if given, definitions in the parts are ignored.
     """
     parts = [_OURS.sub("", clean(FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
     masked = [without_code(part) for part in parts]
-    defined = [definitions(text) for text, _ in masked]
-    if macros is None:
-        own = dict(chain.from_iterable(each.items() for each, _ in defined))
-        macros = Macros({**(known or {}), **own}, sum(map(len, parts)))
+    defined = []
+    for text, _ in masked:
+        defined.append(new := collected(text, known))
+        known = new
+    expander = expander or Expander(known, length=sum(map(len, parts)))
     problems: dict[str, str] = {}
     texts: list[str] = []
     held: list[list[tuple[str, str]]] = []
-    for part, (shadow, given), (_, found) in zip(parts, masked, defined, strict=True):
-        items = list(_held(part, shadow, given, [(of.start, of.end) for of in found]))
+    for part, (shadow, given), definitions in zip(parts, masked, defined, strict=True):
+        items = list(_held(part, shadow, given, [(of.start, of.end) for of in definitions.found]))
         texts.append(replaced(part, ((start, end, f"{_HOLD}{i}{_HOLD}") for i, (start, end, _) in enumerate(items))))
         starts, ends = [start for start, _, _ in items], [end for _, end, _ in items]
         for start, end in zip([0, *ends], [*starts, len(part)], strict=True):
             problems.update(unknown_commands(shadow[start:end]))
-        held.append([(part[start:end], macros.written_out(latex)) for start, end, latex in items])
+        held.append([(part[start:end], expander.formula(latex)) for start, end, latex in items])
+    problems.update(expander.problems)
+    expander.problems.clear()
     rendered, whole = _guarded(texts)
     if not whole:
         problems[f"blocks more than {_DEEPEST} deep are left out"] = excerpt(parts[-1], 0)
@@ -218,6 +224,8 @@ def _with_formulas(html: str, items: list[tuple[str, str]]) -> str:
         source, latex = left.pop(int(mark[1]), ("", ""))
         if mark[2] == _HOLD_IN_CODE:
             return escape(source)
+        if SOURCE.search(latex):
+            return source_html(source)
         return f'<span class="math-container">{escape(latex)}</span>' if latex else ""
 
     return _HELD.sub(put_back, html)

@@ -21,10 +21,11 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from .latex_macros import Macro, definitions
 from .markdown import FENCE, FRONT_MATTER, SOFT_BREAK, title_of_front_matter, unclosed, without_code
 from .math_spans import MARK, clean, math_spans
 from .statements import PROOFS, Draft, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, printed_name, series
+from .tex_expansion import collected
+from .tex_macros import Definitions
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.+)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,})[ \t]*")
@@ -88,12 +89,12 @@ def notes_of(text: str) -> Notes:
     return Notes(body, range(first, first + body.count("\n") + 1), title, date)
 
 
-def markdown_units(file: str, notes: Notes, *, whole: bool) -> tuple[list[Unit], dict[str, Macro]]:
-    """Split a text; returns its units and the macros that it defines."""
+def markdown_units(file: str, notes: Notes, *, whole: bool) -> tuple[list[Unit], Definitions]:
+    """Split a text; returns its units and what it defines."""
     splitter = _Splitter(file, notes)
     splitter.split()
     units = splitter.outline.units(file, lambda text: "".join(text.split()), lambda title: title, whole)
-    return units, splitter.macros
+    return units, splitter.defined
 
 
 class _Splitter:
@@ -105,11 +106,11 @@ class _Splitter:
         self._lines = _with_divs(clean(notes.text).split("\n"))
         text = "\n".join(self._lines)
         masked, _ = without_code(text)
-        self.macros, defined = definitions(masked)
+        self.defined = collected(masked)
         starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
         self._kept = [masked[start : start + 1] == MARK for start in starts[:-1]]  # code, formulas and definitions
         formulas = [(start, end) for start, end, _ in math_spans(SOFT_BREAK.sub(" ", masked))]
-        for start, end in (*formulas, *((of.start, of.end) for of in defined)):
+        for start, end in (*formulas, *((of.start, of.end) for of in self.defined.found)):
             for i in range(bisect_right(starts, start), bisect_right(starts, end - 1)):
                 self._kept[i] = True
         self._ends = self._matched()

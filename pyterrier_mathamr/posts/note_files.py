@@ -14,6 +14,7 @@ of another unit has a fragment after it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -27,19 +28,31 @@ from pyterrier_mathamr.store import row_fingerprint
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import STYLES, SUFFIXES, Listing, UnopenedFileError, day_of, listed, path_text, read_text
 from .html import title_of_html
-from .latex_document import UNCLOSED, read_latex_parts
-from .latex_folder import LatexFolder
-from .latex_macros import Macro, Macros, definitions, without_definitions
-from .latex_units import LatexFile
+from .kept_source import with_hidden
+from .latex_document import UNCLOSED, cleaned, read_latex_parts
+from .latex_folder import FolderMacros, LatexFolder
 from .markdown import read_markdown
 from .markdown_units import Notes, markdown_units, notes_of
+from .math_spans import replaced
 from .other_markups import notes_of_notebook, notes_of_org, notes_of_rst
 from .post import PLACEHOLDER, DocumentError, MathPost, PostFormula, placeholder, plain_text
 from .reading import post_from_html, post_from_text, report_unclosed
 from .statements import Unit
+from .tex_expansion import Expander, collected
+from .tex_macros import Definitions
+from .tex_primitives import DEFINED
 
 MACRO_FILES = ("macros.tex", "macros.sty", "preamble.tex")
 """Files at the top of a folder whose definitions apply to all of it."""
+_DEFINING = (".tex", *STYLES, ".md", ".markdown", ".qmd", ".rmd")
+_DEFINES = re.compile(r"\\(?:(?:re)?newcommand|providecommand|[gex]?def|let|Declare|NewDocument)")
+_SETTINGS = ("_config.yml", "_quarto.yml", "myst.yml", "mkdocs.yml", "conf.py", "docs/conf.py", "book.toml")
+_SETTING = re.compile(
+    r"""^[ \t]*["']?(?:\\{1,2})?(?P<name>[A-Za-z]{1,40})["']?[ \t]*[:=][ \t]*(?:\[[ \t]*)?r?(?P<mark>["'])"""
+    r"""(?P<body>[^\n]{0,1000}?)(?P=mark)(?:[ \t]*,[ \t]*(?P<count>[1-9])[ \t]*\])?[ \t]*,?[ \t]*$""",
+    re.M,
+)
+"""A macro in the settings of MathJax or KaTeX: ``RR: "\\\\mathbb{R}"``, ``"\\\\norm": ["\\\\|#1\\\\|", 1]``."""
 _NOTES: Mapping[str, Callable[[str], Notes]] = {
     "markdown": notes_of,
     "notebook": notes_of_notebook,
@@ -53,32 +66,36 @@ class _Folder(NamedTuple):
 
     root: str
     reading: ReadingOptions
-    known: Mapping[str, Macro]
+    known: Definitions
+    macros: FolderMacros
     options: str
     latex: LatexFolder
     prefix: str
 
 
-def read_macros(path: str) -> LatexFile:
-    """Read a file of macros.
+def read_macros(*paths: Path) -> tuple[Definitions, str]:
+    """Read files of macros; return what they define, and a text that changes with it.
 
     Raises:
-        DocumentError: it cannot be read.
+        DocumentError: a file cannot be read.
     """
-    text = read_text(Path(path))
-    if isinstance(text, DocumentError):
-        raise DocumentError(text.place, f"the file of macros: {text.reason}")
-    return LatexFile(text)
+    known, texts = Definitions({}, {}, []), []
+    for path in paths:
+        text = read_text(path)
+        if isinstance(text, DocumentError):
+            raise DocumentError(text.place, f"the file of macros: {text.reason}")
+        texts.append(text)
+        new = collected(cleaned(text), known)
+        known = new._replace(found=[*known.found, *new.found])
+    return known, repr(texts)
 
 
-def options_digest(reading: ReadingOptions, everywhere: Iterable[LatexFile]) -> str:
+def options_digest(reading: ReadingOptions, macros: str) -> str:
     """Return a digest of the reading options, including the content of files of macros."""
-    return repr((reading.bare_formulas, reading.whole_files, [file.text for file in everywhere]))
+    return repr((reading.bare_formulas, reading.whole_files, macros))
 
 
-def note_entries(
-    path: Path, reading: ReadingOptions, given: Sequence[LatexFile], prefix: str
-) -> Iterator[SourceEntry | DocumentError]:
+def note_entries(path: Path, reading: ReadingOptions, prefix: str) -> Iterator[SourceEntry | DocumentError]:
     """Iterate over the files of a folder; or over a file, and the files of its folder that it includes."""
     only = "" if path.is_dir() else path_text(path.name)
     top = path.parent if only else path
@@ -88,18 +105,18 @@ def note_entries(
         raise DocumentError(path_text(path), f"the folder has no notes. Name a folder with files of {kinds}")
     files = {path_text(file.relative_to(top).as_posix()): file for file in (*listing.files, *listing.styles)}
     files |= {only: path} if only else {}
-    everywhere = list(given)
-    of_macros: dict[str, str | DocumentError] = {}
-    for name in reversed(MACRO_FILES):
-        if (top / name).is_file() and not (top / name).is_symlink():
-            text = of_macros[name] = read_text(top / name)
-            if isinstance(text, str):
-                everywhere.insert(0, LatexFile(text))
-    known = {name: macro for file in everywhere for name, macro in file.macros.items()}
+    given = [top / name for name in MACRO_FILES if _text_if_any(top / name)]
+    known, digest = read_macros(*given, *([Path(reading.macros)] if reading.macros else []))
+    macros = FolderMacros()
+    for name, file in files.items():
+        if name.lower().endswith(_DEFINING) and isinstance(text := read_text(file), str) and _DEFINES.search(text):
+            macros.add(cleaned(text))
+    for name in _SETTINGS:
+        macros.add(_macros_of_settings(cleaned(_text_if_any(top / name))))
     names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
-    latex = LatexFolder(names, lambda name: of_macros.get(name) or read_text(files[name]), everywhere, known, only)
-    options = options_digest(reading, everywhere)
-    folder = _Folder(path_text(path.absolute()), reading, known, options, latex, "" if only else prefix)
+    latex = LatexFolder(names, lambda name: read_text(files[name]), known, macros, only)
+    options = options_digest(reading, digest)
+    folder = _Folder(path_text(path.absolute()), reading, known, macros, options, latex, "" if only else prefix)
     if only:
         for name in latex.members(only) or [only]:
             yield _entry(folder, name, files[name])
@@ -109,6 +126,23 @@ def note_entries(
                 yield _entry(folder, name, file)
         yield from listing.left_out
         yield from listing.unread
+
+
+def _text_if_any(path: Path) -> str:
+    """Return the text of a file that may be there; empty if it cannot be read, or is a link out of the folder."""
+    text = read_text(path) if path.is_file() and not path.is_symlink() else ""
+    return text if isinstance(text, str) else ""
+
+
+def _macros_of_settings(text: str) -> str:
+    r"""Write the macros of the settings of MathJax or KaTeX as ``\newcommand``."""
+    macros = []
+    for setting in _SETTING.finditer(text) if "macros" in text else ():
+        body = setting["body"].replace("\\\\", "\\")
+        count = max([int(number) for number in re.findall(r"#([1-9])", body)], default=0)
+        if "\\" in body:
+            macros.append(rf"\newcommand{{\{setting['name']}}}[{setting['count'] or count}]{{{body}}}")
+    return "\n".join(macros)
 
 
 def _entry(folder: _Folder, name: str, path: Path) -> SourceEntry:
@@ -122,7 +156,8 @@ def _entry(folder: _Folder, name: str, path: Path) -> SourceEntry:
         read: Callable[[], Iterable[Document | DocumentError]] = partial(_latex, folder, place, origin)
     else:
         read = partial(_notes if form in _NOTES else _plain, folder, place, origin, form, text)
-    digest = row_fingerprint({"file": text, "options": folder.options})
+    used = "" if form == "latex" else repr(sorted(folder.macros.used(text).items()))
+    digest = row_fingerprint({"file": text, "options": folder.options, "macros": used})
     own = folder.latex.own_digest(name) if form == "latex" else text
     return SourceEntry(place, folder.root, name, digest, read, row_fingerprint({"file": own}))
 
@@ -133,13 +168,14 @@ Parts = tuple[list[MathPost], dict[str, str]]
 def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | DocumentError]:
     document = folder.latex.document(origin.file)
     file = document.files[origin.file]
-    macros = Macros(document.macros, len(file.text))
+    if file.expanded.error:
+        yield DocumentError(place, file.expanded.error)
 
     def plain(title: str) -> str:
-        return read_latex_parts([title], macros)[0][0]
+        return read_latex_parts([title])[0][0]
 
     def read(parts: Sequence[str]) -> Parts:
-        texts, problems = read_latex_parts(parts, macros)
+        texts, problems = read_latex_parts(parts)
         if file.balanced:
             problems.pop(UNCLOSED, None)  # a group that units divide
         return [post_from_text(text, bare_formulas=folder.reading.bare_formulas) for text in texts], problems
@@ -154,25 +190,34 @@ def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | D
 def _notes(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
     notes = _NOTES[form](text)
     units, defined = markdown_units(origin.file, notes, whole=folder.reading.whole_files)
-    macros = Macros({**folder.known, **defined}, len(text))
+    expander = _expander(folder, defined, text)
 
     def read(parts: Sequence[str]) -> Parts:
-        html, problems = read_markdown(*parts, macros=macros)
-        return [post_from_html(part, bare_formulas=folder.reading.bare_formulas) for part in html], problems
+        html, problems = read_markdown(*parts, expander=expander)
+        bare = folder.reading.bare_formulas
+        return [post_from_html(with_hidden(part), bare_formulas=bare) for part in html], problems
 
     origin = origin._replace(date=notes.date or origin.date)
     yield from _documents(units, folder.prefix, place, origin, read)
 
 
+def _expander(folder: _Folder, defined: Definitions, text: str) -> Expander:
+    """Make the expander of a file's formulas."""
+    known = folder.known
+    both = Definitions({**known.macros, **defined.macros}, {**known.environments, **defined.environments}, [])
+    return Expander(both, folder.macros.macros, length=len(text))
+
+
 def _plain(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
-    defined = definitions(text)[0] if form == "text" else {}
-    macros = Macros({**folder.known, **defined}, len(text))
-    title, text = title_of_html(text) if form == "html" else ("", without_definitions(text))
+    defined = collected(text) if form == "text" else Definitions({}, {}, [])
+    expander = _expander(folder, defined, text)
+    spans = [(of.start, of.end, DEFINED) for of in defined.found]
+    title, text = title_of_html(text) if form == "html" else ("", replaced(text, spans))
     by: Callable[..., MathPost] = post_from_html if form == "html" else post_from_text
 
     def read(parts: Sequence[str]) -> Parts:
         posts = [by(part, bare_formulas=folder.reading.bare_formulas) for part in parts]
-        return [post.with_macros(macros.written_out) if macros else post for post in posts], {}
+        return [post.with_macros(expander.formula) for post in posts], expander.problems
 
     yield from _documents([Unit("", title, text, "file")], folder.prefix, place, origin, read)
 

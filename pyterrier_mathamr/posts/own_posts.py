@@ -34,12 +34,14 @@ from pyterrier_mathamr.store import InvalidIdError, row_fingerprint
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import LINES, SUFFIXES, UNREADABLE, UnreadFilesError, json_lines, lines_of, opened, path_text, why_unread
 from .html import title_of_html
+from .kept_source import with_hidden
 from .latex_document import read_latex
-from .latex_macros import Macro, Macros
 from .markdown import read_markdown, title_of_markdown
 from .note_files import note_entries, options_digest, read_macros
 from .post import DocumentError, MathPost
 from .reading import check_texts, post_from_any, post_from_html, post_from_text, report_unclosed
+from .tex_expansion import Expander
+from .tex_macros import Definitions
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
@@ -69,17 +71,16 @@ def source_entries(
     Raises:
         DocumentError: the source itself, or the file of macros, cannot be read.
     """
-    everywhere = [read_macros(reading.macros)] if reading.macros else []
+    known, macros = read_macros(*([Path(reading.macros)] if reading.macros else []))
     if isinstance(source, str | Path) and not Path(source).name.endswith(LINES):
         path = Path(source)
         if not path.is_dir() and (path.suffix.lower() not in SUFFIXES or not path.is_file()):
             reason = f"no such folder, .jsonl file or file of {', '.join(SUFFIXES)}"
             raise DocumentError(path_text(path), why_unread(path) or reason)
-        yield from note_entries(path, reading, everywhere, prefix)
+        yield from note_entries(path, reading, prefix)
         return
     root = source_root(source)
-    known = {name: macro for file in everywhere for name, macro in file.macros.items()}
-    options = options_digest(reading, everywhere)
+    options = options_digest(reading, macros)
     for place, record in _records(source):
         if isinstance(record, DocumentError):
             yield record
@@ -128,7 +129,7 @@ TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
 
 
 def _documents(
-    place: str, given: Mapping[str, Any], bare: bool, known: Mapping[str, Macro], origin: Origin
+    place: str, given: Mapping[str, Any], bare: bool, known: Definitions, origin: Origin
 ) -> Iterator[Document]:
     """Read one post: its id, and its text in the form given by the column's name."""
     docno = _docno(place, given)
@@ -182,7 +183,7 @@ def _id_key(record: Mapping[str, Any]) -> str:
 
 
 def _title_and_body(
-    docno: str, kind: str, title: str, text: str, bare: bool, known: Mapping[str, Macro]
+    docno: str, kind: str, title: str, text: str, bare: bool, known: Definitions
 ) -> tuple[MathPost, MathPost]:
     read: Callable[..., MathPost] = post_from_html if kind in ("html", "markdown") else post_from_any
     problems: dict[str, str] = {}
@@ -194,15 +195,16 @@ def _title_and_body(
         if not title:
             title, text = title_of_markdown(text)
         (title, text), problems = read_markdown(title, text, known=known)
+        text = with_hidden(text)
     elif kind == "html":
         found, text = title_of_html(text)
     for what, where in problems.items():
         report_problem(docno, what, where)
     posts = read(title or found, bare_formulas=bare), read(text, bare_formulas=bare)
-    if kind in ("latex", "markdown") or not known:
+    if kind in ("latex", "markdown"):
         return posts
-    macros = Macros(known, len(posts[1].text))
-    return posts[0].with_macros(macros.written_out), posts[1].with_macros(macros.written_out)
+    expander = Expander(known, length=len(posts[1].text))
+    return posts[0].with_macros(expander.formula), posts[1].with_macros(expander.formula)
 
 
 T = TypeVar("T")

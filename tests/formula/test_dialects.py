@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.feedback import gathered
-from pyterrier_mathamr.formula import definitions, report_unknown_commands, trees_from_latex
+from pyterrier_mathamr.formula import definitions, opt_from_latex, report_unknown_commands, trees_from_latex
 from pyterrier_mathamr.formula.tex import source
 
 
@@ -57,3 +57,10 @@ def test_a_formula_that_is_passed_over_has_nothing_to_rewrite(latex: str) -> Non
         patched.setattr(source, "_has_foreign", lambda _: True)
         whole = source.known_commands(latex)
     assert source.known_commands(latex) == whole
+
+
+@pytest.mark.parametrize("latex", [r"\left< v, w\right>", r"\left<v,w\right\rangle", r"\bigl<v,w\bigr>", "⟨v,w⟩"])
+def test_angles_are_an_operator_of_their_own_in_posts_and_a_list_as_in_the_reference(latex) -> None:
+    assert opt_from_latex(latex, lines="all").nodes == ("M!D-⟩", "V!𝑣", "V!𝑤")
+    assert opt_from_latex(latex).nodes == opt_from_latex(r"\langle v,w\rangle").nodes == ("M!L-2", "V!𝑣", "V!𝑤")
+    assert opt_from_latex("v,w", lines="all").nodes == ("M!L-2", "V!𝑣", "V!𝑤")

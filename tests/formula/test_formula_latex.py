@@ -13,7 +13,6 @@ from pyterrier_mathamr.formula import (
     slt_from_latex,
     trees_from_latex,
 )
-from pyterrier_mathamr.formula.tex.source import definitions_used
 
 BOTH = [
     (r"\qvar{x}^2", "[?x,a[N!2]]", "[O!SUP,0[?x],1[N!2]]"),  # a query variable
@@ -177,12 +176,11 @@ def test_long_hostile_input_ends(unit):
     assert pair.slt is None or pair.slt.nodes
 
 
-def test_a_formula_is_converted_with_the_definitions_that_it_needs_and_no_others() -> None:
+def test_the_last_definition_of_a_post_holds_and_a_recursive_one_is_unknown() -> None:
     macros = definitions([r"\newcommand{\R}{\mathbb{R}}", r"\def\Rn{\R^n}", r"\def\R{\mathbb{Q}}", r"\def\other{x}"])
-    assert definitions_used(r"x \in \Rn", macros) == r"\def\R{\mathbb{Q}}\def\Rn{\R^n}"
-    assert definitions_used(r"x \in \Rnm", macros) == ""
-    assert definitions_used(r"\loop", r"\def\loop{\loop}") == r"\def\loop{\loop}"
     assert slt_from_latex(r"x \in \Rn", macros=macros) == slt_from_latex(r"x \in \mathbb{Q}^n")
+    loop = opt_from_latex(r"y+\loop", macros=r"\def\loop{\loop}")
+    assert loop.unknown_commands() == (r"\loop",)
 
 
 def test_a_query_variable_is_that_of_mathml_and_no_unknown_command() -> None:

@@ -27,7 +27,7 @@ def test_ids_and_texts_go_by_several_names_and_formulas_get_ids() -> None:
     assert (first.docno, formulas_of(first)) == ("1", [("1#0", "t"), ("1#1", "x^{2}=1"), ("1#2", "a<b")])
     assert formulas_of(second) == [("77", "y")]
     assert post_from_html(second.html).text == "FORMULA_0 costs $5"
-    assert formulas_of(third) == [("c#0", "u"), ("c#1", r"{\mathbb{R}}")]
+    assert formulas_of(third) == [("c#0", "u"), ("c#1", r"\mathbb{R}")]
     assert formulas_of(posts_of(source, bare_formulas=False)[0]) == [("1#0", "t"), ("1#1", "a<b")]
 
 

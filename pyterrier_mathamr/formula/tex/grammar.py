@@ -20,6 +20,10 @@ DIFFERENTIAL, UPRIGHT_DIFFERENTIAL = "𝑑", "d·"
 _INTEGRALS = frozenset("∫∬∭⨌∮")
 
 
+ANGLES = "M!L⟩-"
+"""The label of what is between angles, before its number of parts: a list, or an operator of its own."""
+
+
 class Unparsed(Exception):  # noqa: N818 - no error for users: the row is kept as fragments
     """The grammar does not accept this row."""
 
@@ -576,7 +580,7 @@ def _by_kind(opening: str, items: list[Node], closing: str) -> Node:
     if ends == "{}":
         return Node(f"M!S-{count}", items)
     if ends == "⟨⟩":
-        return Node(f"M!L-{count}", items) if count > 1 else Node("M!D-⟩", items)
+        return Node(f"{ANGLES}{count}", items) if count > 1 else Node("M!D-⟩", items)
     if ends == "||" and items[0].label == "O!matrix":
         return Node("F!det", items)
     label = {"||": "F!abs", "‖‖": "O!norm", "||||": "O!norm", "⌊⌋": "F!floor", "⌈⌉": "F!ceiling"}.get(ends)

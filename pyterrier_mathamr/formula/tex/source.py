@@ -19,6 +19,11 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from pyterrier_mathamr._common.running.worker import OverLimitError
+from pyterrier_mathamr.formula.tree import FormulaError
+from pyterrier_mathamr.posts.tex_expansion import Expander, collected
+from pyterrier_mathamr.posts.tex_macros import Definitions
+
 from .atoms import AST, IFF, NOT_MID, WILDCARD
 
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*\}"
@@ -44,7 +49,6 @@ _LINE_END = re.compile(rf"(?<!\\)((?:\\\\)*\\\\)(?:\*|\s*\[\s*{_SIZE}\s*\])+")
 _BACKSLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\(?=[\n\r\t]|$)")
 _ROOT = re.compile(r"\\root\s*(\{[^{}]*\}|\\?[a-zA-Z0-9]+)\s*\\of(?![a-zA-Z])")
 _INTERTEXT = re.compile(r"\\(?:short)?intertext\s*(\{(?:[^{}]|\{[^{}]*\})*\})")
-_OPERATOR = re.compile(r"\\DeclareMathOperator(\*?)\s*\{?\s*(\\[a-zA-Z]+)\s*\}?\s*(\{[^{}]*\})")
 
 
 def known_commands(latex: str) -> str:
@@ -54,7 +58,7 @@ def known_commands(latex: str) -> str:
     latex = _LINE_END.sub(r"\1 ", _BACKSLASH.sub(r"\1 ", latex))
     latex = _LAYOUT.sub(" ", _STARRED.sub(r"\1 *", latex))
     latex = _INTERTEXT.sub(r"\\text\1\\\\ ", latex)
-    latex = _OPERATOR.sub(r"\\def\2{\\operatorname\1\3}", _ROOT.sub(r"\\sqrt[\1]", latex))
+    latex = _ROOT.sub(r"\\sqrt[\1]", latex)
     latex = _ENVIRONMENT.sub(_as_environment, latex)
     return _ALIAS.sub(lambda match: _ALIASES[match[1]] + " ", latex).replace("{smallmatrix}", "{matrix}")
 
@@ -92,24 +96,11 @@ Replacement = str | Callable[[re.Match[str]], str]
 
 _FONT_SIZE = re.compile(r"\\(?:tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge)(?![a-zA-Z])")
 _REPEATED = re.compile(r"\*\s*\{(\d+)\}\s*\{([^{}]*)\}")
-_DEFINITION = re.compile(
-    r"\\(?:(?:re|provide)?newcommand\*?\s*(?:\{\s*)?\\[a-zA-Z]+\s*(?:\}\s*)?(?:\[\d\]\s*)?"
-    rf"|def\s*\\[a-zA-Z]+(?:#\d)*\s*|DeclareMathOperator\*?\s*\{{\s*\\[a-zA-Z]+\s*\}}\s*){_GROUP}"
-)
-
-
 _DEFINES = re.compile(r"\\def|command|\\DeclareMath")
 
 
-def _as_definition(match: re.Match[str]) -> str:
-    r"""Write ``\newcommand`` as ``\def``, which may define a command again."""
-    return rf"\def{match[1]}" + "".join(f"#{i + 1}" for i in range(int(match[2] or 0)))
-
-
 def _wildcard(match: re.Match[str]) -> str:
-    r"""Mark a query variable, ``\qvar{x}`` or ``\qvar x``, unless the formula's post defines a command of this name."""
-    if r"\def\qvar" in match.string:
-        return match[0]
+    r"""Mark a query variable, ``\qvar{x}`` or ``\qvar x``."""
     return "".join([r"{\text{", WILDCARD, *filter(str.isalnum, match[1]), "}}"])
 
 
@@ -155,11 +146,12 @@ def _math_in_text(match: re.Match[str]) -> str:
     return "".join(part if i % 2 else rf"\text{{{part}}}" for i, part in enumerate(parts) if part)
 
 
+_ANGLES = re.compile(r"\\(left|right|[bB]igg?[lr])\s*([<>])")  # delimiters, as TeX reads them after these commands
+
+
 _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     # &lt; from the HTML of a page
     ("&", re.compile(r"&(?:[a-zA-Z]+|#\d+|#x[\da-fA-F]+);"), lambda match: f" {html.unescape(match[0])} "),
-    ("newcommand", re.compile(r"\\(?:re)?newcommand\*?\s*(?:\{\s*)?(\\[a-zA-Z]+)\s*(?:\}\s*)?(?:\[(\d)\])?"),
-     _as_definition),
     ("\\qvar", re.compile(rf"\\qvar(?![a-zA-Z])\s*({_GROUP}|\\[a-zA-Z]+|[a-zA-Z0-9])"), _wildcard),
     ("\\tag", re.compile(r"\\tag\*?\s*(?:\{[^{}]*\}|\S)"), ""),
     ("\\label", re.compile(r"\\label\s*\{[^{}]*\}"), ""),
@@ -171,6 +163,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("_", re.compile(r"(?<!')('+)\s*(?=_)"), _primes_first),
     ("^", re.compile(rf"\^\s*({_GROUP}|\\[a-zA-Z]+|[^\s\\{{}}])\s*(?=_)"), _super_first),
     ("array", re.compile(r"\\begin\s*\{array\}\s*(?:\[\w?\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}"), _array),
+    ("ig", _ANGLES, lambda match: rf"\{match[1]}\{'l' if match[2] == '<' else 'r'}angle "),
     ("ig", re.compile(r"\\[bB]igg?[lrm]?(?![a-zA-Z])\s*(?:\{\s*(\\[a-zA-Z]+|\\?[^\sa-zA-Z{}])\s*\})?"),
      lambda match: f"{match[1] or ''} "),
     ("\\operatorname", re.compile(r"\\operatorname\*?\s*\{\s*(\\[a-zA-Z]+(?:\s*\{[^{}]*\})?)\s*\}"), r"{\1}"),
@@ -203,25 +196,24 @@ def definitions(formulas: Iterable[str]) -> str:
     Returns:
         Their ``\newcommand`` and ``\def``: the ``macros`` of the post's other formulas.
     """
-    return "".join(match[0] for latex in formulas if _DEFINES.search(latex) for match in _DEFINITION.finditer(latex))
+    parts = (latex[of.start : of.end] for latex in formulas if _DEFINES.search(latex) for of in collected(latex).found)
+    return "".join(parts)
 
 
-_NAME = re.compile(r"\\[a-zA-Z]+")
+def expanded(latex: str, macros: str) -> str:
+    """Expand the macros that a formula or its post defines.
 
-
-def definitions_used(latex: str, macros: str) -> str:
-    """Return the definitions that a formula uses, so that it is not converted with all definitions of its post."""
-    known = _by_command(macros)
-    used, left = dict[str, str](), [latex]
-    while left:
-        for name in _NAME.findall(left.pop()):
-            if name in known and name not in used:
-                used[name] = known[name]
-                left.append(known[name])
-    return "".join(definition for name, definition in known.items() if name in used)
+    Raises:
+        FormulaError: they write too much.
+    """
+    if not macros and not _DEFINES.search(latex):
+        return latex
+    try:
+        return Expander(_known(macros), packages=False).formula(latex)
+    except OverLimitError as error:
+        raise FormulaError(str(error), latex) from error
 
 
 @lru_cache(maxsize=16)
-def _by_command(macros: str) -> dict[str, str]:
-    """Map each command to its definition."""
-    return {_NAME.findall(match[0])[1]: match[0] for match in _DEFINITION.finditer(macros)}
+def _known(macros: str) -> Definitions:
+    return collected(macros)

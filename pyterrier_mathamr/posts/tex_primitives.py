@@ -1,0 +1,750 @@
+r"""What TeX's own commands and those of LaTeX do that are obeyed before anything is printed.
+
+Definitions (``\newcommand``, ``\def``, ``\NewDocumentCommand``, …), conditionals, names that are computed,
+environments, files, and material that is kept as source. Each is a function in `HANDLERS` that reads its arguments from
+the stack of inputs of an `Expander`; it returns ``False`` where they are missing, and the command is written as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from .kept_source import hidden
+from .statements import kind_of
+from .tex_input import (
+    AT,
+    BLANKS,
+    ITSELF,
+    LONGEST_DELIMITED,
+    NAME,
+    NAME_AT,
+    STOP,
+    STOP_AT,
+    Cursor,
+    Definition,
+    Expanded,
+    Frame,
+)
+from .tex_macros import (
+    FALSE,
+    MISSING,
+    TRUE,
+    Environment,
+    Macro,
+    Parameter,
+    body_of,
+    counted,
+    delimited,
+    is_native,
+    parameters_of,
+)
+
+if TYPE_CHECKING:
+    from .tex_expansion import Expander
+
+DEFINED = "\ue006"
+"""Private-use character in the place of a definition that was taken out."""
+END = "\ue00c"
+"""After a backslash: the group of an own environment ends here."""
+DEEPEST = 1_000
+"""Expansions within expansions, beyond which a macro expands to itself."""
+
+_DEEPEST_NAME = 20  # names of commands that are computed within names
+_NUMBER_OR_COMMAND = r"\s*(?:-?\d+|\\value\s*\{[^{}]*\}|\\[A-Za-z@]+(?:\s*\{[^{}]*\})?)\s*"
+_CONDITIONS = {
+    "ifnum": re.compile(rf"({_NUMBER_OR_COMMAND})([<=>])({_NUMBER_OR_COMMAND})"),
+    "ifdim": re.compile(r"[^\\{}<=>]{0,40}(?:\\[A-Za-z@]+)?\s*[<=>]\s*(?:-?[\d.]+\s*[a-z]{2}|\\[A-Za-z@]+)"),
+    "ifodd": re.compile(_NUMBER_OR_COMMAND),
+    "ifcase": re.compile(_NUMBER_OR_COMMAND),
+}
+_CONDITIONALS = (
+    "if ifcat ifx ifnum ifdim ifodd ifcase ifmmode ifvmode ifhmode ifinner iftrue iffalse ifvoid ifhbox ifvbox ifeof "
+    "ifdefined ifcsname ifpdf ifxetex ifluatex ifPDFTeX ifXeTeX ifLuaTeX"
+)
+_IFS = frozenset(_CONDITIONALS.split())
+_BRANCH = re.compile(r"\\(if[A-Za-z@]*|else|or|fi)(?![A-Za-z@])|\\.|%[^\n]*", re.DOTALL)
+
+_COMMANDS = frozenset(["newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "newrobustcmd"])
+_DOCUMENT_COMMANDS = frozenset(
+    f"{how}{what}DocumentCommand" for how in ("New", "Renew", "Provide", "Declare") for what in ("", "Expandable")
+)
+_DOCUMENT_ENVIRONMENTS = frozenset(f"{how}DocumentEnvironment" for how in ("New", "Renew", "Provide", "Declare"))
+_DEFS = frozenset(["def", "gdef", "edef", "xdef"])
+_PAIRED = {"DeclarePairedDelimiter": "", "DeclarePairedDelimiterX": "X", "DeclarePairedDelimiterXPP": "XPP"}
+_SETTINGS = {  # a brace or bracket for each argument; arguments in brackets are optional
+    "documentclass": "[{[", "usepackage": "[{[", "RequirePackage": "[{[", "PassOptionsToPackage": "{{",
+    "newtheorem": "{[{[", "theoremstyle": "{", "declaretheorem": "[{", "newtheoremstyle": "{{{{{{{{{",
+    "newtcbtheorem": "[{{{{", "newmdtheoremenv": "[{[{[", "spnewtheorem": "{[{[{{", "newframedtheorem": "{[{[",
+    "newshadedtheorem": "{[{[", "newaliascnt": "{{", "aliascntresetthe": "{", "counterwithin": "{{",
+    "counterwithout": "{{", "crefname": "{{{", "Crefname": "{{{", "DeclareMathSymbol": "{{{{",
+    "newcounter": "{[", "setcounter": "{{", "addtocounter": "{{", "setlength": "{{", "addtolength": "{{",
+    "numberwithin": "[{{", "hypersetup": "{", "geometry": "{", "graphicspath": "{", "usetikzlibrary": "{",
+    "definecolor": "[{{{", "colorlet": "{{", "bibliographystyle": "{", "pagestyle": "{", "thispagestyle": "{",
+    "pagenumbering": "{", "hyphenation": "{", "captionsetup": "[{", "lstset": "{", "sisetup": "{",
+    "tikzset": "{", "pgfplotsset": "{", "tikzcdset": "{", "newtcolorbox": "[{[[{", "tcbset": "{", "newlength": "{",
+    "ProvidesPackage": "{[", "NeedsTeXFormat": "{[", "theorembodyfont": "{", "theoremheaderfont": "{",
+    "usetheme": "[{", "usecolortheme": "[{", "setbeamertemplate": "{[{", "DeclareFontFamily": "{{{",
+    "DeclareFontShape": "{{{{{{", "DeclareSymbolFont": "{{{{{", "DeclareMathAlphabet": "{{{{{",
+}  # fmt: skip
+_PREFIXES = frozenset(["long", "global", "protected", "outer"])
+_MATH_ENVIRONMENT = re.compile(r"(?:equation|align|alignat|gather|multline|eqnarray|flalign|math|displaymath|dmath)\*?")
+_DROPPED = frozenset(["comment", "filecontents", "filecontents*"])
+_SOURCE_COMMANDS = {"ce": "m", "chemfig": "O{}m", "xymatrix": "", "lean": "m", "tikz": "o", "Axiom": "", "AxiomC": ""}
+_XYMATRIX = re.compile(r"\s*(?:@[^{}\s@]{0,20})*\s*")
+_INPUTS = {
+    "input": "m", "include": "m", "subfile": "m", "subfileinclude": "m", "import": "mm", "subimport": "mm",
+}  # fmt: skip
+_BARE_FILE = re.compile(r"\s*+([\w./-]{1,300})")
+_VERB = re.compile(r"\*?([^\w\s*])([^\n]{0,300}?)\1")
+_ADDRESS = re.compile(r"\s*+\{([^{}\n]*+)\}")
+_LINK = frozenset(["url", "href", "path", "nolinkurl"])
+_ENVIRONMENT = re.compile(r"[^\S\n]*+\{([^{}\n]{1,80})\}")
+
+_SPECIAL = "\\{}[]$&#%_^~`'\"-()"
+SHELTER = {ord(character): 0xE100 + ord(character) for character in _SPECIAL}
+"""A private-use character for each character of code and addresses that means something else in LaTeX."""
+
+
+DEFINING = frozenset(
+    [*_SETTINGS, *_COMMANDS, *_DOCUMENT_COMMANDS, *_DOCUMENT_ENVIRONMENTS, *_DEFS, *_PAIRED, "let", "renewenvironment",
+     "newenvironment", "DeclareMathOperator", "newif"]
+)  # fmt: skip
+
+
+def _defined(
+    tex: Expander, by: str, cursor: Cursor | None, starred: bool = False, arguments: Iterable[str] = ()
+) -> bool:
+    """Record a definition, and write a mark in its place."""
+    if cursor is not None:
+        cursor.take()
+    out = tex.outs[-1]
+    out.definitions.append(Definition(out.length, out.length + 1, by, starred, list(arguments)))
+    out.write(DEFINED, tex.frames[-1].place(tex.frames[-1].at), False)
+    tex.word = tex.is_global = False
+    return True
+
+
+def _body(tex: Expander, text: str) -> tuple[str | int, ...]:
+    if tex.frames[-1].letters is STOP_AT and "@" in text:
+        text = NAME_AT.sub(lambda name: name[0].replace("@", AT), text)
+    return body_of(text)
+
+
+def _name(cursor: Cursor) -> str:
+    r"""Read the command that is defined, ``\a`` or ``{\a}``; empty if there is none."""
+    given = (cursor.argument() or "").strip()
+    name = NAME_AT.fullmatch(given)
+    return name[1].replace("@", AT) if name else ""
+
+
+def _optional(cursor: Cursor) -> str | None:
+    """Read an argument in brackets, if there is one."""
+    before = cursor.mark()
+    cursor.blanks()
+    found = cursor.between("[", "]")
+    if found is None:
+        cursor.reset(before)
+    return found
+
+
+def _star(cursor: Cursor) -> bool:
+    cursor.blanks()
+    return cursor.next("*")
+
+
+def _setting(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    starred = cursor.next("*")
+    given: list[str] = []
+    for kind in _SETTINGS[by]:
+        value = _optional(cursor) if kind == "[" else cursor.argument()
+        if value is None and kind == "{":
+            return False
+        given.append(value or "")
+    _defined(tex, by, cursor, starred, given)
+    setting = tex.outs[-1].definitions[-1]
+    tex.theorems.add(theorem_of(setting))
+    if by in ("usepackage", "RequirePackage", "documentclass") and tex.include:
+        ending = ".cls" if by == "documentclass" else ".sty"
+        for name in reversed(given[1].split(",")):
+            _begin_file(tex, name.strip() + ending, style=True)
+    return True
+
+
+def _newcommand(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    _star(cursor)
+    name = _name(cursor)
+    count = _optional(cursor)
+    default = _optional(cursor) if count is not None else None
+    body = cursor.argument()
+    if not name or body is None:
+        return False
+    if by != "providecommand" or not (name in tex.macros or is_native(name)):
+        number = int(count) if count and count.strip() in set("123456789") else 0
+        tex.define(name, Macro(counted(number, default), _body(tex, body)))
+    return _defined(tex, by, cursor)
+
+
+def _document_command(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    name, spec, body = _name(cursor), cursor.argument(), cursor.argument()
+    if not name or spec is None or body is None:
+        return False
+    parameters = parameters_of(spec)
+    if parameters is None:
+        _report(tex, rf"the arguments {spec!r} of \{name} are not understood", frame, start)
+    elif not by.startswith("Provide") or not (name in tex.macros or is_native(name)):
+        tex.define(name, Macro(parameters, _body(tex, body)))
+    return _defined(tex, by, cursor)
+
+
+def _def(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    cursor.blanks()
+    name = NAME_AT.fullmatch(cursor.token() or "")
+    given = cursor.parameters() if name else None
+    body = cursor.group() if given is not None else None
+    if name is None or given is None or body is None:
+        return False
+    tex.is_global = tex.is_global or by[0] in "gx"
+    if by in ("edef", "xdef") and tex.within < _DEEPEST_NAME:
+        cursor.take()
+        body = _now(tex, body)
+    tex.define(name[1].replace("@", AT), Macro(delimited(given), _body(tex, body)))
+    return _defined(tex, by, cursor if by not in ("edef", "xdef") else None)
+
+
+def _now(tex: Expander, text: str) -> str:
+    """Expand a text at once; names and the like."""
+    if "\\" not in text:
+        return text
+    found = tex.alone(Expanded("", text), text, 10 * LONGEST_DELIMITED)
+    tex.charge(len(found))
+    return found
+
+
+def _let(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    name = _name(cursor)
+    cursor.blanks()
+    if cursor.next("="):
+        cursor.next(" ")
+    target = cursor.token()
+    if not name or target is None:
+        return False
+    used = NAME_AT.fullmatch(target)
+    other = used[1].replace("@", AT) if used else ""
+    if name.startswith("if") and other in ("iftrue", "iffalse"):
+        tex.flags[name] = other == "iftrue"
+    elif other in ("undefined", f"{AT}undefined"):
+        tex.macros.pop(name, None)
+    elif other in ("relax", "empty", f"{AT}empty"):
+        tex.define(name, Macro((), ("",)))
+    else:
+        unexpanded = Macro((), (f"\\{ITSELF}{other}" if other and other not in HANDLERS else target,))
+        tex.define(name, tex.meaning(other) or unexpanded)
+    return _defined(tex, by, cursor)
+
+
+def _operator(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    star = "*" if _star(cursor) else ""
+    name, text = _name(cursor), cursor.argument()
+    if not name or text is None:
+        return False
+    tex.define(name, Macro((), (rf"\operatorname{star}{{{text}}}",)))
+    return _defined(tex, by, cursor)
+
+
+def _paired(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    name = _name(cursor)
+    count = (_optional(cursor) if _PAIRED[by] else "1") or "0"
+    parts = [cursor.argument() for _ in range({"": 2, "X": 3, "XPP": 5}[_PAIRED[by]])]
+    if not name or None in parts or not count.strip().isdigit():
+        return False
+    if _PAIRED[by] != "XPP":
+        parts = ["", *parts[:2], "", *(parts[2:] or ["#1"])]
+    before, left, right, after, body = parts
+    inside = re.sub(r"#([1-9])", lambda place: f"#{int(place[1]) + 2}", body or "")
+
+    def written(opening: str, closing: str, middle: str) -> str:
+        text = re.sub(r"\\delimsize(?![A-Za-z])\s*", lambda _: middle, inside)
+        return f"{before}{opening}{left} {text} {closing}{right}{after}"
+
+    plain, sized = written("", "", ""), written("#2", "#2", "#2")
+    starred = written(r"\left", r"\right", r"\middle")
+    choice = rf"\IfBooleanTF{{#1}}{{{starred}}}{{\IfNoValueTF{{#2}}{{{plain}}}{{{sized}}}}}"
+    stars = (Parameter("s", "*", "", FALSE), Parameter("o", "[", "]"))
+    tex.define(name, Macro(stars + (Parameter("m"),) * int(count), _body(tex, choice)))
+    return _defined(tex, by, cursor)
+
+
+def _newif(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    name = _name(cursor)
+    if not name.startswith("if"):
+        return False
+    tex.flags[name] = False
+    tex.setters |= {f"{name[2:]}true": (name, True), f"{name[2:]}false": (name, False)}
+    return _defined(tex, by, cursor)
+
+
+def _newenvironment(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    _star(cursor)
+    name, parameters = cursor.argument(), None
+    if "Document" in by:
+        spec = cursor.argument()
+        parameters = None if spec is None else parameters_of(spec)
+    else:
+        count = _optional(cursor) or "0"
+        default = _optional(cursor)
+        parameters = counted(int(count) if count.strip().isdigit() else 0, default)
+    begin, end = cursor.argument(), cursor.argument()
+    if not name or begin is None or end is None:
+        return False
+    inner = [found.strip() for found in re.findall(r"\\begin\s*\{([^{}]*)\}", begin)]
+    statement = kind_of(name) and not any(kind_of(found) or found in tex.theorems for found in inner)
+    if not tex.sources.isdisjoint(inner):
+        tex.sources.add(name)
+    elif parameters is not None and not statement and name not in ("document", "document*"):
+        ending = Macro(parameters if "Document" in by else (), _body(tex, end))
+        tex.environments[name] = Environment(Macro(parameters, _body(tex, begin)), ending)
+    return _defined(tex, by, cursor)
+
+
+def _prefix(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    tex.is_global = tex.is_global or name == "global"
+    skip_blanks(frame)
+    return True
+
+
+def _report(tex: Expander, what: str, frame: Frame, start: int) -> None:
+    tex.outs[-1].problems.setdefault(what.replace(AT, "@"), frame.place(start))
+
+
+def skip_blanks(frame: Frame) -> None:
+    """Skip blanks after a command."""
+    match = BLANKS.match(frame.text, frame.at)
+    frame.at = match.end() if match else frame.at
+
+
+def _if(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    decided = _decided(tex, name, frame)
+    if decided is None:
+        _report(tex, rf"\{name} cannot be decided here, and each of its branches is read", frame, start)
+    tex.branches.append(decided is not None)
+    if decided is False and not _skip_branch(tex, to_else=True):
+        tex.branches.pop()
+        _report(tex, rf"\{name} is never closed", frame, start)
+    return True
+
+
+def _decided(tex: Expander, name: str, frame: Frame) -> bool | None:
+    """Decide a conditional, and go over what it compares; ``None`` if it cannot be decided."""
+    skip_blanks(frame)
+    if name in ("iftrue", "iffalse"):
+        return name == "iftrue"
+    if name in tex.flags:
+        return tex.flags[name]
+    if name == "ifmmode":
+        return tex.math
+    cursor = Cursor(tex.frames)
+    if condition := _CONDITIONS.get(name):
+        compared = condition.match(frame.text, frame.at)
+        if compared is None:
+            return None
+        frame.at = compared.end()
+        if name == "ifnum":
+            return _compared(compared[1].strip(), compared[2], compared[3].strip())
+        number = compared[0].strip()
+        return int(number) % 2 == 1 if name == "ifodd" and number.lstrip("-").isdigit() else None
+    if name == "ifdefined":
+        token = NAME_AT.fullmatch(cursor.token() or "")
+        cursor.take()
+        return _is_defined(tex, token[1].replace("@", AT)) if token else None
+    if name == "ifcsname":
+        text = cursor.until(r"\endcsname")
+        cursor.take()
+        return None if text is None else _is_defined(tex, text)
+    if name in ("if", "ifx", "ifcat"):
+        one, two = cursor.any_token(), cursor.any_token()
+        if one is None or two is None:
+            return None
+        cursor.take()
+        return _same(tex, one, two, name)
+    return None
+
+
+def _is_defined(tex: Expander, name: str) -> bool | None:
+    """Return whether a command is defined; not known of one that a package may define."""
+    return True if name in tex.macros or name in tex.flags or is_native(name) else None
+
+
+def _same(tex: Expander, one: str, two: str, name: str) -> bool | None:
+    """Compare two tokens, as far as their meanings are known."""
+    meanings: list[object] = []
+    for token in (one, two):
+        found = NAME_AT.fullmatch(token)
+        command = found[1].replace("@", AT) if found else ""
+        if command in ("undefined", f"{AT}undefined"):
+            meanings.append("undefined")
+        elif command in ("empty", f"{AT}empty"):
+            meanings.append(Macro((), ("",)))
+        else:
+            meanings.append(tex.macros.get(command, token))
+    if meanings[0] == meanings[1]:
+        return True
+    unknown = [of for of in meanings if isinstance(of, str) and of[:1] == "\\" and not is_native(of[1:])]
+    if unknown or (name != "ifx" and any(not isinstance(of, str) or of[:1] == "\\" for of in meanings)):
+        return None
+    return None if name == "ifcat" else False
+
+
+def _skip_branch(tex: Expander, to_else: bool) -> bool:
+    r"""Go to the end of a branch that is not taken: after its ``\else`` or ``\fi``; ``False`` if it has none."""
+    depth, i = 0, len(tex.frames) - 1
+    while i >= 0:
+        frame = tex.frames[i]
+        if frame.file is not None and "fi" in tex.unended:
+            return False
+        for found in _BRANCH.finditer(frame.text, frame.at):
+            name = (found[1] or "").replace("@", AT)
+            if not name:
+                continue
+            if name == "fi" and depth:
+                depth -= 1
+            elif name == "fi" or (name == "else" and to_else and not depth):
+                for inner in tex.frames[i + 1 :]:
+                    inner.at = len(inner.text)
+                frame.at = found.end()
+                skip_blanks(frame)
+                if name == "fi":
+                    tex.branches.pop()
+                return True
+            elif name in _IFS or name in tex.flags:
+                depth += 1
+        if frame.file is not None:
+            break
+        i -= 1
+    tex.unended.add("fi")
+    return False
+
+
+def _else(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    if name == "or" and not tex.branches:
+        return False
+    if tex.branches and tex.branches[-1]:
+        return _skip_branch(tex, to_else=False)
+    skip_blanks(frame)
+    return True
+
+
+def _fi(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    if tex.branches:
+        tex.branches.pop()
+    skip_blanks(frame)
+    return True
+
+
+def _choose(tex: Expander, cursor: Cursor, frame: Frame, decided: bool | None, branches: str = "TF") -> bool:
+    """Read the branch that is taken of those that follow in braces."""
+    given = [cursor.argument() for _ in branches]
+    if None in given:
+        return False
+    cursor.take()
+    texts = dict(zip(branches, given, strict=True))
+    taken = texts.values() if decided is None else [texts.get("T" if decided else "F", "")]
+    tex.push("".join(text or "" for text in taken), frame)
+    return True
+
+
+def _ifvalue(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    value = cursor.argument()
+    if value is None:
+        return False
+    if "Value" in name:
+        decided = (value == MISSING) == ("No" in name)
+    else:
+        decided = value in (TRUE, r"\BooleanTrue") if "Boolean" in name else not value.strip()
+    return _choose(tex, cursor, frame, decided, name[-2:] if name.endswith("TF") else name[-1])
+
+
+def _ifthenelse(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    test = cursor.argument()
+    if test is None:
+        return False
+    decided = None
+    if equal := re.fullmatch(r"\s*\\equal\s*\{([^{}]*)\}\s*\{([^{}]*)\}\s*", test):
+        decided = _now(tex, equal[1]) == _now(tex, equal[2])
+    elif flag := re.fullmatch(r"\s*\\boolean\s*\{([A-Za-z@]+)\}\s*", test):
+        decided = tex.flags.get(f"if{flag[1]}")
+    if decided is None:
+        _report(tex, r"\ifthenelse cannot be decided here, and each of its branches is read", frame, start)
+    return _choose(tex, cursor, frame, decided)
+
+
+def _ifnext(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    sign = "*" if name.endswith("star") else cursor.any_token()
+    branches = [cursor.argument(), cursor.argument()]
+    if sign is None or None in branches:
+        return False
+    cursor.take()
+    ahead = Cursor(tex.frames)
+    ahead.blanks()
+    decided = ahead.next(sign)
+    if decided and name.endswith("star"):
+        ahead.take()
+    tex.push(branches[not decided] or "", frame)
+    return True
+
+
+def _ifundefined(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    command = cursor.argument()
+    return command is not None and _choose(tex, cursor, frame, not _is_defined(tex, command))
+
+
+def _csname(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    text = cursor.until(r"\endcsname")
+    if text is None or tex.within >= _DEEPEST_NAME:
+        return False
+    cursor.take()
+    command = _now(tex, text).strip()
+    if re.fullmatch(rf"[A-Za-z@{AT}]+", command):
+        tex.push("\\" + command.replace("@", AT), frame)
+    return True
+
+
+def _expandafter(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    cursor.blanks()
+    first = cursor.any_token()
+    if first is None:
+        return False
+    cursor.take()
+    cursor.blanks()
+    next_name = NAME.match(cursor.frame.text, cursor.at) if cursor.more() else None
+    if next_name and next_name[1] == "csname":
+        cursor.at = next_name.end()
+        text = cursor.until(r"\endcsname")
+        if text is not None and tex.within < _DEEPEST_NAME:
+            cursor.take()
+            tex.push("\\" + _now(tex, text).strip().replace("@", AT) + " ", frame)
+    tex.push(first + (" " if first[-1].isalpha() else ""), frame)
+    return True
+
+
+def _nothing(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    return True
+
+
+def _xspace(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    cursor = Cursor(tex.frames)
+    if cursor.more() and cursor.frame.text[cursor.at] not in " \n\t.,'/?;:!~-)]}{\\":
+        tex.write(" ", frame.place(start))
+    return True
+
+
+def _letters(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    for each in tex.frames:
+        if each.file is tex.outs[-1]:
+            each.letters = STOP_AT if name == "makeatletter" else STOP
+    frame.letters = STOP_AT if name == "makeatletter" else STOP
+    skip_blanks(frame)
+    return True
+
+
+def _edge(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    if name.startswith("b"):
+        tex.open_group("group")
+    else:
+        tex.close("group")
+    if name in ("bgroup", "egroup"):
+        tex.write("{" if name == "bgroup" else "}", frame.place(start))
+    skip_blanks(frame)
+    return True
+
+
+def _begin(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    found = _ENVIRONMENT.match(frame.text, frame.at)
+    name = found[1].strip() if found else ""
+    if found is None:
+        return False
+    if name in tex.sources or name in _DROPPED or (name == "algorithm" and _is_program(frame)):
+        return _kept(tex, name, frame, start)
+    own = tex.environments.get(name)
+    if own is None or frame.depth >= DEEPEST:
+        tex.open_group(name)
+        tex.math = tex.math or bool(_MATH_ENVIRONMENT.fullmatch(name))
+        return False
+    frame.at = found.end()
+    cursor = Cursor(tex.frames)
+    values = tex.values(own.begin.parameters, cursor)
+    if values is None:
+        frame.at = start + len(r"\begin")
+        return False
+    cursor.take()
+    end = own.end.filled(values)
+    tex.open_group("own", f"{name}\n{end}")
+    tex.push(own.begin.filled(values), frame)
+    return True
+
+
+def _finish(tex: Expander, by: str, frame: Frame, start: int) -> bool:
+    found = _ENVIRONMENT.match(frame.text, frame.at)
+    if found is None:
+        return False
+    name = found[1].strip()
+    if name not in tex.environments:
+        tex.close(name)
+        return False
+    group = next((group for group in reversed(tex.groups[-50:]) if group.end.partition("\n")[0] == name), None)
+    if group is None:
+        return False
+    frame.at = found.end()
+    tex.push(group.end.partition("\n")[2] + "\\" + END, frame)
+    return True
+
+
+def _is_program(frame: Frame) -> bool:
+    end = frame.text.find(r"\end{algorithm}", frame.at, frame.at + LONGEST_DELIMITED)
+    return end >= 0 and frame.text.find(r"\begin{algorithmic}", frame.at, end) < 0
+
+
+def _kept(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    """Keep an environment as source."""
+    closer = rf"\end{{{name}}}"
+    end = -1 if name in tex.unended else frame.text.find(closer, frame.at)
+    if end < 0:
+        tex.unended.add(name)
+        return False
+    frame.at = end + len(closer)
+    text = "\n\n" if name in _DROPPED else hidden(frame.text[start : frame.at])
+    tex.write(text, frame.place(start), frame.file is not None and name not in _DROPPED)
+    return True
+
+
+def _source_command(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    """Keep a command and its arguments as source."""
+    if name in ("Axiom", "AxiomC"):
+        end = frame.text.find(r"\DisplayProof", frame.at, frame.at + LONGEST_DELIMITED)
+        if end < 0:
+            return False
+        frame.at = end + len(r"\DisplayProof")
+        tex.write(hidden(frame.text[start : frame.at]), frame.place(start))
+        return True
+    cursor = Cursor(tex.frames)
+    if name == "xymatrix" and (skipped := _XYMATRIX.match(frame.text, frame.at)):
+        cursor.at = skipped.end()
+    values = tex.values(parameters_of(_SOURCE_COMMANDS[name]) or (), cursor)
+    if name == "tikz":
+        before = cursor.mark()
+        if cursor.group() is None:
+            cursor.reset(before)
+            values = None if cursor.until(";") is None else values
+    elif name == "xymatrix":
+        values = None if cursor.group() is None else values
+    if values is None or cursor.frame is not frame:
+        return False
+    cursor.take()
+    source = values[0] if name == "lean" else frame.text[start : frame.at]
+    tex.write(hidden(source), frame.place(start))
+    return True
+
+
+def _verb(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    code = _VERB.match(frame.text, frame.at)
+    if code is None:
+        return False
+    frame.at = code.end()
+    if code[2]:
+        tex.write(code[2].translate(SHELTER), frame.place(code.start(2)), frame.file is not None)
+    return True
+
+
+def _link(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    address = _ADDRESS.match(frame.text, frame.at)
+    if address is None:
+        return False
+    frame.at = address.end()
+    tex.write(f"\\{name}{{{address[1].translate(SHELTER)}}}", frame.place(start))
+    return True
+
+
+def _input(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    if tex.include is None:
+        return False
+    cursor = Cursor(tex.frames)
+    cursor.next("*")
+    bare = _BARE_FILE.match(frame.text, frame.at) if name == "input" else None
+    given = [bare[1]] if bare else [cursor.argument() for _ in _INPUTS[name]]
+    if None in given:
+        return False
+    if bare:
+        cursor.at = bare.end()
+    cursor.take()
+    parts = [_now(tex, part or "").strip() for part in given]
+    target = "/".join(parts).replace("//", "/")
+    out = tex.outs[-1]
+    tex.write("\\" + name + "".join(f"{{{part}}}" for part in parts), frame.place(start))
+    out.inputs[out.length - len(name) - 1 - sum(len(part) + 2 for part in parts)] = _begin_file(tex, target)
+    return True
+
+
+def _begin_file(tex: Expander, target: str, *, style: bool = False) -> tuple[str, str]:
+    """Put a file on the stack that is to be read here; return its name, and the fault if any."""
+    if tex.include is None:
+        return "", ""
+    name, text, problem = tex.include(tex.outs[-1].name, target)
+    if text is not None and name not in tex.files:
+        tex.open_file(name, text, style)
+    return name, problem
+
+
+def _endinput(tex: Expander, name: str, frame: Frame, start: int) -> bool:
+    frame.at = len(frame.text)
+    return True
+
+
+def _compared(one: str, sign: str, two: str) -> bool | None:
+    try:
+        left, right = int(one), int(two)
+    except ValueError:
+        return None
+    return {"<": left < right, "=": left == right, ">": left > right}[sign]
+
+
+def theorem_of(setting: Definition) -> str:
+    """Return the environment that a setting declares as a kind of statement; empty for another setting."""
+    if not setting.by.endswith(("theorem", "theoremenv")) or not setting.arguments:
+        return ""
+    first = setting.arguments[setting.by in ("declaretheorem", "newtcbtheorem", "newmdtheoremenv")]
+    return first.split(",")[0].strip()
+
+
+HANDLERS: Mapping[str, Callable[[Expander, str, Frame, int], bool]] = {
+    **dict.fromkeys(_SETTINGS, _setting), **dict.fromkeys(_COMMANDS, _newcommand),
+    **dict.fromkeys(_DOCUMENT_COMMANDS, _document_command), **dict.fromkeys(_DEFS, _def),
+    **dict.fromkeys(_DOCUMENT_ENVIRONMENTS, _newenvironment), **dict.fromkeys(_PAIRED, _paired),
+    "newenvironment": _newenvironment, "renewenvironment": _newenvironment, "let": _let,
+    "DeclareMathOperator": _operator, "newif": _newif, **dict.fromkeys(_PREFIXES, _prefix),
+    **dict.fromkeys(_IFS, _if), "else": _else, "or": _else, "fi": _fi,
+    "ifthenelse": _ifthenelse, "csname": _csname, "expandafter": _expandafter,
+    "begin": _begin, "end": _finish, "verb": _verb, **dict.fromkeys(_LINK, _link),
+    **dict.fromkeys(_SOURCE_COMMANDS, _source_command), **dict.fromkeys(_INPUTS, _input),
+    "makeatletter": _letters, "makeatother": _letters, "endinput": _endinput,
+    "begingroup": _edge, "bgroup": _edge, "endgroup": _edge, "egroup": _edge,
+    "xspace": _xspace, "noexpand": _nothing,
+    f"{AT}ifstar": _ifnext, f"{AT}ifnextchar": _ifnext, f"{AT}ifundefined": _ifundefined,
+    **{f"If{what}{branch}": _ifvalue for what in ("NoValue", "Value", "Boolean", "Blank")
+       for branch in ("TF", "T", "F")},
+}  # fmt: skip
