@@ -54,12 +54,12 @@ def test_a_title_that_is_given_needs_no_question(tmp_path) -> None:
     assert engine.graph("a").text == "Is FORMULA_0 prime?\nNo."
 
 
-def test_a_title_is_looked_up_when_the_answer_is_added_and_not_again(tmp_path) -> None:
+def test_a_title_is_looked_up_when_the_answer_is_added_and_goes_with_its_question(tmp_path) -> None:
     engine = built(tmp_path / "e", [QUESTION])
     engine.add([ANSWER])
     assert engine.graph("a").text.startswith("Is FORMULA_1 prime?")
     engine.delete(["q"])
-    assert engine.graph("a").text.startswith("Is FORMULA_1 prime?")
+    assert engine.graph("a").text == "Never, by FORMULA_0."
     engine.delete(["a"])
     engine.add([ANSWER])
     engine.add([QUESTION])

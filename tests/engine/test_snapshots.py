@@ -108,7 +108,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, MathAMRGraph):
         return value.amr.to_penman()
     if isinstance(value, ReadQuery):
-        return plain([value.post, value.words, value.graph])
+        return plain([value.post, value.weighed.weights, value.graph])
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items() if key != "milliseconds"}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
