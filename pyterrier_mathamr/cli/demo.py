@@ -76,9 +76,9 @@ def compare_systems(engine: SearchEngine, folder: Path) -> Comparison:
     from pyterrier_mathamr.sparse import BM25Index
 
     snapshot = engine.snapshot()
-    posts = ({"docno": post.docno, "title": post.title, "html": post.html} for post in snapshot.indexes.posts)
+    posts = [{"docno": post.docno, "title": post.title, "html": post.html} for post in snapshot.indexes.posts]
     standard = BM25Index(folder / "standard.bm25").index(posts).retriever()
-    tuned = snapshot.bm25()
+    tuned = BM25Index(folder / "tuned.bm25", preset="math").index(posts).retriever()
     rerank = snapshot.encode() >> snapshot.indexes.vectors.scorer()
     systems = {
         BM25: standard,
