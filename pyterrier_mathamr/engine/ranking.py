@@ -7,11 +7,11 @@
 
     S(Q, D) = w BM25(Q_words, D) / B(Q_words) + t BM25(Q_trees, D) / B(Q_trees) + v MaxSim(Q, D) / V(Q)
 
-Q_trees are the structures of the query's formulas (`sparse.tokens`), which know no letters, and Q_words all its other
-tokens. B is the BM25 score of a document that repeats each token without end, V the sum of the weights of the query's
-vectors. Structures count as much as they say: t grows with B(Q_trees), and is 0 for a query without formulas; the sum
-of w, t and v is 1. All of it depends only on the query: a score does not change with the other candidates, and it is
-the sum of the contributions of tokens and vectors.
+Q_trees are the structures of the query's formulas (`sparse.tokens`), in which letters have no names; Q_words are all
+its other tokens. B is the BM25 score of a document that repeats each token without end, V the sum of the weights of the
+query's vectors. Structures count as much as they say: t grows with B(Q_trees), and is 0 for a query without formulas;
+the sum of w, t and v is 1. All of it depends only on the query: a score does not change with the other candidates, and
+it is the sum of the contributions of tokens and vectors.
 
 Each of the two proposes its best documents as candidates. A scan bounds every score, so most candidates are known to be
 too low, and only the others are scored exactly. Stages pass on arrays, in which document ``i`` is the ``i``-th in the
@@ -81,7 +81,8 @@ _FITTED = {
     "mathamr-plus-text": Weights(0.26, 0.74, 0.7),
     "mathamr-plus-text-large": Weights(0.26, 0.74, 0.7),
 }
-"""Text: ``python -m studies blending``, on questions of six kinds of text. Mini: ARQMath's topics."""
+"""Words and graph: of text by ``python -m studies blending``, on six kinds of text; of mini on ARQMath's topics.
+Structures: on validation questions of ARQMath with the default model, as written and with other letters."""
 
 
 def fitted_weights(model: str) -> Weights:
@@ -100,9 +101,9 @@ class ReadQuery(NamedTuple):
         row: the columns of the encoded query.
         tokens: its tokens, for BM25.
         vectors: its vectors, for MaxSim; empty if it has none.
-        weighed: its tokens with the weights that they have in S, but for the scale.
+        weighed: its tokens with their weights in S, before `SCALE`.
         bound: V(Q), 0 for a query without vectors.
-        graph: the weight of MaxSim in S, v / V(Q), but for the scale; 0 without vectors.
+        graph: v / V(Q), the weight of MaxSim in S before `SCALE`; 0 without vectors.
     """
 
     post: MathPost

@@ -1,4 +1,4 @@
-r"""What TeX's own commands and those of LaTeX do that are obeyed before anything is printed.
+r"""The commands of TeX and LaTeX that take effect before anything is printed.
 
 Definitions (``\newcommand``, ``\def``, ``\NewDocumentCommand``, …), conditionals, names that are computed,
 environments, files, and material that is kept as source. Each is a function in `HANDLERS` that reads its arguments from

@@ -285,7 +285,7 @@ class QueryTokens:
         return self._weighting.most * float(np.dot(self.rarity, counted * np.array(list(self.weights.values()))))
 
     def scaled(self, words: float, structures: float) -> QueryTokens:
-        """Return the tokens with the weights of structures multiplied by one factor, those of others by another."""
+        """Return a copy whose weights are multiplied: of structures by one factor, of all other tokens by the other."""
         found = copy(self)
         found.weights = {
             token: weight * (structures if _is_structure(token) else words) for token, weight in self.weights.items()

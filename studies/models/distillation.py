@@ -86,7 +86,7 @@ class Distillation(EncoderTraining):
         loss: what the student learns.
         temperature: τ of the similarities.
         of_pairs: the weight of the loss of pairs.
-        renamed: the share of posts that the student reads with other letters, drawn anew for each batch.
+        renamed: the share of posts that the student reads with other letters; each batch draws its own.
     """
 
     rate: float = 1e-4
@@ -206,18 +206,16 @@ def distill(
         projection = nn.Parameter(torch.linalg.lstsq(start, _rows(taught, some)).solution.T.contiguous())
     parameters = [each for each in bert.parameters() if each.requires_grad] + [projection]
     optimizer = torch.optim.AdamW(parameters, lr=options.rate, weight_decay=options.decay, fused=True)
+
+    def window(name: str) -> FirstWindow:
+        is_renamed = name in renamed and draw.random() < options.renamed
+        return (renamed if is_renamed else windows)[name]
+
     losses = list[float]()
     for step, batch in enumerate(progress(todo, "training", "batches", verbose=verbose)):
         set_rate(optimizer, options.rate, step, len(todo))
         sides = [[pair[side] for pair in batch] for side in (0, 1)]
-        read = [
-            [renamed if name in renamed and draw.random() < options.renamed else windows for name in names]
-            for names in sides
-        ]
-        rows = [
-            encode(bert, [of[name] for of, name in zip(own, names, strict=True)], WEIGHTS)
-            for own, names in zip(read, sides, strict=True)
-        ]
+        rows = [encode(bert, [window(name) for name in names], WEIGHTS) for names in sides]
         own, right = torch.cat([one.vectors for one in rows]), _rows(taught, [*sides[0], *sides[1]])
         loss = torch.zeros(())
         if options.loss != "rows":

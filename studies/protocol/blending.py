@@ -274,9 +274,6 @@ def run_blending(sources: Sequence[str | Path], workdir: str | Path, *, model: s
     return _report(kinds, model, stages).write(work / name)
 
 
-_FITTED = ("odds", "exponent", "structures", "mean on validation")
-
-
 def fit(form: Form, kinds: Mapping[str, Scores]) -> Fit:
     """Find the odds and the exponent with the highest mean over the kinds on their validation questions."""
     return _best(_validated(form, kinds), form, list(kinds))
@@ -334,7 +331,7 @@ def _report(kinds: Mapping[str, Scores], model: str, stages: Stages) -> Report:
     tables = {
         FOUND: table,
         TESTS: tests,
-        CHOSEN: pd.DataFrame(chosen, columns=["form", "share of words", *_FITTED]),
+        CHOSEN: pd.DataFrame(chosen, columns=["form", "share of words", *Fit._fields[:-1], "mean on validation"]),
     }
     if len(kinds) > 1:
         tables[LEFT_OUT] = ablated.assign(mean=ablated[list(kinds)].mean(axis=1))

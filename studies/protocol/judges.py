@@ -85,11 +85,12 @@ def names_of(model: str) -> tuple[str, str, str]:
 
 def searched(parts: Parts, model: str) -> dict[str, pd.DataFrame]:
     """Rank by BM25 tuned for mathematics, by BM25 with structures, by vectors, and by both."""
-    words, structured = (
-        ranking[ranking["score"] > 0]
-        for score in (parts.scores["bm25"], parts.scores["words"] + parts.scores["structures"])
-        for ranking in (parts.ranking(score.to_numpy()),)
-    )
+
+    def found(*names: str) -> pd.DataFrame:
+        ranking = parts.ranking(parts.scores[[*names]].sum(axis=1).to_numpy())
+        return ranking[ranking["score"] > 0]
+
+    words, structured = found("bm25"), found("words", "structures")
     graph = parts.ranking(parts.scores["graph"].to_numpy())
     engine = parts.ranking(parts.engine(fitted_weights(model)))
     standard = ranked(standard_scores([words, graph]), (0.5, 0.5), 1000)

@@ -225,7 +225,7 @@ def test_changes_rewrite_parts_of_which_a_fifth_was_deleted(tmp_path: Path) -> N
     engine.delete([SECRET, "d0", "d1"])  # three of twelve
     assert holding(tmp_path / "e", SECRET) == []
     for round_ in range(4):
-        engine.update([{"id": f"d{i}", "text": f"Ring {i} anew: $z_{i}^{round_} = y$."} for i in range(2, 11)])
+        engine.update([{"id": f"d{i}", "text": f"Ring {i} again: $z_{i}^{round_} = y$."} for i in range(2, 11)])
         for index in engine.snapshot().indexes:
             parts = index.snapshot().parts
             assert all(len(part.deleted) < 0.2 * len(part) for part in parts)
