@@ -74,6 +74,12 @@ def until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
+def removed(folder: Path) -> bool:
+    """Whether a folder is gone, after an attempt to remove it: an update may write into it meanwhile."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
+
+
 @pytest.fixture
 def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follower]:
     """A follower of a folder that contains its engine."""
@@ -117,14 +123,14 @@ def test_a_folder_that_is_replaced_is_watched_on(follower: Follower) -> None:
     folder, old = follower.folder, follower.folder.with_name("old")
     for i in range(EDITS):
         if i % 2:
-            shutil.rmtree(folder)
+            until(lambda: removed(folder), "removed")
             folder.mkdir()  # perhaps with the same number of its inode
             (folder / "a.md").write_text(f"made again {i}")
         else:
             folder.rename(old)
             if i % 4:
                 until(lambda: bool(follower.faults), "a folder that is gone is named")
-            shutil.copytree(old, folder)
+            shutil.copytree(old, folder, dirs_exist_ok=True)
             shutil.rmtree(old)
             (folder / "a.md").write_text(f"made again {i}")
         until(lambda i=i: follower.has("a.md", f"made again {i}"), f"replaced {i}")
