@@ -323,6 +323,7 @@ def encoders(sources: tuple[Path, ...], workdir: Path, layers: str, seeds: str, 
     "--renamed", default="0", show_default=True, help="Shares of posts that students read with other letters."
 )
 @click.option("--most", type=int, help="Pairs of each kind of text that are read; all if it is not given.")
+@click.option("--steps", type=int, help="Batches that each student is trained on; all if it is not given.")
 @quiet_option
 def distillation(
     sources: tuple[Path, ...],
@@ -334,6 +335,7 @@ def distillation(
     shares: str,
     renamed: str,
     most: int | None,
+    steps: int | None,
     quiet: bool,
 ) -> None:
     """Distill an encoder into smaller ones on SOURCES: files of pairs, and ARQMath folders."""
@@ -351,6 +353,7 @@ def distillation(
         shares=[float(share) for share in shares.split(",")],
         renamed=[float(share) for share in renamed.split(",")],
         most=most,
+        steps=steps,
         verbose=not quiet,
     )
     click.echo(report.to_markdown())

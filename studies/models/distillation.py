@@ -87,6 +87,7 @@ class Distillation(EncoderTraining):
         temperature: τ of the similarities.
         of_pairs: the weight of the loss of pairs.
         renamed: the share of posts that the student reads with other letters; each batch draws its own.
+        steps: batches that are trained on; ``None`` for all.
     """
 
     rate: float = 1e-4
@@ -94,6 +95,7 @@ class Distillation(EncoderTraining):
     temperature: float = 0.05
     of_pairs: float = 0.1
     renamed: float = 0.0
+    steps: int | None = None
 
 
 def teach(
@@ -199,7 +201,7 @@ def distill(
     bert.load_state_dict(weights)
     bert.requires_grad_(False)
     bert.layers.requires_grad_(True)
-    todo = batches(kinds, options)
+    todo = batches(kinds, options)[: options.steps]
     with torch.no_grad():  # W starts as the best map of the rows of some batches
         some = [name for batch in todo[:_FIRST] for pair in batch for name in pair]
         start = encode(bert, [windows[name] for name in some], WEIGHTS).vectors
@@ -249,6 +251,7 @@ def run_distillation(
     shares: Sequence[float] = (1.0,),
     renamed: Sequence[float] = (0.0,),
     most: int | None = None,
+    steps: int | None = None,
     verbose: bool = True,
 ) -> Report:
     """Distill an encoder into students, and measure the score of models that use them.
@@ -265,6 +268,7 @@ def run_distillation(
             is a model, and so is the mean of a student's seeds.
         renamed: shares of the posts that students read with other letters, a run for each.
         most: pairs of each kind, those with the smallest SHA-256 of their question's id; ``None`` for all.
+        steps: batches that each student is trained on; ``None`` for all.
         verbose: report each stage on stderr, with progress bars.
     """
     stages = Stages(workdir, to_stderr if verbose else None)
@@ -298,9 +302,10 @@ def run_distillation(
         "teacher": large,
     }
     for loss, count, letters in product(losses, layers, renamed):
-        found, name = list[dict[str, Tensor]](), f"{loss}, {count} layers" + f", {letters:.0%} renamed" * (letters > 0)
+        name = f"{loss}, {count} layers" + f", {letters:.0%} renamed" * (letters > 0)
+        name, found = name + f", {steps} steps" * bool(steps), list[dict[str, Tensor]]()
         for seed in seeds:
-            options = Distillation(trained=count, loss=loss, seed=seed, renamed=letters)
+            options = Distillation(trained=count, loss=loss, seed=seed, renamed=letters, steps=steps)
             file = workdir / "students" / f"{slug(name)}-{seed}.safetensors"
 
             def fit(options: Distillation = options, file: Path = file) -> None:

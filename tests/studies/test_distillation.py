@@ -119,15 +119,15 @@ def test_the_study_distills_measures_and_resumes(tmp_path: Path, monkeypatch: py
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
     command = ["distillation", str(file), "--teacher", str(BUNDLED_FOLDER), "--workdir", str(tmp_path / "w")]
-    command += ["--losses", "rows", "--seeds", "1,2", "--renamed", "0,0.5", "--quiet"]
+    command += ["--losses", "rows", "--seeds", "1,2", "--renamed", "0,0.5", "--steps", "1", "--quiet"]
     for _ in range(2):
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 0, done.output
     for row in (
         "minilm-math",
         "teacher",
-        "rows, 6 layers, seed 1, two towers",
-        "rows, 6 layers, 50% renamed, mean of 2 seeds",
+        "rows, 6 layers, 1 steps, seed 1, two towers",
+        "rows, 6 layers, 50% renamed, 1 steps, mean of 2 seeds",
     ):
         assert row in done.output
     report = json.loads((tmp_path / "w" / "report.json").read_text())
