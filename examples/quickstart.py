@@ -10,7 +10,7 @@ arqmath = pt.get_dataset("irds:arqmath/sample/task1")
 
 # 1. From text to graphs, vectors and an index, in one stream. The model comes with the package.
 model = mathamr.MathAMR.from_pretrained()
-graphs = mathamr.GraphBuilder(verbose=True)
+graphs = mathamr.GraphBuilder(reads=model.reads, verbose=True)  # of a graph, only what the model reads
 index = mathamr.MathAMRIndex("quickstart.mathamr")
 (graphs >> model.doc_encoder() >> index.indexer(mode="overwrite")).index(arqmath.get_corpus_iter())
 

@@ -16,4 +16,7 @@ FormulaId = str
 FormulaMode = Literal["both", "opt", "slt", "none"]
 """Which formula trees a graph carries (MathAMR+, section 4.3.1)."""
 
+GraphPart = Literal["text", "trees", "amr"]
+"""A part of a post's graph: its texts, the trees of its formulas, or the AMR of its sentences."""
+
 FORMULA_MODES: tuple[FormulaMode, ...] = ("both", "opt", "slt", "none")

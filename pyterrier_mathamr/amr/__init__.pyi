@@ -9,6 +9,7 @@ from .parsers import TransitionAmrParser as TransitionAmrParser
 from .parsers import WorkerParser as WorkerParser
 from .parsers import get_parser as get_parser
 from .parsing import AmrParser as AmrParser
+from .parsing import SentenceParser as SentenceParser
 from .penman import decode_penman as decode_penman
 from .penman import encode_penman as encode_penman
 from .workers import WorkerLimits as WorkerLimits

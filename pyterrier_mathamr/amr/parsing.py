@@ -282,3 +282,17 @@ class PartParser(ABC):
             texts: the text of each root of the parts, kept as the graph's ``texts``.
         """
         return merged(parts, formulas, texts)
+
+
+class SentenceParser(PartParser):
+    """No parser: a sentence is a node with its formulas below, ``(s / sentence :math (f0 / FORMULA_0))``."""
+
+    name = "sentences"
+
+    def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
+        """Make the parts of texts, each of one sentence."""
+        formulas = ([match[0] for match in PLACEHOLDER.finditer(sentence)] for [sentence] in units)
+        return [
+            ParsedPart(["sentence", *own], edges=[(0, ":math", node) for node, _ in enumerate(own, 1)], roots=[0])
+            for own in formulas
+        ]

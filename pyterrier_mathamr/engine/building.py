@@ -48,18 +48,18 @@ def build_indexes(
     indexes: Indexes, model: MathAMR, parser: str | AmrParser, *, mode: Mode, executor: Executor, verbose: bool
 ) -> None:
     """Build every index from the posts, or add the missing posts to it."""
-    sources = {"posts": len(indexes.posts)}
+    sources, builder = {"posts": len(indexes.posts)}, GraphBuilder(parser, reads=model.reads)
     if mode == "create" and untouched(indexes):
-        build_in_one_pass(indexes, model, parser, sources, executor, verbose)
+        build_in_one_pass(indexes, model, builder, sources, executor, verbose)
     else:
-        _complete(indexes, model, parser, sources, mode, executor, verbose)
+        _complete(indexes, model, builder, sources, mode, executor, verbose)
     _build_formulas(indexes, mode, verbose)
 
 
 def _complete(
     indexes: Indexes,
     model: MathAMR,
-    parser: str | AmrParser,
+    builder: GraphBuilder,
     sources: dict[str, Any],
     mode: Mode,
     executor: Executor,
@@ -67,7 +67,16 @@ def _complete(
 ) -> None:
     """Bring one index after the other into line with the posts."""
     if posts := _missing(indexes.graphs, indexes.posts):
-        _build_graphs(indexes, parser, posts, sources, mode, executor, verbose)
+        build_store(
+            posts,
+            builder,
+            indexes.graphs,
+            sources=sources,
+            mode=mode,
+            executor=executor,
+            verbose=verbose,
+            total=len(posts),
+        )
     if posts := _missing(indexes.bm25, indexes.posts):
         indexes.bm25.indexer(mode, resume=True, verbose=verbose).index(posts)
     if mode == "create":
@@ -86,21 +95,6 @@ def _absent(some: StoredArtifact, other: StoredArtifact) -> list[str]:
     ids = list(some.snapshot())
     rows = other.snapshot().look_up(ids).tolist()
     return [name for name, row in zip(ids, rows, strict=True) if row < 0]
-
-
-def _build_graphs(
-    indexes: Indexes,
-    parser: str | AmrParser,
-    posts: Records,
-    sources: dict[str, Any],
-    mode: Mode,
-    executor: Executor,
-    verbose: bool,
-) -> None:
-    builder = GraphBuilder(parser)
-    build_store(
-        posts, builder, indexes.graphs, sources=sources, mode=mode, executor=executor, verbose=verbose, total=len(posts)
-    )
 
 
 def _encode(
@@ -198,7 +192,7 @@ def untouched(indexes: Indexes) -> bool:
 def build_in_one_pass(
     indexes: Indexes,
     model: MathAMR,
-    parser: str | AmrParser,
+    builder: GraphBuilder,
     sources: dict[str, Any],
     executor: Executor,
     verbose: bool,
@@ -208,7 +202,7 @@ def build_in_one_pass(
     indexer = indexes.vectors.indexer("create", model=model.vectors_by, resume=True, sources=sources)
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)
     with (
-        closing(_graphs(indexes, posts, parser, sources, executor)) as graphs,
+        closing(_graphs(indexes, posts, builder, sources, executor)) as graphs,
         counted_progress("indexing", "posts", len(posts), verbose=verbose) as done,
     ):
 
@@ -223,7 +217,7 @@ def build_in_one_pass(
 def _graphs(
     indexes: Indexes,
     posts: Records,
-    parser: str | AmrParser,
+    builder: GraphBuilder,
     sources: dict[str, Any],
     executor: Executor,
 ) -> Generator[MathAMRGraph, None, None]:
@@ -231,7 +225,7 @@ def _graphs(
     bm25 = indexes.bm25.indexer("create", resume=True)
     tangent, patterns = (index.indexer("create", resume=True) for index in (indexes.tangent, indexes.patterns))
     with ExitStack() as stack:
-        begun = stack.enter_context(begun_store(GraphBuilder(parser), indexes.graphs, sources, executor=executor))
+        begun = stack.enter_context(begun_store(builder, indexes.graphs, sources, executor=executor))
         add_tokens = stack.enter_context(bm25.adding())
         add_formulas: list[Callable[[ReadFormulas], None]] = []
 

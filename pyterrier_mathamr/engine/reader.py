@@ -39,6 +39,7 @@ from .duplicates import ERROR, candidates, compared, errors, fitted_to
 from .filters import EVERYTHING, Filter, file_of
 from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, share_known
+from .posts import Records
 from .ranking import BlendedRetriever, ReadQuery, SimilarFormulaRetriever, fitted_weights
 from .snippets import Matcher, best_snippet, marked_text
 
@@ -140,8 +141,13 @@ class EngineReader(Counted):
         return [self.posts_of(document) for document in self.snapshot().indexes.posts.get_many(docnos)]
 
     def graph(self, docno: str) -> MathAMRGraph:
-        """Return the graph of a post."""
-        return self.snapshot().indexes.graphs[docno]
+        """Return the whole graph of a post; what the model does not read is not stored, and built now."""
+        at = self.snapshot()
+        if _model(at.options).reads >= {"amr", "trees"}:
+            return at.indexes.graphs[docno]
+        [built] = GraphBuilder(at.options.parser).build_rows([*Records(at.indexes.posts, [docno])])
+        graph: MathAMRGraph = built["graph"]
+        return graph
 
     text_of = staticmethod(text_of)
 
@@ -369,7 +375,7 @@ class EngineReader(Counted):
         at = self.snapshot()
         docno = str(docno)  # as posts are stored, whose ids may be given as numbers
         at.indexes.posts.snapshot().find([docno])  # raises an error that names an unknown docno
-        return at.retriever().explain_read(at.question(query), Asked({"graph": at.graph(docno)}, docno))
+        return at.retriever().explain_read(at.question(query), Asked({"graph": at.indexes.graphs[docno]}, docno))
 
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
         """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``.
@@ -405,7 +411,8 @@ class EngineReader(Counted):
     def _similar_formulas(self, *, candidates: int = 1000) -> SimilarFormulaRetriever:
         """Return the retriever of formulas that share symbols: ``latex`` to ``docno``, ``post_id``, ``score``."""
         at = self.snapshot()
-        graphs, model = GraphBuilder(at.options.parser, queries="formula"), _model(at.options)
+        model = _model(at.options)
+        graphs = GraphBuilder(at.options.parser, queries="formula", reads=model.reads)
         indexes = at.indexes.tangent, at.indexes.formulas
         return SimilarFormulaRetriever(*indexes, graphs, model, candidates=candidates)
 
@@ -492,13 +499,15 @@ class EngineSnapshot(EngineReader):
 
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""
-        return GraphBuilder(self.options.parser) >> _model(self.options).query_encoder()
+        model = _model(self.options)
+        return GraphBuilder(self.options.parser, reads=model.reads) >> model.query_encoder()
 
 
 def blended(indexes: Indexes, options: EngineOptions, **how: int) -> BlendedRetriever:
     """Return the retriever of some indexes."""
-    graphs, weights = GraphBuilder(options.parser), fitted_weights(options.model)
-    return BlendedRetriever(indexes.bm25, indexes.vectors, graphs, _model(options), weights, **how)
+    model, weights = _model(options), fitted_weights(options.model)
+    graphs = GraphBuilder(options.parser, reads=model.reads)
+    return BlendedRetriever(indexes.bm25, indexes.vectors, graphs, model, weights, **how)
 
 
 @lru_cache(maxsize=4)

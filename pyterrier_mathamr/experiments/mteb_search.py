@@ -143,7 +143,8 @@ def pipeline(
         bm25.index(texts)
         if way == "bm25":
             return bm25.retriever(DEPTH)
-    encoder, graphs, index = MathAMR.from_pretrained(model), GraphBuilder(), MathAMRIndex(folder / "documents.mathamr")
+    encoder, index = MathAMR.from_pretrained(model), MathAMRIndex(folder / "documents.mathamr")
+    graphs = GraphBuilder(reads=encoder.reads)
     (graphs >> encoder.doc_encoder() >> index.indexer()).index(texts)
     encode = graphs >> encoder.query_encoder()
     if way == "single":

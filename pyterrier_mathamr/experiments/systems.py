@@ -211,7 +211,7 @@ class SystemSearch:
 
     def pipelines(self, trees: FormulaStore | None = None) -> dict[str, TimedPipeline]:
         """Make the systems from the text of topics to rankings, in the two stages that are timed."""
-        encode = GraphBuilder(store=trees) >> self.model.query_encoder(device=self.device)
+        encode = GraphBuilder(store=trees, reads=self.model.reads) >> self.model.query_encoder(device=self.device)
         return {
             name: TimedPipeline(system, None if name in BASELINES else encode)
             for name, system in self.systems().items()

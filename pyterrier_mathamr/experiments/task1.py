@@ -336,7 +336,7 @@ def task3_report(found: AnswerSearch) -> Report:
     made, shared = found.made, found.made.shared
     folder = shared.workdir / "task-3"
     folder.mkdir(parents=True, exist_ok=True)
-    scorer = GraphBuilder(side="both", verbose=False) >> made.model.text_scorer()
+    scorer = GraphBuilder(side="both", reads=made.model.reads) >> made.model.text_scorer()
     extract = found.parts.answer_texts() >> ExtractAnswer(scorer, verbose=shared.verbose)
     sources, rows = dict[str, FoundTopics](), []
     for year in found.years:

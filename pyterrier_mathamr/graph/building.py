@@ -24,12 +24,12 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import MathAMRWarning, listed
 from pyterrier_mathamr._common.feedback import progress, reported_once
 from pyterrier_mathamr._common.frames import empty_output, first_values, join_values, with_objects
-from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
+from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule, one_of
 from pyterrier_mathamr._common.recent import Recent
 from pyterrier_mathamr._common.running.resources import cycles_kept
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
-from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaId, FormulaMode
-from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError, get_parser
+from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaId, FormulaMode, GraphPart
+from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError, SentenceParser, get_parser
 from pyterrier_mathamr.formula import (
     FormulaPair,
     FormulaStore,
@@ -64,6 +64,9 @@ Queries = Literal["post", "formula"]
 
 Context = Literal["title", "none"]
 """The text read before a document: the title of its question, or nothing."""
+
+PARTS: tuple[GraphPart, ...] = get_args(GraphPart)
+"""All parts of a graph."""
 
 EMPTY_POST = MathPost(text="", formulas=())
 
@@ -102,6 +105,8 @@ class GraphBuilder(ColumnAdder, Transformer):
             ``query``, and also gets ``query_formula_id`` (its ``formula_id``, else the empty id).
         context: ``title``: read ``parent_title`` before a document; ``none``: never.
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, in documents and queries.
+        reads: the parts of a graph that are built, such as ``model.reads``, all that a model's vectors depend on.
+            Without ``amr`` nothing is parsed, and a sentence is one node; without ``trees`` formulas have none.
         batch_size: posts that are parsed together.
         verbose: show progress.
 
@@ -116,6 +121,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         "queries": one_of(*get_args(Queries)),
         "context": one_of(*get_args(Context)),
         "bare_formulas": FLAG,
+        "reads": Rule("some of " + ", ".join(map(repr, PARTS)), lambda value: {*value} <= {*PARTS}),
         "batch_size": COUNT,
     }
 
@@ -129,6 +135,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         queries: Queries = "post",
         context: Context = "title",
         bare_formulas: bool = False,
+        reads: Collection[GraphPart] = PARTS,
         batch_size: int = 64,
         verbose: bool = False,
     ) -> None:
@@ -140,6 +147,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         self.queries: Queries = queries
         self.context: Context = context
         self.bare_formulas = bare_formulas
+        self.reads: tuple[GraphPart, ...] = tuple(part for part in PARTS if part in reads)
         self.batch_size = batch_size
         self.verbose = verbose
         self._recent = Recent()
@@ -148,6 +156,11 @@ class GraphBuilder(ColumnAdder, Transformer):
     def example() -> GraphBuilder:
         """Return a builder that needs no download."""
         return GraphBuilder()
+
+    @property
+    def used_parser(self) -> AmrParser:
+        """The parser of posts, or one that only cuts sentences where no AMR is read."""
+        return get_parser(self.parser) if "amr" in self.reads else SentenceParser()
 
     @reported_once()
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -270,7 +283,7 @@ class GraphBuilder(ColumnAdder, Transformer):
 
     def _recent_graphs(self, posts: Mapping[Any, MathPost]) -> dict[Any, MathAMRGraph]:
         """Build the graphs of queries, given by qid, unless a recent call had the same texts."""
-        key = (self.parser, self.formulas, tuple(posts.values()))
+        key = (self.parser, self.formulas, self.reads, tuple(posts.values()))
         lasting = self.store is None and isinstance(self.parser, Hashable)  # a store may get other trees
         graphs = self._recent.get(key) if lasting else None
         if graphs is None:
@@ -319,7 +332,8 @@ class GraphBuilder(ColumnAdder, Transformer):
 
     def _graphs(self, ids: Sequence[str], posts: Sequence[MathPost]) -> list[MathAMRGraph]:
         """Parse posts batch by batch, and attach the trees of their formulas."""
-        parser = get_parser(self.parser)
+        parser = self.used_parser
+        formulas: FormulaMode = self.formulas if "trees" in self.reads else "none"
         graphs: list[MathAMRGraph] = []
         starts = range(0, len(posts), self.batch_size)
         for start in progress(starts, "building graphs", "batches", verbose=self.verbose):
@@ -327,11 +341,11 @@ class GraphBuilder(ColumnAdder, Transformer):
             with cycles_kept():
                 amrs = _parsed(ids[batch], posts[batch], parser)
                 official: Mapping[FormulaId, FormulaPair] = {}
-                if self.store is not None and self.formulas != "none":
+                if self.store is not None and formulas != "none":
                     wanted = {formula.id for post in posts[batch] for formula in post.formulas if formula.id}
                     official = self.store.get_many(sorted(wanted))
                 built = zip(ids[batch], posts[batch], amrs, strict=True)
-                graphs += [_graph(name, post, amr, self.formulas, official) for name, post, amr in built]
+                graphs += [_graph(name, post, amr, formulas, official) for name, post, amr in built]
         return graphs
 
 

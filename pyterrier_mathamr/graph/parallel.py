@@ -28,7 +28,7 @@ from pyterrier_mathamr._common.ids import identified
 from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
+from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, SentenceParser, WorkerParser
 from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 
 from .building import GraphBuilder
@@ -151,13 +151,14 @@ def begun_store(
     shard_size: int = 1000,
 ) -> Iterator[BegunStore]:
     """Open a job of a store, and publish the output of the body; for the arguments see :func:`build_store`."""
-    parser = get_parser(builder.parser)
+    parser = builder.used_parser
     if executor is None:
         executor = processes_for(parser, workers)
     made_by = {
         "release": __version__,
         "parser": [parser.name],
         "formulas": builder.formulas,
+        "reads": [*builder.reads],
         "side": builder.side,
         "queries": builder.queries,
         "bare_formulas": builder.bare_formulas,
@@ -178,12 +179,13 @@ def begun_store(
 
 def processes_for(parser: AmrParser, workers: int | None) -> Processes:
     """Return where a parser's graphs are built: see ``workers`` of :func:`build_store`."""
-    return Processes(1 if workers is None and not isinstance(parser, DependencyAmrParser) else workers)
+    embedded = isinstance(parser, (DependencyAmrParser, SentenceParser))
+    return Processes(1 if workers is None and not embedded else workers)
 
 
 def _build_batch(builder: GraphBuilder, batch: Batch) -> Built:
     """Build and pack the graphs of a batch in a worker process; warnings are collected for the caller."""
-    parser = get_parser(builder.parser)
+    parser = builder.used_parser
     before = _embedded(parser)
     with overheard() as heard:
         rows = zip(builder.build_rows(batch), batch, strict=True)

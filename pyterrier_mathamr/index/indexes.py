@@ -122,14 +122,16 @@ class VectorIndex(Composing, Leaf, pt.Indexer):  # type: ignore[misc]
             qid: its id in the result.
             sort: no effect: the result is ordered by rank; PyTerrier's method has the argument.
             model: the model of the index, its name or its folder; by default the bundled model that the index names.
-            graphs: how the query is read, if the documents were not read with the default ``GraphBuilder()``.
+            graphs: how the query is read; by default as ``GraphBuilder()`` does, but only what the model reads.
             num_results: the most results.
         """
         from pyterrier_mathamr.graph import GraphBuilder
 
         retriever = self.retriever(num_results=num_results)
-        builder = pt.inspect.transformer_apply_attributes(graphs or GraphBuilder(), side="auto", queries=self.QUERIES)
-        encode = builder >> _model_of(self, model).query_encoder()
+        encoder = _model_of(self, model)
+        graphs = graphs or GraphBuilder(reads=encoder.reads)
+        builder = pt.inspect.transformer_apply_attributes(graphs, side="auto", queries=self.QUERIES)
+        encode = builder >> encoder.query_encoder()
         pipeline: pt.Transformer = encode >> retriever
         found = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
         result: pd.DataFrame = found[["qid", "query", *retriever.gives, "score", "rank"]]

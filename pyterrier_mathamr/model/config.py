@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin, get_type
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import BELOW_1, COUNT, FRACTION, POSITIVE, Rule, at_least, between, one_of
 from pyterrier_mathamr._common.records import parse_json
-from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr._common.types import FormulaMode, GraphPart
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 
 StopBy = Literal["loss", "maxsim", "document"]
@@ -456,6 +456,15 @@ class MathAMRConfig(Options):
     def text_alone(self) -> bool:
         """Whether a row is a function of only its text, unit(P x): the network has no layers."""
         return self.text.features == "text" and self.text.text_residual and self.layers == 0
+
+    @property
+    def reads(self) -> frozenset[GraphPart]:
+        """The parts of a graph that vectors depend on."""
+        if self.text_alone:
+            return frozenset({"text"})
+        of_text: set[GraphPart] = {"text"} if self.text.features == "text" else set()
+        of_trees: set[GraphPart] = {"trees"} if self.formulas != "none" else set()
+        return frozenset({"amr", *of_text, *of_trees})
 
     @property
     def essence(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.types import GraphPart
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
@@ -169,6 +170,14 @@ class MathAMR(SavedModel):
             conv = self.config.conv
             for fault in model_faults(self._folder, conv if isinstance(conv, type) else None):
                 raise fault
+
+    @property
+    def reads(self) -> frozenset[GraphPart]:
+        """The parts of a graph that vectors depend on, of ``text``, ``trees`` and ``amr``.
+
+        ``GraphBuilder(reads=model.reads)`` builds no others.
+        """
+        return self.config.reads
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -89,6 +89,15 @@ def test_the_weights_come_from_the_model(engine) -> None:
     assert fitted_weights("/my/model") == (0.5, 0.5, 0.7)
 
 
+def test_what_the_model_does_not_read_of_a_graph_is_built_when_it_is_asked_for(tmp_path) -> None:
+    posts = [{"docno": "a", "title": "Primes", "text": "Is $2$ prime?"}]
+    engine = SearchEngine.build(posts, tmp_path / "e", model="mathamr-plus-text", verbose=False)
+    assert set(engine.snapshot().indexes.graphs["a"].amr.labels) == {"multi-sentence", "sentence", "FORMULA_0"}
+    [expected] = GraphBuilder().build_rows(posts)
+    assert engine.graph("a").amr == expected["graph"].amr
+    assert engine.explain("Is $2$ prime?", "a").score > 0
+
+
 def test_its_transformers_make_pipelines(engine) -> None:
     topics = pd.DataFrame([["1", QUERY, "en"], ["2", "", "en"]], columns=["qid", "query", "lang"])
     with pytest.warns(MathAMRWarning):

@@ -72,7 +72,7 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     post, title, graph = (
         post_from_html(document.html, document.title),
         post_from_html(document.title),
-        engine.graph(docno),
+        engine.indexes.graphs[docno],
     )
     read = Reading.of_graph(graph) or Reading(post, post.sentences)  # perhaps after a question's title
     parts = _explanation(engine, query, docno, system, {"graph": graph} if len(post.text) <= _ALIGNED else {}).parts
