@@ -291,9 +291,8 @@ def stored_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def check_together(config: MathAMRConfig) -> None:
     """Raise an error for contradictory options; it names one of them and the values that the other one allows."""
     text, training, nodes = config.text, config.training, f"virtual_nodes={config.virtual_nodes!r}"
-    width = text.text_dimension
     none, hierarchy = config.virtual_nodes == "none", config.virtual_nodes == "hierarchy"
-    bags, text_rows = text.word_residual, text.features == "text" and text.text_residual
+    bags = text.word_residual
     contradictions = (
         (none and training.beta != 1, "beta", f"1 with {nodes}, which has no document vector"),
         (none and config.score.document_blend != "none", "document_blend", f"'none' with {nodes}"),
@@ -306,7 +305,6 @@ def check_together(config: MathAMRConfig) -> None:
             "text_context",
             f"'windows' with features={text.features!r}",
         ),
-        (text_rows and config.projection > width, "projection", f"at most text_dimension={width}"),
         (training.min_learning_rate > training.learning_rate, "min_learning_rate", "at most learning_rate"),
     )
     for wrong, name, allowed in contradictions:

@@ -43,6 +43,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.resources import seeded
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, MathAMRGraph, VirtualKind, Vocabulary, collate
 
@@ -237,6 +238,8 @@ def starting_weights(
     if options.features == "text":
         moment = _mean_moment(tensors, width, lambda batch: features_of(batch, width), _ROWS)
         if options.text_residual:
+            if config.projection > width:  # a text has no more directions; a trained map may have more rows
+                raise ConfigError("projection", config.projection, f"at most text_dimension={width}")
             found["text.project.weight"] = principal_directions(moment, config.projection)
         if config.layers or not options.text_residual:
             found["text.enter.weight"] = principal_directions(moment, config.hidden)

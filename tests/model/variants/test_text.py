@@ -177,7 +177,20 @@ def test_a_width_other_than_the_configuration_s_is_refused(posts, config, text):
     with pytest.raises(ConfigError, match=f"text_dimension.*{WIDTH}"):
         MathAMR.untrained(config.replace(text_dimension=20), list(posts.values()), text=text)
     with pytest.raises(ConfigError, match="projection"):
-        MathAMRConfig(features="text", projection=385)
+        MathAMR.untrained(config.replace(projection=WIDTH + 1), list(posts.values()), text=text)
+
+
+def test_a_trained_map_may_lead_to_a_larger_space(posts, config, text):
+    config = config.replace(layers=0, projection=2 * WIDTH)
+    wide = torch.eye(2 * WIDTH)[:, :WIDTH]
+    model = MathAMR(
+        config,
+        MathAMR.untrained(config.replace(projection=WIDTH), list(posts.values()), text=text).vocabulary,
+        {"text.project.weight": wide},
+        text=text,
+    )
+    graph = posts["q0"]
+    assert model.encode([graph])[0][:, :WIDTH] == pytest.approx(rows_of(graph, text), abs=1e-3)
 
 
 def test_labels_start_from_the_words_of_the_text_encoder(posts, config, text):
