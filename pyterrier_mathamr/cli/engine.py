@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
+import sys
 import textwrap
 import webbrowser
 from collections.abc import Callable, Iterable, Mapping
@@ -274,6 +276,7 @@ def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_js
         click.echo(f"No two posts have the same content with an error of at most {100 * error:g} %.")
 
 
+_MARKED = re.compile(r"\*\*([^\W_]+|\$[^$]+\$)\*\*")
 _INDENT = 13
 
 
@@ -473,16 +476,22 @@ def results_table(found: pd.DataFrame, formula: bool) -> str:
         if row["file"]:
             head = " — ".join(filter(None, ["" if formula else row["title"], place, row["section"]]))
         else:
-            head = docno if formula else f"{docno}  {row['title']}"
+            head = f"{docno}  {row['title']}"
         how_good = f"{row['tier']:8}" if formula else f"{percent(row['match']):>6}"
         lines.append(visible(f"{rank:>3}  {how_good}  {head}".rstrip()))
         if row.get("link"):
             lines.append(indent + visible(row["link"]))
         text = visible(" ".join((row["latex"] if formula else row["snippet"]).split()))
-        lines += textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+        wrapped = textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+        lines.append("\n".join(wrapped) if formula or not sys.stdout.isatty() else _bold("\n".join(wrapped)))
         if formula and (changed := substitution_text(row["substitution"])):
             lines.append(visible(f"{indent}with {changed}"))
     return "\n".join(lines)
+
+
+def _bold(text: str) -> str:
+    """Show what a snippet marks, ``**word**``, in bold."""
+    return _MARKED.sub(lambda match: click.style(match[1], bold=True), text)
 
 
 def _width() -> int:

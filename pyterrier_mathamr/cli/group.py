@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import click
 
-from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, is_refusal
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MathAMRWarning, is_refusal
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._common.running.variables import wait_passively
 
@@ -50,7 +50,7 @@ class MathAMRGroup(click.Group):
             try:
                 return super().invoke(ctx)
             except MathAMRError as error:
-                raise click.ClickException(visible(str(error), "\n")) from error
+                raise click.ClickException(visible(_in_words_of_options(error, ctx), "\n")) from error
             except OSError as error:
                 if not is_refusal(error):
                     raise
@@ -61,6 +61,16 @@ class MathAMRGroup(click.Group):
                 ending.tell(error)
                 ending.leave(code)
                 raise click.exceptions.Exit(code) from error
+
+
+def _in_words_of_options(error: MathAMRError, context: click.Context) -> str:
+    """Write an error with the option of the command line that it is about, where the API's argument has its name."""
+    command = context.command.get_command(context, context.invoked_subcommand or "")  # type: ignore[attr-defined]
+    if isinstance(error, ConfigError) and command is not None:
+        for option in (f"--{error.option.replace('_', '-')}", f"-{error.option}"):
+            if any(option in parameter.opts for parameter in command.params):
+                return f"{option} {error.value} is not accepted; give {error.allowed}."
+    return str(error)
 
 
 def _show(

@@ -14,7 +14,7 @@ read at the first filter of an opened engine, in a second for 50,000 posts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class Filter(NamedTuple):
             raise ConfigError("in", self.within, f"a folder or the beginning of an id: {_listed(self.within, places)}")
         kind = self.kind.casefold()
         if kind and not any(origin.kind.casefold() == kind for origin in origins.values()):
-            raise ConfigError("kind", self.kind, f"one of the types: {_listed(self.kind, kinds_of(origins))}")
+            raise ConfigError("kind", self.kind, _suggested(self.kind, kinds_of(origins)))
         return [
             docno
             for docno in inside
@@ -114,6 +114,14 @@ def _check_date(name: str, given: str) -> None:
         date.fromisoformat(f"{given}-01-01"[:10])
     except ValueError:
         raise ConfigError(name, given, "a day, month or year such as 2026-03-01, 2026-03 or 2026") from None
+
+
+def _suggested(given: str, known: Sequence[str]) -> str:
+    """Name the type that may be meant, and the others."""
+    if not (near := get_close_matches(given, known, 1)):
+        return f"one of the types: {_listed(given, known)}"
+    others = [name for name in known if name not in near]
+    return near[0] + (f", or another of the types: {_listed(given, others)}" if others else "")
 
 
 def _listed(given: str, known: Iterable[str]) -> str:

@@ -222,9 +222,7 @@ class Generations:
         if self.built():
             current = self._current()
             if not overwrite:
-                choice = (
-                    "Update it by `mathamr update`, replace it by --overwrite (overwrite=True), or give another path"
-                )
+                choice = "Update it by `mathamr update`, overwrite it, or give another path"
                 raise WriteError(self.path, f"there is a search engine here already. {choice}")
             folder = self.path / f"{_PREFIX}{current + 1}"
             if (folder / _CHANGE).exists():  # the copy of a change that was stopped

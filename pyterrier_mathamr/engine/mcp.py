@@ -123,8 +123,7 @@ class Tools:
             found = engine.search_formula(latex, k=skip + k, **chosen._asdict())[skip:]
             entries = []
             for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
-                title, _ = engine.title_and_body(row["post_id"])
-                place = f"   in {visible(row['post_id'])}  {_line(engine.text_of(title), _LONGEST_TITLE)}".rstrip()
+                place = f"   in {visible(row['post_id'])}  {_line(row['title'], _LONGEST_TITLE)}".rstrip()
                 latex = _line(row["latex"], _LONGEST_LINE)
                 changed = _line(substitution_text(row["substitution"]), _LONGEST_LINE)
                 changed = f"\n   with {changed}" if changed else ""

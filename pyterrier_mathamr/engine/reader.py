@@ -41,7 +41,7 @@ from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, share_known
 from .posts import Records
 from .ranking import BlendedRetriever, ReadQuery, SimilarFormulaRetriever, fitted_weights
-from .snippets import Matcher, best_snippet, marked_text
+from .snippets import Matcher, best_snippet, heading, marked_text
 
 if TYPE_CHECKING:
     from .generations import Indexes
@@ -139,6 +139,10 @@ class EngineReader(Counted):
     def titles_and_bodies(self, docnos: Sequence[str]) -> list[tuple[MathPost, MathPost]]:
         """Return the title and the body of each of some posts."""
         return [self.posts_of(document) for document in self.snapshot().indexes.posts.get_many(docnos)]
+
+    def headings(self, documents: Sequence[Document]) -> list[MathPost]:
+        """Return what posts are called: of an answer without a title, that of its question after ``Answer to:``."""
+        return list(map(heading, self.snapshot().indexes.posts.titled(documents)))
 
     def graph(self, docno: str) -> MathAMRGraph:
         """Return the whole graph of a post; what the model does not read is not stored, and built now."""
@@ -262,14 +266,14 @@ class EngineReader(Counted):
         at = self.snapshot()
         matcher = at.matcher(query.post)
         documents = at.indexes.posts.get_many(found.docnos)
-        read = [at.posts_of(document) for document in documents]
+        bodies = [post_from_html(document.html) for document in documents]
         return pd.DataFrame(
             {
                 "docno": pd.Series(found.docnos, dtype="str"),
                 "score": found.scores,
                 "match": found.matches,
-                "title": [text_of(title) for title, _ in read],
-                "snippet": [marked_text(best_snippet(body, matcher), body, matcher) for _, body in read],
+                "title": [text_of(title) for title in at.headings(documents)],
+                "snippet": [marked_text(best_snippet(body, matcher), body, matcher) for body in bodies],
                 **_columns(documents, "file", "line", "section", "kind"),
             }
         )
@@ -290,8 +294,8 @@ class EngineReader(Counted):
         Returns:
             ``docno`` (the formula's id), ``post_id``, ``score``, ``latex``; ``tier``, how it matches, such as
             ``renamed``; ``matched``, the matching part, in LaTeX; ``substitution``, the values of the letters and
-            wildcards of the query; and ``file``, ``line`` and ``section`` of the place where the post was read. A
-            formula that occurs several times in a post is listed once.
+            wildcards of the query; ``title`` of the post; and ``file``, ``line`` and ``section`` of the place where it
+            was read. A formula that occurs several times in a post is listed once.
 
         Raises:
             ConfigError: no post is in the folder or of the type, or a date is invalid.
@@ -300,8 +304,10 @@ class EngineReader(Counted):
         found = self.found_formulas(latex, k, Filter(within, kind, since, until))
         columns = ["docno", "post_id", "score", "latex", "tier", "matched", "substitution"]
         rows = [(of.id, of.document.docno, of.score, of.latex, of.tier, of.matched, of.substitution) for of in found]
-        places = _columns([of.document for of in found], "file", "line", "section")
-        return pd.DataFrame(rows, columns=columns).assign(**places)
+        documents = [of.document for of in found]
+        titles = list(map(text_of, self.snapshot().headings(documents)))
+        places = _columns(documents, "file", "line", "section")
+        return pd.DataFrame(rows, columns=columns).assign(title=titles, **places)
 
     def found_formulas(self, latex: str, k: int, chosen: Filter = EVERYTHING) -> list[FoundFormula]:
         """Find formulas of posts that pass a filter, each only once in a post; see :meth:`search_formula`.
@@ -366,7 +372,7 @@ class EngineReader(Counted):
         found = errors(compared(at, pairs), fitted_to(at.options.model)) if pairs else np.empty(0)
         best = np.argsort(found, kind="stable")[:k]
         rows = [(*pairs[place], float(found[place])) for place in best.tolist() if found[place] <= error]
-        titles = [[at.text_of(title) for title, _ in at.titles_and_bodies(pair)] for *pair, _ in rows]
+        titles = [map(text_of, at.headings(at.indexes.posts.get_many(pair))) for *pair, _ in rows]
         table = [(*row, *of) for row, of in zip(rows, titles, strict=True)]
         return pd.DataFrame(table, columns=["docno_a", "docno_b", "error", "title_a", "title_b"])
 

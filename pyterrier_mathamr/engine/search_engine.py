@@ -148,6 +148,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             UnfinishedJobError: an unfinished build had other posts or options.
         """
         engine = cls(path)
+        engine._generations.for_build(overwrite)  # refuses before anything is read
         reading = ReadingOptions(bare_formulas, whole_files, str(Path(macros).absolute()) if macros else "")
         options = EngineOptions("", "", parser, reading)  # of a model that is chosen when the posts are counted
         if not callable(model):

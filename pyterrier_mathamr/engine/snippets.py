@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from pyterrier_mathamr.formula.display.typesetting import formula_span, needs_space
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_html
 from pyterrier_mathamr.sparse.tokens import TokenOptions, formula_tokens, word_tokens
 
 _WORD = re.compile(r"[^\W_]+")
@@ -23,6 +23,7 @@ _WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")
 _LONGEST = 280  # characters; a formula is as long as its LaTeX
 _LONGEST_SENTENCE = 1_000
 _LONGEST_FORMULA = 5_000  # characters of LaTeX; a longer one is shown as its beginning
+_LONGEST_HEADING = 80  # characters, of a post without a title
 _EXAMINED = 300_000  # characters of a post from which snippets are chosen
 _ALIKE = 0.5
 LONGEST_PIECE = 50_000
@@ -190,6 +191,22 @@ def piece_of(post: MathPost, start: int, longest: int | None = None) -> SnippetP
         blank = max(post.text.rfind(" ", first, last), post.text.rfind("\n", first, last))
         last = blank + 1 if blank > first else last
     return SnippetPiece(post.text[first:last], written(first), written(last), len(post.text) + more)
+
+
+ANSWER = "Answer to: "
+"""Before the title of the question in the heading of an answer."""
+
+
+def heading(document: Document) -> MathPost:
+    """Return what a post is called: its title, :data:`ANSWER` and that of its question, or its first words."""
+    if document.title or document.origin.kind:
+        return post_from_html(document.title)
+    if document.parent_title:
+        question = post_from_html(document.parent_title)
+        return MathPost(ANSWER + " ".join(question.text.split()), question.formulas)
+    body = post_from_html(document.html)
+    first = piece_of(MathPost(next(iter(body.sentences), ""), body.formulas), 0, _LONGEST_HEADING)
+    return MathPost(first.text.rstrip() + " …" * (first.end < first.characters), body.formulas)
 
 
 def best_piece(post: MathPost, matcher: Matcher, start: int | None = None) -> SnippetPiece:

@@ -295,7 +295,8 @@ def json_lines(path: Path, texts: Sequence[str] = ()) -> Iterator[tuple[str, dic
                 if not isinstance(record, dict):
                     yield place, DocumentError(place, "this is not a JSON object; write one in each line")
                 elif missing := [field for field in texts if not isinstance(record.get(field), str)]:
-                    reason = f"it has no text {' and no text '.join(missing)}. Each line needs {', '.join(texts)}"
+                    names = " and ".join(map(repr, missing))
+                    reason = f"{names} is missing, or no text. Give each line {', '.join(texts)}"
                     yield place, DocumentError(place, reason)
                 else:
                     yield place, record

@@ -46,7 +46,7 @@ def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, bad: str) -> N
     [
         (
             '{"question": "Is $x$?", "answer": "Yes."}',
-            "it has no text qid and no text aid. Each line needs qid, question, aid, answer",
+            "'qid' and 'aid' is missing, or no text. Give each line qid, question, aid, answer",
         ),
         ('{"query": "Is $x$?", "positive": "Yes."}', "it is neither a pair nor a post. A pair has the texts qid"),
     ],

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.cli.engine import results_table
 from pyterrier_mathamr.engine import SearchEngine
 
 MODEL = ("--model", "mathamr-plus-mini", "-q", "--workers", "1")
@@ -86,6 +87,13 @@ def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
     assert "with ?a = 2" in run("search", engine, "--formula", r"\sqrt{?a}", "-k", "1").output
 
 
+def test_a_terminal_shows_matches_in_bold(engine, monkeypatch) -> None:
+    found = SearchEngine(engine).search("irrational number")
+    assert "**irrational**" in results_table(found, formula=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert "\x1b[1mirrational\x1b[0m" in results_table(found, formula=False)
+
+
 def test_a_formula_that_finds_nothing_is_an_error_with_its_place_or_a_hint(engine) -> None:
     wrong = run("search", engine, "--formula", r"1+\frac{a")
     assert (wrong.exit_code, r"The formula cannot be read." in wrong.output) == (1, True)
@@ -98,8 +106,9 @@ def test_an_engine_is_not_replaced_by_mistake_and_posts_are_added(engine, tmp_pa
     (tmp_path / "more.jsonl").write_text('{"id": "new", "text": "Rings and ideals"}\n')
     again = run("build", tmp_path / "more.jsonl", "-o", engine, *MODEL)
     assert again.exit_code == 1
-    assert "--overwrite" in again.output or "overwrite" in again.output
+    assert "overwrite it" in again.output
     assert "mathamr update" in again.output
+    assert "reading" not in run("build", tmp_path / "more.jsonl", "-o", engine, *MODEL[:2]).output
     added = run("update", tmp_path / "more.jsonl", "-o", engine, "-q")
     assert added.output.endswith("1 new, 0 changed, 0 deleted, 0 unchanged; 3 posts\n")
     assert "new" in run("search", engine, "ideals", "-k", "1").output

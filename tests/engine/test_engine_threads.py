@@ -2,6 +2,10 @@
 
 import pytest
 
+from pyterrier_mathamr.cli.engine import results_table
+from pyterrier_mathamr.engine.filters import EVERYTHING
+from pyterrier_mathamr.engine.mcp import Tools
+from pyterrier_mathamr.engine.page import Answers
 from pyterrier_mathamr.engine.page.answers import explained
 from pyterrier_mathamr.engine.posts import PostStore
 from pyterrier_mathamr.posts import TITLE_FORMULA, Document, Origin
@@ -28,8 +32,31 @@ def test_an_answer_begins_with_the_title_of_its_question_wherever_that_comes(eng
 
 def test_only_an_answer_s_own_text_is_shown(engine) -> None:
     found = engine.search("Is $z!$ prime?", k=4).set_index("docno")
-    assert found.loc["b", ["title", "snippet"]].tolist() == ["", "No."]
+    assert found.loc["b", ["title", "snippet"]].tolist() == ["Answer to: Is $z!$ prime?", "No."]
     assert engine.post("b").text == "No."
+
+
+def test_no_result_is_a_bare_id(engine) -> None:
+    answer, first = "Answer to: Is $z!$ prime?", "Groups."
+    titles = engine.search("groups, never prime", k=4, weak=True).set_index("docno")["title"]
+    assert titles.to_dict() == {"a": answer, "b": answer, "c": first, "q": "Is $z!$ prime?"}
+    [formula] = engine.search_formula("y", k=1).itertuples()
+    assert (formula.post_id, formula.title) == ("a", answer)
+    assert answer in Tools(engine).search_formula("y", 1, 0, EVERYTHING, 400)
+    page = Answers(engine)
+    for mode, q in (("posts", "never"), ("formulas", "y")):
+        result = page.search(q, mode, weak=True)["systems"][0]["results"][0]
+        assert result["title_html"].startswith("Answer to: Is <span")
+        assert (result["docno"].removesuffix("#0"), result["parent"]) == ("a", "q")
+    assert page.post("a")["title_html"].startswith("Answer to: Is <span")
+    assert (page.post("a")["parent"], page.post("c")["parent"]) == ("q", "")
+    assert f"a  {answer}" in results_table(engine.search_formula("y", k=1), formula=True)
+
+
+def test_the_first_words_of_a_post_without_a_title_are_a_line(tmp_path) -> None:
+    engine = built(tmp_path / "e", [{"docno": "7", "text": "Rings of integers " * 20 + "are Dedekind."}])
+    [title] = engine.search("rings", weak=True)["title"]
+    assert title == "Rings of integers Rings of integers Rings of integers Rings of integers Rings …"
 
 
 def test_the_formulas_of_a_title_are_found_in_the_question_only(engine) -> None:

@@ -71,6 +71,7 @@ def test_posts_pass_by_folder_type_and_date(chosen, expected) -> None:
         (Filter("anlysis/"), r"in='anlysis/' is not accepted; .* analysis/, .*analysis/deep/"),
         (Filter("analysis/lim"), "in='analysis/lim' is not accepted"),
         (Filter(kind="lemma"), r"kind='lemma' is not accepted; give one of the types: .*theorem"),
+        (Filter(kind="theroem"), r"kind='theroem' is not accepted; give theorem, or another of the types: "),
         (Filter(since="March"), "since='March' is not accepted; give a day, month or year such as 2026-03-01"),
         (Filter(until="2026-02-30"), "until='2026-02-30'"),
         (Filter(until="2026-13"), "until='2026-13'"),
@@ -124,7 +125,7 @@ def test_the_command_has_the_filters(notes, tmp_path) -> None:
     assert run("limit", "--in", "algebra/").output.splitlines()[0].endswith("Rings — algebra/rings.md:1")
     assert "top" not in run("limit", "--in", "analysis/", "--weak", "--kind", "file", "--since", "2026").output
     wrong = run("limit", "--kind", "lemma")
-    assert (wrong.exit_code, "kind='lemma' is not accepted; give one of the types: file." in wrong.output) == (1, True)
+    assert (wrong.exit_code, "--kind lemma is not accepted; give one of the types: file." in wrong.output) == (1, True)
     assert "analysis/limits.md:1" in run("x^2", "--formula", "--in", "analysis/").output
     assert (
         run("x^2", "--formula", "--in", "algebra/").output

@@ -39,6 +39,7 @@ READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "found_formulas": lambda at: at.found_formulas(FORMULA, 9),
         "frame": lambda at: at.frame(QUERY),
         "graph": lambda at: at.graph(POST),
+        "headings": lambda at: at.headings(list(at.indexes.posts)),
         "identity": lambda at: at.identity,
         "matcher": lambda at: [at.matcher(at.read_query(QUERY)).like(FORMULA)],
         "matches": lambda at: at.matches(at.question(QUERY), np.array([1.0, 40.0, 90.0])),

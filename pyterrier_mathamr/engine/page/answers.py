@@ -316,11 +316,12 @@ class Answers:
         matcher = engine.matcher(query)
         [document] = engine.indexes.posts.get_many([docno])
         title, post = post_from_html(document.title), post_from_html(document.html, document.title)
+        [heading] = engine.headings([document])
         piece = best_piece(post, matcher, start)
         return {
             "docno": docno,
-            "title_html": inline_html(_short(_line(title), title), title),
-            **self._place(document),
+            "title_html": inline_html(_short(_line(heading), heading), heading),
+            **self._place(engine, document),
             **shown_piece(post, piece, matcher, bool(title.text), _kinds(query, post, matcher)),
             "latex": plain_text(MathPost(piece.text, post.formulas)),
             "similar": plain_text(MathPost(" ".join(piece_of(post, 0, _SIMILAR).text.split("\n")), post.formulas)),
@@ -356,8 +357,10 @@ class Answers:
             shown = found.shown(weak, k)
             documents = engine.indexes.posts.get_many(shown.docnos)
             rows = [
-                {"match": match, **_result(post, score, matcher, query), **self._place(post)}
-                for post, score, match in zip(documents, shown.scores.tolist(), shown.matches.tolist(), strict=True)
+                {"match": match, **_result(post, heading, score, matcher, query), **self._place(engine, post)}
+                for post, heading, score, match in zip(
+                    documents, engine.headings(documents), shown.scores.tolist(), shown.matches.tolist(), strict=True
+                )
             ]
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
             answers.append({**answer, "more": more, "weak": len(found.docnos[:k]) - len(rows)})
@@ -368,7 +371,11 @@ class Answers:
     def _formulas(self, engine: EngineSnapshot, latex: str, chosen: Filter, k: int, offset: int) -> dict[str, Any]:
         start = time.perf_counter()
         found = engine.found_formulas(latex, offset + k + 1, chosen)[offset:]
-        rows = [{**_formula(of), **self._place(of.document)} for of in found[:k]]
+        headings = engine.headings([of.document for of in found[:k]])
+        rows = [
+            {**_formula(of, heading), **self._place(engine, of.document)}
+            for of, heading in zip(found, headings, strict=False)
+        ]
         return {
             "key": "formulas",
             "name": "Formulas",
@@ -377,17 +384,18 @@ class Answers:
             "more": len(found) > k,
         }
 
-    def _place(self, document: Document) -> dict[str, Any]:
-        """Where a post was read, and the link to it."""
+    def _place(self, engine: EngineSnapshot, document: Document) -> dict[str, Any]:
+        """Where a post was read, the question that it answers, and the link to it."""
         return {
+            "parent": document.parent if document.parent in engine else "",
             **place_of(document),
             "date": document.origin.date,
             "link": self._link.link(document) if self._link else "",
         }
 
 
-def _result(document: Document, score: float, matcher: Matcher, query: MathPost) -> dict[str, Any]:
-    title, body = EngineSnapshot.posts_of(document)
+def _result(document: Document, title: MathPost, score: float, matcher: Matcher, query: MathPost) -> dict[str, Any]:
+    body = post_from_html(document.html)
     snippet = best_snippet(body, matcher)
     text = _without_headings(snippet.text, [*document.origin.section.split(" › "), title.text])
     return {
@@ -407,9 +415,9 @@ def _without_headings(text: str, headings: Sequence[str]) -> str:
     return text
 
 
-def _formula(row: FoundFormula) -> dict[str, Any]:
+def _formula(row: FoundFormula, title: MathPost) -> dict[str, Any]:
     """A formula that was found, inside its sentence, and its part that matches the query."""
-    kind, post, title = f"part-0 {step_of(row.tier)}", row.post, post_from_html(row.document.title)
+    kind, post = f"part-0 {step_of(row.tier)}", row.post
     parts = find_part(row.latex, row.part) if row.part else []
     # text around a match is colored only there
     shown = f"{kind} has-matched" if parts else kind

@@ -247,6 +247,7 @@ ANSWERS: Mapping[str, Schema] = {
         "title_html": _HTML,
         "snippet_html": _HTML,
         "file": _of(_STRING, "The file that contains the post; empty for a record."),
+        "parent": _of(_STRING, "The post that it answers, if that is in the collection; else empty."),
         "line": _of(_COUNT, "The line where it begins; 0 for a whole file."),
         "section": _of(_STRING, "The headings around it, the outermost first."),
         "kind": _of(_STRING, "theorem and the like, section, paragraph or file; empty for a record."),
@@ -297,7 +298,7 @@ ANSWERS: Mapping[str, Schema] = {
         **_PIECE,
         "latex": _of(_STRING, "The piece as text, each formula as $LaTeX$."),
         "similar": _of(_STRING, "The beginning of the post: a question that finds posts like it."),
-        **dict.fromkeys(("file", "section", "kind", "date", "link"), _STRING),
+        **dict.fromkeys(("parent", "file", "section", "kind", "date", "link"), _STRING),
         "line": _COUNT,
     }),
     "Settings": _object({

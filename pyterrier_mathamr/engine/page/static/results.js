@@ -83,6 +83,7 @@ function resultOf(found, rank, state, system, heading) {
   const details = element("div"), tools = element("div", { class: "tools" });
   tools.append(toggle("Why?", details, () => formulas ? matchOf(result, article) : explanationOf(state.q, result.docno, system)));
   if (result.link || formulas) tools.append(element("a", { href: addressOf(state, { post: result.post_id }), "data-post": result.post_id }, "Whole post"));
+  if (result.parent) tools.append(element("a", { href: addressOf(state, { post: result.parent }), "data-post": result.parent }, "Question"));
   tools.append(...toolsOf(formulas ? { q: `$${result.latex}$`, latex: result.latex } : () => ask("post", { docno: result.docno })));
   article.append(...[
     element(heading, { class: "title", dir: "auto" }, title),

@@ -1,7 +1,7 @@
 // The panels of a result: why it was found, with its graph, and the whole post.
 
 import { ask, element, errorOf } from "./dom.js";
-import { contextOf, finish, toggle, toolsOf } from "./results.js";
+import { addressOf, contextOf, finish, toggle, toolsOf } from "./results.js";
 
 const SHOWN = 8;
 const MEANING = { word: "word", symbols: "symbols", formula: "formula", sentence: "sentence", document: "whole text" };
@@ -111,6 +111,7 @@ export async function postOf(docno, q, back) {
   show(first);
   const tools = element("div", { class: "tools" }, ...toolsOf({ q: first.similar, latex: first.latex }));
   if (first.link) tools.prepend(element("a", { href: first.link }, "Open the source"));
+  if (first.parent) tools.prepend(element("a", { href: addressOf({ q }, { post: first.parent }), "data-post": first.parent }, "Question"));
   return element("article", { class: "post" }, back, element("h2", { class: "title", dir: "auto", html: first.title_html || docno }), contextOf({ ...first, post_id: docno }), place, tools);
 }
 
