@@ -397,7 +397,8 @@ class Answers:
 def _result(document: Document, title: MathPost, score: float, matcher: Matcher, query: MathPost) -> dict[str, Any]:
     body = post_from_html(document.html)
     snippet = best_snippet(body, matcher)
-    text = _without_headings(snippet.text, [*document.origin.section.split(" › "), title.text])
+    headings = [*document.origin.section.split(" › "), title.text if document.title else ""]
+    text = _without_headings(snippet.text, headings)
     return {
         "docno": document.docno,
         "post_id": document.docno,
@@ -422,7 +423,7 @@ def _formula(row: FoundFormula, title: MathPost) -> dict[str, Any]:
     # text around a match is colored only there
     shown = f"{kind} has-matched" if parts else kind
     number = next((i for i, formula in enumerate(post.formulas) if formula.id == row.id), -1)
-    headings = [*row.document.origin.section.split(" › "), _line(title)]
+    headings = [*row.document.origin.section.split(" › "), _line(title) if row.document.title else ""]
     sentence = _without_headings(post.sentence_with(number), headings)
     place = next((m.start() for m in PLACEHOLDER.finditer(sentence) if int(m[1]) == number), -1)
     if place < 0:
