@@ -11,7 +11,7 @@ name, and *default* without it, by integer products of torch or in float32, whic
 Synthetic unit vectors have the paper's shape: 16 virtual nodes of 32 dimensions, queries of 13. All systems answer the
 same queries in one run. Times are of the search only, since the vectors of the queries are given; with ``--vectors
 own`` the time of encoding a query, from its text to its vectors, is printed above the table. Columns of the table,
-which is Markdown and kept in ``docs/results/searching.md``::
+which is Markdown and kept in ``docs/archive/searching.md``::
 
     ms/q, q/s     wall-clock time
     cpu-ms/q      CPU time of all cores: the figure to compare while other programs run

@@ -26,7 +26,7 @@ include_patterns = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/*.md",
-    "docs/results/*.md",
+    "docs/archive/*.md",
     "docs/tutorial/*.ipynb",
     "pyterrier_mathamr/pt_docs/*.rst",
     "pyterrier_mathamr/formula/CONVENTIONS.md",

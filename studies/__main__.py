@@ -44,7 +44,7 @@ def _list(context: click.Context, _: click.Parameter, listed: bool) -> None:
 @click.group(cls=_Studies, context_settings=_SETTINGS)
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Show the studies.")
 def main() -> None:
-    """The research behind the figures of docs/results/: `python -m studies STUDY FOLDER`, or one of these commands."""
+    """The research behind the figures of docs/archive/: `python -m studies STUDY FOLDER`, or one of these commands."""
 
 
 def _common(command: Any) -> Any:

@@ -11,7 +11,7 @@ the same level of ARQMath, so that a right answer stays a good match.
 
 S by itself is high for a question on another subject that shares one word with some post, and for words that the model
 has never seen, whose vectors are similar: ``zzz qqq`` has 50 points. So c lowers all scores of a question whose words
-no post has; the ranking is unchanged. See docs/results/engine.md for how often the threshold is right.
+no post has; the ranking is unchanged. See docs/archive/engine.md for how often the threshold is right.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ labels     by its name                      labels are learned only from the pai
                                             layers, ten times the paper's learning rate (``ablation/layers``)
 =========  ===============================  ==========================================================================
 
-The paper trains on about 45,000 pairs. ``docs/results/models.md`` has the measurements behind the limits.
+The paper trains on about 45,000 pairs. ``docs/archive/models.md`` has the measurements behind the limits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .workdir import Artifacts, ModelArtifacts
 
 FULL_PAIRS = 40_000
 """Training pairs from which the paper's settings are chosen. The paper has about 45,000; with 2,669 and 23,531 pairs
-other settings were far better (``docs/results/models.md``)."""
+other settings were far better (``docs/archive/models.md``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,7 @@ class Vocabulary:
             size: the most node ids, special tokens included, for the most frequent labels, ties in alphabetical order.
             min_number_count: less frequent numbers share the three UNKNUM ids.
             min_role_count: less frequent roles are unknown: a few long posts and wide matrices add hundreds of rare
-                roles, such as ``:snt200``, without a gain (docs/results/models.md). The paper keeps every role (1).
+                roles, such as ``:snt200``, without a gain (docs/archive/models.md). The paper keeps every role (1).
         """
         labels, roles = count_labels(graphs)
         counts: Counter[str] = Counter()

@@ -211,7 +211,7 @@ def _is_exact(linear: type[Int8Linear | Int7Linear]) -> bool:
 
 
 def best_precision(device: torch.device) -> Precision:
-    """Choose how a device multiplies matrices fastest without a loss in rankings (docs/results/speed.md)."""
+    """Choose how a device multiplies matrices fastest without a loss in rankings (docs/archive/speed.md)."""
     if device.type == "cpu" and int8_linear():
         return "int8"
     return "bfloat16" if has_bfloat16(device) else "float32"

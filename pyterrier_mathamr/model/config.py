@@ -265,7 +265,7 @@ _REMOVED: dict[str, Any] = {
     "text_rows": "all",
     "unknown_labels": 0,
 }
-"""Removed options, without effect (docs/results/what-did-not-help.md) or use, with the default of stored models."""
+"""Removed options, without effect (docs/archive/what-did-not-help.md) or use, with the default of stored models."""
 
 
 def without_removed(options: Mapping[str, Any]) -> dict[str, Any]:

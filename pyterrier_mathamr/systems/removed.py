@@ -13,5 +13,5 @@ def GraphTermsIndex(path: Path | str) -> NoReturn:  # noqa: N802 - the name of t
     raise FormatError(
         Path(path),
         "it is an index of graph terms, which were removed since they add nothing to any combination "
-        "(docs/results/what-did-not-help.md). Remove the folder; BM25Index has the words of posts.",
+        "(docs/archive/what-did-not-help.md). Remove the folder; BM25Index has the words of posts.",
     )

@@ -66,7 +66,7 @@ def test_the_examples_of_the_page_on_late_interaction_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     library = pytest.importorskip("sentence_transformers", minversion="6", reason="the extra text is not installed")
-    page = (ROOT / "docs" / "results" / "late-interaction.md").read_text("utf-8")
+    page = (ROOT / "docs" / "archive" / "late-interaction.md").read_text("utf-8")
     tiny_colbert(tmp_path / "model")
     monkeypatch.chdir(tmp_path)
 

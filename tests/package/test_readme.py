@@ -28,7 +28,7 @@ def run(page: Path) -> dict[str, Any]:
 
 PAGES = [
     page
-    for page in sorted((README.parent / "docs" / "results").glob("*.md"))
+    for page in sorted((README.parent / "docs" / "archive").glob("*.md"))
     if python_blocks(page) and page.stem != "late-interaction"  # run by test_examples.py, without network
 ]
 
