@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import tempfile
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,7 +34,7 @@ include_patterns = [
     "pyterrier_mathamr/data/**/README.md",
 ]
 exclude_patterns = [".venv", "build"]
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 nb_render_markdown_format = "gfm"
 nb_execution_mode = "off"  # the tests run the notebooks; the site shows their stored outputs
@@ -43,6 +44,7 @@ html_title = f"pyterrier-mathamr {release}"
 html_theme_options = {"source_repository": SOURCE, "source_branch": "main", "source_directory": ""}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "../pyterrier_mathamr/engine/page/static/icon.svg"
 html_show_copyright = False
 napoleon_use_ivar = True  # fields of a tuple would be documented twice
 autodoc_typehints = "none"
@@ -79,6 +81,16 @@ def link_within_the_site(app: Sphinx, tree: nodes.document, page: str) -> None:
             link["refuri"] = app.builder.get_relative_uri(page, name) + (place and f"#{place}")
 
 
+def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
+    """Describe a page for search engines and previews by its first paragraph."""
+    first = next(iter(tree.findall(nodes.paragraph)), None) if tree else None
+    if first is not None:
+        text = escape(" ".join(first.astext().split())[:300])
+        context["metatags"] += (
+            f'<meta name="description" content="{text}"><meta property="og:description" content="{text}">'
+        )
+
+
 def open_at_the_manual(app: Sphinx, failed: Exception | None) -> None:
     """Lead from the root of the site to its first page, which is in ``docs``."""
     page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html">'
@@ -90,5 +102,6 @@ def setup(app: Sphinx) -> None:
     pt.documentation.url_for_class = lambda _: None
     app.add_directive("schematic", Schematic)
     app.connect("doctree-resolved", link_within_the_site)
+    app.connect("html-page-context", describe)
     app.connect("build-finished", open_at_the_manual)
     os.environ.setdefault("MPLCONFIGDIR", tempfile.gettempdir())

@@ -27,7 +27,11 @@ ROOT = Path(__file__).parents[2]
 PT_DOCS = ROOT / "pyterrier_mathamr" / "pt_docs"
 NOT_RUN = 12
 MANUAL = [
-    *(ROOT / "docs" / f"{name}.md" for name in ("install", "tutorial", "library", "deployment")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("install", "library", "page", "query-syntax", "quickstart", "tutorial")
+    ),
+    *(ROOT / "docs" / f"{name}.md" for name in ("deployment", "questions", "benchmarks", "alternatives", "glossary")),
     *(PT_DOCS / f"{name}.rst" for name in ("pipelines", "arqmath", "formula-search")),
     *(ROOT / "docs" / f"{name}.md" for name in ("training", "large-collections", "how-it-works", "troubleshooting")),
     PT_DOCS / "api.rst",
@@ -171,7 +175,17 @@ def test_blocks_are_found_in_both_markups_with_their_reasons(tmp_path: Path) -> 
 @pytest.mark.parametrize("page", MANUAL, ids=lambda page: page.stem)
 def test_a_page_is_read_in_five_minutes(page: Path) -> None:
     assert words(page) <= 1200
-    assert len(MANUAL) <= 12
+
+
+def test_every_page_of_the_manual_is_in_the_index_and_the_reference_of_commands_is_current() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    names = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert names == {page.stem for page in MANUAL if page.parent.name == "docs"} | {"commands"}
+    assert [name for name in names if not re.search(rf"^(.* <)?{name}>?$", index, re.M)] == []
+    code = "import runpy; print(runpy.run_path('tools/command_reference.py')['reference'](), end='')"
+    command = [sys.executable, "-c", code]
+    written = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert written == (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")  # python tools/command_reference.py
 
 
 def test_the_readme_is_short_and_each_of_its_addresses_in_the_repository_exists() -> None:
@@ -185,7 +199,18 @@ def test_the_readme_is_short_and_each_of_its_addresses_in_the_repository_exists(
     files = [match[1] for target in targets if (match := ours.fullmatch(target))]
     assert len(files) > 15
     assert [file for file in files if not (ROOT / file).exists()] == []
-    assert {str(page.relative_to(ROOT)) for page in MANUAL} <= set(files)
+    first = (
+        "install",
+        "library",
+        "tutorial",
+        "deployment",
+        "training",
+        "large-collections",
+        "how-it-works",
+        "troubleshooting",
+    )
+    assert {f"docs/{name}.md" for name in first} <= set(files)
+    assert {f"pyterrier_mathamr/pt_docs/{page.name}" for page in MANUAL if page.suffix == ".rst"} <= set(files)
 
 
 def test_pyterriers_site_shows_the_pages_of_the_manual() -> None:
