@@ -251,7 +251,7 @@ class EngineReader(Counted):
         return FoundPosts(ranking[part], scores[part], at.matches(query, blended), ranking)
 
     def matches(self, query: ReadQuery, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return how good a match posts with these ``scores`` of the blend are for ``query``; see :meth:`search`."""
+        """Convert the blend's ``scores`` for ``query`` to match values; see :meth:`search`."""
         at = self.snapshot()
         known = share_known(query, len(at))
         return at.record.unrelated.match(known * scores) if known else np.zeros(len(scores))

@@ -244,7 +244,7 @@ class SearchEngine(EngineReader, SharedArtifact):
 
     @reported_once()
     def add(self, posts: Source | Sequence[str | Path], *, workers: int | None = 1, verbose: bool = False) -> None:
-        """Add posts in one step: a search finds none of them, or all.
+        """Add posts atomically.
 
         Posts that cannot be read are named in a warning. The same call completes a stopped one.
 

@@ -135,7 +135,7 @@ def _experiment(
 
 
 def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> list[pd.DataFrame]:
-    """Keep the rows that the measures read, a few of a thousand: ir_measures walks through all that it is given."""
+    """Drop rows that no measure reads; ir_measures loops over every row."""
     judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]])
     judged_only = all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures)
     cutoffs = [measure.params.get("cutoff") for measure in measures]

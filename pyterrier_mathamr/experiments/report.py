@@ -78,7 +78,7 @@ def markdown_table(table: pd.DataFrame) -> str:
 
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Bring the columns of ARQMath's measures into one order; they share the places that they have."""
+    """Sort the columns of ARQMath's measures among themselves; other columns stay where they are."""
     found = [name for name in table.columns if name in SHORT_NAMES]
     ordered = iter(sorted(found, key=list(SHORT_NAMES).index))
     result: pd.DataFrame = table[[next(ordered) if name in found else name for name in table.columns]]

@@ -327,7 +327,7 @@ def compare(
 
 
 def rounded(values: Sequence[float], digits: int) -> list[float]:
-    """Round numbers so that their sum is the rounded sum: those whose rest is largest are rounded up."""
+    """Round so that the parts add up to the rounded total, by the largest-remainder method."""
     unit = 10.0**-digits
     parts = [math.floor(value / unit) for value in values]
     missing = round(round(math.fsum(values), digits) / unit) - sum(parts)

@@ -358,7 +358,7 @@ def _statements(terms: Terms, stack: list[int]) -> Iterator[int]:
 
 
 def _runs(count: int) -> Iterator[tuple[int, int]]:
-    """List the runs of two and more of some operands, but all of them."""
+    """List every proper run of at least two consecutive operands."""
     longest = count - 1 if count <= MOST_RUN else _SHORT_RUN
     for length in range(2, longest + 1):
         for first in range(count - length + 1):
@@ -574,7 +574,7 @@ class _Unification:
         return same + sorted(others, key=lambda place: abs(place - first))
 
     def _without(self, right: tuple[int, ...], value: Value, operator: str) -> tuple[int, ...] | None:
-        """Take the operands that a value is out of others; ``None`` where they are not among them."""
+        """Remove the operands of ``value`` from others, or return ``None`` if any is missing."""
         left_over = list(right)
         if value.label == operator:
             for term in value.terms:

@@ -264,7 +264,7 @@ def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def fused_standard(rankings: Sequence[tuple[Sequence[str], Floats]], count: int) -> tuple[list[str], Floats]:
-    """Rank the documents of one query as :class:`ZScoreFusion` does: docnos and float64, at most ``count``.
+    """Rank the documents of one query like :class:`ZScoreFusion`: docnos and float64, at most ``count``.
 
     Args:
         rankings: of each system docnos, all different, and their scores, float64.

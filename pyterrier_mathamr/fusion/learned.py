@@ -216,7 +216,7 @@ def _weighted_name(label: str, parts: Sequence[str], weights: Sequence[float] | 
 
 
 def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:
-    """Collect the scores of the rows of a ranking; a document that a scorer leaves out has its lowest of the query."""
+    """Score each row; a document that a scorer omits gets that scorer's lowest score for the query."""
     keys = pd.MultiIndex.from_frame(ranking[["qid", "docno"]])
     columns = [ranking["score"].to_numpy(np.float64)]
     for frame in scored:

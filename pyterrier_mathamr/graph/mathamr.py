@@ -149,7 +149,7 @@ class MathAMRGraph:
 
     @classmethod
     def from_amr(cls, amr: AmrGraph, *, unreadable: list[str] | None = None) -> MathAMRGraph:
-        """Read id, formula map and texts from the metadata of a graph; otherwise as :meth:`from_penman`.
+        """Read id, formula map and texts from the metadata of a graph; see :meth:`from_penman`.
 
         Args:
             amr: the graph with its metadata.

@@ -357,7 +357,7 @@ class GraphStoreIndexer(Indexer):
         return self.index_records(self._records(shown), {})
 
     def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
-        """Store packed graphs; otherwise as :meth:`index`."""
+        """Like :meth:`index`, but of packed graphs."""
         with self.store.job(self.mode, sources) as job:
             for _ in self.written(job, records):
                 pass

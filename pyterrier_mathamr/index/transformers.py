@@ -105,7 +105,7 @@ class _Scoring(IndexTransformer):
         if name == "exact" and value is None:
             value = True
         if name == "exact" and value is False and not self.index.APPROXIMATE:
-            raise ConfigError("exact", value, "True: parts find other documents by approximate search than one index")
+            raise ConfigError("exact", value, "True: an index in parts supports exact search only")
         super().__setattr__(name, value)
 
     @property

@@ -56,7 +56,7 @@ class LearnedWeights(nn.Module):
         if weights is None and not self.means:
             return None
         if kinds is None:
-            raise ModelError("no kinds of the query rows, which have weights: expected kinds of shape [q_total].")
+            raise ModelError("kinds is required because this model weights the rows of queries: pass int64 [q_total].")
         of_kinds = torch.ones(3, device=kinds.device) if weights is None else weights
         if not self.means:
             return of_kinds[kinds]

@@ -16,8 +16,8 @@ A job that dies leaves its finished parts. The next job continues after them if 
 begin with the same rows; any other job is refused, except that an overwrite discards parts that were to be appended to
 the artifact that it replaces.
 
-Workers may also write parts of a job, each perhaps in several attempts. A worker that dies leaves an attempt that is
-never adopted; a worker that was presumed dead and continues finds its part written, or its folder removed.
+Workers may also write parts of a job, each perhaps in several attempts. A dead worker's attempt is ignored. A worker
+wrongly presumed dead finds its part already written, or its folder gone, and stops.
 
 The fingerprint has the inputs of the rows; with the state that the job starts from it is the job's header. In the
 last step the parts are moved to the artifact, whose manifest is swapped.
@@ -387,7 +387,7 @@ class Job:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def adopt(self, number: int, meta: PartMeta) -> None:
-        """Take over the part ``meta`` that :func:`write_planned` wrote as ``number``; otherwise as :meth:`add`."""
+        """Like :meth:`add`, but take over the part ``meta`` that :func:`write_planned` wrote as ``number``."""
         part = StoredPart(self.folder / "planned" / f"{number:06d}", meta, self.kind, self.path)
 
         def moved() -> StoredPart:

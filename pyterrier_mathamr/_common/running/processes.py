@@ -168,7 +168,7 @@ def _in_order(pool: ProcessPoolExecutor, workers: int, items: Iterable[Any]) -> 
 
 
 class StartedProcesses(Executor):
-    """An executor as :class:`Processes`, whose processes :meth:`start` starts for the next call of :meth:`map`."""
+    """Like :class:`Processes`, but :meth:`start` launches the workers before the next :meth:`map`."""
 
     def __init__(self, processes: Processes, prepare: Callable[[], object]) -> None:
         self._processes, self._prepare = processes, prepare
@@ -228,7 +228,7 @@ class _Later:
 
 @contextmanager
 def _starting() -> Iterator[None]:
-    """Start processes with one thread each, and with Ctrl-C blocked even before :func:`_begin`; postpone it here."""
+    """Spawn single-threaded workers with SIGINT blocked from the start; defer it here meanwhile."""
     with one_thread_each(), postponed():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:

@@ -81,7 +81,7 @@ def _is_silent(c: Conversion, token: int) -> bool:
 
 
 def _leads(c: Conversion, token: int) -> bool:
-    """Return whether an adverb only joins clauses: where and when that are not questions, the "then" of an "if"."""
+    """Return whether an adverb is a mere connective: relative *where* or *when*, or the *then* of an *if*."""
     if c.lower[token] == "then":
         return any(c.marker(child, "mark") == "if" for child in c.children[c.heads[token]])
     return c.joins_clauses(token) and c.heads[c.heads[token]] >= 0
