@@ -323,6 +323,7 @@ def encoders(sources: tuple[Path, ...], workdir: Path, layers: str, seeds: str, 
     "--renamed", default="0", show_default=True, help="Shares of posts that students read with other letters."
 )
 @click.option("--most", type=int, help="Pairs of each kind of text that are read; all if it is not given.")
+@click.option("--alone", type=int, default=0, help="Sentences and formulas of each post that are also read alone.")
 @click.option("--steps", type=int, help="Batches that each student is trained on; all if it is not given.")
 @quiet_option
 def distillation(
@@ -335,6 +336,7 @@ def distillation(
     shares: str,
     renamed: str,
     most: int | None,
+    alone: int,
     steps: int | None,
     quiet: bool,
 ) -> None:
@@ -352,6 +354,7 @@ def distillation(
         seeds=_numbers(seeds) or (),
         shares=[float(share) for share in shares.split(",")],
         renamed=[float(share) for share in renamed.split(",")],
+        alone=alone,
         most=most,
         steps=steps,
         verbose=not quiet,

@@ -14,6 +14,7 @@ Similarities are the same in any number of dimensions (Tung and Mori, "Similarit
 ICCV 2019). The linear map learns the teacher's space (Jiao et al., "TinyBERT", EMNLP 2020), so that a student with W
 can encode queries for documents that the teacher encoded: two towers.
 
+A post is read as its first window; with ``alone``, also some of its sentences and formulas, each as a text of its own.
 The student starts from the bundled encoder. One of twelve layers has each of its six twice. With ``renamed`` it reads a
 share of the posts with other letters and learns the rows of the post as written, so that letters mislead it less.
 """
@@ -42,10 +43,11 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.arqmath import Pair, split_pairs
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, slug, to_stderr
+from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, segments_of
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.model.bert import Bert, TorchBert, best_precision, load_bert
 from pyterrier_mathamr.model.encoder.batching import batches_by_size
-from pyterrier_mathamr.model.packed_bert import PACKED, BertSize
+from pyterrier_mathamr.model.packed_bert import PACKED, BertSize, PackedBert
 from pyterrier_mathamr.model.packed_encoder import BUNDLED_FOLDER, PackedEncoder
 from pyterrier_mathamr.model.text_encoder import unit_rows
 from pyterrier_mathamr.store import file_fingerprint
@@ -57,6 +59,7 @@ from .text_encoder import (
     FirstWindow,
     batches,
     encode,
+    first_window,
     first_windows,
     graphs_of,
     measured,
@@ -87,6 +90,7 @@ class Distillation(EncoderTraining):
         temperature: τ of the similarities.
         of_pairs: the weight of the loss of pairs.
         renamed: the share of posts that the student reads with other letters; each batch draws its own.
+        alone: sentences and formulas of each post that are also read alone.
         steps: batches that are trained on; ``None`` for all.
     """
 
@@ -95,6 +99,7 @@ class Distillation(EncoderTraining):
     temperature: float = 0.05
     of_pairs: float = 0.1
     renamed: float = 0.0
+    alone: int = 0
     steps: int | None = None
 
 
@@ -134,6 +139,35 @@ def _teacher_rows(windows: Sequence[FirstWindow], teacher: PackedEncoder) -> lis
             until = np.concatenate([np.zeros((1, states.shape[1]), np.float32), states.cumsum(axis=0)])
             low, high = np.array([*windows[i].rows, (0, len(states))]).T
             found[i] = unit_rows(until[high] - until[low]).astype(np.float16)
+    return found
+
+
+def read_alone(
+    graphs: Mapping[str, MathAMRGraph] | GraphStore,
+    names: Sequence[str],
+    most: int,
+    room: int,
+    verbose: bool = False,
+    cutter: PackedEncoder | None = None,
+) -> dict[str, dict[str, FirstWindow]]:
+    """Cut some sentences and formulas of each post, with the smallest SHA-256, as texts of their own, given by text.
+
+    Args:
+        graphs: posts by name.
+        names: the posts.
+        most: texts of each post.
+        room: pieces of a window, without special ones.
+        verbose: show progress.
+        cutter: the encoder; the bundled one by default.
+    """
+    cutter, found = cutter or PackedEncoder(PackedBert(BUNDLED_FOLDER)), {}
+    cutter.room = room
+    for name in progress(list(names) if most else [], "cutting texts", "posts", verbose=verbose):
+        graph = graphs[name]
+        segments = segments_of(graph)
+        texts = {*(segments.texts[number] for number in segments.of_sentence), *(f"${latex}$" for latex in graph.latex)}
+        chosen = sorted(filter(str.strip, texts), key=pseudo_random)[:most]
+        found[name] = {text: first_window(Segments((text,), (0,), ()), cutter) for text in chosen}
     return found
 
 
@@ -183,6 +217,7 @@ def distill(
     options: Distillation,
     verbose: bool = True,
     renamed: Mapping[str, FirstWindow] = MappingProxyType({}),
+    alone: Mapping[str, Mapping[str, FirstWindow]] = MappingProxyType({}),
 ) -> Student:
     """Train a student on the teacher's rows of the posts of pairs.
 
@@ -193,6 +228,7 @@ def distill(
         options: of the run.
         verbose: show progress.
         renamed: windows with other letters of posts that may be read so, with the same rows.
+        alone: sentences and formulas of posts, which ``taught`` has as well.
     """
     torch.manual_seed(options.seed)
     draw = random.Random(options.seed)
@@ -218,7 +254,10 @@ def distill(
         set_rate(optimizer, options.rate, step, len(todo))
         sides = [[pair[side] for pair in batch] for side in (0, 1)]
         rows = [encode(bert, [window(name) for name in names], WEIGHTS) for names in sides]
-        own, right = torch.cat([one.vectors for one in rows]), _rows(taught, [*sides[0], *sides[1]])
+        short = {text: window for names in sides for name in names for text, window in alone.get(name, {}).items()}
+        vectors = [one.vectors for one in rows]
+        vectors += [encode(bert, list(short.values()), WEIGHTS).vectors] if short else []
+        own, right = torch.cat(vectors), _rows(taught, [*sides[0], *sides[1], *short])
         loss = torch.zeros(())
         if options.loss != "rows":
             loss = loss + similarity_loss(own, right, options.temperature)
@@ -250,6 +289,7 @@ def run_distillation(
     seeds: Sequence[int] = (42,),
     shares: Sequence[float] = (1.0,),
     renamed: Sequence[float] = (0.0,),
+    alone: int = 0,
     most: int | None = None,
     steps: int | None = None,
     verbose: bool = True,
@@ -267,6 +307,7 @@ def run_distillation(
         shares: how far each student goes from its initial weights to the trained ones, 1 for all the way; each share
             is a model, and so is the mean of a student's seeds.
         renamed: shares of the posts that students read with other letters, a run for each.
+        alone: sentences and formulas of each post that students also read alone.
         most: pairs of each kind, those with the smallest SHA-256 of their question's id; ``None`` for all.
         steps: batches that each student is trained on; ``None`` for all.
         verbose: report each stage on stderr, with progress bars.
@@ -284,6 +325,9 @@ def run_distillation(
     with stages.timed("teaching"):
         theirs = first_windows(store, names, room, verbose, network)
         taught = teach(theirs, network, workdir / "teacher", verbose)
+        of_texts = read_alone(store, names, alone, room, verbose, network)
+        texts = {text: window for own in of_texts.values() for text, window in own.items()}
+        taught |= teach(texts, network, workdir / "teacher-alone", verbose)
     windows = first_windows(store, names, room, verbose)
     if differ := [name for name in names if windows[name].rows != theirs[name].rows]:
         raise ConfigError("teacher", str(teacher), f"an encoder that cuts {differ[0]} into the same pieces")
@@ -295,6 +339,7 @@ def run_distillation(
         if (len(other.rows), other.sentences) == (len(windows[name].rows), windows[name].sentences)
     }
 
+    of_texts = read_alone(store, names, alone, room, verbose)
     folder = workdir / "models"
     large = model_around(teacher, folder / "teacher")
     models: dict[str, MathAMR | tuple[MathAMR, MathAMR]] = {
@@ -302,14 +347,14 @@ def run_distillation(
         "teacher": large,
     }
     for loss, count, letters in product(losses, layers, renamed):
-        name = f"{loss}, {count} layers" + f", {letters:.0%} renamed" * (letters > 0)
+        name = f"{loss}, {count} layers" + f", {letters:.0%} renamed" * (letters > 0) + f", {alone} alone" * (alone > 0)
         name, found = name + f", {steps} steps" * bool(steps), list[dict[str, Tensor]]()
         for seed in seeds:
-            options = Distillation(trained=count, loss=loss, seed=seed, renamed=letters, steps=steps)
+            options = Distillation(trained=count, loss=loss, seed=seed, renamed=letters, alone=alone, steps=steps)
             file = workdir / "students" / f"{slug(name)}-{seed}.safetensors"
 
             def fit(options: Distillation = options, file: Path = file) -> None:
-                student = distill(train_on, windows, taught, options, verbose, others)
+                student = distill(train_on, windows, taught, options, verbose, others, of_texts)
                 file.parent.mkdir(exist_ok=True)
                 file.with_suffix(".json").write_text(json.dumps(student.losses))
                 save_file({**student.encoder, _PROJECTION: student.projection}, file)

@@ -45,7 +45,7 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, Pair, graphs_from_sourc
 from pyterrier_mathamr.arqmath.collection import known_item_split
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stderr
-from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, VirtualKind, segments_of
+from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, VirtualKind, segments_of
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
 from pyterrier_mathamr.model.bert import Bert, from_transformers, pack
 from pyterrier_mathamr.model.encoder.batching import batches_by_size, has_bfloat16
@@ -120,15 +120,19 @@ def first_windows(
     cutter.room = room
     for name in progress(list(names), "cutting texts", "posts", verbose=verbose):
         graph = graphs[name]
-        segments = segments_of(change(graph) if change else graph)
-        formulas, sentences = len(segments.of_formula), len(segments.of_sentence)
-        kinds = [int(VirtualKind.FORMULA)] * formulas + [int(VirtualKind.SENTENCE)] * sentences
-        window = next(windows_of([PostSegments(kinds, segments)], [0, len(kinds) + 1], cutter))
-        rows = sorted(((row < formulas, low + 1, high + 1) for row, low, high in window.rows), key=lambda row: row[0])
-        rows = [row for row in rows if row[2] > row[1]]
-        spans = [(low, high) for _, low, high in rows]
-        found[name] = FirstWindow([cutter.head, *window.ids, cutter.tail], spans, sum(not row[0] for row in rows))
+        found[name] = first_window(segments_of(change(graph) if change else graph), cutter)
     return found
+
+
+def first_window(segments: Segments, cutter: PackedEncoder) -> FirstWindow:
+    """Cut the first window of one post."""
+    formulas, sentences = len(segments.of_formula), len(segments.of_sentence)
+    kinds = [int(VirtualKind.FORMULA)] * formulas + [int(VirtualKind.SENTENCE)] * sentences
+    window = next(windows_of([PostSegments(kinds, segments)], [0, len(kinds) + 1], cutter))
+    rows = sorted(((row < formulas, low + 1, high + 1) for row, low, high in window.rows), key=lambda row: row[0])
+    rows = [row for row in rows if row[2] > row[1]]
+    spans = [(low, high) for _, low, high in rows]
+    return FirstWindow([cutter.head, *window.ids, cutter.tail], spans, sum(not row[0] for row in rows))
 
 
 def load_float32() -> dict[str, Tensor]:

@@ -15,7 +15,7 @@ from pyterrier_mathamr.model.packed_encoder import BUNDLED_FOLDER, PackedEncoder
 from pyterrier_mathamr.posts import post_from_text
 from studies.__main__ import main
 from studies.models import distillation, text_encoder
-from studies.models.distillation import Distillation, bundled, distill, mean_of, similarity_loss, teach
+from studies.models.distillation import Distillation, bundled, distill, mean_of, read_alone, similarity_loss, teach
 from studies.models.text_encoder import first_windows
 from studies.notation.letters import renamed_graph
 
@@ -109,6 +109,16 @@ def test_a_student_that_reads_other_letters_learns_the_rows_of_the_post_as_writt
     assert likeness(student.encoder) > likeness(bundled(6)[1])
 
 
+def test_sentences_and_formulas_are_read_alone_once_for_teacher_and_student() -> None:
+    graphs = dict(
+        zip(TEXTS, GraphBuilder().build({name: post_from_text(text) for name, text in TEXTS.items()}), strict=True)
+    )
+    ours, theirs = read_alone(graphs, list(TEXTS), 2, 126), read_alone(graphs, list(TEXTS), 2, 126, cutter=teacher())
+    assert {name: list(texts) for name, texts in ours.items()} == {name: list(texts) for name, texts in theirs.items()}
+    assert all(1 <= len(texts) <= 2 for texts in ours.values())
+    assert all(window.sentences == len(window.rows) == 1 for texts in ours.values() for window in texts.values())
+
+
 def test_the_study_distills_measures_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_encoder, "ANSWERS", 5)
     ids = [name for name in map(str, range(100)) if known_item_split(name) != "train"][:4]
@@ -119,15 +129,15 @@ def test_the_study_distills_measures_and_resumes(tmp_path: Path, monkeypatch: py
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(f"{json.dumps(pair)}\n" for pair in pairs))
     command = ["distillation", str(file), "--teacher", str(BUNDLED_FOLDER), "--workdir", str(tmp_path / "w")]
-    command += ["--losses", "rows", "--seeds", "1,2", "--renamed", "0,0.5", "--steps", "1", "--quiet"]
+    command += ["--losses", "rows", "--seeds", "1,2", "--renamed", "0,0.5", "--steps", "1", "--alone", "2", "--quiet"]
     for _ in range(2):
         done = CliRunner().invoke(main, command)
         assert done.exit_code == 0, done.output
     for row in (
         "minilm-math",
         "teacher",
-        "rows, 6 layers, 1 steps, seed 1, two towers",
-        "rows, 6 layers, 50% renamed, 1 steps, mean of 2 seeds",
+        "rows, 6 layers, 2 alone, 1 steps, seed 1, two towers",
+        "rows, 6 layers, 50% renamed, 2 alone, 1 steps, mean of 2 seeds",
     ):
         assert row in done.output
     report = json.loads((tmp_path / "w" / "report.json").read_text())
