@@ -6,7 +6,9 @@ The source folder is the root of the repository, so that every link between page
 from __future__ import annotations
 
 import ast
+import importlib
 import os
+import re
 import tempfile
 from html import escape
 from pathlib import Path
@@ -27,6 +29,7 @@ include_patterns = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/*.md",
+    "docs/api/*.rst",
     "docs/archive/*.md",
     "docs/tutorial/*.ipynb",
     "pyterrier_mathamr/pt_docs/*.rst",
@@ -50,6 +53,46 @@ napoleon_use_ivar = True  # fields of a tuple would be documented twice
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 toc_object_entries = False
+
+
+API = "pyterrier_mathamr/pt_docs/api"
+_OBJECT = re.compile(r"^\.\. auto(\w+):: (\S+)\n((?:    :.*\n)*)\n*", re.MULTILINE)
+_OBJECTS = re.compile(rf"(?:{_OBJECT.pattern})+", re.MULTILINE)
+
+
+def objects_of(text: str) -> dict[str, str]:
+    """Return of each documented object its name and the directive that documents it; of a module each member."""
+    found = {}
+    for kind, name, options in _OBJECT.findall(text):
+        if kind != "module":
+            found[name] = f".. auto{kind}:: {name}\n{options}"
+            continue
+        module, members = importlib.import_module(name), options.partition(":members:")[2].partition("\n")[0]
+        for member in map(str.strip, members.split(",")):
+            value = getattr(module, member)
+            kind = "class" if isinstance(value, type) else "function" if callable(value) else "data"
+            found[f"{name}.{member}"] = f".. auto{kind}:: {name}.{member}\n" + "    :members:\n" * (kind == "class")
+    return found
+
+
+def write_api_pages(app: Sphinx) -> None:
+    """Give each class and function a page of its own; PyTerrier's site has them on one page."""
+    folder = Path(app.srcdir) / "docs" / "api"
+    folder.mkdir(exist_ok=True)
+    for name, directive in objects_of((Path(app.srcdir) / f"{API}.rst").read_text(encoding="utf-8")).items():
+        title, page = name.rpartition(".")[2], folder / f"{name}.rst"
+        text = f"{title}\n{'=' * len(title)}\n\n{directive}"
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def list_api_pages(app: Sphinx, page: str, source: list[str]) -> None:
+    """Replace the documentation of objects by a list of their pages."""
+    if page == API:
+        lines = "\n\n.. toctree::\n    :maxdepth: 1\n\n"
+        source[0] = _OBJECTS.sub(
+            lambda found: lines + "".join(f"    /docs/api/{name}\n" for name in objects_of(found[0])) + "\n", source[0]
+        )
 
 
 class Schematic(Directive):
@@ -101,6 +144,8 @@ def setup(app: Sphinx) -> None:
     """Register PyTerrier's directives; drawings ask no other site where PyTerrier's own classes are documented."""
     pt.documentation.url_for_class = lambda _: None
     app.add_directive("schematic", Schematic)
+    app.connect("builder-inited", write_api_pages)
+    app.connect("source-read", list_api_pages)
     app.connect("doctree-resolved", link_within_the_site)
     app.connect("html-page-context", describe)
     app.connect("build-finished", open_at_the_manual)
