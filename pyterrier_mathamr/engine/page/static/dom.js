@@ -13,8 +13,9 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-export function errorOf(error) {
-  return element("p", { class: "error", role: "alert" }, error.message);
+export function errorOf(error, retry) {
+  return element("p", { class: "error", role: "alert" }, error.message, " ",
+    retry ? element("button", { type: "button", onclick: retry }, "Retry") : null);
 }
 
 export const plural = (count, name, more = "") => `${count.toLocaleString("en")}${more} ${name}${count === 1 && !more ? "" : "s"}`;
