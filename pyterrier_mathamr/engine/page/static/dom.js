@@ -25,6 +25,13 @@ export function dateOf(date) {
   return /^\d{4}-\d\d-\d\d$/.test(date) && !isNaN(day) ? day.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" }) : date;
 }
 
+// The text of an element, each formula as its LaTeX between dollars.
+export function textOf(node) {
+  const copied = node.cloneNode(true);
+  for (const formula of copied.querySelectorAll("[data-latex]")) formula.textContent = `$${formula.dataset.latex}$`;
+  return copied.textContent.trim();
+}
+
 export async function ask(path, parameters, signal) {
   const answer = await fetch(`api/${path}?${new URLSearchParams(parameters)}`, { signal }).catch((error) => {
     throw error.name === "AbortError" ? error : new Error("The server does not answer. Is it still running?");

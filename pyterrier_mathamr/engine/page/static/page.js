@@ -4,7 +4,7 @@
 // then the other one. What was shown is kept, so that going back needs no request.
 
 import { dropPreview, grow, readQuery, showPreview, showRead } from "./box.js";
-import { $, ask, dateOf, element, errorOf, plural } from "./dom.js";
+import { $, ask, dateOf, element, errorOf, plural, textOf } from "./dom.js";
 import { STEP, addressOf, columnsOf, kindsOf, stepFormula } from "./results.js";
 import { postOf } from "./why.js";
 
@@ -114,7 +114,7 @@ function showLike({ like, post }) {
   chip.replaceChildren("Posts like ", element("a", { href: addressOf({}, { post: like }), "data-post": like }, name), " ", end);
   likenessOf(like).then(({ title_html: html }) => {
     if (html) name.innerHTML = html;
-    if (stateOfUrl().like === like && !stateOfUrl().post) document.title = titled(`Like ${name.textContent}`);
+    if (stateOfUrl().like === like && !stateOfUrl().post) document.title = titled(`Like ${textOf(name)}`);
   }, () => {});
 }
 
@@ -123,7 +123,7 @@ async function showPost(state, signal, shown) {
   const post = await postOf(state.post, state.q, back);
   if (signal.aborted) return;
   results.replaceChildren(post);
-  document.title = titled(post.querySelector(".title").textContent);
+  document.title = titled(textOf(post.querySelector(".title")));
   shown();
   if (state.q) readQuery(state.q).then((read) => !signal.aborted && showRead(read), () => {});
 }

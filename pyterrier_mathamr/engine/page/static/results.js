@@ -89,17 +89,16 @@ function resultOf(found, rank, q, state, system, heading) {
     : toolsOf(similarTo({ like: result.post_id }), () => ask("post", { docno: result.docno }).then(({ latex }) => latex))));
   article.append(...[
     element(heading, { class: "title", dir: "auto" }, title),
-    element("p", { class: "snippet", dir: "auto", html: result.snippet_html }),
-    othersOf(result),
+    element("p", { class: "snippet", dir: "auto" }, element("span", { html: result.snippet_html }), othersOf(result)),
     element("div", { class: "foot" }, contextOf(result, formulas ? TIERS[result.tier] : strengthOf(result.match), movedOf(result, rank)), tools),
     details,
   ].filter(Boolean));
   return article;
 }
 
-// The other formulas of a post, in one line.
+// The other formulas of a post, after the sentence of its best one.
 function othersOf({ others = [] }) {
-  return others.length ? element("p", { class: "others" }, "Also ", ...others.flatMap(({ html }) => [element("span", { html }), " "])) : null;
+  return others.length ? element("span", { class: "others" }, " Also ", ...others.flatMap(({ html }) => [element("span", { html }), " "])) : null;
 }
 
 // The state of a search for similar posts or formulas, as an address and for the page.
@@ -174,9 +173,12 @@ const QUIET = "a, button, .formula .formula, #preview";
 export function fit(place) {
   const formulas = [...place.querySelectorAll(".formula")].filter((formula) => !formula.closest("a, .legend"));
   for (const formula of formulas) formula.classList.remove("wide");
-  const wide = formulas.filter((formula) => formula.firstElementChild?.getBoundingClientRect().width > formula.parentElement.clientWidth && formula.parentElement.clientWidth);
+  const wide = formulas.filter((formula) => formula.firstElementChild?.getBoundingClientRect().width > roomOf(formula.parentElement));
   for (const formula of wide) formula.classList.add("wide");
 }
+
+// The width of the block around inline elements, which have none; of what is not shown, any.
+const roomOf = (node) => !node || !node.checkVisibility() ? Infinity : node.clientWidth || roomOf(node.parentElement);
 
 addEventListener("resize", () => fit(document));
 
