@@ -77,6 +77,14 @@ def test_a_person_gives_the_token_once_and_comes_back_to_the_same_address(engine
     assert client_of(engine, token=TOKEN + "2").get("/", headers={"cookie": cookie[0]}).status_code == 401
 
 
+def test_a_person_is_asked_for_the_token_and_a_program_is_told_the_header(engine) -> None:
+    client = client_of(engine, token=TOKEN)
+    page = client.get("/", headers=BROWSER).text
+    assert 'name="token"' in page
+    assert "Authorization" not in page
+    assert "Authorization: Bearer" in client.get("/").json()["error"]
+
+
 def test_the_cookie_is_kept_from_connections_that_others_can_read(engine) -> None:
     client = client_of(engine, token=TOKEN, url="https://localhost")
     assert "; Secure" in client.post("/", data={"token": TOKEN}).headers["set-cookie"]

@@ -85,6 +85,7 @@ class _Pages:
         head += "".join(f'\n<meta property="{key}" content="{escape(of)}">' for key, of in tags.items())
         return {
             "head": f'{head}\n<meta property="og:type" content="website">',
+            "kind": "reading" if request.query_params.get("post") else "found" if name else "home",
             "name": escape(collection),
             "q": escape(q),
         }

@@ -318,7 +318,7 @@ ANSWERS: Mapping[str, Schema] = {
         "folders": _list(_STRING, "The folders of the posts; empty for an engine with more than 100,000 posts.",
                          maxItems=200),
         "kinds": _list(_STRING, "The types of the posts, likewise.", maxItems=200),
-        "filters": _list(_STRING, "The parameters that can narrow a search; kind and dates only where posts have them."),
+        "filters": _list(_STRING, "The filters of use: kind and dates only where posts have them."),
     }),
 }  # fmt: skip
 

@@ -126,9 +126,9 @@ def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] 
 
 
 def _aligned(environment: re.Match[str]) -> str:
-    """Write an ``eqnarray``, ``a &=& b``, as ``align*``, ``a &= b``."""
+    """Write an ``eqnarray``, ``a &=& b``, as ``aligned``, ``a &= b``."""
     lines = (_MIDDLE.sub(r"&\1 ", line, count=1) for line in environment[1].split(r"\\"))
-    return r"\begin{align*}" + r"\\".join(lines) + r"\end{align*}"
+    return r"\begin{aligned}" + r"\\".join(lines) + r"\end{aligned}"
 
 
 def joined(html: str) -> str:
