@@ -4,7 +4,7 @@ Root signs: Chromium reserves the width of the widest variant for every root, wh
 line. All variants get the width of the smallest one.
 
 Scripts: MathML measures the height of every base, where TeX takes letters to be equally high, so that the exponents of
-``a`` and ``b`` differ. With the distances of Computer Modern, only bases that are larger than letters move a script.
+``a`` and ``b`` differ. With these distances, only bases that are larger than letters and parentheses move a script.
 """
 
 import sys
@@ -13,7 +13,7 @@ from fontTools.ttLib import TTFont
 from fontTools.ttLib.tables.ttProgram import Program
 
 ROOT = 0x221A
-SUPERSCRIPT_DROP, SUBSCRIPT_DROP = 400, 0  # thousandths of an em
+SUPERSCRIPT_DROP, SUBSCRIPT_DROP = 450, 0  # thousandths of an em
 
 [path] = sys.argv[1:]
 font = TTFont(path)

@@ -248,7 +248,7 @@ document.addEventListener("click", (event) => {
     else if (link.dataset.like) go({ like: link.dataset.like });
     else if (link.dataset.post) go({ ...state, post: link.dataset.post });
     else if (link.dataset.mode !== undefined) go({ ...state, mode: link.dataset.mode, k: "" });
-    else if (link.id === "title" || link.dataset.home) go({});
+    else if (link.id === "title" || link.dataset.home !== undefined) go({});
     else go({ ...state, post: "" });
     return;
   }
@@ -265,7 +265,7 @@ function step(forward) {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("textarea, input, select")) return;
   const formula = formulaOf(event);
-  if (event.key === "Enter") (formula || (event.target.matches("article") && event.target.querySelector(".title a")))?.click();
+  if (event.key === "Enter") (formula || event.target.querySelector(":scope:is(article) > .title a"))?.click();
   else if (formula && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
     event.preventDefault();
     stepFormula(formula, event.key === "ArrowRight");
