@@ -86,6 +86,7 @@ def page(browser, address, request):
     page.goto(address)
     page.wait_for_selector(".examples")
     yield page
+    page.unroute_all(behavior="wait")
     page.close()
     assert wrong == []
 
@@ -203,7 +204,7 @@ def test_a_part_of_the_question_has_one_color_everywhere(page) -> None:
 
 
 def test_a_formula_of_a_result_searches_for_it_and_the_state_is_in_the_address(page) -> None:
-    page.set_viewport_size({"width": 1000, "height": 300})  # so that the last result is below
+    page.set_viewport_size({"width": 1000, "height": 150})  # so that the formula is below
     ask(page, QUERY)
     page.locator("article .snippet .formula").last.click()
     page.wait_for_selector("article .snippet .part-0.equal math")

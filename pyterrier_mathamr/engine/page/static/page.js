@@ -291,18 +291,16 @@ function askSettings() {
     for (const kind of answer.kinds) setFilter(form.elements.kind, kind);
     form.elements.kind.value = stateOfUrl().kind || "";
     const state = stateOfUrl();
-    if (!state.q && !state.like && !state.post) showHome();
+    if (state.q || state.like || state.post) return;
+    showHome();
+    if (box.value.trim()) showPreview(0);
   });
 }
 
 $("kinds").replaceChildren(...kindsOf());
 results.querySelector("noscript")?.remove();
 const typed = !location.search && box.value; // while the page was loading
-show().then(() => {
-  if (!typed) return;
-  box.value = typed;
-  showPreview(0);
-});
+show().then(() => { box.value = typed || box.value; });
 askSettings().catch((error) => {
   if (document.body.className === "home") results.replaceChildren(errorOf(error, () => show().then(askSettings)));
 });
