@@ -266,7 +266,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("textarea, input, select")) return;
   const formula = formulaOf(event);
   if (event.key === "Enter") (formula || event.target.querySelector(":scope:is(article) > .title a"))?.click();
-  else if (formula && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
+  else if (formula && !formula.matches(".wide") && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
     event.preventDefault();
     stepFormula(formula, event.key === "ArrowRight");
   } else if (event.key === "Escape") $("help").open = false;

@@ -174,7 +174,10 @@ export function fit(place) {
   const formulas = [...place.querySelectorAll(".formula")].filter((formula) => !formula.closest("a, .legend"));
   for (const formula of formulas) formula.classList.remove("wide");
   const wide = formulas.filter((formula) => formula.firstElementChild?.getBoundingClientRect().width > roomOf(formula.parentElement));
-  for (const formula of wide) formula.classList.add("wide");
+  for (const formula of wide) {
+    formula.classList.add("wide");
+    if (formula.hasAttribute("tabindex")) formula.tabIndex = 0; // arrows scroll it
+  }
 }
 
 // The width of the block around inline elements, which have none; of what is not shown, any.
