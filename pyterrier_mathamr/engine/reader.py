@@ -328,8 +328,8 @@ class EngineReader(Counted):
             chosen: the filter of posts.
 
         Returns:
-            Of each of the first ``k`` posts its best formula, then its others that are ranked before the best formula
-            of the post after the last.
+            A list for each of the first ``k`` posts: its best formula, then its others that are found before a
+            further post is.
         """
         posts: dict[str, list[FoundFormula]] = {}
         for of in self._ranked_formulas(latex, k, chosen):

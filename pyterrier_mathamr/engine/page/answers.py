@@ -211,7 +211,7 @@ class Answers:
         self._engine = engine
         self._link = LinkTemplate(link) if link else None
         self._title, self._about = title, about
-        self._examples: tuple[object, list[dict[str, str]]] = None, []  # of a state, and its signature
+        self._settings: tuple[object, dict[str, Any]] = None, {}  # of a state, and its signature
         self.systems = list(dict.fromkeys(systems))
 
     def __call__(self, request: str, *args: object) -> Any:
@@ -226,10 +226,9 @@ class Answers:
     def settings(self) -> dict[str, Any]:
         """The collection's name and size, the systems, and questions to try."""
         engine = self.engine
-        signature, questions = self._examples
-        if signature != engine.signature:
-            questions = examples(engine)
-            self._examples = engine.signature, questions
+        signature, known = self._settings
+        if signature == engine.signature:
+            return known
         formulas = len(engine.indexes.formulas) if engine.indexes.formulas.built() else 0
         found = {
             "title": self._title or engine.path.absolute().name.removesuffix(".engine"),
@@ -238,7 +237,7 @@ class Answers:
             "formulas": formulas,
             "updated": engine.changed.date().isoformat(),
             "systems": [{"key": key, "name": SYSTEMS[key]} for key in self.systems],
-            "examples": questions,
+            "examples": examples(engine),
             "folders": [],
             "kinds": [],
             "filters": ["in", "kind", "since", "until"],
@@ -247,6 +246,7 @@ class Answers:
             found |= {"folders": folders_of(engine.origins)[:_LISTED], "kinds": kinds_of(engine.origins)[:_LISTED]}
             dates = ["since", "until"] if any(origin.date for origin in engine.origins.values()) else []
             found["filters"] = ["in", *(["kind"] if found["kinds"] else []), *dates]
+        self._settings = engine.signature, found
         return found
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:

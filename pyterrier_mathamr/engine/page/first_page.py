@@ -27,7 +27,7 @@ _PATIENCE = 0.5  # seconds for a title; an engine that is being opened gets a ge
 _LONGEST_NAME, _LONGEST_ABOUT = 60, 200  # characters
 _GENERAL = "Math search"
 _ABOUT = "Search posts by words and formulas."
-_PLAIN_RESULTS = 30
+_RESULTS = 30
 
 Answer = dict[str, Any]
 
@@ -97,7 +97,7 @@ class _Pages:
         headers = [(name, value) for name, value in request.scope["headers"] if name != b"accept-encoding"]
         scope = {**request.scope, "query_string": urlencode(parameters).encode(), "headers": headers, "path_params": {}}
         response = await self._api[path](Request(scope, request.receive))
-        answer: Answer = json.loads(bytes(response.body))
+        answer: Answer = json.loads(bytes(response.body) or b'{"error": ""}')  # of a client that has left
         return answer
 
     async def _post(self, request: Request, docno: str, q: str) -> str:
@@ -113,7 +113,7 @@ class _Pages:
             return ""
         read = await self._ask(request, "/api/preview", q=q)
         mode = "formulas" if read.get("kind") == "formula" else "posts"
-        found = read if "error" in read else await self._ask(request, "/api/search", q=q, mode=mode, k=_PLAIN_RESULTS)
+        found = read if "error" in read else await self._ask(request, "/api/search", q=q, mode=mode, k=_RESULTS)
         if "error" in found:
             return _error(found)
         results = [_result(result, q) for result in found["systems"][-1]["results"]] if found["systems"] else []

@@ -260,8 +260,7 @@ ANSWERS: Mapping[str, Schema] = {
         "tier?": _TIER,
         "substitution?": _list(_object({"name_html": _HTML, "value_html": _HTML}),
                                "Of a formula: the values of letters and wildcards of the query."),
-        "others?": _list("Formula", "Of a formula: others of the same post, which rank before the first formula of the "
-                         "post after the last.", maxItems=9),
+        "others?": _list("Formula", "Of a formula: further formulas of the same post, the best first.", maxItems=9),
         "rank_in_first?": {"type": ["integer", "null"], "minimum": 1, "description":
                            "Of a result of the second system: its rank in the first one; null beyond 1,000."},
     }),
