@@ -160,8 +160,8 @@ def test_below_a_path_only_that_path_gets_the_cookie_and_files_need_no_token(eng
         (["--allowed-host", "notes.example"], "", "Other machines could read the posts"),
         (["--host", "0.0.0.0", "--token", "short"], "", "A token of 5 characters could be guessed"),
         (["--host", "0.0.0.0"], "short", "A token of 5 characters could be guessed"),
-        (["--root-path", "notes"], "", "root_path='notes' is not accepted"),
-        (["--root-path", "/notes/"], "", "root_path='/notes/' is not accepted"),
+        (["--root-path", "notes"], "", "--root-path notes is not accepted"),
+        (["--root-path", "/notes/"], "", "--root-path /notes/ is not accepted"),
     ],
 )
 def test_what_would_show_posts_to_others_by_mistake_is_refused(engine, options, environment, reason) -> None:
