@@ -54,7 +54,7 @@ def take(address: str, folder: Path) -> None:
             page.wait_for_selector(".examples")
             if query:
                 page.fill("#query", query)
-                page.click(".bar button[type=submit]")
+                page.click(".box button[type=submit]")
                 page.locator("#query").blur()
                 page.wait_for_selector("article")
             if query and size == SIZE:

@@ -317,22 +317,45 @@ class EngineReader(Counted):
             k: the most formulas.
             chosen: the filter of their posts; by default all pass.
         """
+        return list(islice(self._ranked_formulas(latex, k, chosen), k))
+
+    def formulas_by_post(self, latex: str, k: int, chosen: Filter = EVERYTHING) -> list[list[FoundFormula]]:
+        """Group the formulas that :meth:`found_formulas` ranks by post.
+
+        Args:
+            latex: the formula.
+            k: the most posts.
+            chosen: the filter of posts.
+
+        Returns:
+            A list for each of the first ``k`` posts: its best formula, then its others that are found before a
+            further post is.
+        """
+        posts: dict[str, list[FoundFormula]] = {}
+        for of in self._ranked_formulas(latex, k, chosen):
+            if of.document.docno not in posts and len(posts) == k:
+                break
+            posts.setdefault(of.document.docno, []).append(of)
+        return list(posts.values())
+
+    def _ranked_formulas(self, latex: str, k: int, chosen: Filter) -> Iterator[FoundFormula]:
+        """Yield formulas, the best first, reading about ``k`` at a time."""
         at, asked = self.snapshot(), query_formula({"latex": latex}).latex
         among = None if chosen == EVERYTHING else set(chosen.chosen(at.origins))
         if not at.indexes.tangent.built():
-            return []
+            return iter(())
         pattern, similar = read_pattern(asked), at._similar_formulas().best(with_wildcards(asked))
         matches = at.indexes.patterns.retriever(num_results=10 * k).find(pattern, similar)
         best = islice(matches, 1000 * k)
         return at._distinct((match for match in best if among is None or match.post_id in among), k)
 
-    def _distinct(self, matches: Iterator[MatchedFormula], k: int) -> list[FoundFormula]:
-        """Read the first ``k`` formulas; one that a post repeats is listed once."""
-        indexes, found = self.snapshot().indexes, list[FoundFormula]()
+    def _distinct(self, matches: Iterator[MatchedFormula], k: int) -> Iterator[FoundFormula]:
+        """Read formulas, ``k`` at a time; one that a post repeats is listed once."""
+        indexes = self.snapshot().indexes
         terms = indexes.patterns.snapshot().terms
         read: dict[str, tuple[Document, MathPost]] = {}
         seen: set[tuple[str, str]] = set()
-        while some := list(islice(matches, k - len(found))):
+        while some := list(islice(matches, k)):
             new = [docno for docno in dict.fromkeys(match.post_id for match in some) if docno not in read]
             for post in indexes.posts.get_many(new):
                 read[post.docno] = post, post_from_html(post.html, post.title)
@@ -343,11 +366,9 @@ class EngineReader(Counted):
                     seen.add((match.post_id, own))
                     part = terms.identity(match.match.term) if match.match and match.cover < 1 else None
                     what, values = described(terms, match.match)
-                    of = FoundFormula(
+                    yield FoundFormula(
                         match.docno, match.score, own, match.tier.words, what, part, values, document, post_read
                     )
-                    found.append(of)
-        return found
 
     def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:
         """Find pairs of duplicate posts, such as a statement that was noted twice.

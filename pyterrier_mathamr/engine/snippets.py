@@ -14,7 +14,7 @@ from html import escape
 from operator import itemgetter
 from typing import NamedTuple
 
-from pyterrier_mathamr.formula.display.typesetting import formula_span, needs_space
+from pyterrier_mathamr.formula.display.typesetting import formula_span, joined, needs_space
 from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_html
 from pyterrier_mathamr.sparse.tokens import TokenOptions, formula_tokens, word_tokens
 
@@ -247,7 +247,7 @@ def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Call
         return formula_span(latex, color, display=one_formula and needs_space(latex))
 
     one_formula = PLACEHOLDER.fullmatch(text.strip()) is not None
-    return _written(text, word, formula)
+    return joined(_written(text, word, formula))
 
 
 def marked_post(

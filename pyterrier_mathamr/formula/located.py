@@ -38,6 +38,7 @@ _LINED = "|".join(
 _OPEN = re.compile(rf"\\begin\s*\{{({_LINED})\*?\}}")
 _COLUMNS = re.compile(r"\s*(?:\[[^\]]*\]\s*)?\{[^{}]*\}")
 _NOT_MATH = re.compile(r"\\(?:label|tag)\*?\s*\{[^{}]*\}|\\(?:nonumber|notag|hline|displaystyle)(?![A-Za-z])")
+_DEGREE = re.compile(r"\\sqrt\s*\[")
 _DROPPED = re.compile(r"^\s*(?:\[[^\]]*\]|\*)")
 
 
@@ -154,10 +155,12 @@ def find_part(latex: str, identity: tuple[int, int]) -> list[tuple[int, int]]:
 
 
 def _range_of(latex: str, tokens: list[Token], terms: Terms, term: int) -> tuple[int, int] | None:
-    wanted = Counter[str]()
-    for label, times in occurrences(terms, term).items():
+    wanted, labels = Counter[str](), occurrences(terms, term)
+    for label, times in labels.items():
         for sign in _signs(label):
             wanted[sign] += times
+    if _DEGREE.search(latex) is None:
+        wanted["2"] -= labels.get("O!root", 0)  # the tree of a square root has its degree
     identity = terms.identity(term)
     ranges = sorted(islice(_ranges(tokens, wanted), _MOST_RANGES))
     for _, _, start, end in ranges[:MOST_READ]:

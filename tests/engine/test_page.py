@@ -31,12 +31,13 @@ def test_each_part_of_a_question_has_one_color_in_question_and_answer(client) ->
     harmonic = next(each for each in answer["systems"][1]["results"] if each["docno"] == "harmonic")
     words = next(each for each in answer["systems"][1]["results"] if each["docno"] == "words")
     assert 'class="formula part-0"' in answer["query_html"]
-    assert 'class="formula part-0 equal"' in harmonic["snippet_html"]
+    shown = harmonic["title_html"] + harmonic["snippet_html"]  # a post without a title has its beginning as one
+    assert 'class="formula part-0 equal"' in shown
     color = re.search('<mark class="(part-.)">diverges</mark>', answer["query_html"])[1]
     other = re.search('<mark class="(part-.)">rings</mark>', answer["query_html"])[1]
     assert len({"part-0", color, other}) == 3
-    assert f'<mark class="{color}">diverge</mark>' in harmonic["snippet_html"]
-    assert f'<mark class="{other}">rings</mark>' in words["snippet_html"]
+    assert f'<mark class="{color}">diverge</mark>' in shown
+    assert f'<mark class="{other}">rings</mark>' in words["title_html"] + words["snippet_html"]
 
 
 def test_of_many_words_the_rarest_have_colors_and_the_others_a_quiet_mark(client) -> None:
@@ -100,6 +101,24 @@ def test_formulas_previews_posts_and_graphs_are_answered(client) -> None:
     assert graph.text.startswith("<svg")
     assert client.get("/api/graph/gauss.svg?sentence=1").text.startswith("<svg")
     assert client.get("/api/graph/gauss.svg?sentence=99").status_code == 400
+
+
+def test_formulas_are_grouped_by_post_in_the_order_of_the_best_ones(client, engine) -> None:
+    whole = get(client, "/api/search", q="n", mode="formulas", k=100)["systems"][0]["results"]
+    ranking = engine.search_formula("n", 100)
+    assert [result["post_id"] for result in whole] == ranking["post_id"].drop_duplicates().tolist()
+    for result in whole:
+        others = ranking["docno"][ranking["post_id"] == result["post_id"]].tolist()[1:]
+        assert [other["docno"] for other in result["others"]] == others
+    assert any(result["others"] for result in whole)
+
+
+def test_only_filters_that_posts_can_pass_are_offered(tmp_path, client) -> None:
+    assert get(client, "/api/settings")["filters"] == ["in"]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# Roots\n\nThe root of $x^2-2$ is irrational.\n")
+    of_files = TestClient(make_app(Answers(built(tmp_path / "e", tmp_path / "notes"))), base_url="http://localhost")
+    assert get(of_files, "/api/settings")["filters"] == ["in", "kind", "since", "until"]
 
 
 def test_the_sentence_of_a_formula_does_not_repeat_the_title_above_it(tmp_path) -> None:

@@ -77,6 +77,14 @@ def test_a_person_gives_the_token_once_and_comes_back_to_the_same_address(engine
     assert client_of(engine, token=TOKEN + "2").get("/", headers={"cookie": cookie[0]}).status_code == 401
 
 
+def test_a_person_is_asked_for_the_token_and_a_program_is_told_the_header(engine) -> None:
+    client = client_of(engine, token=TOKEN)
+    page = client.get("/", headers=BROWSER).text
+    assert 'name="token"' in page
+    assert "Authorization" not in page
+    assert "Authorization: Bearer" in client.get("/").json()["error"]
+
+
 def test_the_cookie_is_kept_from_connections_that_others_can_read(engine) -> None:
     client = client_of(engine, token=TOKEN, url="https://localhost")
     assert "; Secure" in client.post("/", data={"token": TOKEN}).headers["set-cookie"]
@@ -152,8 +160,8 @@ def test_below_a_path_only_that_path_gets_the_cookie_and_files_need_no_token(eng
         (["--allowed-host", "notes.example"], "", "Other machines could read the posts"),
         (["--host", "0.0.0.0", "--token", "short"], "", "A token of 5 characters could be guessed"),
         (["--host", "0.0.0.0"], "short", "A token of 5 characters could be guessed"),
-        (["--root-path", "notes"], "", "root_path='notes' is not accepted"),
-        (["--root-path", "/notes/"], "", "root_path='/notes/' is not accepted"),
+        (["--root-path", "notes"], "", "--root-path notes is not accepted"),
+        (["--root-path", "/notes/"], "", "--root-path /notes/ is not accepted"),
     ],
 )
 def test_what_would_show_posts_to_others_by_mistake_is_refused(engine, options, environment, reason) -> None:

@@ -237,6 +237,43 @@ def test_a_page_is_asked_for_each_time_and_sent_again_only_when_it_changed(clien
     assert client.get("/", headers={"if-none-match": 'W/"another"'}).status_code == 200
 
 
+def test_title_description_and_preview_tags_name_what_an_address_shows(client) -> None:
+    def head(**parameters) -> tuple[str, str]:
+        page = client.get("/", params=parameters).text
+        [title], [about] = (
+            re.findall("<title>(.*)</title>", page),
+            re.findall('name="description" content="(.*)"', page),
+        )
+        assert f'property="og:title" content="{title}"' in page
+        assert f'property="og:description" content="{about}"' in page
+        return title, about
+
+    get(client, "/api/settings")  # opens the engine, which a title does not wait for
+    assert head() == ("my", "Search posts by words and formulas.")
+    assert head(q='<b> "sums"')[0] == "&lt;b&gt; &quot;sums&quot; – my"
+    assert "&lt;b&gt;" in head(q="<b>")[1]
+    title, about = head(post="basel", q="sums")
+    assert title == "Basel problem – my"
+    assert about.startswith("Basel problem How to show that")
+    assert head(like="basel")[0] == "Basel problem – my"
+    assert head(post="nobody")[0] == "my"
+
+
+def test_without_javascript_the_form_finds_posts_and_keeps_the_query(client) -> None:
+    first = client.get("/", params={"q": "groups & rings"}).text
+    assert 'action="plain"' in first
+    assert ">groups &amp; rings</textarea>" in first
+    assert 'href="plain?q=groups+%26+rings"' in first
+    found = client.get("/plain", params={"q": "groups & rings"}).text
+    assert ">groups &amp; rings</textarea>" in found
+    assert 'href="plain?q=groups+%26+rings&amp;post=words"' in found
+    assert "<math" in client.get("/plain", params={"q": r"\frac{1}{n^2}"}).text
+    assert "about groups and" in re.sub("<[^>]*>", "", client.get("/plain", params={"post": "words", "q": "x"}).text)
+    assert "There is no such post" in client.get("/plain", params={"post": "nobody"}).text
+    assert "is longer than" in client.get("/plain", params={"q": "x" * 5_000}).text
+    assert client.get("/plain").status_code == 200
+
+
 def test_long_answers_are_compressed_for_clients_that_read_it(client) -> None:
     for path, parameters in (("/api/search", {"q": QUERY}), ("/api/graph/basel.svg", {})):
         packed = client.get(path, params=parameters)

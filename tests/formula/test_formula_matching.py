@@ -346,4 +346,7 @@ def test_a_part_of_a_formula_is_found_in_its_latex_by_its_identity() -> None:
     assert found("x<y", r"\begin{align}c&=d\\x&<y\end{align}") == ["x&<y"]
     assert found("b+a", "c+a+b+d") == ["a+b"]  # some operands of a sum
     assert found("x+y", "x+y") == ["x+y"]
+    assert found(r"\sqrt{2}", r"\sqrt{2}+1") == [r"\sqrt{2}"]  # whose tree has the degree 2
+    assert found(r"\sqrt{x^2}", r"1=\sqrt{x^2}") == [r"\sqrt{x^2}"]
+    assert found(r"\sqrt[3]{2}", r"\sqrt[3]{2}+1") == [r"\sqrt[3]{2}"]
     assert found("a+b", "xy") == found("a+b", "x+y") == found("a+b", r"\frac{") == []

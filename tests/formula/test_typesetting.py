@@ -5,7 +5,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pyterrier_mathamr._common.drawing import Canvas, Outlines
-from pyterrier_mathamr.formula.display.typesetting import formula_html, paragraph, typeset
+from pyterrier_mathamr.formula.display.typesetting import formula_html, inline_html, paragraph, typeset
+from pyterrier_mathamr.posts import post_from_any
 
 
 def drawn(latex: str, room: float = 1_000.0) -> Outlines:
@@ -88,3 +89,19 @@ def test_a_part_of_a_formula_is_marked_in_each_cell_and_nothing_else_is() -> Non
     assert formula_html(r"\frac{a+b}{2}", parts=[(3, 9)]) == formula_html(r"\frac{a+b}{2}")
     colored = r"\textcolor{Mulberry}{x}+y"
     assert formula_html(colored, parts=[(24, 25)]) == formula_html(colored)
+
+
+@pytest.mark.parametrize("name", ["eqnarray", "eqnarray*"])
+def test_an_eqnarray_is_set_as_the_lines_that_it_aligns(name: str) -> None:
+    written = formula_html(rf"\begin{{{name}}} a&=&b+c\\ &\le& d \end{{{name}}}")
+    assert written.startswith("<math")
+    assert (written.count("<mtr"), written.count("<mtd")) == (2, 4)
+
+
+def test_punctuation_is_in_one_span_with_the_formula_before_it_and_other_text_is_not() -> None:
+    post = post_from_any("So $x$, $y$ and $z$).")
+    html = inline_html(post.text, post)
+    assert html.count('<span class="joined">') == 2
+    assert "</math></span>,</span> <span" in html
+    assert "</math></span> and" in html
+    assert html.endswith("</math></span>).</span>")

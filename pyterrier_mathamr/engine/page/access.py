@@ -84,13 +84,11 @@ class Guard:
             return None
         if request.method == "POST" and self._is_token(await _token_of_form(request)):
             return self._signed_in(request)
-        message = (
-            "This token is wrong."
-            if request.method == "POST"
-            else "A token is needed; programs send it as Authorization: Bearer TOKEN."
-        )
+        wrong = "This token is wrong." if request.method == "POST" else ""
+        message = wrong or "A token is needed; programs send it as Authorization: Bearer TOKEN."
+        person = wrong or "This collection is private. Enter the token that you were given to open it."
         challenge = {"WWW-Authenticate": "Bearer"}
-        return self._files.error(request, 401, message, form=_FORM, headers=challenge)
+        return self._files.error(request, 401, message, person=person, form=_FORM, headers=challenge)
 
     def _may_read(self, request: Request) -> bool:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

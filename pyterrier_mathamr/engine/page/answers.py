@@ -184,6 +184,7 @@ _LARGEST_GRAPH = 100_000  # nodes
 _SIMILAR = 400  # characters of a post that are the query for similar posts
 _LISTED = 200  # folders, and types, that a page offers
 _LISTED_POSTS = 100_000  # of a larger engine, whose posts would have to be read for it, none
+_OTHERS = 9  # formulas of a post below its best one
 _COMPARED = 1000  # ranks of the first system that the others are compared with
 
 
@@ -210,7 +211,7 @@ class Answers:
         self._engine = engine
         self._link = LinkTemplate(link) if link else None
         self._title, self._about = title, about
-        self._examples: tuple[object, list[dict[str, str]]] = None, []  # of a state, and its signature
+        self._settings: tuple[object, dict[str, Any]] = None, {}  # of a state, and its signature
         self.systems = list(dict.fromkeys(systems))
 
     def __call__(self, request: str, *args: object) -> Any:
@@ -225,10 +226,9 @@ class Answers:
     def settings(self) -> dict[str, Any]:
         """The collection's name and size, the systems, and questions to try."""
         engine = self.engine
-        signature, questions = self._examples
-        if signature != engine.signature:
-            questions = examples(engine)
-            self._examples = engine.signature, questions
+        signature, known = self._settings
+        if signature == engine.signature:
+            return known
         formulas = len(engine.indexes.formulas) if engine.indexes.formulas.built() else 0
         found = {
             "title": self._title or engine.path.absolute().name.removesuffix(".engine"),
@@ -237,12 +237,16 @@ class Answers:
             "formulas": formulas,
             "updated": engine.changed.date().isoformat(),
             "systems": [{"key": key, "name": SYSTEMS[key]} for key in self.systems],
-            "examples": questions,
+            "examples": examples(engine),
             "folders": [],
             "kinds": [],
+            "filters": ["in", "kind", "since", "until"],
         }
         if len(engine) <= _LISTED_POSTS:
             found |= {"folders": folders_of(engine.origins)[:_LISTED], "kinds": kinds_of(engine.origins)[:_LISTED]}
+            dates = ["since", "until"] if any(origin.date for origin in engine.origins.values()) else []
+            found["filters"] = ["in", *(["kind"] if found["kinds"] else []), *dates]
+        self._settings = engine.signature, found
         return found
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
@@ -273,7 +277,7 @@ class Answers:
 
         Args:
             q: the query.
-            mode: ``posts``, or ``formulas`` for formulas like the first one of the query.
+            mode: ``posts``, or ``formulas`` for posts with formulas like the first one of the query.
             weak: whether posts that are no good match are listed, too.
             chosen: the filter of posts.
             k: the most results of each system.
@@ -370,18 +374,22 @@ class Answers:
 
     def _formulas(self, engine: EngineSnapshot, latex: str, chosen: Filter, k: int, offset: int) -> dict[str, Any]:
         start = time.perf_counter()
-        found = engine.found_formulas(latex, offset + k + 1, chosen)[offset:]
-        headings = engine.headings([of.document for of in found[:k]])
+        posts = engine.formulas_by_post(latex, offset + k + 1, chosen)[offset:]
+        headings = engine.headings([best.document for best, *_ in posts[:k]])
         rows = [
-            {**_formula(of, heading), **self._place(engine, of.document)}
-            for of, heading in zip(found, headings, strict=False)
+            {
+                **_formula(best, heading),
+                **self._place(engine, best.document),
+                "others": [_other_formula(other) for other in others[:_OTHERS]],
+            }
+            for (best, *others), heading in zip(posts, headings, strict=False)
         ]
         return {
             "key": "formulas",
             "name": "Formulas",
             "milliseconds": _milliseconds(start),
             "results": rows,
-            "more": len(found) > k,
+            "more": len(posts) > k,
         }
 
     def _place(self, engine: EngineSnapshot, document: Document) -> dict[str, Any]:
@@ -418,10 +426,8 @@ def _without_headings(text: str, headings: Sequence[str]) -> str:
 
 def _formula(row: FoundFormula, title: MathPost) -> dict[str, Any]:
     """A formula that was found, inside its sentence, and its part that matches the query."""
-    kind, post = f"part-0 {step_of(row.tier)}", row.post
-    parts = find_part(row.latex, row.part) if row.part else []
-    # text around a match is colored only there
-    shown = f"{kind} has-matched" if parts else kind
+    post = row.post
+    shown, parts = _shown(row)
     number = next((i for i, formula in enumerate(post.formulas) if formula.id == row.id), -1)
     headings = [*row.document.origin.section.split(" › "), _line(title) if row.document.title else ""]
     sentence = _without_headings(post.sentence_with(number), headings)
@@ -450,6 +456,19 @@ def _formula(row: FoundFormula, title: MathPost) -> dict[str, Any]:
             if name != value
         ],
     }
+
+
+def _other_formula(row: FoundFormula) -> dict[str, Any]:
+    """A further formula of a post, without its sentence."""
+    shown, parts = _shown(row)
+    html = formula_span(row.latex, shown, parts=parts)
+    return {"docno": row.id, "score": row.score, "html": html, "latex": row.latex, "tier": row.tier}
+
+
+def _shown(row: FoundFormula) -> tuple[str, Sequence[tuple[int, int]]]:
+    """The classes of a formula that was found, and the part that matches, around which nothing is colored."""
+    parts = find_part(row.latex, row.part) if row.part else []
+    return f"part-0 {step_of(row.tier)}{' has-matched' if parts else ''}", parts
 
 
 def _name_html(name: str) -> str:

@@ -3,7 +3,7 @@
 ::
 
     page.js, page.css, the font, …  ──▶  /static/HASH/page.js   kept for a year; one HASH of all files
-    index.html, api.html            ──▶  /, /api                asked for each time, and changed only with their ETag
+    index.html, api.html            ──▶  /, /plain, /api        asked for each time, and changed only with their ETag
 
 Modules and styles name each other by relative addresses. With one hash for all files these need no rewriting, and the
 font has one address for the page and its style.
@@ -12,6 +12,7 @@ font has one address for the page and its style.
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _STATIC = Path(str(resources.files(__package__) / "static"))
 _MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_PAGES = {"/": "index.html", "/api": "api.html"}
 _DEEPEST = 50  # levels of an address that a page about an error leads back from
 _FOREVER, _ASK = "public, max-age=31536000, immutable", "no-cache"
 
@@ -52,8 +52,20 @@ class PageFiles:
         text = self._contents[name].decode().replace('"./"', f'"{home}"')
         return text.replace('"static/', f'"{home.removeprefix("./")}{self.folder}/')
 
+    def page(self, request: Request, name: str, parts: Mapping[str, str]) -> Response:
+        """Answer with a page whose ``<!--NAME-->`` are replaced by HTML."""
+        html = re.sub("<!--([a-z]+)-->", lambda mark: parts[mark[1]], self.html(name))
+        return _response(request, _file(name, html.encode()), _ASK)
+
     def error(
-        self, request: Request, status: int, text: str, *, form: str = "", headers: Mapping[str, str] | None = None
+        self,
+        request: Request,
+        status: int,
+        text: str,
+        *,
+        person: str = "",
+        form: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> Response:
         """Answer with an error: a page for a person, JSON for a program.
 
@@ -61,6 +73,7 @@ class PageFiles:
             request: the request.
             status: the status.
             text: one sentence.
+            person: the sentence for a person, if that is another one.
             form: HTML below it.
             headers: of the answer.
         """
@@ -72,11 +85,11 @@ class PageFiles:
         path = request.scope.get("raw_path") or request.scope["path"].encode()
         deep = path.removeprefix(self._root_path.encode()).count(b"/") - 1
         page = self.html("error.html", "../" * min(deep, _DEEPEST) or "./")
-        message = f'<p role="alert">{escape(text)}</p>{form}'
+        message = f'<p role="alert">{escape(person or text)}</p>{form}'
         return HTMLResponse(page.replace("<main></main>", f"<main>{message}</main>"), status, headers=headers)
 
     def routes(self) -> list[Route]:
-        """Return the routes of all files."""
+        """Return the routes of all files but ``index.html``, for which see :mod:`~.first_page`."""
         from starlette.routing import Route
 
         def route(path: str, file: _File, cache: str) -> Route:
@@ -85,7 +98,7 @@ class PageFiles:
 
             return Route(path, respond, methods=["GET"])
 
-        pages = [route(path, _file(name, self.html(name).encode()), _ASK) for path, name in _PAGES.items()]
+        pages = [route("/api", _file("api.html", self.html("api.html").encode()), _ASK)]
         others = [(name, content) for name, content in self._contents.items() if not name.endswith(".html")]
         return [*pages, *(route(f"/{self.folder}/{name}", _file(name, content), _FOREVER) for name, content in others)]
 

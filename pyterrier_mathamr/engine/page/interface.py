@@ -95,7 +95,7 @@ REQUESTS: Mapping[str, Request] = {
         "Search posts or formulas",
         "The good matches among the results offset + 1 to offset + k of each system that the server was started with. "
         "A question without words and formulas finds nothing. mode=formulas searches for the first formula "
-        "between delimiters, or for all of q if there is none.",
+        "between delimiters, or for all of q if there is none; each result is a post with its best formula.",
         "q mode k offset weak in kind since until format",
         "Found",
     ),
@@ -217,6 +217,9 @@ def _object(fields: Mapping[str, Schema], about: str = "") -> Schema:
     return _of(described, about) if about else described
 
 
+_TIER: Schema = _of(_STRING, "Of a formula: how it matches the query; the matching part is highlighted.",
+                    enum=["equal", "renamed", "instance", "contains", "contains, renamed", "contains, instance",
+                          "similar"])  # fmt: skip
 _PIECE: Mapping[str, Schema] = {
     "html": _HTML,
     "start": _of(_COUNT, "Its first character; formulas count as their LaTeX between dollars."),
@@ -239,7 +242,7 @@ ANSWERS: Mapping[str, Schema] = {
         "weak?": _of(_COUNT, "The number of weak matches, which weak=1 would add."),
     }),
     "Result": _object({
-        "docno": _of(_STRING, "The post, or in mode=formulas the formula."),
+        "docno": _of(_STRING, "The post, or in mode=formulas its best formula."),
         "post_id": _of(_STRING, "The post, or the post that contains the formula."),
         "score": _of(_NUMBER, "Orders the posts of one question; not comparable between questions."),
         "match?": _of(_NUMBER, "Of a post: the share of unrelated posts that score lower for a random question; from "
@@ -254,14 +257,14 @@ ANSWERS: Mapping[str, Schema] = {
         "date": _of(_STRING, "The day of the last change, such as 2026-01-31; may be empty."),
         "link": _of(_STRING, "An address of the file by the server's template; may be empty."),
         "latex?": _of(_STRING, "Of a formula: its source."),
-        "tier?": _of(_STRING, "Of a formula: how it matches the query; the matching part is highlighted.",
-                     enum=["equal", "renamed", "instance", "contains", "contains, renamed", "contains, instance",
-                           "similar"]),
+        "tier?": _TIER,
         "substitution?": _list(_object({"name_html": _HTML, "value_html": _HTML}),
                                "Of a formula: the values of letters and wildcards of the query."),
+        "others?": _list("Formula", "Of a formula: further formulas of the same post, the best first.", maxItems=9),
         "rank_in_first?": {"type": ["integer", "null"], "minimum": 1, "description":
                            "Of a result of the second system: its rank in the first one; null beyond 1,000."},
     }),
+    "Formula": _object({"docno": _STRING, "score": _NUMBER, "html": _HTML, "latex": _STRING, "tier": _TIER}),
     "Explanation": _object({
         "docno": _STRING,
         "system": _STRING,
@@ -314,6 +317,7 @@ ANSWERS: Mapping[str, Schema] = {
         "folders": _list(_STRING, "The folders of the posts; empty for an engine with more than 100,000 posts.",
                          maxItems=200),
         "kinds": _list(_STRING, "The types of the posts, likewise.", maxItems=200),
+        "filters": _list(_STRING, "The filters of use: kind and dates only where posts have them."),
     }),
 }  # fmt: skip
 

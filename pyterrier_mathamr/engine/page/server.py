@@ -26,6 +26,7 @@ from pyterrier_mathamr.store import META, UnknownIdError
 
 from .access import LOCAL, Guard
 from .files import PageFiles, accepts_gzip
+from .first_page import first_page_routes
 from .interface import WAITING, BadRequestError, as_text, description, read_parameters
 from .workers import QUICK, SEARCHES, SMALL, SeparateAnswers
 
@@ -75,7 +76,9 @@ def make_app(
         message = "There is nothing at this address." if status == 404 else f"{getattr(error, 'detail', 'Error')}."
         return files.error(request, status, message)
 
-    routes = [*files.routes(), Route("/api/openapi.json", openapi, methods=["GET"]), *_api(answers)]
+    api = _api(answers)
+    pages = [*files.routes(), *first_page_routes(files, api)]
+    routes = [*pages, Route("/api/openapi.json", openapi, methods=["GET"]), *api]
     guard = Middleware(Guard, hosts=hosts, files=files, token=token, root_path=root_path)
     return Starlette(
         routes=[*([Mount(root_path, routes=routes)] if root_path else []), *routes],

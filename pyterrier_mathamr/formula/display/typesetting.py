@@ -31,7 +31,10 @@ from pyterrier_mathamr.formula.tex.converter import to_mathml
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text
 
 _DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")
-_NUMBERED = re.compile(r"\\(begin|end)\{(align|gather|equation|multline|alignat|eqnarray|flalign)\}")
+_NUMBERED = re.compile(r"\\(begin|end)\{(align|gather|equation|multline|alignat|flalign)\}")
+_THREE_COLUMNS = re.compile(r"\\begin\{eqnarray\*?\}(.*?)\\end\{eqnarray\*?\}", re.DOTALL)
+_MIDDLE = re.compile(r"&([^&]*)&")
+_JOINT = re.compile(r'<span class="formula[^<>]*><math(?:(?!</math>).)*</math></span>[.,;:!?)\]}»”’…،؛؟。]+', re.DOTALL)
 _ALIGNED = re.compile(r"text-align:\s*(left|right|center)")
 _COLOR = re.compile(r"(?<![a-z-])color:\s*(#[0-9A-Fa-f]{3,8}|[a-z]+)")
 _LONGEST_SHOWN = 5_000
@@ -99,7 +102,7 @@ def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] 
     try:
         if len(latex) > _LONGEST_SHOWN:
             raise FormulaError("the formula is too long to be shown", latex)
-        source = _NUMBERED.sub(r"\\\1{\2*}", latex_of_unicode(latex))
+        source = _NUMBERED.sub(r"\\\1{\2*}", _THREE_COLUMNS.sub(_aligned, latex_of_unicode(latex)))
         root = etree.fromstring(to_mathml(source).encode())
     except (FormulaError, math_core.LatexError, etree.XMLSyntaxError) as error:
         if isinstance(error, FormulaError) and not error.tried:
@@ -122,6 +125,17 @@ def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] 
     return written
 
 
+def _aligned(environment: re.Match[str]) -> str:
+    """Write an ``eqnarray``, ``a &=& b``, as ``aligned``, ``a &= b``."""
+    lines = (_MIDDLE.sub(r"&\1 ", line, count=1) for line in environment[1].split(r"\\"))
+    return r"\begin{aligned}" + r"\\".join(lines) + r"\end{aligned}"
+
+
+def joined(html: str) -> str:
+    """Put a formula and the punctuation after it into one span, so that no line begins with the latter."""
+    return _JOINT.sub(r'<span class="joined">\g<0></span>', html)
+
+
 def inline_html(
     text: str,
     post: MathPost,
@@ -139,7 +153,7 @@ def inline_html(
         ranges = parts(number) if parts else ()
         pieces.append(formula_span(latex, mark(number) if mark else "", display=display, parts=ranges))
         at = match.end()
-    return "".join([*pieces, escape(text[at:])])
+    return joined("".join([*pieces, escape(text[at:])]))
 
 
 def needs_space(latex: str) -> bool:

@@ -47,6 +47,8 @@ symbols.addEventListener("keydown", (event) => {
   next.focus();
 });
 
+all.hidden = false; // it needs this script
+for (const place of [symbols, all]) place.addEventListener("mousedown", (event) => event.preventDefault()); // the box keeps the focus
 all.addEventListener("click", () => {
   const open = symbols.classList.toggle("open");
   all.setAttribute("aria-expanded", String(open));
@@ -99,6 +101,16 @@ function onList(event) {
   else return false;
   event.preventDefault();
   return true;
+}
+
+// A closing sign that is typed before the one that was inserted takes its place, if it would close nothing.
+function typedOver(key) {
+  const { selectionStart: at, selectionEnd: end, value } = box, plain = value.replace(/\\[^]/g, "\\\\");
+  if (at !== end || plain[at] !== key) return false;
+  const count = (sign, text) => text.split(sign).length - 1;
+  const closed = key === "}" ? count("{", plain) === count("}", plain) : key === "$" && count("$", plain) % 2 === 0 && count("$", plain.slice(0, at)) % 2 === 1;
+  if (closed) box.setSelectionRange(at + 1, at + 1);
+  return closed;
 }
 
 // ---- the query as it is read
@@ -167,6 +179,7 @@ box.addEventListener("paste", async (event) => {
 
 box.addEventListener("keydown", (event) => {
   if (onList(event)) return;
+  if (!event.isComposing && typedOver(event.key)) event.preventDefault();
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
     form.requestSubmit();

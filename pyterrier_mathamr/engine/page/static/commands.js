@@ -5,8 +5,8 @@ const pairs = (text) => text.split(" ").map((pair) => [pair[0], `\\${pair.slice(
 const letters = (text) => [...text].map((letter) => [{ N: "ℕ", Z: "ℤ", Q: "ℚ", R: "ℝ", C: "ℂ" }[letter], `\\mathbb{${letter}}`]);
 
 export const GROUPS = [
-  ["Structure", [["√", "\\sqrt{|}"], ["a/b", "\\frac{|}{}"], ["xⁿ", "^{|}"], ["xₙ", "_{|}"], ["∑", "\\sum_{|}^{}"], ["∫", "\\int_{|}^{}"],
-    ["∏", "\\prod_{|}^{}"], ["lim", "\\lim_{|}"], ["(ⁿₖ)", "\\binom{|}{}"], ["$ $", "$|$"], ["?a", "?a"]]],
+  ["Structure", [["$ $", "$|$"], ["?a", "?a"], ["√", "\\sqrt{|}"], ["a/b", "\\frac{|}{}"], ["xⁿ", "^{|}"], ["xₙ", "_{|}"], ["∑", "\\sum_{|}^{}"], ["∫", "\\int_{|}^{}"],
+    ["∏", "\\prod_{|}^{}"], ["lim", "\\lim_{|}"], ["(ⁿₖ)", "\\binom{|}{}"]]],
   ["Relations", pairs("≤le ≥ge ≠ne ≈approx ≡equiv ∼sim ∈in ∉notin ⊂subset ⊆subseteq ∣mid")],
   ["Operators", pairs("±pm ·cdot ×times ∪cup ∩cap ∘circ ∂partial ∇nabla ∞infty")],
   ["Greek", pairs("αalpha βbeta γgamma δdelta εvarepsilon ζzeta θtheta λlambda μmu ξxi πpi ρrho σsigma τtau φvarphi χchi ψpsi ωomega ΓGamma ΔDelta ΣSigma ΦPhi ΩOmega")],

@@ -13,8 +13,9 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-export function errorOf(error) {
-  return element("p", { class: "error", role: "alert" }, error.message);
+export function errorOf(error, retry) {
+  return element("p", { class: "error", role: "alert" }, error.message, " ",
+    retry ? element("button", { type: "button", onclick: retry }, "Retry") : null);
 }
 
 export const plural = (count, name, more = "") => `${count.toLocaleString("en")}${more} ${name}${count === 1 && !more ? "" : "s"}`;
@@ -22,6 +23,13 @@ export const plural = (count, name, more = "") => `${count.toLocaleString("en")}
 export function dateOf(date) {
   const day = new Date(`${date}T12:00`);
   return /^\d{4}-\d\d-\d\d$/.test(date) && !isNaN(day) ? day.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" }) : date;
+}
+
+// The text of an element, each formula as its LaTeX between dollars.
+export function textOf(node) {
+  const copied = node.cloneNode(true);
+  for (const formula of copied.querySelectorAll("[data-latex]")) formula.textContent = `$${formula.dataset.latex}$`;
+  return copied.textContent.trim();
 }
 
 export async function ask(path, parameters, signal) {

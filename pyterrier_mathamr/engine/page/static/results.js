@@ -1,12 +1,12 @@
 // Results: a title, a line on where it is from, a snippet, and quiet actions.
 
-import { ask, copy, dateOf, element, errorOf, plural } from "./dom.js";
+import { $, ask, copy, dateOf, element, errorOf, plural } from "./dom.js";
 import { explanationOf, matchOf, postOf } from "./why.js";
 
 export const STEP = 10; // results that are asked for at a time
 
-// The results of an answer, in columns if there are several systems. `more` asks for further results, `weak` for weak ones.
-export function columnsOf(answer, state, { more, weak }) {
+// The results of an answer to `q`, in columns if there are several systems. `more` asks for further results, `weak` for weak ones.
+export function columnsOf(answer, q, state, { more, weak }) {
   const several = answer.systems.length > 1, node = element("div", { class: several ? "columns several" : "columns" });
   const lists = answer.systems.map((system) => {
     const section = element("section", { "aria-label": system.name }), list = element("ol", { class: "results" });
@@ -22,13 +22,14 @@ export function columnsOf(answer, state, { more, weak }) {
       for (const result of system.results) {
         const begins = result.tier === "similar" && lists[i].tier !== "similar", rank = list.childElementCount + 1;
         const note = begins ? element("p", { class: "note" }, `No ${rank > 1 ? "other " : ""}formula matches. These are similar.`) : null;
-        list.append(element("li", {}, note, resultOf(result, rank, state, system, several ? "h3" : "h2")));
+        list.append(element("li", {}, note, resultOf(result, rank, q, state, system, several ? "h3" : "h2")));
         lists[i].tier = result.tier;
       }
       after.replaceChildren(...[list.childElementCount ? null : nothing(state, system.weak), system.weak ? weakOf(system.weak, list.childElementCount, weak) : null,
         system.more && i === 0 ? moreOf(more, append) : null].filter(Boolean));
     });
     finish(node);
+    $("legend").replaceChildren(...kindsOf(node));
   };
   append(answer);
   return node;
@@ -40,7 +41,7 @@ function moreOf(more, append) {
     button.disabled = true;
     try {
       const place = button.closest("section").querySelector("ol"), seen = place.childElementCount;
-      append(await more(seen));
+      append(await more());
       place.children[seen]?.querySelector("article").focus();
     } catch (error) {
       button.replaceWith(errorOf(error));
@@ -73,7 +74,7 @@ function withPath(result) {
   return isName ? { ...result, title_html: element("bdi", {}, result.file).outerHTML, file: "" } : result;
 }
 
-function resultOf(found, rank, state, system, heading) {
+function resultOf(found, rank, q, state, system, heading) {
   const result = withPath(found);
   const formulas = state.mode === "formulas";
   const name = result.title_html || element("bdi", {}, result.post_id).outerHTML;
@@ -81,45 +82,57 @@ function resultOf(found, rank, state, system, heading) {
   if (!result.link) title.dataset.post = result.post_id;
   const article = element("article", { tabindex: "-1", "data-docno": result.docno, "aria-label": `Result ${rank}` });
   const details = element("div"), tools = element("div", { class: "tools" });
-  tools.append(toggle("Why?", details, () => formulas ? matchOf(result, article) : explanationOf(state.q, result.docno, system)));
+  tools.append(toggle("Why?", details, () => formulas ? matchOf(result, article) : explanationOf(q, result, system)));
   if (result.link || formulas) tools.append(element("a", { href: addressOf(state, { post: result.post_id }), "data-post": result.post_id }, "Whole post"));
   if (result.parent) tools.append(element("a", { href: addressOf(state, { post: result.parent }), "data-post": result.parent }, "Question"));
-  tools.append(...toolsOf(formulas ? { q: `$${result.latex}$`, latex: result.latex } : () => ask("post", { docno: result.docno })));
+  tools.append(...(formulas ? toolsOf(similarTo({ q: `$${result.latex}$` }), async () => result.latex)
+    : toolsOf(similarTo({ like: result.post_id }), () => ask("post", { docno: result.docno }).then(({ latex }) => latex))));
   article.append(...[
     element(heading, { class: "title", dir: "auto" }, title),
-    contextOf(result, formulas ? result.tier : percent(result.match), movedOf(result, rank)),
-    element("p", { class: "snippet", dir: "auto", html: result.snippet_html }),
-    tools, details,
+    element("p", { class: "snippet", dir: "auto" }, element("span", { html: result.snippet_html }), othersOf(result)),
+    element("div", { class: "foot" }, contextOf(result, formulas ? TIERS[result.tier] : strengthOf(result.match), movedOf(result, rank)), tools),
+    details,
   ].filter(Boolean));
   return article;
 }
 
-// Buttons that search for similar ones and copy the source of a formula or post; a post's is fetched when needed.
-export function toolsOf(source) {
-  const get = async () => typeof source === "function" ? source().then((post) => ({ q: post.similar, latex: post.latex })) : source;
-  const similar = element("button", { type: "button" }, "Similar");
-  similar.addEventListener("click", async () => {
-    const { q } = await get();
-    similar.dispatchEvent(new CustomEvent("search", { bubbles: true, detail: { q } }));
-  });
+// The other formulas of a post, after the sentence of its best one.
+function othersOf({ others = [] }) {
+  return others.length ? element("span", { class: "others" }, " Also ", ...others.flatMap(({ html }) => [element("span", { html }), " "])) : null;
+}
+
+// The state of a search for similar posts or formulas, as an address and for the page.
+export const similarTo = (state) => ({ href: addressOf({}, state), ...Object.fromEntries(Object.entries(state).map(([name, value]) => [`data-${name}`, value])) });
+
+// A link to similar ones, and a button that copies the source of a formula or post.
+export function toolsOf(similar, source) {
   const button = element("button", { type: "button" }, "Copy LaTeX");
   button.addEventListener("click", async () => {
-    const said = await get().then(({ latex }) => copy(latex)).then(() => "Copied", () => "Not copied");
+    const said = await source().then(copy).then(() => "Copied", () => "Not copied");
     button.textContent = said;
     setTimeout(() => { button.textContent = "Copy LaTeX"; }, 1500);
   });
-  return [similar, button];
+  return [element("a", similar, "Similar"), button];
 }
 
+const TIERS = {
+  equal: "same formula", renamed: "other letters", instance: "instance", contains: "contains it", "contains, renamed": "contains it with other letters",
+  "contains, instance": "contains an instance", similar: "similar",
+};
+const STRENGTHS = [[0.99, "strong"], [0.9, "good"], [0, "weak"]];
+
 // Of unrelated posts, how many score lower for a question; rounded down.
-const percent = (match) => element("span", { title: "The share of unrelated posts that score lower" }, `match ${(Math.floor(1000 * match + 1e-9) / 10).toFixed(1)} %`);
+export const percentOf = (match) => `${(Math.floor(1000 * match + 1e-9) / 10).toFixed(1)} %`;
+export const wordOf = (match) => STRENGTHS.find(([least]) => match >= least)[1];
+
+const strengthOf = (match) => element("span", { title: "The share of unrelated posts that score lower" }, `${wordOf(match)} match, ${percentOf(match)}`);
 
 // One line: file, section, line and date, and how good a match it is.
 export function contextOf(result, ...notes) {
   const name = textOf(result.title_html || "");
   const section = (result.section || "").split(" › ").filter((part) => part && part !== name).join(" › ");
   const where = [result.file || (name && !result.kind ? result.post_id : ""), section, result.line ? `line ${result.line}` : "", result.date ? dateOf(result.date) : ""];
-  return element("p", { class: "context" }, ...where.filter(Boolean).map((part) => element("bdi", {}, part)), ...notes.filter(Boolean).map((note) => element("span", { class: "note" }, note)));
+  return element("p", { class: "context" }, ...notes.filter(Boolean).map((note) => element("span", { class: "note" }, note)), ...where.filter(Boolean).map((part) => element("bdi", {}, part)));
 }
 
 function movedOf(result, rank) {
@@ -160,26 +173,52 @@ const QUIET = "a, button, .formula .formula, #preview";
 export function fit(place) {
   const formulas = [...place.querySelectorAll(".formula")].filter((formula) => !formula.closest("a, .legend"));
   for (const formula of formulas) formula.classList.remove("wide");
-  const wide = formulas.filter((formula) => formula.firstElementChild?.getBoundingClientRect().width > formula.parentElement.clientWidth && formula.parentElement.clientWidth);
-  for (const formula of wide) formula.classList.add("wide");
+  const wide = formulas.filter((formula) => formula.firstElementChild?.getBoundingClientRect().width > roomOf(formula.parentElement));
+  for (const formula of wide) {
+    formula.classList.add("wide");
+    if (formula.hasAttribute("tabindex")) formula.tabIndex = 0; // arrows scroll it
+  }
 }
+
+// The width of the block around inline elements, which have none; of what is not shown, any.
+const roomOf = (node) => !node || !node.checkVisibility() ? Infinity : node.clientWidth || roomOf(node.parentElement);
 
 addEventListener("resize", () => fit(document));
 
+// The formulas of a result are one stop of Tab; arrows lead to the others.
 export function finish(place) {
   requestAnimationFrame(() => fit(place));
+  const reached = new Set([...place.querySelectorAll(".formula[tabindex='0']")].map(stopOf));
   for (const formula of place.querySelectorAll(".formula")) {
-    if (formula.closest(QUIET) || formula.tabIndex === 0) continue;
-    formula.tabIndex = 0;
+    if (formula.closest(QUIET) || formula.hasAttribute("tabindex")) continue;
+    formula.tabIndex = reached.has(stopOf(formula)) ? -1 : 0;
+    reached.add(stopOf(formula));
     formula.setAttribute("role", "link");
     formula.title = "Search for this formula";
   }
 }
 
-const STEPS = [["equal", "equal"], ["renamed", "other letters"], ["instance", "instance of the pattern"], ["similar", "similar"]];
+const stopOf = (formula) => formula.closest(".explanation, article");
 
-// The four steps of how well a formula matches; nothing where no formula is marked.
-export function legendOf(place) {
-  if (!place.querySelector(".formula:is(.equal, .renamed, .instance, .similar)")) return null;
-  return element("p", { class: "legend" }, "Formulas: ", ...STEPS.map(([kind, name]) => element("span", { class: `formula part-0 ${kind}` }, element("b", {}, "x"), ` ${name}`)));
+export function stepFormula(formula, forward) {
+  const formulas = [...stopOf(formula).querySelectorAll(".formula[tabindex]")].filter((each) => stopOf(each) === stopOf(formula) && each.checkVisibility());
+  const next = formulas[formulas.indexOf(formula) + (forward ? 1 : -1)];
+  if (!next) return;
+  formula.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}
+
+const KINDS = [
+  [".equal:not(.has-matched)", "the same formula", "equal"], [".renamed:not(.has-matched)", "other letters", "renamed"],
+  [".instance:not(.has-matched)", "instance of the pattern", "instance"], [".has-matched", "contains it", "equal has-matched"], [".similar", "similar", "similar"],
+];
+
+// The kinds of matches of formulas that occur in a place; all of them without one.
+export function kindsOf(place) {
+  return KINDS.filter(([kind]) => !place || place.querySelector(`.formula${kind}`)).map(([, name, kind]) => {
+    const letter = element("b", {}, "x"), inside = kind.endsWith("has-matched");
+    if (inside) letter.className = "matched";
+    return element("span", { class: `formula part-0 ${kind}` }, inside ? element("span", {}, element("b", {}, "y+"), letter) : letter, ` ${name}`);
+  });
 }

@@ -1,18 +1,47 @@
 // The panels of a result: why it was found, with its graph, and the whole post.
 
 import { ask, element, errorOf } from "./dom.js";
-import { addressOf, contextOf, finish, toggle, toolsOf } from "./results.js";
+import { addressOf, contextOf, finish, percentOf, similarTo, toggle, toolsOf, wordOf } from "./results.js";
 
 const SHOWN = 8;
 const MEANING = { word: "word", symbols: "symbols", formula: "formula", sentence: "sentence", document: "whole text" };
 
-export async function explanationOf(q, docno, system) {
+export async function explanationOf(q, { docno, match }, system) {
   const answer = await ask("explain", { q, docno, system: system.key });
   const graph = element("div");
   return element("div", { class: "explanation" },
-    sharesOf(answer),
+    reasonsOf(answer),
+    element("p", { class: "note" }, `A ${wordOf(match)} match: ${percentOf(match)} of unrelated posts score lower.`),
     element("div", { class: "columns" }, textOf("Question", docno, answer.query_html), textOf("Post", docno, answer.document.html, ...beyond(answer.document))),
-    tableOf(answer), element("p", {}, toggle("Graph of the post", graph, () => graphOf(docno))), graph);
+    element("details", { class: "adding" }, element("summary", {}, "How the score adds up"), sharesOf(answer), tableOf(answer)),
+    element("p", {}, toggle("Graph of the post", graph, () => graphOf(docno))), graph);
+}
+
+const SAME = [["equal", "the same formula"], ["renamed", "with other letters the formula"], ["instance", "an instance of the formula"], ["similar", "a formula similar to"]];
+
+// A sentence on what the question and the post share: formulas by how well they match, and words.
+function reasonsOf(answer) {
+  const html = (source) => element("div", { html: source }), query = html(answer.query_html), positive = answer.parts.filter(({ contribution }) => contribution > 0);
+  const reasons = [], seen = new Set();
+  for (const part of positive) {
+    const found = html(part.document_html).firstElementChild, asked = html(part.query_html).firstElementChild;
+    if (!["symbols", "formula"].includes(part.part) || !found || !asked?.dataset.latex || seen.has(asked.dataset.latex)) continue;
+    const kind = SAME.findIndex(([name]) => found.classList.contains(name));
+    if (kind < 0) continue;
+    seen.add(asked.dataset.latex);
+    reasons.push([kind, element("span", {}, `${SAME[kind][1]} `, asked)]);
+  }
+  reasons.sort(([kind], [other]) => kind - other);
+  const words = new Map();
+  for (const mark of positive.filter(({ part }) => part === "word").flatMap((part) => [...html(part.query_html).querySelectorAll("mark")])) {
+    const color = mark.className === "part-w" ? null : query.querySelector(`mark.${mark.className}`);
+    const word = (color || mark).cloneNode(true);
+    words.set(word.textContent.toLowerCase(), word);
+  }
+  const listed = [...words.values()].flatMap((word, i) => i ? [", ", word] : [word]);
+  const parts = [...reasons.map(([, reason]) => reason), ...(listed.length ? [element("span", {}, words.size > 1 ? "the words " : "the word ", ...listed)] : [])];
+  return element("p", { class: "reasons" }, ...(parts.length ? ["In both: ", ...parts.flatMap((part, i) => i ? ["; ", part] : [part]), "."]
+    : ["The post has no word or formula of the question; its meaning is similar."]));
 }
 
 // ---- why a formula was found
@@ -32,8 +61,7 @@ export function matchOf(result, article) {
   const rows = result.substitution.map((pair) => element("tr", {}, element("td", { html: pair.name_html }), element("td", { html: pair.value_html })));
   const head = element("tr", {}, ...["in the query", "here"].map((name) => element("th", { scope: "col" }, name)));
   return element("div", { class: "explanation" }, element("p", {}, TIERS[result.tier] || result.tier), element("p", { class: "found" }, found),
-    rows.length ? element("table", { class: "substitution" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null,
-    element("p", { class: "note" }, `Score ${result.score.toFixed(2)}: ${Math.floor(result.score)} for “${result.tier}”, the rest for how close it is.`));
+    rows.length ? element("table", { class: "substitution" }, element("thead", {}, head), element("tbody", {}, ...rows)) : null);
 }
 
 // ---- why a post was found
@@ -109,7 +137,7 @@ export async function postOf(docno, q, back) {
     finish(place);
   };
   show(first);
-  const tools = element("div", { class: "tools" }, ...toolsOf({ q: first.similar, latex: first.latex }));
+  const tools = element("div", { class: "tools" }, ...toolsOf(similarTo({ like: docno }), async () => first.latex));
   if (first.link) tools.prepend(element("a", { href: first.link }, "Open the source"));
   if (first.parent) tools.prepend(element("a", { href: addressOf({ q }, { post: first.parent }), "data-post": first.parent }, "Question"));
   return element("article", { class: "post" }, back, element("h2", { class: "title", dir: "auto", html: first.title_html || docno }), contextOf({ ...first, post_id: docno }), place, tools);
