@@ -3,12 +3,12 @@
 A connection has 15 seconds to send a whole request, body included, from its opening or from the last answer, and two
 minutes to read the answer. When the maximum number is open, one is closed for the new one::
 
-    strangers   have sent no request yet, or none with the token   ──▶ first, if they have more than an eighth
+    strangers   have sent no request yet, or none with the token   ──▶ first, if they are more than a quarter
     idle        have sent no whole request since the last answer   ──▶ then
     busy        wait for an answer, or read it                     ──▶ last
 
-In each group the client with the most connections loses its oldest. Strangers keep an eighth, so that clients who come
-have the time to ask.
+In each group the client with the most connections loses its oldest. Strangers keep a quarter, so that clients who come
+have the time to ask: until as many others have come, a few in each round of the loop.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class TimedConnection(H11Protocol):
         clients = {each: each._client() for each in self.connections if isinstance(each, TimedConnection)}
         strangers = [each for each, client in clients.items() if not client]
         idle = [each for each, client in clients.items() if client and not each._busy()]
-        closable = strangers if len(strangers) > most_connections() // 8 else idle or list(clients)
+        closable = strangers if len(strangers) > most_connections() // 4 else idle or list(clients)
         owners = {each: clients[each] or (each.client or ("",))[0] for each in closable}
         number = Counter(owners.values())
         min(closable, key=lambda each: (-number[owners[each]], each._since))._abort()
@@ -132,5 +132,5 @@ class PageServer(uvicorn.Server):
 
 def limits() -> dict[str, Any]:
     """The options of uvicorn that belong to this."""
-    at_once = max(1, most_connections() // 4)
+    at_once = max(1, most_connections() // 32)
     return {"http": TimedConnection, "ws": "none", "timeout_keep_alive": math.ceil(SECONDS_TO_ASK), "backlog": at_once}
