@@ -106,6 +106,27 @@ def test_short_questions_come_before_long_ones_of_clients_that_used_as_much(ask)
     assert (status, seconds < 10 * SLOW) == (200, True)  # in order of arrival: 60 / PLACES · SLOW
 
 
+def test_a_place_is_kept_from_slow_requests(monkeypatch) -> None:
+    monkeypatch.setattr(server, "SEARCHES", PLACES)
+    monkeypatch.setattr(turns, "_SLOW", SLOW / 2)
+    running, together = list[str](), list[int]()
+
+    def counted(name: str, q: str, *_: object) -> dict[str, str]:
+        running.append(q)
+        together.append(len(running))
+        try:
+            return answer(name, q)
+        finally:
+            running.remove(q)
+
+    slow = [(f"slow{number}", f"192.0.2.{number}") for number in range(6)]
+    with listening(make_app(counted)) as port, open_requests(asking(port), *slow):
+        time.sleep(10 * SLOW)  # by when each client has had an answer
+        together.clear()
+        time.sleep(5 * SLOW)
+        assert set(together) == {1}
+
+
 def test_a_client_has_a_cap_that_others_do_not_notice(ask, monkeypatch) -> None:
     monkeypatch.setattr(turns, "WAITING", 6)
     hostile = [(f"slow{number}", "192.0.2.1") for number in range(12)]

@@ -7,9 +7,9 @@ it, if its answer takes as long as the last one::
     client B   used 0.4 s     1 request waits     ──▶ next
 
 A client that comes, or comes back, starts with what the client with the last turn had used: it neither waits for
-everybody who came before, nor saves up turns. No client has all places at once, so that the slow requests of one
-leave a place for the others. The questions of a client take turns, too: a program that repeats one does not delay a
-person at the same address.
+everybody who came before, nor saves up turns. One place is kept from slow requests, and from each client that has all
+others. The questions of a client take turns, too: a program that repeats one does not delay a person at the same
+address.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ WAITING = 200
 """Requests of a client that may wait, half of them with the same question; further ones get status 503."""
 
 _REMEMBERED = 60.0  # seconds for which the use of a client counts
+_SLOW = 1.0  # seconds
 _LEAST = 0.02  # seconds that a turn counts at least, or a stream of newcomers would keep the others waiting
 _SECONDS_FOR_CHARACTER = 1e-4  # expected of the first answer, which takes time linear in the length of its question
 
@@ -32,7 +33,7 @@ class Turns:
     """Some places, in which the requests of clients take turns."""
 
     def __init__(self, places: int) -> None:
-        self._free, self._of_each = places, max(1, places - 1)
+        self._free, self._of_each, self._quick = places, max(1, places - 1), int(places > 1)
         self._clients: dict[str, _Client] = {}
         self._used = 0.0
 
@@ -61,17 +62,21 @@ class Turns:
                 self._free += 1
                 client.running -= 1
                 client.last = loop.time()
-                client.cost = client.last - turn.result()
-                client.used += client.cost
+                client.took = client.last - turn.result()
+                client.used += client.took
                 self._next()
 
     def _next(self) -> None:
         """Give the free places to clients that wait."""
         while self._free:
-            ready = [each for each in self._clients.values() if each.waiting and each.running < self._of_each]
+            ready = [
+                each
+                for each in self._clients.values()
+                if each.waiting and each.running < self._of_each and (self._free > self._quick or each.cost() < _SLOW)
+            ]
             if not ready:
                 return
-            client = min(ready, key=_Client.expected)
+            client = min(ready, key=lambda each: each.used + each.cost())
             turn = client.pop()
             if not turn.cancelled():
                 turn.set_result(asyncio.get_running_loop().time())
@@ -85,7 +90,7 @@ class _Client:
     """The requests of a client that wait, by their questions, and the seconds that its answers took."""
 
     used: float = 0.0
-    cost: float | None = None
+    took: float | None = None
     last: float = 0.0
     running: int = 0
     waiting: dict[str, deque[asyncio.Future[float]]] = field(default_factory=dict)
@@ -94,10 +99,9 @@ class _Client:
     def active(self) -> bool:
         return bool(self.running or self.waiting)
 
-    def expected(self) -> float:
-        """Return the seconds that the client will have used after its next turn."""
-        first = _SECONDS_FOR_CHARACTER * len(next(iter(self.waiting)))
-        return self.used + (first if self.cost is None else self.cost)
+    def cost(self) -> float:
+        """Return the seconds that the next answer is expected to take: as many as the last one."""
+        return _SECONDS_FOR_CHARACTER * len(next(iter(self.waiting))) if self.took is None else self.took
 
     def pop(self) -> asyncio.Future[float]:
         """Take the first request of the next question, and put the others of this question behind the other lines."""
