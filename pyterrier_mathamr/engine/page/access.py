@@ -107,7 +107,7 @@ class Guard:
             return number
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         by_header = scheme.lower() == "bearer" and self._is_token(given.strip().encode("latin-1"))
-        return address_of(request.client.host if request.client else "") if by_header or not self._token else ""
+        return _client_at(request.client.host if request.client else "") if by_header or not self._token else ""
 
     def _proof(self, number: str) -> str:
         return hmac.digest(self._token, f"cookie of mathamr {number}".encode(), "sha256").hex()
@@ -125,7 +125,7 @@ class Guard:
         return response
 
 
-def address_of(host: str) -> str:
+def _client_at(host: str) -> str:
     """Name the client at an address; one client may have 2⁶⁴ addresses of IPv6."""
     try:
         address = ip_address(host)
