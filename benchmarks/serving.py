@@ -269,16 +269,17 @@ async def measure_hostile(address: str, users: int, seconds: float) -> dict[str,
 
 
 @contextlib.contextmanager
-def served(engine: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def served(engine: str, token: str = "") -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Serve an engine in a separate process, warm, and yield its address."""
     command = [sys.executable, "-m", "pyterrier_mathamr", "serve", engine, "--port", "0"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "MATHAMR_TOKEN": token}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             line = process.stdout.readline() if process.stdout else ""
             address = line.split(": ", 1)[1].split()[0]
             for _ in range(4):  # by when its processes have opened the engine
-                httpx.get(f"{address}api/search", params={"q": QUESTIONS[0]}, timeout=_PATIENCE).raise_for_status()
+                asked = {"params": {"q": QUESTIONS[0]}, "headers": {"Authorization": f"Bearer {token}"}}
+                httpx.get(f"{address}api/search", timeout=_PATIENCE, **asked).raise_for_status()
                 time.sleep(1)
             yield address, process
         finally:

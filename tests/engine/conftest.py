@@ -1,6 +1,11 @@
 """A small engine over posts in every form."""
 
+import contextlib
 import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,6 +53,28 @@ def client(engine):
     app = make_app(Answers(engine, ["bm25", "blend"]))
     with testclient.TestClient(app, base_url="http://localhost") as client:
         yield client
+
+
+@contextlib.contextmanager
+def listening(app, **options) -> Iterator[int]:
+    """Serve an application on a port of this machine, as ``mathamr serve`` does."""
+    import uvicorn
+
+    from pyterrier_mathamr.engine.page import connections
+
+    config = uvicorn.Config(app, log_level="critical", **{**connections.limits(), **options})
+    server = connections.PageServer(config)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def address_of(page: str, file: str) -> str:

@@ -18,15 +18,16 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 
 import httpx
-import uvicorn
 
 from pyterrier_mathamr.engine.page import Answers, connections, make_app, server
-from tests.engine.conftest import QUERY
+from tests.engine.conftest import QUERY, listening
 
 pytestmark = pytest.mark.enable_socket
 
 RUN = "import sys; sys.argv[0] = 'mathamr'; runpy.run_module('pyterrier_mathamr', run_name='__main__')"
 ASKED = b"GET /api/search?q=words HTTP/1.1\r\nHost: localhost\r\n"
+TOKEN = "abcdefghijklmnop"
+SIGNING_IN = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nt"
 PATIENCE = 60  # seconds after which a test gives up, not what is promised
 
 
@@ -36,17 +37,8 @@ def port(engine) -> Iterator[int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connections, "SECONDS_TO_ASK", 0.6)
         patch.setattr(connections, "MOST", 30)
-        config = uvicorn.Config(make_app(Answers(engine)), log_level="critical", **connections.limits())
-        served = connections.PageServer(config)
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=served.run, args=([listener],))
-        thread.start()
-        while not served.started:
-            time.sleep(0.01)
-        yield listener.getsockname()[1]
-        served.should_exit = True
-        thread.join()
+        with listening(make_app(Answers(engine))) as port:
+            yield port
 
 
 def opened(port: int) -> socket.socket:
@@ -62,7 +54,8 @@ def closed(connection: socket.socket) -> bool:
 
 
 def answers(port: int) -> bool:
-    found = httpx.get(f"http://127.0.0.1:{port}/api/search", params={"q": QUERY}, timeout=PATIENCE).json()
+    asked = {"params": {"q": QUERY}, "headers": {"Authorization": f"Bearer {TOKEN}"}}
+    found = httpx.get(f"http://127.0.0.1:{port}/api/search", timeout=PATIENCE, **asked).json()
     return found["systems"][0]["results"][0]["docno"] == "basel"
 
 
@@ -88,6 +81,14 @@ def test_a_request_whose_body_never_ends_is_answered_and_its_connection_ends(por
         connection.sendall(ASKED + b"Content-Length: 1000000\r\n\r\nx")
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
         assert closed(connection)
+
+
+def test_a_request_is_not_waited_for_longer_because_its_body_has_begun(engine, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 0.6)
+    with listening(make_app(Answers(engine), token=TOKEN)) as port, opened(port) as connection:
+        connection.sendall(SIGNING_IN)
+        assert closed(connection)  # not after the two minutes for an answer, for which nobody waits here
+        assert answers(port)
 
 
 def test_a_second_request_on_a_connection_has_its_own_time(port) -> None:
@@ -120,6 +121,52 @@ def test_more_silent_connections_than_are_allowed_shut_nobody_out(port) -> None:
     assert answers(port)
     for each in silent:
         each.close()
+
+
+@pytest.mark.parametrize("token", ["", TOKEN])
+def test_more_slow_bodies_than_connections_are_allowed_shut_nobody_out(engine, monkeypatch, token) -> None:
+    monkeypatch.setattr(connections, "MOST", 30)
+    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 10 * PATIENCE)
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(listening(make_app(Answers(engine), token=token)))
+        for _ in range(60):
+            stack.enter_context(opened(port)).sendall(SIGNING_IN)
+        assert answers(port)
+
+
+def test_connections_that_have_not_signed_in_are_closed_first(engine, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "MOST", 30)
+    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 10 * PATIENCE)
+    refused = ASKED.replace(b"localhost", b"evil.example") + b"\r\n"
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(listening(make_app(Answers(engine), token=TOKEN)))
+        signed_in = stack.enter_context(opened(port))
+        for number in range(60):
+            if number in (0, 59):
+                signed_in.sendall(ASKED + f"Authorization: Bearer {TOKEN}\r\n\r\n".encode())
+                assert signed_in.recv(65_536).startswith(b"HTTP/1.1 200")
+            stranger = stack.enter_context(opened(port))
+            stranger.sendall([b"", SIGNING_IN, ASKED + b"\r\n", refused][number % 4])
+
+
+def test_a_client_whose_requests_wait_on_all_connections_does_not_shut_another_one_out(monkeypatch) -> None:
+    monkeypatch.setattr(connections, "MOST", 30)
+    done = threading.Event()
+
+    def answer(name: str, *_: object) -> dict[str, list]:
+        if name != "settings":
+            done.wait(PATIENCE)
+        return {}
+
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(listening(make_app(answer)))
+        stack.callback(done.set)
+        for _ in range(40):
+            stack.enter_context(opened(port)).sendall(ASKED + b"X-Forwarded-For: 192.0.2.1\r\n\r\n")
+        time.sleep(0.2)
+        for _ in range(3):
+            found = httpx.get(f"http://127.0.0.1:{port}/api/settings", timeout=PATIENCE)
+            assert found.status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Questions made to occupy the server: each is answered or ended, and others are answered meanwhile."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -58,6 +60,19 @@ def test_a_slow_request_is_ended_and_the_next_one_is_answered(engine, monkeypatc
                 process.seconds = 60.0
         assert get(client, "/api/search", q=QUERY)["systems"][0]["results"][0]["docno"] == "basel"
     hasty.close()
+
+
+def test_a_process_that_was_ended_has_started_again_when_the_request_is_refused(engine, monkeypatch) -> None:
+    monkeypatch.setattr(workers, "SMALL", 1)
+    answers = SeparateAnswers(engine.path)
+    [process] = answers._small._all
+    answers("settings")
+    os.kill(process.pid, signal.SIGSTOP)
+    threading.Timer(0.2, process.stop).start()
+    with pytest.raises(OverLimitError):
+        answers("settings")
+    assert process.pid is not None
+    answers.close()
 
 
 def test_processes_answer_and_refuse_like_the_engine(client, engine) -> None:

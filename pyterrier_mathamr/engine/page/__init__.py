@@ -2,7 +2,7 @@
 
 ::
 
-    browser ──/api/…──▶ server   checks, limits, security headers; connections: slow clients
+    browser ──/api/…──▶ server   checks, limits, security headers; connections: slow clients; turns: greedy ones
                           └──▶ workers   processes that are ended when a request is too slow
                                  └──▶ answers   engine ──▶ plain values and safe HTML
             ◀──static──── static   one page, no framework, one font

@@ -7,14 +7,20 @@
     neither, a browser                            ──▶  401 with a form, which posts the token and gets the cookie
     neither, a program                            ──▶  401 with one line
 
-The token is never part of an address, which browsers and proxies record. The cookie holds a hash of the token, and
-is sent when somebody follows a link to a search, but not with requests from another site.
+The token is never part of an address, which browsers and proxies record. The cookie holds a number and its hash with
+the token, and is sent when somebody follows a link to a search, but not with requests from another site.
+
+A request that may be answered belongs to a client: whoever signed in with its cookie, or else its address, which
+uvicorn takes from a trusted proxy. ``scope["state"]["client"]`` names the client for :mod:`.server` and
+:mod:`.connections`.
 """
 
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Collection
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -50,8 +56,7 @@ class Guard:
         self._app, self._files = app, files
         self._hosts = frozenset(host.lower() for host in hosts)
         self._token, self._root_path = token.encode(), root_path
-        self._cookie = hmac.digest(self._token, b"cookie of mathamr", "sha256").hex()
-        self._name = f"mathamr-{self._cookie[:8]}"  # of each token, since the servers of a host share cookies
+        self._name = f"mathamr-{self._proof('')[:8]}"  # of each token, since the servers of a host share cookies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -80,7 +85,10 @@ class Guard:
             return _redirection(
                 request, f"{self._root_path.rpartition('/')[2]}/"
             )  # below which relative addresses lead
-        if not self._token or self._may_read(request) or path.startswith(f"/{self._files.folder}/"):
+        if client := self._client(request):
+            request.state.client = client
+            return None
+        if path.startswith(f"/{self._files.folder}/"):
             return None
         if request.method == "POST" and self._is_token(await _token_of_form(request)):
             return self._signed_in(request)
@@ -90,22 +98,40 @@ class Guard:
         challenge = {"WWW-Authenticate": "Bearer"}
         return self._files.error(request, 401, message, person=person, form=_FORM, headers=challenge)
 
-    def _may_read(self, request: Request) -> bool:
+    def _client(self, request: Request) -> str:
+        """Name the client of a request that may be answered; empty for any other."""
+        number, _, proof = request.cookies.get(self._name, "").partition(".")
+        if self._token and hmac.compare_digest(proof.encode(), self._proof(number).encode()):
+            return number
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        cookie = request.cookies.get(self._name, "").encode()
         by_header = scheme.lower() == "bearer" and self._is_token(given.strip().encode("latin-1"))
-        return by_header or hmac.compare_digest(cookie, self._cookie.encode())
+        return _client_at(request.client.host if request.client else "") if by_header or not self._token else ""
+
+    def _proof(self, number: str) -> str:
+        return hmac.digest(self._token, f"cookie of mathamr {number}".encode(), "sha256").hex()
 
     def _is_token(self, given: bytes) -> bool:
         return hmac.compare_digest(given, self._token)
 
     def _signed_in(self, request: Request) -> Response:
         response = _redirection(request, request.scope.get("raw_path", b"").decode("latin-1").rpartition("/")[2])
+        number = secrets.token_hex(8)
         response.set_cookie(
-            self._name, self._cookie, max_age=_YEAR, path=self._root_path or "/", secure=request.url.scheme == "https",
-            httponly=True, samesite="lax",
+            self._name, f"{number}.{self._proof(number)}", max_age=_YEAR, path=self._root_path or "/",
+            secure=request.url.scheme == "https", httponly=True, samesite="lax",
         )  # fmt: skip
         return response
+
+
+def _client_at(host: str) -> str:
+    """Name the client at an address; one client may have 2⁶⁴ addresses of IPv6."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host or "unknown"
+    if isinstance(address, IPv6Address):
+        return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
+    return host
 
 
 def _redirection(request: Request, place: str) -> Response:

@@ -1,8 +1,14 @@
 """Connections that cannot be held open: a slow or silent client loses its own and nobody else's.
 
-A connection has 15 seconds to send a request, from its opening or from the last answer, whatever it sends in between,
-and two minutes to wait for the answer and read it. When the maximum number is open, the one that has been idle for
-the longest is closed for the new one.
+A connection has 15 seconds to send a whole request, body included, from its opening or from the last answer, and two
+minutes to read the answer. When the maximum number is open, one is closed for the new one::
+
+    strangers   have sent no request yet, or none with the token   ──▶ first, if they are more than a quarter
+    idle        have sent no whole request since the last answer   ──▶ then
+    busy        wait for an answer, or read it                     ──▶ last
+
+In each group the client with the most connections loses its oldest. Strangers keep a quarter, so that clients who come
+have the time to ask: until as many others have come, a few in each round of the loop.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ import asyncio
 import math
 import resource
 import socket
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +40,7 @@ class TimedConnection(H11Protocol):
 
     _deadline: asyncio.TimerHandle | None = None
     _since = 0.0
+    _known = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
@@ -40,19 +48,19 @@ class TimedConnection(H11Protocol):
         self._since = self.loop.time()
         self._close_after(SECONDS_TO_ASK)
         if len(self.connections) > most_connections():
-            idle = [each for each in self.connections if isinstance(each, TimedConnection) and not each._busy()]
-            min(idle, key=lambda each: each._since, default=self)._abort()
+            self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Read a piece of a request; a request that is complete gets time for its answer."""
-        before = self.cycle
+        """Read a piece of a request; one that has wholly arrived gets time for its answer."""
+        was_busy = self._busy()
         super().data_received(data)
-        if self.cycle is not before and self._busy():
+        if self._busy() and not was_busy:
             self._close_after(SECONDS_TO_ANSWER)
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or answer it where it is there already."""
         self._since = self.loop.time()
+        self._client()  # before the next request takes the place of this one
         super().on_response_complete()
         self._close_after(SECONDS_TO_ANSWER if self._busy() else SECONDS_TO_ASK)
 
@@ -63,12 +71,34 @@ class TimedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _busy(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+        return self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
+
+    def _client(self) -> str:
+        """Name the client of the last request that may be answered; empty for a stranger."""
+        if self.scope is not None:
+            self._known = self.scope["state"].get("client", self._known)
+        return self._known
+
+    def _make_room(self) -> None:
+        """Close a connection, for which the new one has come."""
+        clients = {each: each._client() for each in self.connections if isinstance(each, TimedConnection)}
+        strangers = [each for each, client in clients.items() if not client]
+        idle = [each for each, client in clients.items() if client and not each._busy()]
+        closable = strangers if len(strangers) > most_connections() // 4 else idle or list(clients)
+        owners = {each: clients[each] or (each.client or ("",))[0] for each in closable}
+        number = Counter(owners.values())
+        min(closable, key=lambda each: (-number[owners[each]], each._since))._abort()
 
     def _close_after(self, seconds: float) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = self.loop.call_later(seconds, self._abort)
+        self._deadline = self.loop.call_later(seconds, self._end)
+
+    def _end(self) -> None:
+        if self._busy() and not self.cycle.response_started:  # the client waits for its turn, not we for the client
+            self._close_after(SECONDS_TO_ANSWER)
+        else:
+            self._abort()
 
     def _abort(self) -> None:
         self.connections.discard(self)  # now: it is lost only in the next round of the loop, after a burst of new ones
@@ -102,5 +132,5 @@ class PageServer(uvicorn.Server):
 
 def limits() -> dict[str, Any]:
     """The options of uvicorn that belong to this."""
-    at_once = max(1, most_connections() // 4)
+    at_once = max(1, most_connections() // 32)
     return {"http": TimedConnection, "ws": "none", "timeout_keep_alive": math.ceil(SECONDS_TO_ASK), "backlog": at_once}

@@ -18,13 +18,11 @@ from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
+from .turns import WAITING
 from .workers import SECONDS, SYSTEMS
 
 LONGEST_QUERY, LONGEST_DOCNO = 4_000, 1_000
 MOST_RESULTS, MOST_SKIPPED = 100, 1_000
-WAITING = 200
-"""Requests that may wait for a thread; further ones get status 503."""
-
 Schema = Mapping[str, Any]
 _LONGEST_NUMBER = 11  # digits
 
@@ -326,8 +324,8 @@ _ERRORS = {
     "401": "The server has a token; send it as Authorization: Bearer TOKEN.",
     "404": "There is no such post.",
     "500": "The server failed; its log has the reason.",
-    "503": f"With Retry-After: {WAITING} requests are waiting already; try again after so many seconds. Without it: "
-    f"the request took more than {SECONDS:g} s of computing.",
+    "503": f"With Retry-After: {WAITING} requests of this client are waiting; try again after so many seconds. "
+    f"Without it: the request took more than {SECONDS:g} s of computing.",
 }
 
 

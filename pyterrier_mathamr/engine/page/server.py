@@ -1,12 +1,13 @@
 """The server: a few routes, with everything that a request could do wrong answered as a short error.
 
-Searches compute in a few processes; others wait in order of arrival, up to a maximum number, beyond which they are
-asked to try again. Previews and posts, which need milliseconds, have separate processes, so that the page stays
-responsive while searches wait. A client that has left the queue costs nothing, and a slow request is ended.
+Searches compute in a few processes, for which clients take turns; a client with too many waiting ones is asked to try
+again. Previews and posts, which need milliseconds, have separate processes, so that the page stays responsive while
+searches wait. A client that left while it waited costs nothing, and a slow request is ended.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import logging
@@ -27,11 +28,11 @@ from pyterrier_mathamr.store import META, UnknownIdError
 from .access import LOCAL, Guard
 from .files import PageFiles, accepts_gzip
 from .first_page import first_page_routes
-from .interface import WAITING, BadRequestError, as_text, description, read_parameters
+from .interface import BadRequestError, as_text, description, read_parameters
+from .turns import Turns
 from .workers import QUICK, SEARCHES, SMALL, SeparateAnswers
 
 if TYPE_CHECKING:
-    import anyio
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
@@ -45,6 +46,7 @@ _SVG_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _SHORTEST_TOKEN = 16
 _SHORT, _LEVEL = 1_000, 5  # bytes of an answer that is not compressed; the level of gzip for others
+_REFUSAL = 1.0  # seconds
 _LOG = logging.getLogger(__name__)
 
 
@@ -91,7 +93,7 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
     """The routes that compute."""
     from starlette.routing import Route
 
-    searches, small = _Queue(SEARCHES), _Queue(SMALL)
+    searches, small = Turns(SEARCHES), Turns(SMALL)
 
     def route(path: str, name: str, *arguments: Callable[[dict[str, Any]], Any] | str) -> Route:
         """Make a route; its arguments are values of parameters, or made of them."""
@@ -120,45 +122,15 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
     ]
 
 
-class _Queue:
-    """Threads that answer requests, first come, first served."""
-
-    def __init__(self, threads: int) -> None:
-        self.waiting = 0
-        self._threads = threads
-        self._limiter: anyio.CapacityLimiter | None = None
-
-    @property
-    def limiter(self) -> anyio.CapacityLimiter:
-        """The places, which belong to the event loop that asks first."""
-        import anyio
-
-        self._limiter = self._limiter or anyio.CapacityLimiter(self._threads)
-        return self._limiter
-
-    async def compute(self, request: Request, job: Callable[[], Any]) -> Any:
-        """Wait for a thread and compute in it; ``None`` for a client that left while it waited."""
-        import anyio
-        import anyio.to_thread
-
-        self.waiting += 1
-        try:
-            async with self.limiter:
-                if await request.is_disconnected():
-                    return None
-                limiter = anyio.CapacityLimiter(1)
-                return await anyio.to_thread.run_sync(job, abandon_on_cancel=True, limiter=limiter)
-        finally:
-            self.waiting -= 1
-
-
-async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]], Any], queue: _Queue) -> Response:
+async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]], Any], turns: Turns) -> Response:
     """Compute an answer in a thread, and turn an error into a status and one line."""
     from starlette.responses import JSONResponse, Response
 
     fresh, is_svg = {"Cache-Control": "no-store"}, path.endswith(".svg")
-    if queue.waiting >= WAITING:
-        error = {"error": "The server is busy; try again in a moment."}
+    client, question = request.state.client, str(request.url)
+    if turns.full(client, question):
+        await asyncio.sleep(_REFUSAL)  # who asks again at once would keep the server busy with refusals
+        error = {"error": "Too many of your requests are waiting; try again in a moment."}
         return JSONResponse(error, 503, headers={**fresh, "Retry-After": "2"})
     try:
         given = {**read_parameters(path, request.query_params.multi_items()), **request.path_params}
@@ -173,7 +145,8 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
             return (gzip.compress(content, _LEVEL) if pack else content), pack
 
         with gathered():  # faults of a typed query do not belong into a server's log
-            content, packed = await queue.compute(request, job) or (b"", False)
+            async with turns.turn(client, question):
+                content, packed = await _computed(request, job)
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except OverLimitError:
@@ -189,6 +162,16 @@ async def _respond(request: Request, path: str, answer: Callable[[dict[str, Any]
     if is_svg:
         return Response(content, media_type="image/svg+xml", headers={**headers, **_SVG_POLICY})
     return Response(content, media_type="application/json", headers=headers)
+
+
+async def _computed(request: Request, job: Callable[[], tuple[bytes, bool]]) -> tuple[bytes, bool]:
+    """Compute an answer in a thread; an empty one for a client that left while it waited."""
+    import anyio
+    import anyio.to_thread
+
+    if await request.is_disconnected():
+        return b"", False
+    return await anyio.to_thread.run_sync(job, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
 
 
 def serve_page(

@@ -15,6 +15,7 @@ import queue
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,7 +62,8 @@ class SeparateAnswers:
         about: str = "",
     ) -> None:
         served = _Served(str(path.absolute()), tuple(systems), link, title, about)
-        self._searches, self._small = _Processes(SEARCHES, served), _Processes(SMALL, served)
+        self._searches = _Processes(SEARCHES, served, "search", "$x$")
+        self._small = _Processes(SMALL, served, "preview", "$x$")
 
     def __call__(self, request: str, *args: object) -> Any:
         """Answer a request, named as the method of ``Answers``."""
@@ -98,10 +100,13 @@ class _Served(NamedTuple):
 
 
 class _Processes:
-    """Some processes; each request uses a free one, the most recently used first."""
+    """Some processes; each request uses a free one, the most recently used first.
 
-    def __init__(self, count: int, served: _Served) -> None:
-        self._served = served
+    A process that was ended starts again before its request is refused.
+    """
+
+    def __init__(self, count: int, served: _Served, *opening: str) -> None:
+        self._served, self._opening = served, opening
         self._all = [Worker(answer, seconds=SECONDS) for _ in range(count)]
         self._free: queue.LifoQueue[Worker[..., Any]] = queue.LifoQueue()
         self._closed = False
@@ -114,6 +119,11 @@ class _Processes:
             if self._closed:
                 raise OverLimitError("the server ends")
             return process(self._served, request, *args)
+        except OverLimitError:
+            if not self._closed:
+                with suppress(MathAMRError):
+                    process(self._served, *self._opening)  # or the next request would wait for a new process
+            raise
         finally:
             self._free.put(process)
 
