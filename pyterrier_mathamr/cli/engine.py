@@ -158,6 +158,25 @@ def delete(engine: Path, docnos: tuple[str, ...]) -> None:
     click.echo(f"{engine}: {counted(before - len(opened), 'post')} deleted, {counted(len(opened), 'post')} left")
 
 
+@click.command(short_help="Report how an engine reads its sources, with every fault.")
+@click.argument("engine", type=FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: each fault with its post and place.")
+@quiet_option
+def report(engine: Path, as_json: bool, quiet: bool) -> None:
+    """Report how ENGINE reads its sources, as they are now: counts for each format, and every fault.
+
+    Reads them once more, without changing the engine.
+    """
+    from pyterrier_mathamr.engine import SearchEngine
+
+    found = SearchEngine(engine).report(verbose=not quiet)
+    if as_json:
+        for problem in found.problems:
+            click.echo(_as_json(problem._asdict()))
+    else:
+        click.echo(visible(str(found), "\n"))
+
+
 @click.command(short_help="Remove what is left of deleted posts.")
 @click.argument("engine", type=FOLDER)
 def compact(engine: Path) -> None:
@@ -384,7 +403,7 @@ def _search(
             click.echo(_as_json({"explains": why.docno, "score": why.score, "parts": parts}))
         return
     if formula and found.empty:
-        message = _no_formula(query)
+        message = _no_formula(engine, query)
     click.echo(results_table(found, formula) or message or "Nothing was found.")
     if why is not None:
         click.echo(visible(f"\n{table_of(why, width=_width())}", "\n"))
@@ -451,11 +470,11 @@ def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return good, f"No good match. The closest: {closest}  (--weak shows it)"
 
 
-def _no_formula(query: str) -> str:
+def _no_formula(engine: EngineSnapshot, query: str) -> str:
     """Return a message for a formula that finds nothing, or raise an error for one that cannot be read."""
     from pyterrier_mathamr.engine.page.queries import problems
 
-    for problem in problems(query, query):
+    for problem in problems(query, query, engine.macros.formula):
         latex, place = visible(problem["latex"]), " " * len(visible(problem["latex"][: problem["start"]]))
         raise click.ClickException(f"The formula cannot be read. {visible(problem['message'])}\n  {latex}\n  {place}^")
     return "No formula like this one was found. To search by words, leave out --formula."

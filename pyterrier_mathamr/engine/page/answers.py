@@ -255,7 +255,7 @@ class Answers:
             if of_formula
             else marked_post(read.post, engine.matcher(read.post), color_of)
         )
-        wrong = problems(q, read.latex if read.kind == "formula" else "")
+        wrong = problems(q, q.strip() if read.kind == "formula" else "", engine.macros.formula)
         return {"html": html, "kind": read.kind, "latex": plain_text(read.post), "problems": wrong}
 
     def search(
