@@ -42,6 +42,12 @@ _LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}
 @click.option("--delimited-only", is_flag=True, help="Read formulas between delimiters only, not x^2=1 in plain text.")
 @click.option("--whole-files", is_flag=True, help="Keep files whole; do not split them at headings and statements.")
 @click.option("--macros", type=FILE, help="LaTeX file whose macros and kinds of statements apply to all posts.")
+@click.option(
+    "--exclude",
+    metavar="GLOB",
+    multiple=True,
+    help="Files and folders to leave out, as in .gitignore, which is respected, too; give it again for more.",
+)
 @click.option("--workers", type=click.IntRange(1), help="Processes, by default all usable cores.")
 @quiet_option
 def build(
@@ -53,6 +59,7 @@ def build(
     delimited_only: bool,
     whole_files: bool,
     macros: Path | None,
+    exclude: tuple[str, ...],
     workers: int | None,
     quiet: bool,
 ) -> None:
@@ -76,6 +83,7 @@ def build(
         bare_formulas=not (delimited_only or release),
         whole_files=whole_files,
         macros=macros,
+        exclude=exclude,
         overwrite=overwrite,
         fresh=fresh,
         workers=workers,

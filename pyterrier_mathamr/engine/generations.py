@@ -163,7 +163,7 @@ class EngineRecord:
             isinstance(identity, str) or (identity is None and name in _OPTIONAL) for name, identity in indexes.items()
         ):
             raise DamagedError(path / META, f"its indexes are not {', '.join(Indexes._fields)} with a checksum of each")
-        reading = detail(details, "reading", dict, path)
+        reading = {"exclude": "", **detail(details, "reading", dict, path)}
         if {name: type(value) for name, value in reading.items()} != _READING:
             raise DamagedError(path / META, f"its reading is {reading!r:.80}, not {', '.join(_READING)}")
         options = EngineOptions(

@@ -111,7 +111,8 @@ def note_entries(
     """
     only = "" if path.is_dir() else path_text(path.name)
     top = path.parent if only else path
-    listing = listed(top) if not only or path.suffix.lower() == ".tex" else Listing([], [], [], [])
+    is_whole = not only or path.suffix.lower() == ".tex"
+    listing = listed(top, None if only else reading.exclude) if is_whole else Listing([], [], [], [])
     if not (only or listing.files or listing.left_out or listing.unread):
         kinds = ", ".join(SUFFIXES)
         raise DocumentError(path_text(path), f"the folder has no notes. Name a folder with files of {kinds}")
@@ -300,12 +301,12 @@ def _document(unit: Unit, prefix: str, origin: Origin, read: Callable[[Sequence[
         return None
     for post in (title, body):
         report_unclosed(docno, post)
+    section = plain_text(_joined(sections))
     if not title.text:
         stem = origin.file.rpartition("/")[2].rpartition(".")[0]
-        title = MathPost(" ".join(plain_text(sections[-1]).split()), ()) if sections else post_from_text(stem)
-    around = _joined(sections)
-    origin = origin._replace(line=unit.line, section=plain_text(around), kind=unit.kind)
-    return document_of(docno, title, body, around, origin)
+        title = MathPost(" ".join(plain_text(sections.pop()).split()), ()) if sections else post_from_text(stem)
+    origin = origin._replace(line=unit.line, section=section, kind=unit.kind)
+    return document_of(docno, title, body, _joined(sections), origin)
 
 
 def _joined(sections: Sequence[MathPost]) -> MathPost:
