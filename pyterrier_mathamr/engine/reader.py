@@ -152,13 +152,13 @@ class EngineReader(Counted):
         return post_from_html(document.title), post_from_html(document.html)
 
     def read_query(self, query: str) -> MathPost:
-        """Read a query as the engine's posts are read."""
+        """Read a query as the engine's posts are read, with their macros."""
         at = self.snapshot()
         post = post_from_any(query, bare_formulas=at.options.reading.bare_formulas)
         return post.with_macros(at.macros.formula).in_latex()
 
     def frame(self, query: str | MathPost) -> pd.DataFrame:
-        """Write a query as a frame, with delimiters around each of its formulas."""
+        """Write a query as a frame for the transformers: delimiters around its formulas, the notes' macros written out."""
         post = query if isinstance(query, MathPost) else self.read_query(query)
         return pd.DataFrame([["1", text_of(post)]], columns=["qid", "query"])
 

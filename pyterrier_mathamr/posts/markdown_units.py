@@ -87,12 +87,13 @@ def notes_of(text: str) -> Notes:
     title, date = title_of_front_matter(front[1]) if front else ("", "")
     begun = front.end() if front else 0
     first = text.count("\n", 0, begun) + 1
-    body = _as_shown(text[begun:])
+    body = _as_shown("\n".join(_with_divs(clean(text[begun:]).split("\n"))))
     return Notes(body, range(first, first + body.count("\n") + 1), title, date)
 
 
 _UNSHOWN = re.compile(
-    rf"%%(?:[^%]|%(?!%))*%%|(?P<embedded>!?)\[\[(?P<target>[^\[\]|\n\\]{{1,300}})(?:\\?\|(?P<text>[^\[\]\n]{{1,500}}))?\]\]"
+    r"%%(?:[^%]|%(?!%))*%%|^\+{3}(?:[ \t][^\n]*)?$"
+    r"|(?P<embedded>!?)\[\[(?P<target>[^\[\]|\n\\]{1,300})(?:\\?\|(?P<text>[^\[\]\n]{1,500}))?\]\]"
     rf"|(?P<display>{MARK})[ \t]*\([\w:.-]{{1,100}}\)[ \t]*$",
     re.M,
 )
@@ -101,7 +102,7 @@ _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|pdf|excalidraw|canvas|mp[3
 
 def _as_shown(text: str) -> str:
     """Write the links of Obsidian as their text, without its comments and the labels of MyST after a display."""
-    if not ("[[" in text or "%%" in text or "$$" in text):
+    if not any(mark in text for mark in ("[[", "%%", "$$", "+++")):
         return text
     masked, _ = without_code(text)
     masked = mask(masked, [(start, end) for start, end, _ in math_spans(SOFT_BREAK.sub(" ", masked))])
@@ -129,12 +130,13 @@ def markdown_units(file: str, notes: Notes, *, whole: bool) -> tuple[list[Unit],
     return units, splitter.defined
 
 
-_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*-->")
+_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.M)
 
 
 def _shown(text: str) -> str:
-    """Return the visible text of a piece: without blanks, comments and definitions."""
-    text = _COMMENT.sub("", text)
+    """Return the visible text of a piece: without blanks, comments, fences and definitions."""
+    before, *comments = _FENCE_LINE.sub("", text).split("<!--")
+    text = "".join([before, *(each.partition("-->")[2] if "-->" in each else each for each in comments)])
     return "".join(replaced(text, ((of.start, of.end, "") for of in collected(text).found)).split())
 
 
@@ -144,7 +146,7 @@ class _Splitter:
     def __init__(self, file: str, notes: Notes) -> None:
         self._file, self._notes = file, notes
         self.outline = Outline()
-        self._lines = _with_divs(clean(notes.text).split("\n"))
+        self._lines = clean(notes.text).split("\n")
         text = "\n".join(self._lines)
         masked, _ = without_code(text)
         self.defined = collected(masked)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,13 +103,13 @@ def macros_read(stored: Mapping[str, Any]) -> SourceMacros:
     Raises:
         ValueError, TypeError, AttributeError: they are malformed.
     """
-    return {
-        root: {
-            name: Macro(tuple(Parameter(*map(str, each)) for each in parameters), tuple(body))
-            for name, (parameters, body) in macros.items()
-        }
-        for root, macros in stored.items()
-    }
+    return {root: {name: _macro(*macro) for name, macro in macros.items()} for root, macros in stored.items()}
+
+
+def _macro(parameters: Sequence[Sequence[str]], body: Sequence[str | int]) -> Macro:
+    if not all(isinstance(piece, str | int) for piece in body):
+        raise ValueError(f"{body!r:.80} is not the text of one")
+    return Macro(tuple(Parameter(*map(str, of)) for of in parameters), tuple(body))
 
 
 def source_root(source: Source) -> str:

@@ -169,6 +169,12 @@ def test_links_and_comments_of_obsidian_are_read_as_it_shows_them(tmp_path) -> N
     assert formulas == ["L^2", "k[[t]]"]
 
 
+def test_labels_of_formulas_in_directives_and_breaks_of_blocks_are_no_text(tmp_path) -> None:
+    source = '+++ {"tags": []}\n# One\n\n```{prf:definition}\n:label: top\n\n$$\nx = 1\n$$ (top-shares)\n```\n\n+++\n'
+    found = units(tmp_path, {"a.md": source})
+    assert texts(found) == {"a.md": "One\nDefinition.\nFORMULA_0"}
+
+
 @pytest.mark.parametrize(
     ("printed", "kind"),
     [
