@@ -158,7 +158,7 @@ class EngineReader(Counted):
         return post.with_macros(at.macros.formula).in_latex()
 
     def frame(self, query: str | MathPost) -> pd.DataFrame:
-        """Write a query as a frame for the transformers: delimiters around its formulas, the notes' macros written out."""
+        """Write a query as a frame: its formulas between delimiters, the notes' macros written out."""
         post = query if isinstance(query, MathPost) else self.read_query(query)
         return pd.DataFrame([["1", text_of(post)]], columns=["qid", "query"])
 

@@ -115,7 +115,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         bare_formulas: bool = True,
         whole_files: bool = False,
         macros: str | Path | None = None,
-        exclude: Iterable[str] = (),
+        exclude: str | Iterable[str] = (),
         overwrite: bool = False,
         fresh: bool = False,
         workers: int | None = 1,
@@ -136,8 +136,8 @@ class SearchEngine(EngineReader, SharedArtifact):
             bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
             whole_files: keep each file whole.
             macros: a LaTeX file whose macros apply to all posts, also to posts that are added later.
-            exclude: patterns of files and folders to leave out of a folder of notes, such as ``drafts/`` or ``*.txt``,
-                as in ``.gitignore``, which is respected, too, as is ``.mathamrignore``.
+            exclude: one or more patterns of files and folders to leave out, such as ``drafts/`` or ``*.txt``, as in
+                ``.gitignore``, which is respected, too, as is ``.mathamrignore``.
             overwrite: replace an existing engine once the new one is complete.
             fresh: discard the work of a stopped build.
             workers: processes that make graphs; ``None`` for all cores.
@@ -154,7 +154,8 @@ class SearchEngine(EngineReader, SharedArtifact):
         engine = cls(path)
         _name_report(engine.path)
         file = str(Path(macros).absolute()) if macros else ""
-        reading = ReadingOptions(bare_formulas, whole_files, file, "\n".join(exclude))
+        patterns = exclude if isinstance(exclude, str) else "\n".join(exclude)
+        reading = ReadingOptions(bare_formulas, whole_files, file, patterns)
         options = EngineOptions("", "", parser, reading)  # of a model that is chosen when the posts are counted
         if not callable(model):
             options = _with_model(options, model)

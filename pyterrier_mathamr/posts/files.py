@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from pathspec import GitIgnoreSpec
 
-from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.feedback import counted, report_problem
 from pyterrier_mathamr._common.ids import CONTROL
 from pyterrier_mathamr._common.records import parse_json
 
@@ -67,6 +67,7 @@ _UNREAD_KINDS = (
 _EXCLUDED = ["node_modules/", "_build/", "templates/", "Templates/", "_templates/"]
 """Folders that are left out unless a file of rules names them after ``!``."""
 _RULES = (".gitignore", ".mathamrignore")
+_STARS, _MOST_STARS, _LONGEST_PATTERN = re.compile(r"\*+"), 3, 500
 _UNREAD = {suffix: (kind, reason) for kind, reason, suffixes in _UNREAD_KINDS for suffix in suffixes.split()}
 _NAMED = 3  # files of a kind, the first ones
 UNREADABLE = (OSError, EOFError, zlib.error)
@@ -108,7 +109,7 @@ def listed(folder: Path, exclude: str | None = None) -> Listing:
     unread: dict[tuple[str, str], list[str]] = {kind: [] for kind in _UNREAD.values()}
     others: Counter[str] = Counter()
     excluded: list[str] = []
-    rules = {folder: [(folder, GitIgnoreSpec.from_lines(_EXCLUDED))]}
+    rules = {folder: [(folder, _spec("", _EXCLUDED))]}
 
     def unreadable(error: OSError) -> None:
         found.left_out.append(_unreadable(path_text(error.filename), error))
@@ -121,13 +122,11 @@ def listed(folder: Path, exclude: str | None = None) -> Listing:
         excluded.append(path_text(path.relative_to(folder).as_posix()) + "/" * is_folder)
         return True
 
-    chosen = GitIgnoreSpec.from_lines((exclude or "").split("\n"))
+    chosen = _spec("--exclude", (exclude or "").split("\n"))
     for place, folders, names in os.walk(folder, onerror=unreadable):
         here = Path(place)
-        lines = [line for name in _RULES if name in names for line in _lines_of_rules(here / name)]
-        rules[here] = rules[here if here == folder else here.parent] + [(here, GitIgnoreSpec.from_lines(lines))] * bool(
-            lines
-        )
+        own = [(here, _spec(path_text(here / name), _lines_of(here / name))) for name in _RULES if name in names]
+        rules[here] = rules[here if here == folder else here.parent] + own
         folders[:] = [name for name in folders if not is_left_out(here / name, is_folder=True)]
         links += (here / name for name in folders if (here / name).is_symlink())
         for path in (here / name for name in names if not is_left_out(here / name)):
@@ -175,9 +174,25 @@ def _is_excluded(path: Path, is_folder: bool, rules: Iterable[tuple[Path, GitIgn
     return excluded
 
 
-def _lines_of_rules(path: Path) -> list[str]:
+def _lines_of(path: Path) -> list[str]:
     text = read_text(path)
     return [] if isinstance(text, DocumentError) else text.split("\n")
+
+
+def _spec(place: str, lines: Iterable[str]) -> GitIgnoreSpec:
+    """Read patterns; one that is not understood, or could take too long to compare, is reported."""
+    read = []
+    for line in lines:
+        try:
+            GitIgnoreSpec.from_lines([line])
+            is_simple = len(line) <= _LONGEST_PATTERN and len(_STARS.findall(line)) <= _MOST_STARS
+        except (ValueError, re.error):
+            is_simple = False
+        if is_simple:
+            read.append(line)
+        else:
+            report_problem(place, "this pattern is not understood", line)
+    return GitIgnoreSpec.from_lines(read)
 
 
 def _first(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr.posts import Document, ReadingOptions, accepted_posts, document_post, read_posts
 from tests.posts.post_helpers import latex_of, read
 
@@ -219,6 +220,13 @@ def test_excluded_files_are_not_read_and_each_kind_of_skipped_file_is_named_once
         "Not read: 3 other files (2 .py, 1 .bib): they are not notes. 5 files and folders (_build/, node_modules/, "
         "old/, …): excluded by --exclude, .gitignore, .mathamrignore or by default."
     )
+
+
+def test_patterns_that_are_wrong_or_could_take_too_long_are_reported_and_others_apply(tmp_path) -> None:
+    with gathered() as problems:
+        found = units(tmp_path, {"a" * 60 + ".md": "$x$", "b.md": "$y$", ".gitignore": f"!\n[z-a]\n{'*a' * 25}\nb.*\n"})
+    assert [*found] == ["a" * 60 + ".md"]
+    assert [problem.where for problem in problems] == ["!", "[z-a]", "*a" * 25]
 
 
 def test_a_paragraph_between_statements_never_belongs_to_the_next_one_and_titles_of_sections_are_not_repeated(
