@@ -50,8 +50,7 @@ _OPENED_DIV = re.compile(
 _DIV_NAME = re.compile(r"^[\w:-]*[ \t]*(?:\{[^{}]*\})?[ \t]*")
 _DIRECTIVE = re.compile(r"\{([\w:-]{1,40})\}[ \t]*(.*)")
 _FENCE_OR_DIV = re.compile(r" {0,3}(`{3,}+|~{3,}+|:{3,}+)([^\n]*)")
-_LINES = re.compile(r"\\\\|(?<!\\)&")
-_INNER = re.compile(r"\\begin\{([A-Za-z]{1,20}\*?)\}.{0,20000}?\\end\{\1\}", re.DOTALL)
+_ROW_OR_EDGE = re.compile(r"\\(?:begin|end)(?![A-Za-z])|\\.|&", re.DOTALL)
 _QUARTO = {
     "thm": "theorem", "lem": "lemma", "cor": "corollary", "prp": "proposition", "cnj": "conjecture",
     "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
@@ -444,8 +443,12 @@ def _without_label(text: str) -> tuple[str, str]:
 
 def display_marks(formula: str) -> tuple[str, str]:
     r"""Return the delimiters of a display, in which ``&`` and ``\\`` mean ``split``, as in Sphinx."""
-    in_lines = not formula.lstrip().startswith(r"\begin") and _LINES.search(_INNER.sub("", formula))
-    return (r"$$\begin{split}", r"\end{split}$$") if in_lines else ("$$", "$$")
+    depth = 0  # of environments
+    for token in _ROW_OR_EDGE.findall(formula):
+        depth += {r"\begin": 1, r"\end": -1}.get(token, 0)
+        if token in ("&", r"\\") and depth <= 0:
+            return r"$$\begin{split}", r"\end{split}$$"
+    return "$$", "$$"
 
 
 def _with_divs(lines: Sequence[str]) -> list[str]:

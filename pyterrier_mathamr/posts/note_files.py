@@ -163,8 +163,8 @@ class _Texts:
 
 def _definitions(text: str) -> Definitions:
     """Return what a file defines, also in its front matter."""
-    text = _macros_of_front_matter(text) + cleaned(text)
-    return collected(text) if _DEFINES.search(text) else Definitions({}, {}, [])
+    front = _macros_of_front_matter(text)
+    return collected(front + cleaned(text)) if front or _DEFINES.search(text) else Definitions({}, {}, [])
 
 
 def _macros_of_front_matter(text: str) -> str:
