@@ -1,4 +1,4 @@
-"""Feedback on long work: progress bars, problems in a user's posts, and the contents of an artifact.
+r"""Feedback on long work: progress bars, problems in a user's posts, and the contents of an artifact.
 
 ::
 
@@ -8,7 +8,7 @@
     with reported_once():                                         the outermost one warns
         report_problem("b", "the $ is never closed", "$y broken") anywhere below, also in a part of the build
 
-    PostWarning: 3 problems in 2 posts: 'b': the $ is never closed, in “$y broken”; 'c': …
+    PostWarning: 3 problems in 2 posts: the $ is never closed, in 'b': “$y broken”; the command \x is unknown, in 2 …
 
     MathAMRIndex(posts.mathamr): 6,164 documents, 98,312 vectors of 64 dimensions as float32, 34.7 MB    print(index)
 """
@@ -130,6 +130,11 @@ def size_of(count: int) -> str:
     return f"{size:,.1f} TB"
 
 
+QUESTION = "the question"
+"""The name of a question in the problems that are reported of it."""
+_CAUSES = 10  # that a warning names
+
+
 class Problem(NamedTuple):
     """A fault of a post: its docno or the qid of a query, the fault, and where in the text it is."""
 
@@ -137,15 +142,53 @@ class Problem(NamedTuple):
     what: str
     where: str
 
-    def __str__(self) -> str:
-        return f"{self.post!r}: {self.what}, in “{self.where}”"
-
 
 class PostWarning(MathAMRWarning):
     """Some posts have faults; they were read as far as possible."""
 
 
-_OPEN: ContextVar[dict[Problem, None] | None] = ContextVar("problems of posts", default=None)
+class Problems(dict[Problem, None]):
+    """Problems in the order in which they were reported, each once.
+
+    Attributes:
+        reasons: of faults, see :func:`explain_problem`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: dict[str, str] = {}
+
+    def causes(self) -> list[str]:
+        """Describe the problems by their faults, the most frequent first: how many there are, and the first one."""
+        grouped: dict[str, list[Problem]] = {}
+        for problem in self:
+            grouped.setdefault(problem.what, []).append(problem)
+        lines = []
+        for what, problems in sorted(grouped.items(), key=lambda group: -len(group[1])):
+            posts = {problem.post.partition("#")[0] for problem in problems}
+            kind = "file" if all("." in post for post in posts) else "post"
+            many = f"{counted(len(problems), 'place')} of {counted(len(posts), kind)}, first "
+            post, where = problems[0].post, f"“{problems[0].where}”" if problems[0].where else ""
+            first = ": ".join(filter(None, ["" if post == QUESTION else repr(post), where]))
+            reason = f" ({self.reasons[what]})" if what in self.reasons else ""
+            lines.append(f"{what}{reason}, in {many if len(problems) > 1 else ''}{first}")
+        return lines
+
+    def __str__(self) -> str:
+        lines = self.causes()
+        text = "; ".join(lines[:_CAUSES])
+        if len(lines) > _CAUSES:
+            text += f"; and {len(lines) - _CAUSES:,} more{self.reasons.get('', '')}"
+        posts = {problem.post for problem in self}
+        what = (
+            "The question"
+            if posts == {QUESTION}
+            else f"{counted(len(self), 'problem')} in {counted(len(posts), 'post')}"
+        )
+        return f"{what}: {text}"
+
+
+_OPEN: ContextVar[Problems | None] = ContextVar("problems of posts", default=None)
 
 
 @contextmanager
@@ -154,21 +197,19 @@ def reported_once() -> Iterator[None]:
     if _OPEN.get() is not None:
         yield
         return
-    found: dict[Problem, None] = {}
+    found = Problems()
     try:
         with gathered() as found:
             yield
     finally:
         if found:
-            posts = counted(len({problem.post for problem in found}), "post")
-            first = "; ".join(map(str, islice(found, 5))) + ("; …" if len(found) > 5 else "")
-            warnings.warn(PostWarning(f"{counted(len(found), 'problem')} in {posts}: {first}"), stacklevel=3)
+            warnings.warn(PostWarning(str(found)), stacklevel=3)
 
 
 @contextmanager
-def gathered() -> Iterator[dict[Problem, None]]:
+def gathered() -> Iterator[Problems]:
     """Gather the problems reported within, without a warning."""
-    found: dict[Problem, None] = {}
+    found = Problems()
     token = _OPEN.set(found)
     try:
         yield found
@@ -180,7 +221,7 @@ class Overheard(NamedTuple):
     """Warnings of a worker process (texts and categories) and problems, passed on to its parent process."""
 
     warnings: list[tuple[str, type[Warning]]]
-    problems: dict[Problem, None]
+    problems: Problems
 
     def repeat(self) -> None:
         """Issue the warnings and report the problems in this process."""
@@ -224,3 +265,10 @@ def report_problem(post: str, what: str, where: str) -> None:
     found = _OPEN.get()
     if found is not None:
         found[Problem(post, what, where[:60])] = None
+
+
+def explain_problem(what: str, reason: str) -> None:
+    """Give the reason of a fault, which a warning adds to it; of an empty one, the command that lists all faults."""
+    found = _OPEN.get()
+    if found is not None:
+        found.reasons[what] = reason

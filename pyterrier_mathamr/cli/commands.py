@@ -16,7 +16,7 @@ from pyterrier_mathamr._version import __version__
 from .arqmath import arqmath
 from .demo import demo
 from .draw import draw
-from .engine import build, compact, delete, duplicates, mcp, search, serve, update
+from .engine import build, compact, delete, duplicates, mcp, report, search, serve, update
 from .evaluate import evaluate
 from .experiment import experiment
 from .group import MathAMRGroup
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.amr.doctor import ParserName
 
 _COMMANDS = (
-    arqmath, build, compact, delete, demo, draw, duplicates, evaluate, experiment, mcp, search, serve, update, verify,
+    arqmath, build, compact, delete, demo, draw, duplicates, evaluate, experiment, mcp, report, search, serve,
+    update, verify,
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 

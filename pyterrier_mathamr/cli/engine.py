@@ -44,6 +44,12 @@ _LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}
 @click.option("--delimited-only", is_flag=True, help="Read formulas between delimiters only, not x^2=1 in plain text.")
 @click.option("--whole-files", is_flag=True, help="Keep files whole; do not split them at headings and statements.")
 @click.option("--macros", type=FILE, help="LaTeX file whose macros and kinds of statements apply to all posts.")
+@click.option(
+    "--exclude",
+    metavar="GLOB",
+    multiple=True,
+    help="Files and folders to leave out, as in .gitignore, which is respected, too; give it again for more.",
+)
 @click.option("--workers", type=click.IntRange(1), help="Processes, by default all usable cores.")
 @quiet_option
 def build(
@@ -55,6 +61,7 @@ def build(
     delimited_only: bool,
     whole_files: bool,
     macros: Path | None,
+    exclude: tuple[str, ...],
     workers: int | None,
     quiet: bool,
 ) -> None:
@@ -78,6 +85,7 @@ def build(
         bare_formulas=not (delimited_only or release),
         whole_files=whole_files,
         macros=macros,
+        exclude=exclude,
         overwrite=overwrite,
         fresh=fresh,
         workers=workers,
@@ -158,6 +166,25 @@ def delete(engine: Path, docnos: tuple[str, ...]) -> None:
     before = len(opened)
     opened.delete(docnos)
     click.echo(f"{engine}: {counted(before - len(opened), 'post')} deleted, {counted(len(opened), 'post')} left")
+
+
+@click.command(short_help="Report how an engine reads its sources, with every fault.")
+@click.argument("engine", type=FOLDER)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: each fault with its post and place.")
+@quiet_option
+def report(engine: Path, as_json: bool, quiet: bool) -> None:
+    """Report how ENGINE reads its sources, as they are now: counts for each format, and every fault.
+
+    Reads them once more, without changing the engine.
+    """
+    from pyterrier_mathamr.engine import SearchEngine
+
+    found = SearchEngine(engine).report(verbose=not quiet)
+    if as_json:
+        for problem in found.problems:
+            click.echo(_as_json(problem._asdict()))
+    else:
+        click.echo(visible(str(found), "\n"))
 
 
 @click.command(short_help="Remove what is left of deleted posts.")
@@ -387,7 +414,7 @@ def _search(
             click.echo(_as_json({"explains": why.docno, "score": why.score, "parts": parts}))
         return
     if formula and found.empty:
-        message = _no_formula(query)
+        message = _no_formula(engine, query)
     click.echo(results_table(found, formula) or message or "Nothing was found.")
     if why is not None:
         click.echo(visible(f"\n{table_of(why, width=_width())}", "\n"))
@@ -454,11 +481,11 @@ def _good(found: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return good, f"No good match. The closest: {closest}  (--weak shows it)"
 
 
-def _no_formula(query: str) -> str:
+def _no_formula(engine: EngineSnapshot, query: str) -> str:
     """Return a message for a formula that finds nothing, or raise an error for one that cannot be read."""
     from pyterrier_mathamr.engine.page.queries import problems
 
-    for problem in problems(query, query):
+    for problem in problems(query, query, engine.macros.formula):
         latex, place = visible(problem["latex"]), " " * len(visible(problem["latex"][: problem["start"]]))
         raise click.ClickException(f"The formula cannot be read. {visible(problem['message'])}\n  {latex}\n  {place}^")
     return "No formula like this one was found. To search by words, leave out --formula."

@@ -26,7 +26,7 @@ from typing import NamedTuple, Self
 
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.posts import ReadingOptions
+from pyterrier_mathamr.posts import ReadingOptions, SourceMacros, macros_read
 from pyterrier_mathamr.sparse import BM25Index, PatternIndex, TangentIndex
 from pyterrier_mathamr.store import (
     META,
@@ -133,6 +133,7 @@ class EngineRecord:
         sources: the folders and files that its posts were read from, and the docno prefix of each.
         unrelated: how high unrelated posts score.
         tombstones: files whose posts were deleted while the files stayed; see :func:`.updates.tombstones_of`.
+        macros: the macros of each source, which questions may have, by its root.
         change: the identity of the last change, so that a repeated call is recognized; empty after a build.
     """
 
@@ -142,6 +143,7 @@ class EngineRecord:
     sources: Mapping[str, str]
     unrelated: UnrelatedScores
     tombstones: Mapping[str, Sequence[int]]
+    macros: SourceMacros
     change: str = ""
 
     @property
@@ -161,7 +163,7 @@ class EngineRecord:
             isinstance(identity, str) or (identity is None and name in _OPTIONAL) for name, identity in indexes.items()
         ):
             raise DamagedError(path / META, f"its indexes are not {', '.join(Indexes._fields)} with a checksum of each")
-        reading = detail(details, "reading", dict, path)
+        reading = {"exclude": "", **detail(details, "reading", dict, path)}
         if {name: type(value) for name, value in reading.items()} != _READING:
             raise DamagedError(path / META, f"its reading is {reading!r:.80}, not {', '.join(_READING)}")
         options = EngineOptions(
@@ -180,8 +182,12 @@ class EngineRecord:
         tombstones = detail({"tombstones": {}, **details}, "tombstones", dict, path)
         if not all(isinstance(of, list) and {*map(type, of)} == {int} for of in tombstones.values()):
             raise DamagedError(path / META, "one of its tombstones is not a list of whole numbers")
+        try:
+            macros = macros_read(detail({"macros": {}, **details}, "macros", dict, path))
+        except UNREADABLE as error:
+            raise DamagedError(path / META, f"its macros: {reason_of(error)}") from error
         change = detail(details, "change", str, path)
-        return cls(generation, indexes, options, sources, unrelated, tombstones, change)
+        return cls(generation, indexes, options, sources, unrelated, tombstones, macros, change)
 
     def open(self, path: Path) -> Indexes:
         """Open the indexes of this state, whatever becomes of their folder later."""
@@ -269,6 +275,7 @@ class Generations:
         options: EngineOptions,
         sources: Mapping[str, str],
         unrelated: UnrelatedScores,
+        macros: SourceMacros,
         tombstones: Mapping[str, Sequence[int]] | None = None,
         change: str = "",
     ) -> None:
@@ -278,6 +285,7 @@ class Generations:
         about = {"generation": generation.name, "indexes": identities, **asdict(options)}
         details = {**about, "sources": dict(sources), "unrelated": asdict(unrelated), "change": change}
         details |= {"tombstones": dict(tombstones)} if tombstones else {}
+        details |= {"macros": macros} if any(macros.values()) else {}
         with writing(self.path):
             write_details(self.path, ENGINE, len(indexes.posts), details)
         self.discard()

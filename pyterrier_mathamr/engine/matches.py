@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import Document, MathPost, post_from_any, post_from_html
 from pyterrier_mathamr.store.saved import field, finite
@@ -116,7 +117,8 @@ def unrelated_scores(indexes: Indexes, retriever: BlendedRetriever, model: str) 
     sample = indexes.posts.get_many(chooser.sample(docnos, min(2 * QUESTIONS, len(docnos))))
     asked = [(post, text) for post in sample if (text := _question(post, chooser))][:QUESTIONS]
     others = indexes.posts.get_many(chooser.sample(docnos, min(4 * POSTS, len(docnos))))
-    read = retriever.read({str(number): post_from_any(text) for number, (_, text) in enumerate(asked)})
+    with gathered():  # faults of posts, which were reported before
+        read = retriever.read({str(number): post_from_any(text) for number, (_, text) in enumerate(asked)})
     scores = []
     for (source, _), query in zip(asked, read, strict=True):
         unrelated = [post.docno for post in chooser.sample(others, len(others)) if not _related(source, post)][:POSTS]

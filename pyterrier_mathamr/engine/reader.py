@@ -22,14 +22,14 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import Counted, counted, size_of
+from pyterrier_mathamr._common.feedback import QUESTION, Counted, counted, reported_once, size_of
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
 from pyterrier_mathamr.explain import Asked, Explanation
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.formula.matching import with_wildcards
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.posts import Document, MathPost, Origin, post_from_any, post_from_html
+from pyterrier_mathamr.posts import Document, FolderMacros, MathPost, Origin, post_from_any, post_from_html
 from pyterrier_mathamr.posts.reading import report_unclosed
 from pyterrier_mathamr.sparse.expressions import query_formula
 from pyterrier_mathamr.sparse.patterns import MatchedFormula, described, read_pattern
@@ -41,6 +41,7 @@ from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, share_known
 from .posts import Records
 from .ranking import BlendedRetriever, ReadQuery, SimilarFormulaRetriever, fitted_weights
+from .report import ReadingReport, report_of
 from .snippets import Matcher, best_snippet, heading, marked_text
 
 if TYPE_CHECKING:
@@ -161,19 +162,22 @@ class EngineReader(Counted):
         return post_from_html(document.title), post_from_html(document.html)
 
     def read_query(self, query: str) -> MathPost:
-        """Read a query as the engine's posts are read."""
-        return post_from_any(query, bare_formulas=self.snapshot().options.reading.bare_formulas).in_latex()
+        """Read a query as the engine's posts are read, with their macros."""
+        at = self.snapshot()
+        post = post_from_any(query, bare_formulas=at.options.reading.bare_formulas)
+        return post.with_macros(at.macros.formula).in_latex()
 
     def frame(self, query: str | MathPost) -> pd.DataFrame:
-        """Write a query as a frame, with delimiters around each of its formulas."""
+        """Write a query as a frame: its formulas between delimiters, the notes' macros written out."""
         post = query if isinstance(query, MathPost) else self.read_query(query)
         return pd.DataFrame([["1", text_of(post)]], columns=["qid", "query"])
 
     def question(self, query: str | MathPost) -> ReadQuery:
         """Read a query and encode it, once for all its uses."""
         at = self.snapshot()
-        post = report_unclosed("1", query if isinstance(query, MathPost) else at.read_query(query))
-        [read] = at.retriever().read({"1": replace(post, text=post.text.replace("\n", " "))})
+        with reported_once():
+            post = report_unclosed(QUESTION, query if isinstance(query, MathPost) else at.read_query(query))
+            [read] = at.retriever().read({QUESTION: replace(post, text=post.text.replace("\n", " "))})
         return read
 
     def matcher(self, query: MathPost) -> Matcher:
@@ -340,7 +344,8 @@ class EngineReader(Counted):
 
     def _ranked_formulas(self, latex: str, k: int, chosen: Filter) -> Iterator[FoundFormula]:
         """Yield formulas, the best first, reading about ``k`` at a time."""
-        at, asked = self.snapshot(), query_formula({"latex": latex}).latex
+        at = self.snapshot()
+        asked = at.macros.formula(query_formula({"latex": latex}).latex)
         among = None if chosen == EVERYTHING else set(chosen.chosen(at.origins))
         if not at.indexes.tangent.built():
             return iter(())
@@ -396,6 +401,10 @@ class EngineReader(Counted):
         titles = [map(text_of, at.headings(at.indexes.posts.get_many(pair))) for *pair, _ in rows]
         table = [(*row, *of) for row, of in zip(rows, titles, strict=True)]
         return pd.DataFrame(table, columns=["docno_a", "docno_b", "error", "title_a", "title_b"])
+
+    def report(self, *, verbose: bool = False) -> ReadingReport:
+        """Read the sources once more, as they are now, and report how: ``print`` shows counts, faults and places."""
+        return report_of(self.snapshot(), verbose=verbose)
 
     def explain(self, query: str, docno: str) -> Explanation:
         """Explain the contribution of each part of the text ``query`` to the score of the post ``docno``."""
@@ -508,6 +517,14 @@ class EngineSnapshot(EngineReader):
     def changed(self) -> datetime:
         """When this state was published, in local time."""
         return datetime.fromtimestamp(self.signature[1] / 1e9)
+
+    @cached_property
+    def macros(self) -> FolderMacros:
+        """The macros of all sources, as far as their definitions agree."""
+        found = FolderMacros()
+        for root, macros in self.record.macros.items():
+            found.add(root, macros)
+        return found
 
     @cached_property
     def origins(self) -> dict[str, Origin]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pyterrier_mathamr._common.feedback import reported_once
+from pyterrier_mathamr._common.feedback import explain_problem, reported_once
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.parallel import processes_for
 from pyterrier_mathamr.model import DEFAULT_MODEL, MathAMR
@@ -25,6 +25,7 @@ from pyterrier_mathamr.posts import (
     DocumentError,
     ReadingOptions,
     Source,
+    SourceMacros,
     accepted_posts,
     source_root,
 )
@@ -114,6 +115,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         bare_formulas: bool = True,
         whole_files: bool = False,
         macros: str | Path | None = None,
+        exclude: str | Iterable[str] = (),
         overwrite: bool = False,
         fresh: bool = False,
         workers: int | None = 1,
@@ -134,6 +136,8 @@ class SearchEngine(EngineReader, SharedArtifact):
             bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
             whole_files: keep each file whole.
             macros: a LaTeX file whose macros apply to all posts, also to posts that are added later.
+            exclude: one or more patterns of files and folders to leave out, such as ``drafts/`` or ``*.txt``, as in
+                ``.gitignore``, which is respected, too, as is ``.mathamrignore``.
             overwrite: replace an existing engine once the new one is complete.
             fresh: discard the work of a stopped build.
             workers: processes that make graphs; ``None`` for all cores.
@@ -149,13 +153,17 @@ class SearchEngine(EngineReader, SharedArtifact):
         """
         engine = cls(path)
         engine._generations.for_build(overwrite)  # refuses before anything is read
-        reading = ReadingOptions(bare_formulas, whole_files, str(Path(macros).absolute()) if macros else "")
+        _name_report(engine.path)
+        file = str(Path(macros).absolute()) if macros else ""
+        patterns = exclude if isinstance(exclude, str) else "\n".join(exclude)
+        reading = ReadingOptions(bare_formulas, whole_files, file, patterns)
         options = EngineOptions("", "", parser, reading)  # of a model that is chosen when the posts are counted
         if not callable(model):
             options = _with_model(options, model)
         sources = separate(posts)
         prefixes = with_prefixes(sources, {})
-        read = _accepted(sources, prefixes, reading, verbose)
+        defined: SourceMacros = {}
+        read = _accepted(sources, prefixes, reading, defined, verbose)
         documents = _some(distinct_formulas(read, lambda ids: [False] * len(ids)))
         with writer_lock(engine.path.absolute()), readers(documents, parser, workers) as (documents, executor):
             if fresh:
@@ -172,7 +180,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             encoder = MathAMR.from_pretrained(options.model)
             build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
             unrelated = unrelated_scores(indexes, blended(indexes, options), options.model)
-            engine._generations.publish(generation, options, prefixes, unrelated)
+            engine._generations.publish(generation, options, prefixes, unrelated, defined)
         return engine
 
     @reported_once()
@@ -208,6 +216,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             engine = SearchEngine.build(posts, "my.engine", model="mathamr-plus-mini", verbose=False)
             print(engine.update([{"id": "cube", "text": "Solve $x^3 = 1$."}]))  # 1 new, 0 changed, …
         """
+        _name_report(self.path)
         with self._locked(), self._incoming() as incoming:
             now = self.snapshot()
             known = now.record.sources
@@ -217,6 +226,7 @@ class SearchEngine(EngineReader, SharedArtifact):
                 )
             sources = separate(list(known) if posts is None else posts)
             prefixes = with_prefixes(sources, dict(known))
+            read: SourceMacros = {}
             changes = read_changes(
                 now.indexes.posts,
                 sources,
@@ -225,8 +235,10 @@ class SearchEngine(EngineReader, SharedArtifact):
                 now.record.tombstones,
                 incoming,
                 reading=now.options.reading,
+                macros=read,
                 verbose=verbose,
             )
+            macros = {root: of for root, of in now.record.macros.items() if root in {"", *prefixes}} | read
 
             def make(old: EngineSnapshot, indexes: Indexes) -> None:
                 answers = self._remove(old, indexes, changes.removed, changes.moved)
@@ -237,9 +249,9 @@ class SearchEngine(EngineReader, SharedArtifact):
                 if names := [*changes.moved, *answers, *changes.written]:
                     self._store(indexes, names, documents, old.options, workers, verbose)
 
-            if changes.removed or changes.moved or changes.written:
-                change = ["update", now.identity, changes.removed, changes.moved, incoming.fingerprint()]
-                self._change(change, lambda _: None, make, sources=prefixes, written=changes.written)
+            if changes.removed or changes.moved or changes.written or _differ(macros, now.record.macros):
+                change = ["update", now.identity, changes.removed, changes.moved, incoming.fingerprint(), macros]
+                self._change(change, lambda _: None, make, sources=prefixes, written=changes.written, macros=macros)
             return changes.found
 
     @reported_once()
@@ -257,11 +269,13 @@ class SearchEngine(EngineReader, SharedArtifact):
         Raises:
             DuplicateIdError: some exist already; none was added. Delete them first to replace them.
         """
+        _name_report(self.path)
         with self._locked(), self._incoming() as incoming:
             now = self.snapshot()
             sources = separate(posts)
             prefixes = with_prefixes(sources, dict(now.record.sources))
-            incoming.write(_accepted(sources, prefixes, now.options.reading, verbose), "create")
+            read: SourceMacros = {}
+            incoming.write(_accepted(sources, prefixes, now.options.reading, read, verbose), "create")
             added = list(incoming.snapshot())
 
             def check(old: EngineSnapshot) -> None:
@@ -272,7 +286,8 @@ class SearchEngine(EngineReader, SharedArtifact):
                 distinct = distinct_formulas(incoming, indexes.has_formulas)
                 self._store(indexes, added, distinct, old.options, workers, verbose)
 
-            self._change(["add", incoming.fingerprint()], check, make, sources=prefixes, written=added)
+            change, macros = ["add", incoming.fingerprint()], now.record.macros | read
+            self._change(change, check, make, sources=prefixes, written=added, macros=macros)
 
     def delete(self, docnos: Iterable[str]) -> None:
         """Delete posts in one step. The same call completes a stopped one.
@@ -338,6 +353,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         *,
         sources: Mapping[str, str] | None = None,
         written: Sequence[str] = (),
+        macros: SourceMacros | None = None,
         buried: Callable[[EngineSnapshot], Mapping[str, Sequence[int]]] = lambda _: {},
     ) -> None:
         """Change a copy of the engine, and make it the engine.
@@ -348,6 +364,7 @@ class SearchEngine(EngineReader, SharedArtifact):
             make: changes the indexes of the copy; completes what a stopped run has begun.
             sources: the folders and files that are followed from now on; by default the same.
             written: docnos of posts that are written.
+            macros: the macros of all sources; by default the same.
             buried: the tombstones of posts that are deleted.
         """
         old = self.snapshot()
@@ -367,7 +384,8 @@ class SearchEngine(EngineReader, SharedArtifact):
         back = names_of(written)
         tombstones = {name: of for name, of in old.record.tombstones.items() if name not in back}
         tombstones.update(buried(old))
-        self._generations.publish(generation, old.options, named, unrelated, tombstones, digest)
+        macros = old.record.macros if macros is None else macros
+        self._generations.publish(generation, old.options, named, unrelated, macros, tombstones, digest)
         _FINISHED.add((self.path.absolute(), self.snapshot().identity))
 
     @staticmethod
@@ -430,13 +448,26 @@ def _with_model(options: EngineOptions, model: str | Path) -> EngineOptions:
     return replace(options, model=name, vectors_by=MathAMR.from_pretrained(name).vectors_by)
 
 
+def _name_report(path: Path) -> None:
+    """Name the command that lists all problems, in a warning of many."""
+    explain_problem("", f", which `mathamr report {path}` lists")
+
+
 def _accepted(
-    sources: Sequence[Source], prefixes: Mapping[str, str], reading: ReadingOptions, verbose: bool
+    sources: Sequence[Source],
+    prefixes: Mapping[str, str],
+    reading: ReadingOptions,
+    macros: SourceMacros,
+    verbose: bool,
 ) -> Iterator[Document]:
-    """Read the posts of sources that can be read."""
+    """Read the posts of sources that can be read, and their macros."""
     for source in sources:
         prefix = prefixes.get(source_root(source), "")
-        yield from accepted_posts(source, reading, prefix, verbose=verbose)
+        yield from accepted_posts(source, reading, prefix, macros, verbose=verbose)
+
+
+def _differ(macros: SourceMacros, others: SourceMacros) -> bool:
+    return any(macros.get(root, {}) != others.get(root, {}) for root in {*macros, *others})
 
 
 def _some(documents: Iterator[Document]) -> Iterator[Document]:

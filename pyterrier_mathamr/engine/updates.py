@@ -25,6 +25,7 @@ from pyterrier_mathamr.posts import (
     ReadingOptions,
     Source,
     SourceEntry,
+    SourceMacros,
     distinct_posts,
     source_entries,
     source_root,
@@ -123,6 +124,7 @@ def read_changes(
     incoming: PostStore,
     *,
     reading: ReadingOptions,
+    macros: SourceMacros,
     verbose: bool,
 ) -> Changes:
     """Compare sources with the posts of an engine, and read what has changed.
@@ -135,6 +137,7 @@ def read_changes(
         tombstones: see :func:`tombstones_of`.
         incoming: an empty store, for the posts that are read.
         reading: how posts are read.
+        macros: gets the macros of each source.
         verbose: show progress.
 
     Returns:
@@ -153,7 +156,7 @@ def read_changes(
     def entries() -> Iterator[tuple[str, SourceEntry]]:
         for source in sources:
             prefix = prefixes.get(source_root(source), "")
-            for entry in source_entries(source, reading, prefix):
+            for entry in source_entries(source, reading, prefix, macros):
                 if isinstance(entry, DocumentError):
                     errors.append(entry)
                 else:

@@ -7,14 +7,17 @@ from .document import SourceEntry as SourceEntry
 from .files import UnreadFilesError as UnreadFilesError
 from .files import json_lines as json_lines
 from .files import post_files as post_files
+from .latex_folder import FolderMacros as FolderMacros
 from .math_spans import is_formula as is_formula
 from .math_spans import strip_delimiters as strip_delimiters
 from .own_posts import IDS as IDS
 from .own_posts import TEXTS as TEXTS
 from .own_posts import Source as Source
+from .own_posts import SourceMacros as SourceMacros
 from .own_posts import accepted_posts as accepted_posts
 from .own_posts import count_posts as count_posts
 from .own_posts import distinct_posts as distinct_posts
+from .own_posts import macros_read as macros_read
 from .own_posts import read_posts as read_posts
 from .own_posts import readable as readable
 from .own_posts import source_entries as source_entries

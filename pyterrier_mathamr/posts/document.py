@@ -23,11 +23,13 @@ class ReadingOptions:
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
         whole_files: a file is one post, and is not split at headings and statements.
         macros: path of a LaTeX file whose macros and kinds of statements apply to all posts; empty for none.
+        exclude: patterns of the files and folders to leave out, one a line, as in ``.gitignore``.
     """
 
     bare_formulas: bool = True
     whole_files: bool = False
     macros: str = ""
+    exclude: str = ""
 
 
 class Origin(NamedTuple):

@@ -19,11 +19,15 @@ import re
 import stat
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
+from pathspec import GitIgnoreSpec
+
+from pyterrier_mathamr._common.feedback import counted, report_problem
 from pyterrier_mathamr._common.ids import CONTROL
 from pyterrier_mathamr._common.records import parse_json
 
@@ -60,6 +64,10 @@ _UNREAD_KINDS = (
     ("file of another markup", "save it as Markdown or LaTeX", ".lyx .typ .adoc .wiki .mediawiki .textile .nb"),
     ("file of JSON lines", "build or add it by itself", ".jsonl .ndjson"),
 )
+_EXCLUDED = ["node_modules/", "_build/", "templates/", "Templates/", "_templates/"]
+"""Folders that are left out unless a file of rules names them after ``!``."""
+_RULES = (".gitignore", ".mathamrignore")
+_STARS, _MOST_STARS, _LONGEST_PATTERN = re.compile(r"\*+"), 3, 500
 _UNREAD = {suffix: (kind, reason) for kind, reason, suffixes in _UNREAD_KINDS for suffix in suffixes.split()}
 _NAMED = 3  # files of a kind, the first ones
 UNREADABLE = (OSError, EOFError, zlib.error)
@@ -89,22 +97,44 @@ class Listing(NamedTuple):
     unread: list[DocumentError]
 
 
-def listed(folder: Path) -> Listing:
-    """List the contents of a folder except hidden folders; folders that are links are not entered."""
+def listed(folder: Path, exclude: str | None = None) -> Listing:
+    """List the contents of a folder except hidden and excluded ones; folders that are links are not entered.
+
+    Args:
+        folder: the folder.
+        exclude: patterns of files and folders to leave out, one a line, as in ``.gitignore``. ``None`` for a file that
+            may include any other; else files of rules in the folders are respected, and some folders left out.
+    """
     found, links = Listing([], [], [], []), list[Path]()
     unread: dict[tuple[str, str], list[str]] = {kind: [] for kind in _UNREAD.values()}
+    others: Counter[str] = Counter()
+    excluded: list[str] = []
+    rules = {folder: [(folder, _spec("", _EXCLUDED))]}
 
     def unreadable(error: OSError) -> None:
         found.left_out.append(_unreadable(path_text(error.filename), error))
 
+    def is_left_out(path: Path, *, is_folder: bool = False) -> bool:
+        if path.name.startswith("."):
+            return True
+        if exclude is None or not _is_excluded(path, is_folder, [*rules[path.parent], (folder, chosen)]):
+            return False
+        excluded.append(path_text(path.relative_to(folder).as_posix()) + "/" * is_folder)
+        return True
+
+    chosen = _spec("--exclude", (exclude or "").split("\n"))
     for place, folders, names in os.walk(folder, onerror=unreadable):
         here = Path(place)
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        own = [(here, _spec(path_text(here / name), _lines_of(here / name))) for name in _RULES if name in names]
+        rules[here] = rules[here if here == folder else here.parent] + own
+        folders[:] = [name for name in folders if not is_left_out(here / name, is_folder=True)]
         links += (here / name for name in folders if (here / name).is_symlink())
-        for path in (here / name for name in names if not name.startswith(".")):
+        for path in (here / name for name in names if not is_left_out(here / name)):
             suffix = path.suffix.lower()
             if suffix in _UNREAD:
                 unread[_UNREAD[suffix]].append(path_text(path.relative_to(folder).as_posix()))
+            elif suffix not in SUFFIXES and suffix not in STYLES and not path.is_symlink():
+                others[path_text(suffix) or "without an ending"] += 1
             if suffix in STYLES and path.is_file() and not path.is_symlink():
                 found.styles.append(path)
             elif suffix in SUFFIXES and path.is_symlink():
@@ -121,9 +151,52 @@ def listed(folder: Path) -> Listing:
     for (kind, reason), names in unread.items():
         if names:
             kinds = kind if len(names) == 1 else kind.replace("file", "files", 1) if "file" in kind else f"{kind}s"
-            named = ", ".join(sorted(names)[:_NAMED]) + (", …" if len(names) > _NAMED else "")
-            found.unread.append(UnreadFilesError(f"{len(names):,} {kinds} ({named})", reason))
+            found.unread.append(UnreadFilesError(f"{len(names):,} {kinds} ({_first(sorted(names))})", reason))
+    if others:
+        kinds = _first([f"{count:,} {kind}" for kind, count in others.most_common()])
+        found.unread.append(
+            UnreadFilesError(f"{counted(others.total(), 'other file')} ({kinds})", "they are not notes")
+        )
+    if excluded:
+        reason = f"excluded by --exclude, {', '.join(_RULES)} or by default"
+        what = counted(len(excluded), "file or folder").replace("file or folders", "files and folders")
+        found.unread.append(UnreadFilesError(f"{what} ({_first(sorted(excluded))})", reason))
     return found
+
+
+def _is_excluded(path: Path, is_folder: bool, rules: Iterable[tuple[Path, GitIgnoreSpec]]) -> bool:
+    """Return what the last rule says that is about a file or folder."""
+    excluded = False
+    for base, spec in rules:
+        if spec.patterns:
+            said = spec.check_file(path.relative_to(base).as_posix() + "/" * is_folder).include
+            excluded = excluded if said is None else said
+    return excluded
+
+
+def _lines_of(path: Path) -> list[str]:
+    text = read_text(path)
+    return [] if isinstance(text, DocumentError) else text.split("\n")
+
+
+def _spec(place: str, lines: Iterable[str]) -> GitIgnoreSpec:
+    """Read patterns; one that is not understood, or could take too long to compare, is reported."""
+    read = []
+    for line in lines:
+        try:
+            GitIgnoreSpec.from_lines([line])
+            is_simple = len(line) <= _LONGEST_PATTERN and len(_STARS.findall(line)) <= _MOST_STARS
+        except (ValueError, re.error):
+            is_simple = False
+        if is_simple:
+            read.append(line)
+        else:
+            report_problem(place, "this pattern is not understood", line)
+    return GitIgnoreSpec.from_lines(read)
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
 def why_unread(path: Path) -> str:

@@ -23,7 +23,18 @@ from dataclasses import dataclass, field
 from html import escape, unescape
 
 from .kept_source import SOURCE_CLASS
-from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, mask, replaced, strip_delimiters
+from .math_spans import (
+    CODE_BACKSLASH,
+    CODE_DOLLAR,
+    CODE_END,
+    CODE_START,
+    MARK,
+    clean,
+    has_dollar,
+    mask,
+    replaced,
+    strip_delimiters,
+)
 from .mathml_latex import RULES, latex_of_mathml, text_of_mathml
 from .post import PostFormula
 
@@ -323,7 +334,7 @@ class HtmlFlattener:
         source = "".join(span.latex)
         span.latex = []
         latex = strip_delimiters(source)
-        if span.id or (latex and "$" not in latex.replace("\\$", "")):
+        if span.id or (latex and not has_dollar(latex)):
             self.formulas.append(PostFormula(latex, span.id))
             self._out.append(MARK)
             span.id = ""

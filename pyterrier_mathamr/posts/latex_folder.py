@@ -16,21 +16,24 @@ import hashlib
 import posixpath
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+from pyterrier_mathamr._common.errors import shortened
+from pyterrier_mathamr._common.feedback import explain_problem
 
 from .files import STYLES
 from .latex_document import cleaned
 from .latex_units import LatexDocument
 from .post import DocumentError
-from .tex_expansion import Expander, collected
+from .tex_expansion import Expander
+from .tex_input import AT, NAME
 from .tex_macros import Definitions, Macro
 
 _KEPT = 4  # documents that are split
 
 
 _INCLUDES = re.compile(r"\\(?:input|include|subfile|(?:sub)?import)(?![A-Za-z@])")
-_NAME = re.compile(r"\\([A-Za-z@]+)")
 _INPUT = re.compile(
     r"\\(?P<input>input|include|subfile|subfileinclude)(?![A-Za-z@])"
     r"\s*+(?:\{(?P<file>[^{}\n#]{1,300})\}|(?P<bare>[\w./-]{1,300}))"
@@ -50,22 +53,38 @@ class FolderMacros:
 
     def __init__(self) -> None:
         self.macros: dict[str, Macro] = {}
-        self._ambiguous: set[str] = set()
+        self._files: dict[str, list[str]] = {}  # in which each command is defined
 
-    def add(self, text: str) -> None:
+    def add(self, file: str, macros: Mapping[str, Macro]) -> None:
         """Add the macros of a file."""
-        for name, macro in collected(text).macros.items():
-            if name in self._ambiguous or self.macros.setdefault(name, macro) == macro:
-                continue
-            self._ambiguous.add(name)
-            del self.macros[name]
+        for name, macro in macros.items():
+            files = self._files.setdefault(name, [])
+            if not files:
+                self.macros[name] = macro
+            elif self.macros.get(name) != macro:
+                self.macros.pop(name, None)
+            files.append(file)
+
+    def explain_unknown(self) -> None:
+        """Tell a warning of unknown commands where those are defined whose definitions differ."""
+        for name, files in self._files.items():
+            if name not in self.macros:
+                explain_problem(rf"the command \{name} is unknown", f"defined differently in {shortened(files)}")
+
+    def formula(self, latex: str) -> str:
+        """Write out the macros in a formula that belongs to no file, such as a query."""
+        return Expander(None, self.macros).formula(latex)
+
+    def lasting(self) -> dict[str, Macro]:
+        """Return the macros that a person may type, and those that they use in turn."""
+        return self.used(" ".join(f"\\{name}" for name in self.macros if AT not in name))
 
     def used(self, text: str) -> dict[str, Macro]:
         """Return the macros whose names a text has, and those that they use in turn."""
         used: dict[str, Macro] = {}
         waiting = [text]
         while waiting:
-            for name in dict.fromkeys(_NAME.findall(waiting.pop())):
+            for name in dict.fromkeys(NAME.findall(waiting.pop())):
                 if name in self.macros and name not in used:
                     used[name] = self.macros[name]
                     waiting += [piece for piece in used[name].body if isinstance(piece, str)]

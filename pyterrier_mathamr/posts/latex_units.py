@@ -59,6 +59,8 @@ _UNSEEN = re.compile(
     r"|markboth|thanks|pagenumbering|title|printbibliography|input|include|phantomsection)\*?\s*+(?:\{[^{}]*\})*"
     r"|\\(?:begin|end)\s*+\{[^{}]*\}|\\[A-Za-z@]+\*?|[\s{}~]+"
 )
+_BABEL = re.compile(r"\\([a-z]{3,20})name(?![A-Za-z])")
+r"""A name that a package for languages defines, such as ``\theoremname``."""
 _LONGEST_NOTE = 400
 _ROMAN = [(1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"),
           (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]  # fmt: skip
@@ -500,7 +502,7 @@ class LatexDocument:
     def _plain(self, name: str) -> str:
         """Return the printed name of a kind of statement: without fonts, colors and macros."""
         if "\\" in name or "{" in name:
-            [name] = read_latex_parts([self._expander.text(name)])[0]
+            [name] = read_latex_parts([_BABEL.sub(lambda of: f" {of[1].capitalize()}", self._expander.text(name))])[0]
         return " ".join(name.split())
 
     def _counter_of(self, name: str) -> str:

@@ -37,7 +37,7 @@ _HELD = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}]([0-9]{{1,9}})([{_HOLD}{_HOLD_IN_CO
 _OURS = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}{DEFINED}]")
 FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)([^\n]*)", re.M)
 _BACKTICKS = re.compile(r"(?<!`)(`+)(?!`)")
-_MATH_IN_CODE = re.compile(r"\$`([^`\n]+)`\$")
+_MATH_IN_CODE = re.compile(r"\$`([^`\n]+)`\$|\{math\}`((?:[^`\n]|\n(?![ \t]*\n)){1,4000})`")
 _NEW_BLOCK = r"[ \t]*(?:\n|[-+*>#|]|\d{1,9}[.)][ \t]|`{3}|~{3}|=+[ \t]*$|\Z)"
 SOFT_BREAK = re.compile(rf"\n(?!{_NEW_BLOCK})", re.M)
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
@@ -150,13 +150,13 @@ def _held(
             (start, end, strip_delimiters(plain[start:end].replace(DEFINED, "")))
             for start, end, _ in math_spans(shadow)
         ),
-        *((match.start(), match.end(), match[1]) for match in given.values()),
+        *((match.start(), match.end(), match[1] or match[2]) for match in given.values()),
         *((start, end, "") for start, end in defined),
     ]
     at = 0
     for start, end, latex in sorted(found):
         if start >= at:  # no definition within a formula
-            yield start, end, latex
+            yield start, end, "" if latex == r"\empty" else latex  # which TeX expands to nothing
             at = end
 
 

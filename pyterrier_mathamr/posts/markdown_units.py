@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from .markdown import FENCE, FRONT_MATTER, SOFT_BREAK, title_of_front_matter, unclosed, without_code
-from .math_spans import MARK, clean, math_spans
+from .markdown import FRONT_MATTER, SOFT_BREAK, title_of_front_matter, unclosed, without_code
+from .math_spans import MARK, clean, mask, math_spans, replaced
 from .statements import PROOFS, Draft, Lead, Outline, Unit, kind_of, lead_of, numbered_lead, printed_name, series
 from .tex_expansion import collected
 from .tex_macros import Definitions
@@ -49,12 +49,14 @@ _OPENED_DIV = re.compile(
 )
 _DIV_NAME = re.compile(r"^[\w:-]*[ \t]*(?:\{[^{}]*\})?[ \t]*")
 _DIRECTIVE = re.compile(r"\{([\w:-]{1,40})\}[ \t]*(.*)")
+_FENCE_OR_DIV = re.compile(r" {0,3}(`{3,}+|~{3,}+|:{3,}+)([^\n]*)")
+_ROW_OR_EDGE = re.compile(r"\\(?:begin|end)(?![A-Za-z])|\\.|&", re.DOTALL)
 _QUARTO = {
     "thm": "theorem", "lem": "lemma", "cor": "corollary", "prp": "proposition", "cnj": "conjecture",
     "def": "definition", "exm": "example", "exr": "exercise", "sol": "solution", "rem": "remark",
 }  # fmt: skip
 ADMONITIONS = frozenset(
-    "admonition note tip warning important hint attention caution danger seealso sidebar epigraph".split()  # noqa: SIM905
+    "admonition note tip warning important hint attention caution danger seealso sidebar epigraph topic".split()  # noqa: SIM905
 )
 """Directives that hold running text, in MyST as in reStructuredText."""
 _TEXT_DIRECTIVES = ADMONITIONS | {"dropdown", "margin"}
@@ -79,22 +81,62 @@ class Notes(NamedTuple):
 
 
 def notes_of(text: str) -> Notes:
-    """Take the title and date of a Markdown file from its front matter."""
+    """Read a Markdown file: its front matter, and its text as it is shown."""
     front = FRONT_MATTER.match(text)
-    if front is None:
-        return Notes(text, range(1, text.count("\n") + 2))
-    title, date = title_of_front_matter(front[1])
-    first = text.count("\n", 0, front.end()) + 1
-    body = text[front.end() :]
+    title, date = title_of_front_matter(front[1]) if front else ("", "")
+    begun = front.end() if front else 0
+    first = text.count("\n", 0, begun) + 1
+    body = _as_shown("\n".join(_with_divs(clean(text[begun:]).split("\n"))))
     return Notes(body, range(first, first + body.count("\n") + 1), title, date)
+
+
+_UNSHOWN = re.compile(
+    r"%%(?:[^%]|%(?!%))*%%|^\+{3}(?:[ \t][^\n]*)?$"
+    r"|(?P<embedded>!?)\[\[(?P<target>[^\[\]|\n\\]{1,300})(?:\\?\|(?P<text>[^\[\]\n]{1,500}))?\]\]"
+    rf"|(?P<display>{MARK})[ \t]*\([\w:.-]{{1,100}}\)[ \t]*$",
+    re.M,
+)
+_IMAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|pdf|excalidraw|canvas|mp[34])\Z", re.IGNORECASE)
+
+
+def _as_shown(text: str) -> str:
+    """Write the links of Obsidian as their text, without its comments and the labels of MyST after a display."""
+    if not any(mark in text for mark in ("[[", "%%", "$$", "+++")):
+        return text
+    masked, _ = without_code(text)
+    masked = mask(masked, [(start, end) for start, end, _ in math_spans(SOFT_BREAK.sub(" ", masked))])
+    spans = []
+    for found in _UNSHOWN.finditer(masked):
+        start, end = found.span()
+        if found["display"]:
+            if text[start - 1 : start + 1] == "$$":
+                spans.append((start + 1, end, ""))
+        elif found["target"] is None:
+            spans.append((start, end, "\n" * text.count("\n", start, end)))
+        elif found["embedded"] and _IMAGE.search(found["target"].strip()):
+            spans.append((start, end, ""))
+        else:
+            link = found["target"].strip().replace("#", " ").replace("^", "")
+            spans.append((start, end, text[slice(*found.span("text"))] if found["text"] else link.strip()))
+    return replaced(text, spans)
 
 
 def markdown_units(file: str, notes: Notes, *, whole: bool) -> tuple[list[Unit], Definitions]:
     """Split a text; returns its units and what it defines."""
     splitter = _Splitter(file, notes)
     splitter.split()
-    units = splitter.outline.units(file, lambda text: "".join(text.split()), lambda title: title, whole)
+    units = splitter.outline.units(file, _shown, lambda title: title, whole)
     return units, splitter.defined
+
+
+_FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.M)
+
+
+def _shown(text: str) -> str:
+    """Return the visible text of a piece: without blanks, comments, fences and definitions."""
+    before, *comments = _FENCE_LINE.sub("", text).split("<!--")
+    text = "".join([before, *(each.partition("-->")[2] if "-->" in each else each for each in comments)])
+    return "".join(replaced(text, ((of.start, of.end, "") for of in collected(text).found)).split())
 
 
 class _Splitter:
@@ -103,7 +145,7 @@ class _Splitter:
     def __init__(self, file: str, notes: Notes) -> None:
         self._file, self._notes = file, notes
         self.outline = Outline()
-        self._lines = _with_divs(clean(notes.text).split("\n"))
+        self._lines = clean(notes.text).split("\n")
         text = "\n".join(self._lines)
         masked, _ = without_code(text)
         self.defined = collected(masked)
@@ -384,7 +426,7 @@ def _of_div(opened: str) -> tuple[Lead | None, str]:
     names = [name.rpartition(":")[2] for name in names] + ([_QUARTO.get(label[:3], "")] if label[3:4] == "-" else [])
     name = next(filter(kind_of, names), "")
     if not name:
-        return None, ""
+        return (lead_of(found["rest"]) if names[-1] in _TEXT_DIRECTIVES else None), label
     quoted = re.search(r"""(?:name|title)=["']([^"']*)["']""", inner)
     note = quoted[1] if quoted else found["note"] or found["rest"]
     return Lead(kind_of(name), printed_name(name, kind_of(name)), "", note.strip()), label
@@ -399,12 +441,22 @@ def _without_label(text: str) -> tuple[str, str]:
     return found[1] if found else "", text[: attributes.start()] + text[attributes.end() :]
 
 
+def display_marks(formula: str) -> tuple[str, str]:
+    r"""Return the delimiters of a display, in which ``&`` and ``\\`` mean ``split``, as in Sphinx."""
+    depth = 0  # of environments
+    for token in _ROW_OR_EDGE.findall(formula):
+        depth += {r"\begin": 1, r"\end": -1}.get(token, 0)
+        if token in ("&", r"\\") and depth <= 0:
+            return r"$$\begin{split}", r"\end{split}$$"
+    return "$$", "$$"
+
+
 def _with_divs(lines: Sequence[str]) -> list[str]:
     """Write the directives of MyST that hold text, which are fenced as code is, as divs and formulas."""
     found = list(lines)
-    opened: list[tuple[str, str]] = []  # the fence, and the text for its end; "code" for code
+    opened: list[tuple[str, str, int]] = []  # the fence, the text for its end ("code" for code), and its line
     for i, line in enumerate(lines):
-        if not (line.lstrip(" ")[:3] in ("```", "~~~") and (fence := FENCE.match(line))):
+        if not (line.lstrip(" ")[:3] in ("```", "~~~", ":::") and (fence := _FENCE_OR_DIV.match(line))):
             continue
         if (
             opened
@@ -412,19 +464,36 @@ def _with_divs(lines: Sequence[str]) -> list[str]:
             and fence[1].startswith(opened[-1][0])
             and not fence[2].strip()
         ):
-            _, end = opened.pop()
+            _, end, begun = opened.pop()
             found[i] = line if end == "code" else end
+            if end == "$$":
+                _write_display(found, begun, i)
             continue
         if opened and opened[-1][1] == "code":
             continue
         directive = _DIRECTIVE.fullmatch(fence[2].strip())
         name = directive[1].rpartition(":")[2] if directive else ""
-        if directive and (kind_of(name) or name in _TEXT_DIRECTIVES):
+        if name == "math":
+            opened.append((fence[1], "$$", i))
+        elif fence[1][0] == ":":
+            continue
+        elif directive and (kind_of(name) or name in _TEXT_DIRECTIVES):
             found[i] = f":::{{{directive[1]}}} {directive[2]}"
-            opened.append((fence[1], ":::"))
-        elif name == "math":
-            found[i] = "$$"
-            opened.append((fence[1], "$$"))
+            opened.append((fence[1], ":::", i))
         elif not (fence[1][0] == "`" and "`" in fence[2]):
-            opened.append((fence[1], "code"))
+            opened.append((fence[1], "code", i))
     return found
+
+
+def _write_display(lines: list[str], begun: int, end: int) -> None:
+    """Write the directive between two lines as a formula without its options."""
+    start = begun + 1
+    while start < end and (_OPTION.fullmatch(lines[start]) or not lines[start].strip()):
+        lines[start] = ""
+        start += 1
+    if start < end and lines[start].strip() == "---":
+        close = next((i for i in range(start + 1, end) if lines[i].strip() == "---"), start)
+        lines[start : close + 1] = [""] * (close + 1 - start)
+        start = close + 1
+    lines[begun] = ""
+    lines[start - 1], lines[end] = display_marks("\n".join(lines[start:end]))

@@ -20,6 +20,7 @@ CODE_START, CODE_END = "\ue003", "\ue004"
 
 LONGEST_DISPLAY = 20_000
 LONGEST_INLINE = 4_000
+_NESTED = 8  # formulas in the text of a formula
 
 _OPENER = re.compile(
     r"\\\\[(\[]?|\\\$|\$\$?|\\\(|\\\["
@@ -32,6 +33,7 @@ _AMOUNT_AND_SPACE = re.compile(r"\d[\d.,]*\s+")
 _OPENED = re.compile(r"[A-Za-z\\({\[|]|[^\s$]{0,40}[\\^_=]")  # text after a dollar that opens a formula
 _TEX = re.compile(r"[\\^_={}<>+*/|]")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_BRACE_OR_DOLLAR = re.compile(r"\\.|[{}$]", re.DOTALL)
 _PROSE = re.compile(r"(?:[^\W\d_]|[\s.,;:?!'’\"-])*")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 _FUNCTIONS = frozenset(["arccos", "arcsin", "arctan", "cosh", "coth", "limsup", "liminf", "sinh", "sqrt", "tanh"])
@@ -93,6 +95,16 @@ def is_formula(latex: str) -> bool:
     return len(words) < 3 and not any(len(word) > 3 and word[1:].islower() for word in words)
 
 
+def has_dollar(latex: str) -> bool:
+    r"""Return whether a formula has dollars outside of braces, as of several formulas; ``\text{if $x$}`` is one."""
+    depth = 0
+    for sign in _BRACE_OR_DOLLAR.findall(latex) if "$" in latex else ():
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        if sign == "$" and depth <= 0:
+            return True
+    return False
+
+
 def math_spans(text: str, unclosed: list[int] | None = None) -> Iterator[tuple[int, int, str]]:
     """Find the formulas of a text."""
     at = 0
@@ -128,8 +140,20 @@ def _display_end(text: str, start: int, opener: str, closer: str) -> int:
     if opener != closer:
         following = text.find(opener, start, limit)
         limit = following if following >= 0 else limit
-    end = text.find(closer, start, limit)
+    first = end = text.find(closer, start, limit)
+    for _ in range(_NESTED if closer == "$$" else 0):  # two dollars in braces are of formulas in text
+        if end < 0 or _depth(text[start:end]) <= 0:
+            break
+        end = text.find(closer, end + 1, limit)
+    else:
+        end = first
+    end = first if end < 0 else end
     return -1 if end < 0 or MARK in text[start:end] else end
+
+
+def _depth(latex: str) -> int:
+    braces = _BRACE.findall(latex)
+    return braces.count("{") - braces.count("}")
 
 
 def _inline_end(text: str, start: int) -> int:

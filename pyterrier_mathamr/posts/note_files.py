@@ -15,6 +15,7 @@ of another unit has a fragment after it.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from .html import title_of_html
 from .kept_source import with_hidden
 from .latex_document import UNCLOSED, cleaned, read_latex_parts
 from .latex_folder import FolderMacros, LatexFolder
-from .markdown import read_markdown
+from .markdown import FRONT_MATTER, read_markdown
 from .markdown_units import Notes, markdown_units, notes_of
 from .math_spans import replaced
 from .other_markups import notes_of_notebook, notes_of_org, notes_of_rst
@@ -39,7 +40,7 @@ from .post import PLACEHOLDER, DocumentError, MathPost, PostFormula, placeholder
 from .reading import post_from_html, post_from_text, report_unclosed
 from .statements import Unit
 from .tex_expansion import Expander, collected
-from .tex_macros import Definitions
+from .tex_macros import Definitions, Macro
 from .tex_primitives import DEFINED
 
 MACRO_FILES = ("macros.tex", "macros.sty", "preamble.tex")
@@ -48,10 +49,12 @@ _DEFINING = (".tex", *STYLES, ".md", ".markdown", ".qmd", ".rmd")
 _DEFINES = re.compile(r"\\(?:(?:re)?newcommand|providecommand|[gex]?def|let|Declare|NewDocument)")
 _SETTINGS = ("_config.yml", "_quarto.yml", "myst.yml", "mkdocs.yml", "conf.py", "docs/conf.py", "book.toml")
 _SETTING = re.compile(
-    r"""^[ \t]*["']?(?:\\{1,2})?(?P<name>[A-Za-z]{1,40})["']?[ \t]*[:=][ \t]*(?:\[[ \t]*)?r?(?P<mark>["'])"""
-    r"""(?P<body>[^\n]{0,1000}?)(?P=mark)(?:[ \t]*,[ \t]*(?P<count>[1-9])[ \t]*\])?[ \t]*,?[ \t]*$""",
+    r"""^[ \t]*["']?(?:\\{1,2})?(?P<name>[A-Za-z]{1,40})["']?[ \t]*[:=][ \t]*(?:\[[ \t]*|\n[ \t]*-[ \t]+)?"""
+    r"""(?:r?(?P<mark>["'])(?P<body>[^\n]{0,1000}?)(?P=mark)(?:[ \t]*,[ \t]*(?P<count>[1-9])[ \t]*\])?[ \t]*,?"""
+    r"""|(?P<plain>\\[^\n"']{1,1000}?))[ \t]*$""",
     re.M,
 )
+_HAS_MACROS = re.compile(r"macros|^[ \t]*math[ \t]*:", re.M)
 """A macro in the settings of MathJax or KaTeX: ``RR: "\\\\mathbb{R}"``, ``"\\\\norm": ["\\\\|#1\\\\|", 1]``."""
 _NOTES: Mapping[str, Callable[[str], Notes]] = {
     "markdown": notes_of,
@@ -95,11 +98,21 @@ def options_digest(reading: ReadingOptions, macros: str) -> str:
     return repr((reading.bare_formulas, reading.whole_files, macros))
 
 
-def note_entries(path: Path, reading: ReadingOptions, prefix: str) -> Iterator[SourceEntry | DocumentError]:
-    """Iterate over the files of a folder; or over a file, and the files of its folder that it includes."""
+def note_entries(
+    path: Path, reading: ReadingOptions, prefix: str, lasting: dict[str, Macro]
+) -> Iterator[SourceEntry | DocumentError]:
+    """Iterate over the files of a folder; or over a file, and the files of its folder that it includes.
+
+    Args:
+        path: the folder or file.
+        reading: how to read them.
+        prefix: the prefix of the docnos of a folder's files.
+        lasting: gets the macros of the folder.
+    """
     only = "" if path.is_dir() else path_text(path.name)
     top = path.parent if only else path
-    listing = listed(top) if not only or path.suffix.lower() == ".tex" else Listing([], [], [], [])
+    is_whole = not only or path.suffix.lower() == ".tex"
+    listing = listed(top, None if only else reading.exclude) if is_whole else Listing([], [], [], [])
     if not (only or listing.files or listing.left_out or listing.unread):
         kinds = ", ".join(SUFFIXES)
         raise DocumentError(path_text(path), f"the folder has no notes. Name a folder with files of {kinds}")
@@ -107,25 +120,56 @@ def note_entries(path: Path, reading: ReadingOptions, prefix: str) -> Iterator[S
     files |= {only: path} if only else {}
     given = [top / name for name in MACRO_FILES if _text_if_any(top / name)]
     known, digest = read_macros(*given, *([Path(reading.macros)] if reading.macros else []))
-    macros = FolderMacros()
-    for name, file in files.items():
-        if name.lower().endswith(_DEFINING) and isinstance(text := read_text(file), str) and _DEFINES.search(text):
-            macros.add(cleaned(text))
+    macros, texts = FolderMacros(), _Texts(files)
+    for name in files:
+        if name.lower().endswith(_DEFINING) and isinstance(text := texts.kept(name), str):
+            macros.add(name, _definitions(text).macros)
     for name in _SETTINGS:
-        macros.add(_macros_of_settings(cleaned(_text_if_any(top / name))))
+        macros.add(name, collected(_macros_of_settings(_text_if_any(top / name))).macros)
+    macros.explain_unknown()
+    lasting.update(macros.lasting() | known.macros)
     names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
-    latex = LatexFolder(names, lambda name: read_text(files[name]), known, macros, only)
+    latex = LatexFolder(names, texts.read, known, macros, only)
     options = options_digest(reading, digest)
     folder = _Folder(path_text(path.absolute()), reading, known, macros, options, latex, "" if only else prefix)
     if only:
         for name in latex.members(only) or [only]:
-            yield _entry(folder, name, files[name])
+            yield _entry(folder, name, files[name], texts)
     else:
         for name, file in files.items():
             if file.suffix.lower() in SUFFIXES:
-                yield _entry(folder, name, file)
+                yield _entry(folder, name, file, texts)
         yield from listing.left_out
         yield from listing.unread
+
+
+class _Texts:
+    """Reads each file of a folder once: one whose definitions were read is kept, packed, until its posts are."""
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self._files = files
+        self._kept: dict[str, bytes] = {}
+
+    def kept(self, name: str) -> str | DocumentError:
+        text = read_text(self._files[name])
+        if isinstance(text, str):
+            self._kept[name] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+        return text
+
+    def read(self, name: str) -> str | DocumentError:
+        packed = self._kept.pop(name, None)
+        return zlib.decompress(packed).decode("utf-8", "surrogatepass") if packed else read_text(self._files[name])
+
+
+def _definitions(text: str) -> Definitions:
+    """Return what a file defines, also in its front matter."""
+    front = _macros_of_front_matter(text)
+    return collected(front + cleaned(text)) if front or _DEFINES.search(text) else Definitions({}, {}, [])
+
+
+def _macros_of_front_matter(text: str) -> str:
+    front = FRONT_MATTER.match(text)
+    return _macros_of_settings(front[1]) if front else ""
 
 
 def _text_if_any(path: Path) -> str:
@@ -137,18 +181,18 @@ def _text_if_any(path: Path) -> str:
 def _macros_of_settings(text: str) -> str:
     r"""Write the macros of the settings of MathJax or KaTeX as ``\newcommand``."""
     macros = []
-    for setting in _SETTING.finditer(text) if "macros" in text else ():
-        body = setting["body"].replace("\\\\", "\\")
+    for setting in _SETTING.finditer(cleaned(text)) if _HAS_MACROS.search(text) else ():
+        body = (setting["body"] or setting["plain"] or "").replace("\\\\", "\\")
         count = max([int(number) for number in re.findall(r"#([1-9])", body)], default=0)
         if "\\" in body:
             macros.append(rf"\newcommand{{\{setting['name']}}}[{setting['count'] or count}]{{{body}}}")
     return "\n".join(macros)
 
 
-def _entry(folder: _Folder, name: str, path: Path) -> SourceEntry:
+def _entry(folder: _Folder, name: str, path: Path, texts: _Texts) -> SourceEntry:
     place, form = path_text(path), SUFFIXES[path.suffix.lower()]
     origin = Origin(folder.root, name, date=day_of(path))
-    text = read_text(path) if form != "latex" else folder.latex.errors.get(name) or folder.latex.digest(name)
+    text = texts.read(name) if form != "latex" else folder.latex.errors.get(name) or folder.latex.digest(name)
     if isinstance(text, DocumentError):
         digest = 0 if isinstance(text, UnopenedFileError) else row_fingerprint({"fault": text.reason})
         return SourceEntry(place, folder.root, name, digest, partial(iter, [text]))
@@ -190,7 +234,8 @@ def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | D
 def _notes(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
     notes = _NOTES[form](text)
     units, defined = markdown_units(origin.file, notes, whole=folder.reading.whole_files)
-    expander = _expander(folder, defined, text)
+    in_front = collected(_macros_of_front_matter(text))
+    expander = _expander(folder, defined._replace(macros=in_front.macros | defined.macros), text)
 
     def read(parts: Sequence[str]) -> Parts:
         html, problems = read_markdown(*parts, expander=expander)
@@ -256,12 +301,12 @@ def _document(unit: Unit, prefix: str, origin: Origin, read: Callable[[Sequence[
         return None
     for post in (title, body):
         report_unclosed(docno, post)
+    section = plain_text(_joined(sections))
     if not title.text:
         stem = origin.file.rpartition("/")[2].rpartition(".")[0]
-        title = MathPost(" ".join(plain_text(sections[-1]).split()), ()) if sections else post_from_text(stem)
-    around = _joined(sections)
-    origin = origin._replace(line=unit.line, section=plain_text(around), kind=unit.kind)
-    return document_of(docno, title, body, around, origin)
+        title = MathPost(" ".join(plain_text(sections.pop()).split()), ()) if sections else post_from_text(stem)
+    origin = origin._replace(line=unit.line, section=section, kind=unit.kind)
+    return document_of(docno, title, body, _joined(sections), origin)
 
 
 def _joined(sections: Sequence[MathPost]) -> MathPost:

@@ -19,11 +19,12 @@ from itertools import count
 
 from pyterrier_mathamr._common.records import parse_json
 
-from .markdown_units import ADMONITIONS, Notes, notes_of
+from .markdown_units import ADMONITIONS, Notes, display_marks, notes_of
 from .post import DocumentError
-from .statements import TINY, kind_of
+from .statements import kind_of, lead_of
 
 _DEEPEST_HEADING = 6
+_SMALL_CELL = 100  # characters, below which a cell belongs to the one before
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 
 
@@ -61,7 +62,7 @@ def notes_of_notebook(text: str) -> Notes:
         notes = notes_of(source)
         title, date = title or notes.title, date or notes.date
         begins_with_heading = re.match(r"\s*(?:#{1,6}\s|[^\n]+\n(?:=+|-{3,})\s*(?:\n|\Z))", notes.text)
-        if lines and not begins_with_heading and len("".join(notes.text.split())) >= TINY:
+        if lines and not begins_with_heading and len("".join(notes.text.split())) >= _SMALL_CELL:
             name = cell.get("id")  # since version 4.5
             named = isinstance(name, str) and re.fullmatch(r"[\w-]{1,64}", name)
             pieces[len(lines)] = f"cell-{name if named else number}"
@@ -94,11 +95,11 @@ class _Places:
 # ---- reStructuredText
 
 _ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>!$%&(),/;?@\[\]{|}\\])\1{2,}[ \t]*")
-_MATH_ROLE = re.compile(r":math:`([^`\n]{1,4000})`")
+_MATH_ROLE = re.compile(r"``[^\n]+?``|:math:`((?:[^`\n]|\n(?![ \t]*\n)){1,4000})`")
 _ROLE = re.compile(r":[a-zA-Z][\w:.+-]{0,40}:`(?:([^`<>\n]{1,300}?)[ \t]*<[^`<>\n]{1,300}>|[~!]?([^`\n]{1,300}))`")
 _LINK = re.compile(r"`([^`<>\n]{1,300}?)[ \t]*<[^`<>\n]{1,1000}>`__?")
 _PLAIN_LINK = re.compile(r"`([^`\n]{1,300})`__?(?!\w)|(?<!\w)([^\W_]{1,60})__?(?![\w_])")
-_RST_KEPT = re.compile(r"(``[^\n]+?``|:math:`[^`\n]{1,4000}`|\$[^$\n]{1,2000}\$)")
+_RST_KEPT = re.compile(r"(``[^\n]+?``|\$[^$\n]{1,2000}\$)")
 _RST_DIRECTIVE = re.compile(r"([ \t]*)\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?([\w:.-]{1,60})::[ \t]*(.*)")
 _RST_TARGET = re.compile(r"[ \t]*\.\.[ \t]+_`?([^`:\n]{1,200})`?:[ \t]*")
 _RST_FIELD = re.compile(r"[ \t]*:([\w -]{1,40}):[ \t]*(.*)")
@@ -109,7 +110,7 @@ _RST_TEXT = ADMONITIONS | {
 
 def notes_of_rst(text: str) -> Notes:
     """Read a file of reStructuredText."""
-    source = text.expandtabs(8).split("\n")
+    source = _MATH_ROLE.sub(_in_dollars, text.expandtabs(8)).split("\n")
     lines, levels = Lines(), list[str]()
     date = ""
     i = 0
@@ -143,6 +144,14 @@ def notes_of_rst(text: str) -> Notes:
             lines.append((_rst_inline(line), number))
             i += 1
     return _notes(lines, date=date)
+
+
+def _in_dollars(role: re.Match[str]) -> str:
+    """Write a formula between dollars, on the first of its lines; a literal stays."""
+    if role[1] is None:
+        return role[0]
+    lines = role[1].split("\n")
+    return "".join(["$", " ".join(map(str.strip, lines)), "$", *["\n"] * (len(lines) - 1)])
 
 
 def _is_title(line: str, under: str, before: str) -> bool:
@@ -189,11 +198,13 @@ def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: L
         lines.append(("", i + 1))
         formulas = "\n".join([argument, *block]).strip()
         for formula in filter(None, map(str.strip, re.split(r"\n[ \t]*\n", formulas))):
-            lines += [(line, i + 1) for line in ("$$", *formula.split("\n"), "$$", "")]
+            begin, end_of = display_marks(formula)
+            lines += [(line, i + 1) for line in (begin, *formula.split("\n"), end_of, "")]
     elif kind_of(name) or name in _RST_TEXT:
         lines.append(("", i + 1))
-        marker = f":::{{{name}}} " if kind_of(name) else ""
-        lines.append((marker + _rst_inline(argument), i + 1))
+        marker = f":::{{{name}}} " if kind_of(name) or (block and lead_of(argument)) else ""
+        shown = f"**{argument}**" if name == "rubric" else _rst_inline(argument)
+        lines.append((marker + shown, i + 1))
         if marker and label:
             lines.append((f":label: {label}", i + 1))
         if all(_indent(line) < 4 for line in block if _RST_DIRECTIVE.fullmatch(line)):  # read only once more
@@ -227,9 +238,6 @@ def _rst_inline(line: str) -> str:
     for i in range(0, len(pieces), 2):
         text = _ROLE.sub(lambda found: found[1] or found[2], pieces[i].replace("\\ ", ""))
         pieces[i] = _PLAIN_LINK.sub(lambda found: found[1] or found[2], _LINK.sub(r"\1", text)) if "_" in text else text
-    for i in range(1, len(pieces), 2):
-        role = _MATH_ROLE.fullmatch(pieces[i])
-        pieces[i] = f"${role[1].strip()}$" if role else pieces[i]
     return "".join(pieces)
 
 

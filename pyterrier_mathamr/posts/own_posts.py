@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,7 +41,7 @@ from .note_files import note_entries, options_digest, read_macros
 from .post import DocumentError, MathPost
 from .reading import check_texts, post_from_any, post_from_html, post_from_text, report_unclosed
 from .tex_expansion import Expander
-from .tex_macros import Definitions
+from .tex_macros import Definitions, Macro, Parameter
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
@@ -49,13 +49,16 @@ _HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no enco
 _REPLACEMENT = "\ufffd"
 _UNWRITABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # which no page can hold
 
+SourceMacros = dict[str, dict[str, Macro]]
+"""The macros of each source, by its root."""
+
 IDS = ("docno", "id", "_id", "doc_id")
 """The keys that an id may have."""
 _DEFAULT = ReadingOptions()
 
 
 def source_entries(
-    source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = ""
+    source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = "", macros: SourceMacros | None = None
 ) -> Iterator[SourceEntry | DocumentError]:
     """Iterate over the files or records of a source; none is parsed before its ``read()`` is called.
 
@@ -63,6 +66,7 @@ def source_entries(
         source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
         reading: how they are read.
         prefix: the prefix of the docnos of a folder's files.
+        macros: gets the macros of the source.
 
     Yields:
         Each file or record, or why there is none; a file that cannot be opened has the digest 0. At the end an
@@ -71,24 +75,41 @@ def source_entries(
     Raises:
         DocumentError: the source itself, or the file of macros, cannot be read.
     """
-    known, macros = read_macros(*([Path(reading.macros)] if reading.macros else []))
+    macros = {} if macros is None else macros
+    root = source_root(source)
     if isinstance(source, str | Path) and not Path(source).name.endswith(LINES):
         path = Path(source)
         if not path.is_dir() and (path.suffix.lower() not in SUFFIXES or not path.is_file()):
             reason = f"no such folder, .jsonl file or file of {', '.join(SUFFIXES)}"
             raise DocumentError(path_text(path), why_unread(path) or reason)
-        yield from note_entries(path, reading, prefix)
+        yield from note_entries(path, reading, prefix, macros.setdefault(root, {}))
         return
-    root = source_root(source)
-    options = options_digest(reading, macros)
+    known, digest = read_macros(*([Path(reading.macros)] if reading.macros else []))
+    macros[root] = known.macros
+    options = options_digest(reading, digest)
     for place, record in _records(source):
         if isinstance(record, DocumentError):
             yield record
             continue
         key = str(record[name]) if (name := _id_key(record)) else place
-        digest = row_fingerprint({**record, "\0options": options})
+        fingerprint = row_fingerprint({**record, "\0options": options})
         read = partial(_documents, place, record, reading.bare_formulas, known, Origin(root, key))
-        yield SourceEntry(place, root, key, digest, read, row_fingerprint(record))
+        yield SourceEntry(place, root, key, fingerprint, read, row_fingerprint(record))
+
+
+def macros_read(stored: Mapping[str, Any]) -> SourceMacros:
+    """Read macros that were written as JSON.
+
+    Raises:
+        ValueError, TypeError, AttributeError: they are malformed.
+    """
+    return {root: {name: _macro(*macro) for name, macro in macros.items()} for root, macros in stored.items()}
+
+
+def _macro(parameters: Sequence[Sequence[str]], body: Sequence[str | int]) -> Macro:
+    if not all(isinstance(piece, str | int) for piece in body):
+        raise ValueError(f"{body!r:.80} is not the text of one")
+    return Macro(tuple(Parameter(*map(str, of)) for of in parameters), tuple(body))
 
 
 def source_root(source: Source) -> str:
@@ -213,7 +234,7 @@ _NAMED = 5  # records that cannot be read are named in a warning, so many of the
 
 
 def read_posts(
-    source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = ""
+    source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = "", macros: SourceMacros | None = None
 ) -> Iterator[tuple[str, Document | DocumentError]]:
     """Read the posts of a source, one at a time.
 
@@ -221,6 +242,7 @@ def read_posts(
         source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
         reading: how they are read.
         prefix: the prefix of the docnos of a folder's files.
+        macros: gets the macros of the source.
 
     Yields:
         The place of each post (line, file or number) and the post, or why it cannot be read.
@@ -230,7 +252,7 @@ def read_posts(
     """
     yield from distinct_posts(
         (entry.place, document)
-        for entry in source_entries(source, reading, prefix)
+        for entry in source_entries(source, reading, prefix, macros)
         for document in ([entry] if isinstance(entry, DocumentError) else entry.documents())
     )
 
@@ -250,7 +272,12 @@ def distinct_posts(
 
 
 def accepted_posts(
-    source: Source, reading: ReadingOptions = _DEFAULT, prefix: str = "", *, verbose: bool = False
+    source: Source,
+    reading: ReadingOptions = _DEFAULT,
+    prefix: str = "",
+    macros: SourceMacros | None = None,
+    *,
+    verbose: bool = False,
 ) -> Iterator[Document]:
     """Read the posts of a source; a warning at the end names unreadable ones and the reasons.
 
@@ -258,13 +285,14 @@ def accepted_posts(
         source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), of a folder or of a file of notes.
         reading: how to read them.
         prefix: the prefix of the docnos of a folder's files.
+        macros: gets the macros of the source.
         verbose: show progress.
 
     Raises:
         DocumentError: a file or folder holds no post, or none of a source's posts can be read.
     """
     total = count_posts(source) if verbose else None
-    read = progress(read_posts(source, reading, prefix), "reading", "posts", verbose=verbose, total=total)
+    read = progress(read_posts(source, reading, prefix, macros), "reading", "posts", verbose=verbose, total=total)
     yield from readable(read, "posts", str(source) if isinstance(source, str | Path) else None)
 
 

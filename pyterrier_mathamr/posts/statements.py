@@ -30,36 +30,37 @@ from typing import NamedTuple
 
 SMALL = 1_500
 """Characters of a file, without blanks and commands, below which it stays whole, unless it has two statements."""
-TINY = 100
-"""Such characters of a section's own text, below which it goes to the first unit in that section."""
 LONGEST_FRAGMENT = 150
 _LONGEST_SLUG = 60
 
 _KINDS = {
-    "theorem": "theorem thm thrm theo satz hauptsatz théorème theoreme "
-    "teorema stelling statement теорема 定理 مبرهنة نظرية",
-    "lemma": "lemma lem lemme lema hilfssatz лемма 引理 補題 تمهيدية",
+    "theorem": "theorem thm thrm theo satz hauptsatz théorème theoreme teorema stelling statement "
+    "теорема 定理 مبرهنة نظرية",
+    "lemma": "lemma lem lemme lema hilfssatz лемма 引理 补题 補題 تمهيدية",
     "proposition": "proposition prop prp propn proposición proposizione proposição propositie предложение утверждение "
     "命题 命題 قضية",
     "corollary": "corollary cor coro korollar folgerung corollaire corolario corollario corolário gevolg "
-    "следствие 推论 系 نتيجة",
+    "следствие 推论 推論 系 نتيجة",
     "definition": "definition def defn defi dfn définition definición definizione definição definitie определение 定义 "
     "定義 تعريف",
-    "example": "example ex exm exa exmp beispiel bsp exemple ejemplo esempio exemplo voorbeeld пример 例 مثال",
-    "remark": "remark rem rmk bemerkung bem remarque observación osservazione observação opmerking замечание 注 ملاحظة",
+    "example": "example ex exm exa exmp beispiel bsp exemple ejemplo esempio exemplo voorbeeld пример "
+    "例 例子 例题 例題 مثال",
+    "remark": "remark rem rmk bemerkung bem anmerkung remarque observación osservazione observação opmerking nota "
+    "comentario commento comentário замечание 注 注记 注意 备注 ملاحظة",
     "exercise": "exercise exer exc exr aufgabe übung exercice ejercicio esercizio exercício opgave упражнение задача "
-    "练习 練習 تمرين",
-    "claim": "claim clm behauptung affirmation",
-    "conjecture": "conjecture conj cnj vermutung conjetura гипотеза 猜想",
-    "problem": "problem prob problème problema",
-    "question": "question ques frage",
-    "axiom": "axiom ax axiome axioma аксиома 公理",
-    "fact": "fact",
-    "observation": "observation obs beobachtung",
-    "notation": "notation nota",
-    "assumption": "assumption voraussetzung annahme hypothesis hypothèse",
-    "proof": "proof pf prf beweis bew preuve démonstration demonstration demostración dimostrazione demonstração "
-    "bewijs доказательство 证明 証明 برهان البرهان إثبات",
+    "练习 练习题 习题 練習 練習問題 演習 演習問題 تمرين",
+    "claim": "claim clm behauptung affirmation afirmación affermazione afirmação assertion 断言 主張",
+    "conjecture": "conjecture conj cnj vermutung conjetura congettura conjectura гипотеза 猜想 予想",
+    "problem": "problem prob problème problema проблема 问题 問題",
+    "question": "question ques frage pregunta domanda pergunta вопрос",
+    "axiom": "axiom ax axiome axioma assioma аксиома 公理",
+    "fact": "fact fait hecho fatto fato факт 事实 事実",
+    "observation": "observation obs beobachtung наблюдение",
+    "notation": "notation notación notazione notação обозначение 记号 記号",
+    "assumption": "assumption voraussetzung annahme hypothesis hypothèse hipótesis ipotesi hipótese предположение 假设 "
+    "仮定",
+    "proof": "proof pf prf beweis bew preuve démonstration demonstration prueba demostración dimostrazione prova "
+    "demonstração bewijs доказательство 证明 证 証明 برهان البرهان إثبات",
     "solution": "solution sol lösung solución soluzione solução oplossing решение 解 解答 حل",
 }
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
@@ -340,10 +341,11 @@ class Outline:
         foreign = any(draft.foreign for draft in drafts)
         if whole or (size < SMALL and len(statements) <= 1 and not foreign):
             return [_whole(drafts, statements, shown)]
-        kept = _merged(drafts, shown)
+        kept = _kept(drafts, shown) or drafts[:1]
+        above = () if drafts[0] in kept or not drafts[0].title else (drafts[0].title,)  # of the file
         fragments = _fragments(kept, drafts, plain)
         return [
-            Unit(fragment, draft.title, _text(draft.pieces), draft.kind, draft.section, draft.line)
+            Unit(fragment, draft.title, _text(draft.pieces), draft.kind, (*above, *draft.section), draft.line)
             for draft, fragment in zip(kept, fragments, strict=True)
         ]
 
@@ -366,26 +368,16 @@ def _whole(drafts: list[Draft], statements: list[Draft], shown: Callable[[str], 
     return Unit("", title, _text(pieces), kind, section)
 
 
-def _merged(drafts: list[Draft], shown: Callable[[str], str]) -> list[Draft]:
-    """Give headings without text, and the few words under others, to the first unit of their section."""
+def _kept(drafts: list[Draft], shown: Callable[[str], str]) -> list[Draft]:
+    """Leave out sections without own text, whose titles are only the context of the units in them."""
     kept: list[Draft] = []
-    waiting: list[tuple[int, str]] = []
     for i, draft in enumerate(drafts):
-        own = sum(len(shown(text)) for _, text in draft.pieces)
-        inside = i + 1 < len(drafts) and (drafts[i + 1].under is draft or not draft.level)
-        if draft.is_prose and not draft.given and (not own or (own < TINY and inside)):
-            waiting += [(draft.order, draft.title), *draft.pieces] if draft.title else draft.pieces
-            continue
-        draft.pieces = waiting + draft.pieces
-        waiting = []
-        kept.append(draft)
-    if any(shown(text) for _, text in waiting):
-        if kept:
-            kept[-1].pieces = kept[-1].pieces + waiting
-        else:  # nothing but headings
-            first = next(draft for draft in drafts if draft.title or draft.pieces)
-            first.pieces = [piece for piece in waiting if piece != (first.order, first.title)]
-            kept.append(first)
+        following = drafts[i + 1].section if i + 1 < len(drafts) else ()
+        is_context = not draft.level or following[: len(draft.section) + 1] == (*draft.section, draft.title)
+        has_formula = "$" in draft.title or r"\(" in draft.title  # which is found as a formula of its own post
+        has_text = any(shown(text) for _, text in draft.pieces)
+        if has_text or has_formula or draft.given or not (draft.is_prose and is_context):
+            kept.append(draft)
     return kept
 
 

@@ -101,7 +101,8 @@ def body_of(text: str) -> tuple[str | int, ...]:
 
 
 _SPEC = re.compile(
-    r"[\s+!]*(?:>\s*\{(?:[^{}]|\{[^{}]*\})*\}[\s+!]*)*(?:(?P<plain>[mosgvbl])|O\s*(?P<O>\{)|G\s*(?P<G>\{)|t\s*(?P<t>\\?\S)"
+    r"[\s+!]*(?:>\s*\{(?:[^{}]|\{[^{}]*\})*\}[\s+!]*)*(?:(?P<plain>[mosgvbl])|O\s*(?P<O>\{)|G\s*(?P<G>\{)"
+    r"|t\s*\{?(?P<t>\\?[^\s{}])\}?"
     r"|(?P<rd>[rd])\s*(?P<one>\\?\S)\s*(?P<two>\\?\S)|(?P<RD>[RD])\s*(?P<One>\\?\S)\s*(?P<Two>\\?\S)\s*(?P<default>\{)"
     r"|e\s*\{(?P<e>[^{}]*)\}|E\s*\{(?P<E>[^{}]*)\}\s*(?P<defaults>\{)|e\s*(?P<one_e>\S))"
 )

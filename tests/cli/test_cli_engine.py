@@ -207,6 +207,21 @@ def test_options_that_do_not_go_together_are_refused(engine, arguments) -> None:
     assert "Error: " in result.output
 
 
+@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
+def test_files_are_excluded_and_a_report_counts_formats_and_lists_faults(tmp_path) -> None:
+    (tmp_path / "notes" / "drafts").mkdir(parents=True)
+    (tmp_path / "notes" / "a.md").write_text("One $x$ and $\\nosuch y$.")
+    (tmp_path / "notes" / "drafts" / "b.md").write_text("Not yet $z$.")
+    run("build", tmp_path / "notes", "-o", tmp_path / "e", "--exclude", "drafts/", *MODEL)
+    assert SearchEngine(tmp_path / "e").docnos() == ["a.md"]
+    lines = run("report", tmp_path / "e", "-q").output.splitlines()
+    assert lines[0].split() == ["format", "files", "posts", "formulas", "partial", "unreadable"]
+    assert lines[1].split() == ["markdown", "1", "1", "2", "1", "0"]
+    assert r"the command \nosuch is unknown, in 'a.md': “\nosuch y”" in lines
+    faults = [json.loads(line) for line in run("report", tmp_path / "e", "-q", "--json").output.splitlines()]
+    assert {"post": "a.md", "what": r"the command \nosuch is unknown", "where": r"\nosuch y"} in faults
+
+
 def test_an_explanation_fits_the_terminal_and_adds_up(engine, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     question = r"why is $\sqrt{2}$ irrational, as p² = 2q² has no solution in whole numbers at all?"
@@ -260,7 +275,7 @@ def test_results_of_files_show_title_file_line_and_section_and_link_to_the_sourc
     theorem = "**Theorem 2.1 (Cauchy–Schwarz).** So $\\ip{x}{y}$ is small.\n\n*Proof.* Expand a square."
     (notes / "a.md").write_text(f"# Spaces\n\n## Products\n\nWords.\n\n{theorem}\n\n**Lemma.** Rings.\n")
     built = run("build", notes, "-o", tmp_path / "e", "--macros", macros, *MODEL)
-    assert (built.exit_code, "2 posts" in built.output) == (0, True), built.output
+    assert (built.exit_code, "3 posts" in built.output) == (0, True), built.output
     whole = run("build", notes, "-o", tmp_path / "w", "--whole-files", "--macros", macros, *MODEL)
     assert "1 post." in whole.output
     link = "vscode://file/{path}:{line}"

@@ -108,6 +108,8 @@ def test_a_manifest_with_fields_that_are_missing_or_of_another_type_is_a_named_e
                 refused({**right, "details": {**details, name: wrong}})
     for wrong in (*WRONG[:-2], {"a": 1}, {"a": []}, {"a": [True]}, {"a": ["1"]}):
         refused({**right, "details": {**details, "tombstones": wrong}})
+    for wrong in (*WRONG[:-2], {"a": 1}, {"a": {"R": []}}, {"a": {"R": [[["m"]], [None]]}}, {"a": {"R": [[1], ["x"]]}}):
+        refused({**right, "details": {**details, "macros": wrong}})
     for name in details["indexes"]:
         for wrong in WRONG:
             refused({**right, "details": {**details, "indexes": {**details["indexes"], name: wrong}}})
@@ -116,6 +118,18 @@ def test_a_manifest_with_fields_that_are_missing_or_of_another_type_is_a_named_e
     (path / META).write_bytes(signed(right))
     assert SearchEngine(path).search(QUERY)["docno"].iloc[0] == "basel"
     assert sorted(entry.name for entry in (path.parent / "outside").iterdir()) == sorted(Indexes._fields)
+
+
+def test_an_engine_from_before_macros_and_exclusions_were_stored_opens_and_is_updated(path) -> None:
+    content = json.loads((path / META).read_text())
+    content.pop("checksum")
+    assert "macros" not in content["details"]
+    assert content["details"]["reading"].pop("exclude") == ""
+    (path / META).write_bytes(signed(content))
+    engine = SearchEngine(path)
+    assert engine.search(QUERY)["docno"].iloc[0] == "basel"
+    engine.delete("basel")
+    assert len(SearchEngine(path)) == len(POSTS) - 1
 
 
 def test_an_engine_of_an_earlier_format_is_refused_with_a_way_out(path) -> None:

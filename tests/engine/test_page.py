@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.page import Answers, answers, make_app
-from tests.engine.conftest import QUERY, built, get
+from tests.engine.conftest import POSTS, QUERY, built, get
 
 HOSTILE = "<script>alert(1)</script> <img src=x onerror=alert(2)> \"'> $<b>x</b>$ \\(a\\) </textarea>"
 
@@ -192,3 +192,33 @@ def _html_of(value) -> list[str]:
     if isinstance(value, dict):
         return [text for name, of in value.items() for text in ([of] if name.endswith("html") else _html_of(of))]
     return [text for of in value for text in _html_of(of)] if isinstance(value, list) else []
+
+
+def test_drawings_are_shown_as_source_and_their_words_are_not_found(tmp_path) -> None:
+    source = r"A square \begin{tikzcd} A \arrow[r, \"secret\"] & B<C \end{tikzcd} of $f$ commutes."
+    engine = built(tmp_path / "e", [{"id": "square", "latex": source}, *POSTS])
+    page = Answers(engine)
+    post = page.post("square", "square $f$")
+    assert (
+        r'<code class="tex">\begin{tikzcd} A \arrow[r, \&quot;secret\&quot;] &amp; B&lt;C \end{tikzcd}</code>'
+        in post["html"]
+    )
+    assert r"\begin{tikzcd} A \arrow[r," in post["latex"]
+    assert "tikzcd" not in post["similar"]
+    [found] = page.search("secret", weak=True)["systems"]
+    assert not any("secret" in row["snippet_html"] for row in found["results"])
+
+
+def test_the_preview_knows_the_macros_of_the_notes(tmp_path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "preamble.sty").write_text(r"\newcommand{\Rls}{\mathbb{R}}")
+    (folder / "a.md").write_text("Let $x \\in \\Rls$ and $y \\in \\Rls$.")
+    page = Answers(built(tmp_path / "e", folder))
+    for mode in ("posts", "formulas"):
+        preview = page.preview(r"$z\in\Rls$", mode)
+        assert preview["problems"] == []
+        assert "ℝ" in preview["html"]
+    assert [each["message"] for each in page.preview(r"$\Rls\foo$")["problems"]] == ["This command is not known."]
+    [found] = page.search(r"z\in\Rls", "formulas")["systems"]
+    assert {row["post_id"] for row in found["results"]} == {"a.md"}

@@ -3,7 +3,9 @@
 import pickle
 import subprocess
 import sys
+import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.feedback import PostWarning
 from pyterrier_mathamr._common.running import processes
 from pyterrier_mathamr.engine import SearchEngine, building
 from pyterrier_mathamr.engine.generations import Indexes
@@ -373,3 +376,73 @@ def test_a_byte_that_was_changed_is_found(tmp_path) -> None:
     arrays.write_bytes(data)
     with pytest.raises(DamagedError):
         SearchEngine(tmp_path / "e").verify()
+
+
+MACROS = r"\newcommand{\Rls}{\mathbb{R}} \DeclareMathOperator{\Spec}{Spec} \newcommand{\sq}[1]{#1^2}"
+
+
+@pytest.fixture
+def notes_with_macros(tmp_path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "preamble.sty").write_text(MACROS)
+    (folder / "squares.md").write_text("The square $\\sq{x} = 2$ of a number.")
+    (folder / "schemes.md").write_text("The points of $\\Spec A$ are its prime ideals.")
+    return folder
+
+
+def test_questions_and_formulas_may_have_the_macros_of_the_notes(notes_with_macros, tmp_path) -> None:
+    engine = built(tmp_path / "e", notes_with_macros)
+    assert engine.read_query(r"what is $\Spec \Rls$?").formulas[0].latex == r"\operatorname{Spec}\mathbb{R}"
+    assert engine.search_formula(r"\sq{y}=2").iloc[0].post_id == "squares.md"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert engine.search(r"$\Spec B$", weak=True).iloc[0].docno == "schemes.md"
+    engine.verify()
+
+
+def test_an_update_keeps_the_macros_current_even_if_no_post_changes(notes_with_macros, tmp_path) -> None:
+    engine = built(tmp_path / "e", notes_with_macros)
+    (notes_with_macros / "preamble.sty").write_text(MACROS.replace("R}}", "Q}}"))
+    assert engine.update()[:3] == (0, 0, 0)
+    assert engine.read_query(r"$\Rls$").formulas[0].latex == r"\mathbb{Q}"
+    state = engine.snapshot().identity
+    engine.update()
+    assert engine.snapshot().identity == state
+
+
+def test_macros_of_different_meaning_are_unknown_to_a_question_and_the_warning_says_where_they_are(
+    notes_with_macros, tmp_path
+) -> None:
+    (notes_with_macros / "other.sty").write_text(r"\newcommand{\Rls}{\mathbf{R}}")
+    (notes_with_macros / "reals.md").write_text("Of $\\Rls$ and $\\Rls^2$.")
+    with pytest.warns(PostWarning) as caught:
+        engine = built(tmp_path / "e", notes_with_macros)
+    [warning] = [str(one.message) for one in caught]
+    assert warning == (
+        r"2 problems in 1 post: the command \Rls is unknown (defined differently in other.sty, preamble.sty), "
+        r"in 2 places of 1 file, first 'reals.md': “\Rls”"
+    )
+    with pytest.warns(PostWarning, match=r"^The question: the command .Rls is unknown, in “.Rls”$"):
+        engine.search(r"$\Rls$")
+
+
+def test_an_engine_without_stored_macros_still_opens(engine) -> None:
+    assert engine.snapshot().record.macros == {}
+    assert engine.read_query(r"$\foo$").formulas[0].latex == r"\foo"
+
+
+def test_a_report_counts_each_format_and_names_every_fault(notes_with_macros, tmp_path) -> None:
+    (notes_with_macros / "a.tex").write_text(r"A $\nosuch x$ and $\frac{1$ and $y$.")
+    (notes_with_macros / "scan.pdf").write_bytes(b"%PDF")
+    with pytest.warns(MathAMRWarning):
+        engine = built(tmp_path / "e", notes_with_macros)
+    found = engine.report()
+    assert {
+        name: [counts[of] for of in ("files", "posts", "formulas", "partial")] for name, counts in found[0].items()
+    } == {
+        "markdown": [2, 2, 2, 0],
+        "latex": [1, 1, 3, 2],
+    }
+    assert (r"a.tex", r"the command \nosuch is unknown", r"\nosuch x") in found.problems
+    assert any("PDF is not read" in problem.what for problem in found.problems)

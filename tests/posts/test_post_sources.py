@@ -78,7 +78,7 @@ def test_targets_of_links_in_the_folder_are_read_once_and_loops_end(notes: Path)
     (notes / "second.txt").symlink_to("first.txt")
     docnos, errors = read(notes)
     assert docnos == ["a/b/deep.tex", "first.txt", "good.md"]
-    assert errors == [f"{notes / 'self.md'}: it links to nothing."]
+    assert errors == [f"{notes / 'self.md'}: it links to nothing.", "1 other file (1 .data): they are not notes."]
     folder_by_a_link = notes.parent / "link"
     folder_by_a_link.symlink_to(notes)
     assert read(folder_by_a_link)[0] == docnos
@@ -91,8 +91,8 @@ def test_special_files_are_reported_and_not_waited_for(notes: Path, monkeypatch:
     found: list[tuple[list[str], list[str]]] = []
     listed = files.listed
 
-    def listed_and_changed(folder: Path) -> object:
-        files = listed(folder)
+    def listed_and_changed(folder: Path, exclude: str) -> object:
+        files = listed(folder, exclude)
         (notes / "later.md").unlink()
         os.mkfifo(notes / "later.md")
         return files
@@ -129,8 +129,8 @@ def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeyp
     (notes / "locked").mkdir()
     listed = files.listed
 
-    def listed_then_gone(folder: Path) -> object:
-        files = listed(folder)
+    def listed_then_gone(folder: Path, exclude: str) -> object:
+        files = listed(folder, exclude)
         (notes / "gone.md").unlink()
         return files
 

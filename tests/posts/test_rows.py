@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from pyterrier_mathamr._common.feedback import PostWarning, gathered, report_problem, reported_once
+from pyterrier_mathamr._common.feedback import PostWarning, explain_problem, gathered, report_problem, reported_once
 from pyterrier_mathamr.posts import (
     MathPost,
     PostFormula,
@@ -77,14 +77,26 @@ def test_a_build_reports_each_problem_once_and_the_first_by_name() -> None:
     with pytest.warns(PostWarning) as caught:
         build_of(7)
     [warning] = [one.message for one in caught]
-    assert str(warning).startswith("7 problems in 7 posts: '0': wrong, in “xxx")
-    assert str(warning).count("wrong") == 5
-    assert str(warning).endswith("”; …")
+    assert str(warning).startswith("7 problems in 7 posts: wrong, in 7 places of 7 posts, first '0': “xxx")
     assert str(pickle.loads(pickle.dumps(warning))) == str(warning)
 
 
+def test_a_warning_names_the_ten_most_frequent_causes_with_their_reasons() -> None:
+    with gathered() as found:
+        explain_problem("cause 1", "defined differently in a.sty and b.sty")
+        explain_problem("", ", which `mathamr report` lists")
+        for cause in range(12):
+            for number in range(12 - cause):
+                report_problem(f"notes/{number % 3}.md#{number}", f"cause {cause}", f"{number}")
+    head, *causes = str(found).split("; ")
+    assert head == "78 problems in 12 posts: cause 0, in 12 places of 3 files, first 'notes/0.md#0': “0”"
+    assert causes[0].startswith("cause 1 (defined differently in a.sty and b.sty), in 11 places of 3 files, first ")
+    assert len(causes) == 10
+    assert causes[-1] == "and 2 more, which `mathamr report` lists"
+
+
 def test_an_error_does_not_swallow_problems_and_no_problem_is_no_warning() -> None:
-    with pytest.warns(PostWarning, match="1 problem in 1 post: '0': wrong"), pytest.raises(KeyError):
+    with pytest.warns(PostWarning, match="1 problem in 1 post: wrong, in '0': “x"), pytest.raises(KeyError):
         build_of(1, KeyError())
     with warnings.catch_warnings():
         warnings.simplefilter("error")

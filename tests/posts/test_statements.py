@@ -258,12 +258,12 @@ def test_markdown_is_split_in_every_form_in_which_statements_are_written(tmp_pat
         "sec:series/tests/remark-1": "Remark",
         "sec:series/tests/remark-2": "Remark",
     }
-    section = "Series › Tests"
+    section = "My notes › Series › Tests"
     assert shown(found["v.md#theorem-3.2"])[1:] == (
-        "For $a$. Proof. Clear $p$. ∎ Proof. Again $h$.", "Series", "theorem", 9
+        "For $a$. Proof. Clear $p$. ∎ Proof. Again $h$.", "My notes › Series", "theorem", 9
     )  # fmt: skip
-    assert shown(found["v.md#^lag"])[1:] == ("So $b$. Proof. Cosets $q$.", "Series", "theorem", 15)
-    assert shown(found["v.md#lem-x"])[1] == "Tests Chain $c$."  # the heading has no text of its own
+    assert shown(found["v.md#^lag"])[1:] == ("So $b$. Proof. Cosets $q$.", "My notes › Series", "theorem", 15)
+    assert shown(found["v.md#lem-x"])[1] == "Chain $c$."  # without the heading above it, which is its section
     assert shown(found["v.md#cor-y"])[1:] == ("Then $d$.", section, "corollary", 27)
     assert shown(found["v.md#sec:series/tests/remark-2"])[1:4] == (
         "Second $g$. **Theorem.** in code $no$", section, "remark"
@@ -569,7 +569,8 @@ def test_skipped_files_are_listed_once_with_the_reason(tmp_path) -> None:
         f"UTF-8. {place}/empty.md: the file is empty. {place}/only.tex: the file has neither a word nor a "
         "formula. Not read: 12 PDF files (0.pdf, 1.pdf, 10.pdf, …): "
         "PDF is not read, use the LaTeX source. 1 image (a.png): text in images is "
-        "not read. 1 word processor file (b.docx): save it as HTML or Markdown."
+        "not read. 1 word processor file (b.docx): save it as HTML or Markdown. 1 other file (1 .py): "
+        "they are not notes."
     )
     only = write(tmp_path / "only", {"a.pdf": ""})
     with pytest.raises(DocumentError, match=r"it holds no posts; 1 PDF file \(a\.pdf\): PDF is not read"):

@@ -181,6 +181,16 @@ BOOK = {
 }
 
 
+def test_the_sign_of_an_optional_token_may_be_in_braces() -> None:
+    expander = Expander()
+    expander.read(
+        "f", r"\DeclareDocumentCommand \Proves { t{/} o } {\IfBooleanTF{#1}{\nvdash}{\vdash}\IfValueT{#2}{_{#2}}}"
+    )
+    assert [expander.formula(latex) for latex in (r"A \Proves B", r"A \Proves/[L] B")] == [
+        r"A \vdash B", r"A \nvdash_{L} B"
+    ]  # fmt: skip
+
+
 def test_structure_that_macros_make_is_seen(tmp_path) -> None:
     files = {**BOOK, "main.tex": BOOK["main.tex"].replace(r"\input{\dir/macros}", "").replace(
         r"\begin{document}", "\\input{\\dir/macros}\n\\begin{document}"
@@ -192,7 +202,7 @@ def test_structure_that_macros_make_is_seen(tmp_path) -> None:
         if post.origin.kind == "theorem"
     } == {
         "sub/one.tex": ("S", r"Satz 1 (Fermat). Let $\mathbb Q$ be. $x$ After.", "theorem", 0),
-        "main.tex#satz-zorn": ("Satz 2 (Zorn)", r"S A $\mathbb Q=1$.", "theorem", 13),
+        "main.tex#satz-zorn": ("Satz 2 (Zorn)", r"A $\mathbb Q=1$.", "theorem", 13),
         "main.tex#théorème-name": ("Théorème 1 (Name)", "B $b$. by me", "theorem", 15),
     }
 

@@ -163,7 +163,7 @@ def test_commands_are_known_where_their_post_defines_them(tmp_path: Path) -> Non
     with pytest.warns() as caught:
         index = TangentIndex(tmp_path / "f").index(posts)
     [problems] = [warning.message for warning in caught if isinstance(warning.message, PostWarning)]
-    assert str(problems).startswith(r"1 problem in 1 post: 'q': the command \Rls is unknown")
+    assert str(problems).startswith(r"1 problem in 1 post: the command \Rls is unknown, in 'q': ")
     assert index.search(r"x\in\mathbb{R}").score[0] == 1.0
 
 

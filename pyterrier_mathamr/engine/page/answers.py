@@ -44,6 +44,7 @@ from pyterrier_mathamr.posts import (
     plain_text,
     post_from_html,
 )
+from pyterrier_mathamr.posts.kept_source import HIDDEN, shown, with_hidden
 
 from .queries import examples, pattern_html, problems, read_box, step_between, step_of
 from .workers import SYSTEMS
@@ -70,7 +71,7 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     matcher = engine.matcher(query)
     [document] = engine.indexes.posts.get_many([docno])
     post, title, graph = (
-        post_from_html(document.html, document.title),
+        _with_source(document),
         post_from_html(document.title),
         engine.indexes.graphs[docno],
     )
@@ -107,6 +108,11 @@ def _kinds(query: MathPost, post: MathPost, matcher: Matcher) -> Callable[[int],
     return lambda formula: _kind(query, post.formulas[formula].latex, None, matcher)
 
 
+def _with_source(document: Document) -> MathPost:
+    """Read a post with what is kept as source, which is shown and is neither words nor formulas."""
+    return post_from_html(with_hidden(document.html), document.title)
+
+
 def shown_piece(
     post: MathPost,
     piece: SnippetPiece,
@@ -117,6 +123,7 @@ def shown_piece(
     """A piece of a post, and where it is in the post."""
     text = MathPost(piece.text, post.formulas)
     html = marked_post(text, matcher, formula_color, titled=titled and not piece.start)
+    html = HIDDEN.sub(lambda source: f'<code class="tex">{escape(shown(source[0]))}</code>', html)
     return {"html": html, "start": piece.start, "end": piece.end, "characters": piece.characters}
 
 
@@ -259,7 +266,7 @@ class Answers:
             if of_formula
             else marked_post(read.post, engine.matcher(read.post), color_of)
         )
-        wrong = problems(q, read.latex if read.kind == "formula" else "")
+        wrong = problems(q, q.strip() if read.kind == "formula" else "", engine.macros.formula)
         return {"html": html, "kind": read.kind, "latex": plain_text(read.post), "problems": wrong}
 
     def search(
@@ -319,16 +326,17 @@ class Answers:
         query = engine.read_query(q)
         matcher = engine.matcher(query)
         [document] = engine.indexes.posts.get_many([docno])
-        title, post = post_from_html(document.title), post_from_html(document.html, document.title)
+        title, post = post_from_html(document.title), _with_source(document)
         [heading] = engine.headings([document])
         piece = best_piece(post, matcher, start)
+        similar = " ".join(piece_of(post, 0, _SIMILAR).text.split("\n"))
         return {
             "docno": docno,
             "title_html": inline_html(_short(_line(heading), heading), heading),
             **self._place(engine, document),
             **shown_piece(post, piece, matcher, bool(title.text), _kinds(query, post, matcher)),
-            "latex": plain_text(MathPost(piece.text, post.formulas)),
-            "similar": plain_text(MathPost(" ".join(piece_of(post, 0, _SIMILAR).text.split("\n")), post.formulas)),
+            "latex": HIDDEN.sub(lambda source: shown(source[0]), plain_text(MathPost(piece.text, post.formulas))),
+            "similar": plain_text(MathPost(HIDDEN.sub("", similar), post.formulas)),
         }
 
     def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:

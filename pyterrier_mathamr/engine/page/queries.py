@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from html import unescape
 from itertools import islice
@@ -79,10 +79,12 @@ class BoxQuery(NamedTuple):
 
 def read_box(engine: EngineSnapshot, q: str) -> BoxQuery:
     """Read a query; one that is nothing but a formula needs no delimiters, and may be a pattern."""
-    post, typed = engine.read_query(q), post_from_any(q).formulas
+    written_out = engine.macros.formula
+    post, typed = engine.read_query(q), post_from_any(q).with_macros(written_out).formulas
     is_source = _WILDCARD.search(q) or (not post.formulas and _SOURCE.search(q))
     if is_source and not typed and not _WORD.search(_NAMES.sub(" ", q)):
-        return BoxQuery("formula", MathPost("FORMULA_0", (PostFormula(q.strip()),)), q.strip())
+        latex = written_out(q.strip())
+        return BoxQuery("formula", MathPost("FORMULA_0", (PostFormula(latex),)), latex)
     if not post.formulas:
         return BoxQuery("words", post, "")
     if _LETTER.search(PLACEHOLDER.sub(" ", post.text)):
@@ -90,17 +92,19 @@ def read_box(engine: EngineSnapshot, q: str) -> BoxQuery:
     return BoxQuery("formula", post, typed[0].latex if typed else latex_of_unicode(q.strip()))
 
 
-def problems(q: str, latex: str = "") -> list[dict[str, Any]]:
+def problems(q: str, latex: str = "", written_out: Callable[[str], str] = str) -> list[dict[str, Any]]:
     """List the faults in the LaTeX of a query, with the place of each: the formula, and a range of it.
 
     Args:
         q: the query.
         latex: all of it, where it is a formula without delimiters.
+        written_out: writes out the macros of the posts.
     """
     post = post_from_any(q)
     unclosed = [(text[:_SHOWN], 0, 0, "Nothing closes the formula that begins here.") for text in post.unclosed]
     typed = [formula.latex for formula in post.formulas] or [latex]
-    found = [*unclosed, *islice(filter(None, map(_problem, typed)), _PROBLEMS)]
+    wrong = (_problem(latex) for latex in typed if _problem(written_out(latex)))
+    found = [*unclosed, *islice(filter(None, wrong), _PROBLEMS)]
     return [dict(zip(("latex", "start", "end", "message"), each, strict=True)) for each in found[:_PROBLEMS]]
 
 

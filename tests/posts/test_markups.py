@@ -1,0 +1,256 @@
+r"""Markups of notes: formulas, statements and text in Markdown, MyST, Obsidian, reStructuredText and LaTeX."""
+
+from pathlib import Path
+
+import pytest
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.feedback import gathered
+from pyterrier_mathamr.posts import Document, ReadingOptions, accepted_posts, document_post, read_posts
+from tests.posts.post_helpers import latex_of, read
+
+
+def units(folder: Path, files: dict[str, str], **options) -> dict[str, Document]:
+    """Write files, and read their posts by docno."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = (post for _, post in read_posts(folder, ReadingOptions(**options)))
+    return {post.docno: post for post in found if isinstance(post, Document)}
+
+
+def texts(posts: dict[str, Document]) -> dict[str, str]:
+    return {docno: document_post(post.record()).text for docno, post in posts.items()}
+
+
+def only(folder: Path, name: str, text: str) -> tuple[str, list[str]]:
+    """Return the text of a file that stays whole, and its formulas."""
+    [post] = units(folder, {name: text}).values()
+    read = document_post(post.record())
+    return read.text, latex_of(read)
+
+
+NESTED = r"f(x) = 1 \quad \text{when $x$ is large, \textbf{or $y$$z$}}"
+
+
+@pytest.mark.parametrize(
+    ("form", "source"),
+    [
+        ("markdown", f"a\n\n$$\n{NESTED}\n$$\n\nso"),
+        ("markdown", f"a ${NESTED}$ so"),
+        ("text", f"a $${NESTED}$$ so"),
+        ("html", f"<p>a $${NESTED}$$ so</p>"),
+        ("html", f'a <span class="math-container">{NESTED}</span> so'),
+        ("html", f'a <script type="math/tex; mode=display">{NESTED}</script> so'),
+        ("latex", rf"a \[{NESTED}\] so"),
+        ("latex", f"a $${NESTED}$$ so"),
+    ],
+)
+def test_formulas_in_the_text_of_a_formula_do_not_end_it(form, source) -> None:
+    post = read(form, source)
+    assert (post.text.split(), latex_of(post)) == (["a", "FORMULA_0", "so"], [NESTED])
+
+
+def test_several_formulas_in_one_container_stay_several() -> None:
+    assert latex_of(read("html", '<span class="math-container">$a_1$ and $b_1$</span>')) == ["a_1", "b_1"]
+
+
+MYST = r"""# One
+
+```{math}
+:label: energy
+E = m c^2
+```
+
+:::{math}
+:nowrap:
+
+a &= b \\
+c &= d
+:::
+
+```{math}
+---
+label: third
+---
+x = \begin{pmatrix} a & b \\ c & d \end{pmatrix}
+```
+
+$$
+z = 1
+$$ (eq:z)
+
+A {math}`u
+ + v` and $w$ (a).
+"""
+
+
+def test_options_and_labels_of_myst_are_not_part_of_a_formula_and_several_lines_are_split(tmp_path) -> None:
+    text, formulas = only(tmp_path, "a.md", MYST)
+    assert [" ".join(latex.split()) for latex in formulas] == [
+        "E = m c^2",
+        r"\begin{split} a &= b \\ c &= d \end{split}",
+        r"x = \begin{pmatrix} a & b \\ c & d \end{pmatrix}",
+        "z = 1",
+        "u + v",
+        "w",
+    ]
+    assert text == "One\nFORMULA_0\nFORMULA_1\nFORMULA_2\nFORMULA_3\nA FORMULA_4 and FORMULA_5 (a)."
+
+
+RST = r"""Spaces
+======
+
+A :math:`d(x,y)
+< M` and ``:math:`kept` ``.
+
+.. math::
+
+   a &= b + c \\
+   d &= e
+
+.. math:: x^2 = 1
+   :label: circle
+
+.. math::
+   :nowrap:
+
+   \begin{align}
+   p &= q
+   \end{align}
+"""
+
+
+def test_options_roles_over_lines_and_lines_of_formulas_of_restructuredtext(tmp_path) -> None:
+    text, formulas = only(tmp_path, "a.rst", RST)
+    assert formulas == [
+        "d(x,y) < M",
+        "\\begin{split}\na &= b + c \\\\\nd &= e\n\\end{split}",
+        "x^2 = 1",
+        "\\begin{align}\np &= q\n\\end{align}",
+    ]
+    assert text.startswith("Spaces\nA FORMULA_0 and :math:`kept` .")
+
+
+def test_directives_whose_title_is_that_of_a_statement_are_statements(tmp_path) -> None:
+    rst = (
+        "Spaces\n======\n\n.. topic:: Definition\n\n    Bounded :math:`B`.\n\n.. admonition:: Theorem 3.1 (Heine)\n\n"
+        "    Compact.\n\n.. prf:theorem:: Borel\n    :label: borel\n\n    Closed.\n\n.. note:: Remember\n\n    "
+        "Well.\n\n.. rubric:: Lemma\n\nOpen.\n"
+    )
+    myst = (
+        "# Sets\n\n```{admonition} Theorem 4.1 (Cantor)\n:class: tip\nNot countable.\n```\n\n:::{topic} Definition\n"
+        "Countable.\n:::\n\n:::{note} Remember\nWell.\n:::\n"
+    )
+    found = units(tmp_path, {"a.rst": rst, "b.md": myst})
+    assert {docno: (post.origin.kind, post.origin.line) for docno, post in found.items()} == {
+        "a.rst#spaces": ("section", 1),
+        "a.rst#spaces/definition-1": ("definition", 4),
+        "a.rst#theorem-3.1": ("theorem", 8),
+        "a.rst#borel": ("theorem", 12),
+        "a.rst#spaces/lemma-1": ("lemma", 21),
+        "b.md#sets": ("section", 1),
+        "b.md#theorem-4.1": ("theorem", 3),
+        "b.md#sets/definition-1": ("definition", 8),
+    }
+    assert texts(found)["b.md#theorem-4.1"] == "Theorem 4.1 (Cantor)\nNot countable."
+
+
+def test_links_and_comments_of_obsidian_are_read_as_it_shows_them(tmp_path) -> None:
+    note = (
+        "See [[Other|the $L^2$ norm]], [[Plain]] and [[Note#Part]]. %% hidden $x$ %% ![[pic.png|200]]\n\n"
+        "%%\nover lines $y$\n%%\n\n- $\\empty$ a $k[[t]]$ and `[[code]] %% %%`\n\n"
+        "| a |\n|---|\n| [[N\\|in a table]] |\n"
+    )
+    text, formulas = only(tmp_path, "a.md", note)
+    assert text.split("\n") == [
+        "a", "See the FORMULA_0 norm, Plain and Note Part.", "a FORMULA_1 and [[code]] %% %%", "a", "in a table"
+    ]  # fmt: skip
+    assert formulas == ["L^2", "k[[t]]"]
+
+
+def test_labels_of_formulas_in_directives_and_breaks_of_blocks_are_no_text(tmp_path) -> None:
+    source = '+++ {"tags": []}\n# One\n\n```{prf:definition}\n:label: top\n\n$$\nx = 1\n$$ (top-shares)\n```\n\n+++\n'
+    found = units(tmp_path, {"a.md": source})
+    assert texts(found) == {"a.md": "One\nDefinition.\nFORMULA_0"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "kind"),
+    [
+        (r"\protect\theoremname", "theorem"), (r"Th\'eor\`eme principal", "theorem"), (r"\bf Lemma", "lemma"),
+        (r"\color{blue}Theorem", "theorem"), ("Afirmación", "claim"), ("Congettura", "conjecture"),
+        ("Hipótese", "assumption"), ("Обозначение", "notation"), ("练习题", "exercise"), ("補題", "lemma"),
+        ("予想", "conjecture"), ("Anmerkung", "remark"),
+    ],
+)  # fmt: skip
+def test_the_kind_of_a_statement_is_what_is_printed_in_any_language(tmp_path, printed, kind) -> None:
+    source = (
+        rf"\documentclass{{article}}\newtheorem{{zz}}{{{printed}}}\begin{{document}}\section{{S}}"
+        "\n\\begin{zz}one $a$\\end{zz}\n\\begin{zz}two $b$\\end{zz}\n\\end{document}"
+    )
+    found = units(tmp_path, {"a.tex": source})
+    assert [post.origin.kind for post in found.values()] == [kind, kind]
+    assert not any(sign in docno for docno in found for sign in "\\{}")
+
+
+def test_macros_of_front_matter_are_those_of_the_file_and_the_folder(tmp_path) -> None:
+    front = "---\nmath:\n  '\\Spec': '\\operatorname{Spec}'\nmacros:\n"
+    front += '  RR: "\\\\mathbb{R}"\n  sq:\n    - "#1^2\\\\!"\n---\n'
+    found = units(tmp_path, {"a.md": front + "$\\Spec A$ and $\\sq{x}$", "b.md": "$\\RR$"})
+    assert {docno: latex_of(document_post(post.record())) for docno, post in found.items()} == {
+        "a.md": [r"\operatorname{Spec}A", r"x^2\!"],
+        "b.md": [r"\mathbb{R}"],
+    }
+
+
+def test_excluded_files_are_not_read_and_each_kind_of_skipped_file_is_named_once(tmp_path) -> None:
+    files = dict.fromkeys(
+        ["n.md", "templates/t.md", "node_modules/x/r.md", "_build/b.md", ".obsidian/h.md", "sub/draft.md", "sub/k.md",
+         "old/o.md", "x.bib", "y.py", "z.py"], "Some $x$",
+    )  # fmt: skip
+    rules = {".gitignore": "/old/\n", "sub/.mathamrignore": "draft*\n"}
+    assert [*units(tmp_path, {**files, **rules})] == ["n.md", "sub/k.md"]
+    assert [*units(tmp_path, {}, exclude="k.md\n!_build/")] == ["_build/b.md", "n.md"]
+    with pytest.warns(MathAMRWarning) as caught:
+        list(accepted_posts(tmp_path))
+    [warning] = [str(each.message) for each in caught]
+    assert warning == (
+        "Not read: 3 other files (2 .py, 1 .bib): they are not notes. 5 files and folders (_build/, node_modules/, "
+        "old/, …): excluded by --exclude, .gitignore, .mathamrignore or by default."
+    )
+
+
+def test_patterns_that_are_wrong_or_could_take_too_long_are_reported_and_others_apply(tmp_path) -> None:
+    with gathered() as problems:
+        found = units(tmp_path, {"a" * 60 + ".md": "$x$", "b.md": "$y$", ".gitignore": f"!\n[z-a]\n{'*a' * 25}\nb.*\n"})
+    assert [*found] == ["a" * 60 + ".md"]
+    assert [problem.where for problem in problems] == ["!", "[z-a]", "*a" * 25]
+
+
+def test_a_paragraph_between_statements_never_belongs_to_the_next_one_and_titles_of_sections_are_not_repeated(
+    tmp_path,
+) -> None:
+    latex = r"""\documentclass{article}\newtheorem{thm}{Theorem}\begin{document}
+\section{Series}
+A few words.
+\begin{thm}One $a$.\end{thm}
+In between.
+\begin{thm}Two $b$.\end{thm}
+\section{Limits}
+\begin{thm}Three $c$.\end{thm}
+\end{document}"""
+    markdown = "# Series\n\nFew.\n\n**Theorem.** One.\n\n---\n\nBetween.\n\n**Theorem.** Two.\n\n"
+    markdown += "# Limits\n\n## Inner\n\n**Theorem.** Three.\n"
+    found = texts(units(tmp_path, {"a.tex": latex, "b.md": markdown}))
+    assert found == {
+        "a.tex#series": "Series\nA few words.\nIn between.",
+        "a.tex#series/theorem-1": "Theorem 1\nOne FORMULA_0.",
+        "a.tex#series/theorem-2": "Theorem 2\nTwo FORMULA_0.",
+        "a.tex#limits/theorem-1": "Theorem 3\nThree FORMULA_0.",
+        "b.md#series": "Series\nFew.\nBetween.",
+        "b.md#series/theorem-1": "Theorem\nOne.",
+        "b.md#series/theorem-2": "Theorem\nTwo.",
+        "b.md#limits/inner/theorem-1": "Theorem\nThree.",
+    }
