@@ -25,6 +25,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback import QUESTION, Counted, counted, reported_once, size_of
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
 from pyterrier_mathamr.explain import Asked, Explanation
+from pyterrier_mathamr.formula import definitions, report_unknown_commands, trees_of_posts
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.formula.matching import with_wildcards
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
@@ -177,6 +178,9 @@ class EngineReader(Counted):
         at = self.snapshot()
         with reported_once():
             post = report_unclosed(QUESTION, query if isinstance(query, MathPost) else at.read_query(query))
+            macros = definitions(formula.latex for formula in post.formulas)
+            for formula in post.formulas:  # a model that reads no trees would not tell
+                report_unknown_commands(QUESTION, formula.latex, trees_of_posts(formula.latex, macros))
             [read] = at.retriever().read({QUESTION: replace(post, text=post.text.replace("\n", " "))})
         return read
 

@@ -99,6 +99,8 @@ def test_what_the_model_does_not_read_of_a_graph_is_built_when_it_is_asked_for(t
     [expected] = GraphBuilder().build_rows(posts)
     assert engine.graph("a").amr == expected["graph"].amr
     assert engine.explain("Is $2$ prime?", "a").score > 0
+    with pytest.warns(PostWarning, match=r"The question: the command \\nosuch is unknown"):
+        engine.search(r"$\nosuch 2$")
 
 
 def test_its_transformers_make_pipelines(engine) -> None:
