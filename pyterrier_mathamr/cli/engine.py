@@ -504,7 +504,7 @@ def results_table(found: pd.DataFrame, formula: bool) -> str:
             head = " — ".join(filter(None, ["" if formula else row["title"], place, row["section"]]))
         else:
             head = f"{docno}  {row['title']}"
-        how_good = f"{row['tier']:8}" if formula else f"{percent(row['match']):>6}"
+        how_good = f"{row['tier']:8}" if formula else " named" if row["named"] else f"{percent(row['match']):>6}"
         lines.append(visible(f"{rank:>3}  {how_good}  {head}".rstrip()))
         if row.get("link"):
             lines.append(indent + visible(row["link"]))

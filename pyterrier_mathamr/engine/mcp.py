@@ -108,7 +108,7 @@ class Tools:
             good = found if weak else found[is_good(found)]
             origins = {post.docno: post.origin for post in engine.indexes.posts.get_many(good["docno"].tolist())}
             entries = [
-                f"{rank}. {visible(row['docno'])}  (match {percent(row['match'])}{_place(origins[row['docno']])})\n"
+                f"{rank}. {visible(row['docno'])}  ({_how_good(row)}{_place(origins[row['docno']])})\n"
                 f"   {_line(row['title'], _LONGEST_TITLE)}\n   {_line(row['snippet'], _LONGEST_LINE)}"
                 for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
             ]
@@ -174,6 +174,10 @@ def _named(engine: EngineSnapshot, given: str) -> str:
     if given in engine or "\\" not in given:
         return given
     return next((docno for docno in engine.docnos() if visible(docno) == given), given)
+
+
+def _how_good(row: Mapping[Any, Any]) -> str:
+    return f"{'named, ' * row['named']}match {percent(row['match'])}"
 
 
 def _place(origin: Origin) -> str:

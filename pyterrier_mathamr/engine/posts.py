@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape, unescape
 from itertools import islice
@@ -41,8 +42,11 @@ from pyterrier_mathamr.store import (
     row_fingerprint,
 )
 
+from .names import asked_name, names_of
+
 AT_ONCE = 64
 """Posts that are handed on together."""
+_NAMED = 100_000  # posts, which are read for their names
 _PART = 2_000  # posts; the work that a killed build repeats
 
 POSTS = Kind(
@@ -143,6 +147,20 @@ class PostStore(StoredArtifact):
             found += units
             snapshot.find(sorted(files - {docno.partition("#")[0] for docno in units}))  # names the missing ones
         return sorted(found)
+
+    def called(self, query: str) -> list[str]:
+        """Return the docnos of the posts that have a query as their name; none in a store of very many posts."""
+        snapshot = self.snapshot()
+        if len(snapshot) > _NAMED:
+            return []
+        names: defaultdict[str, list[str]] | None = snapshot.caches.get("names")
+        if names is None:
+            names = defaultdict(list)
+            for post in self.stream(snapshot):
+                for name in names_of(post):
+                    names[name].append(post.docno)
+            snapshot.caches["names"] = names
+        return names.get(asked_name(query), [])
 
     def titled(self, documents: Sequence[Document]) -> list[Document]:
         """Give posts the titles of the posts that they answer, where these exist."""

@@ -10,8 +10,8 @@
 Q_trees are the structures of the query's formulas (`sparse.tokens`), in which letters have no names; Q_words are all
 its other tokens. B is the BM25 score of a document that repeats each token without end, V the sum of the weights of the
 query's vectors. Structures count as much as they say: t grows with B(Q_trees), and is 0 for a query without formulas;
-the sum of w, t and v is 1. All of it depends only on the query: a score does not change with the other candidates, and
-it is the sum of the contributions of tokens and vectors.
+the sum of w, t and v is 1. A document whose name the query is (`names`) gets 1 more, and so comes first. All of it
+depends only on the query: a score does not change with the other candidates, and it is the sum of its parts.
 
 Each of the two proposes its best documents as candidates. A scan bounds every score, so most candidates are known to be
 too low, and only the others are scored exactly. Stages pass on arrays, in which document ``i`` is the ``i``-th in the
@@ -32,6 +32,8 @@ from pyterrier_mathamr._common.frames import best_places, empty_output, is_missi
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain.explanation import Part
+from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.fusion.fusions import fused_standard
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.graph.mathamr import EMPTY_AMR
@@ -47,6 +49,8 @@ from pyterrier_mathamr.sparse.expressions.indexer import formula_trees
 from pyterrier_mathamr.sparse.index import SparseRetriever, warn_of_queries
 from pyterrier_mathamr.sparse.patterns import NONE_SIMILAR, SimilarFormulas
 from pyterrier_mathamr.store import Rows
+
+from .posts import PostStore
 
 SCALE = 100.0
 """The score of a document that contains exactly the content of the query."""
@@ -104,6 +108,7 @@ class ReadQuery(NamedTuple):
         weighed: its tokens with their weights in S, before `SCALE`.
         bound: V(Q), 0 for a query without vectors.
         graph: v / V(Q), the weight of MaxSim in S before `SCALE`; 0 without vectors.
+        named: the documents that the query names, int64, each with `SCALE` more.
     """
 
     post: MathPost
@@ -113,6 +118,7 @@ class ReadQuery(NamedTuple):
     weighed: QueryTokens
     bound: float
     graph: float
+    named: Rows
 
 
 class BlendedRetriever(Leaf, Retriever):
@@ -124,6 +130,7 @@ class BlendedRetriever(Leaf, Retriever):
         graphs: builds the graphs of queries.
         model: the model of the vectors.
         weights: of the two.
+        posts: the same documents, which come first where the query is their name; by default none is known.
         candidates: documents that each of the two proposes.
         num_results: documents for each query.
 
@@ -144,12 +151,13 @@ class BlendedRetriever(Leaf, Retriever):
         graphs: GraphBuilder,
         model: MathAMR,
         weights: Weights,
+        posts: PostStore | None = None,
         *,
         candidates: int = 1000,
         num_results: int = 1000,
     ) -> None:
         super().__init__()
-        self.bm25, self.vectors, self.graphs, self.model = bm25, vectors, graphs, model
+        self.bm25, self.vectors, self.graphs, self.model, self.posts = bm25, vectors, graphs, model, posts
         self.weights, self.candidates, self.num_results = Weights(*weights), candidates, num_results
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -201,7 +209,8 @@ class BlendedRetriever(Leaf, Retriever):
         words, graph, structures = (
             float(weight / most) if most else 0.0 for weight, most in ((w, of_words), (v, bound), (t, of_structures))
         )
-        return ReadQuery(post, {**row}, tokens, vectors, tokens.scaled(words, structures), bound, graph)
+        named = np.sort(self.documents(self.posts.called(text_of(post)) if self.posts else []))
+        return ReadQuery(post, {**row}, tokens, vectors, tokens.scaled(words, structures), bound, graph, named)
 
     def best(
         self, query: ReadQuery, count: int, system: str = "blend", among: Rows | None = None
@@ -230,7 +239,8 @@ class BlendedRetriever(Leaf, Retriever):
             best = having[best_places(words[having], count, lambda places: docnos(having[places]))]
             return among[best], words[best].astype(np.float64)
         limit, none = self.candidates if system == "blend" else count, np.zeros(len(among), dtype=np.bool_)
-        proposed = _proposed(words, limit, docnos) if system == "blend" else none
+        named = np.isin(among, query.named) if system == "blend" else none
+        proposed = _proposed(words, limit, docnos) | named if system == "blend" else none
         least = most = np.zeros(len(among))
         possible = sure = none
         if len(query.vectors):
@@ -241,20 +251,21 @@ class BlendedRetriever(Leaf, Retriever):
             return graph if system == "mathamr" else self._sum(query, words, graph)
 
         slack = 2.0**-22 * (1 + len(tokens.weights)) * words.astype(np.float64)  # of sums in float32
-        lower, upper = total(words - slack, least), total(words + slack, most)
+        more = SCALE * named
+        lower, upper = total(words - slack, least) + more, total(words + slack, most) + more
         places = np.flatnonzero((proposed | possible) & (upper >= _greatest(lower[proposed | sure], count)))
         if not (proposed | sure)[places].all():  # whether some are candidates depends on their exact scores
             open_ = np.flatnonzero(possible & ~sure)
             exact = self._exact(query, among[open_])[1]
             sure[open_[best_places(exact, limit - int(sure.sum()), lambda places: docnos(open_[places]))]] = True
             places = places[(proposed | sure)[places]]
-        scores = total(*self._exact(query, among[places]))
+        scores = total(*self._exact(query, among[places])) + more[places]
         best = places[order := best_places(scores, count, lambda some: docnos(places[some]))]
         return among[best], scores[order]
 
     def score(self, query: ReadQuery, documents: Rows) -> Floats:
         """Score ``documents``, found or not, for ``query`` by the blend: float64 ``[documents]``."""
-        return self._sum(query, *self._exact(query, documents))
+        return self._sum(query, *self._exact(query, documents)) + SCALE * np.isin(documents, query.named)
 
     def _sum(self, query: ReadQuery, words: Floats, graph: Floats) -> Floats:
         return SCALE * (words + query.graph * graph)
@@ -307,7 +318,10 @@ class BlendedRetriever(Leaf, Retriever):
         asked = asked._replace(row={**query.row, **asked.row})
         of_words = explain_tokens(asked, query.post, query.weighed, self.bm25.snapshot())
         of_graph = self.vectors.scorer().explain(asked.row, asked.docno)
-        return of_words.scaled(SCALE) + of_graph.scaled(SCALE * query.graph, "MathAMR+")
+        blend = of_words.scaled(SCALE) + of_graph.scaled(SCALE * query.graph, "MathAMR+")
+        if not np.isin(self.documents([asked.docno]), query.named).any():
+            return blend
+        return blend.plus(Part("names", "name", text_of(query.post), "document", asked.docno, contribution=SCALE))
 
 
 class SimilarFormulaRetriever(SparseRetriever):

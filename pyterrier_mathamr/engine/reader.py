@@ -59,19 +59,21 @@ class FoundPosts(NamedTuple):
         docnos: their docnos.
         scores: float64, by the system that has found them.
         matches: float64, how good a match each is; see :meth:`EngineReader.search`.
+        named: bool, whether the query is the name of each.
         ranking: the docnos of all found posts, including these.
     """
 
     docnos: list[str]
     scores: npt.NDArray[np.float64]
     matches: npt.NDArray[np.float64]
+    named: npt.NDArray[np.bool_]
     ranking: list[str]
 
     def shown(self, weak: bool, count: int | None = None) -> FoundPosts:
         """Return the good matches among the first ``count``, or also the weak ones."""
         places = np.flatnonzero((self.matches[:count] >= GOOD) | weak)
         docnos = [self.docnos[place] for place in places.tolist()]
-        return FoundPosts(docnos, self.scores[places], self.matches[places], self.ranking)
+        return FoundPosts(docnos, self.scores[places], self.matches[places], self.named[places], self.ranking)
 
 
 class FoundFormula(NamedTuple):
@@ -220,10 +222,11 @@ class EngineReader(Counted):
             until: the day, month or year, or earlier.
 
         Returns:
-            ``docno``, ``score``, ``match``, ``title``, ``snippet``, and ``file``, ``line``, ``section`` and ``kind`` of
-            the place where the post was read; the best first. ``match``, 0 to .999, is the share of unrelated posts
-            that score lower for a random question; a good match has at least .9. It means the same for every query.
-            The score, which :meth:`explain` splits, orders the posts of one query.
+            ``docno``, ``score``, ``match``, ``named``, ``title``, ``snippet``, and ``file``, ``line``, ``section`` and
+            ``kind`` of the place where the post was read; the best first. ``match``, 0 to .999, is the share of
+            unrelated posts that score lower for a random question; a good match has at least .9. It means the same for
+            every query. Posts whose name, title, label or number is the query are ``named`` and come first. The score,
+            which :meth:`explain` splits, orders the posts of one query.
 
         Raises:
             ConfigError: no post is in the folder or of the type, or a date is invalid.
@@ -256,7 +259,8 @@ class EngineReader(Counted):
         posts, scores = retriever.best(query, k, system, among)
         blended = scores[part] if system == "blend" else retriever.score(query, posts[part])
         ranking = retriever.docnos(posts)
-        return FoundPosts(ranking[part], scores[part], at.matches(query, blended), ranking)
+        named = np.isin(posts[part], query.named)
+        return FoundPosts(ranking[part], scores[part], at.matches(query, blended), named, ranking)
 
     def matches(self, query: ReadQuery, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Convert the blend's ``scores`` for ``query`` to match values; see :meth:`search`."""
@@ -280,6 +284,7 @@ class EngineReader(Counted):
                 "docno": pd.Series(found.docnos, dtype="str"),
                 "score": found.scores,
                 "match": found.matches,
+                "named": found.named,
                 "title": [text_of(title) for title in at.headings(documents)],
                 "snippet": [marked_text(best_snippet(body, matcher), body, matcher) for body in bodies],
                 **_columns(documents, "file", "line", "section", "kind"),
@@ -551,11 +556,13 @@ class EngineSnapshot(EngineReader):
         return GraphBuilder(self.options.parser, reads=model.reads) >> model.query_encoder()
 
 
-def blended(indexes: Indexes, options: EngineOptions, **how: int) -> BlendedRetriever:
-    """Return the retriever of some indexes."""
+def blended(indexes: Indexes, options: EngineOptions, *, named: bool = True, **how: int) -> BlendedRetriever:
+    """Return the retriever of some indexes; ``named``: posts whose name is the query come first."""
     model, weights = _model(options), fitted_weights(options.model)
     graphs = GraphBuilder(options.parser, reads=model.reads)
-    return BlendedRetriever(indexes.bm25, indexes.vectors, graphs, model, weights, **how)
+    return BlendedRetriever(
+        indexes.bm25, indexes.vectors, graphs, model, weights, indexes.posts if named else None, **how
+    )
 
 
 @lru_cache(maxsize=4)

@@ -179,7 +179,7 @@ class SearchEngine(EngineReader, SharedArtifact):
                 options = _with_model(options, model(len(indexes.posts.snapshot())))
             encoder = MathAMR.from_pretrained(options.model)
             build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
-            unrelated = unrelated_scores(indexes, blended(indexes, options), options.model)
+            unrelated = unrelated_scores(indexes, blended(indexes, options, named=False), options.model)
             engine._generations.publish(generation, options, prefixes, unrelated, defined)
         return engine
 
@@ -379,7 +379,7 @@ class SearchEngine(EngineReader, SharedArtifact):
         indexes.compact(_COMPACTED)
         unrelated = old.record.unrelated.after(old.indexes.posts, indexes.posts)
         if unrelated is None:
-            unrelated = unrelated_scores(indexes, blended(indexes, old.options), old.options.model)
+            unrelated = unrelated_scores(indexes, blended(indexes, old.options, named=False), old.options.model)
         named = old.record.sources if sources is None else sources
         back = names_of(written)
         tombstones = {name: of for name, of in old.record.tombstones.items() if name not in back}

@@ -37,7 +37,7 @@ from tests.engine.conftest import POSTS, QUERY, built
 
 def test_search_finds_posts_and_marks_what_they_share_with_the_question(engine) -> None:
     found = engine.search(QUERY, k=3)
-    columns = ["docno", "score", "match", "title", "snippet", "file", "line", "section", "kind"]
+    columns = ["docno", "score", "match", "named", "title", "snippet", "file", "line", "section", "kind"]
     assert list(found.columns) == columns
     assert found["docno"].tolist()[:2] == ["basel", "harmonic"]
     assert found["score"].is_monotonic_decreasing
@@ -289,7 +289,7 @@ def _stop(*_, **__) -> None:
 
 def test_an_engine_is_replaced_only_on_request_and_in_one_step(tmp_path, monkeypatch) -> None:
     engine = built(tmp_path / "e")
-    with pytest.raises(WriteError, match=r"mathamr update.*--overwrite"):
+    with pytest.raises(WriteError, match=r"mathamr update.*overwrite it"):
         built(tmp_path / "e", POSTS[:2])
     with monkeypatch.context() as patch:
         patch.setattr(building, "build_in_one_pass", _stop)

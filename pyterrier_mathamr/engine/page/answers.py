@@ -369,9 +369,19 @@ class Answers:
             shown = found.shown(weak, k)
             documents = engine.indexes.posts.get_many(shown.docnos)
             rows = [
-                {"match": match, **_result(post, heading, score, matcher, query), **self._place(engine, post)}
-                for post, heading, score, match in zip(
-                    documents, engine.headings(documents), shown.scores.tolist(), shown.matches.tolist(), strict=True
+                {
+                    "match": match,
+                    "named": named,
+                    **_result(post, heading, score, matcher, query),
+                    **self._place(engine, post),
+                }
+                for post, heading, score, match, named in zip(
+                    documents,
+                    engine.headings(documents),
+                    shown.scores.tolist(),
+                    shown.matches.tolist(),
+                    shown.named.tolist(),
+                    strict=True,
                 )
             ]
             answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}

@@ -245,6 +245,7 @@ ANSWERS: Mapping[str, Schema] = {
         "score": _of(_NUMBER, "Orders the posts of one question; not comparable between questions."),
         "match?": _of(_NUMBER, "Of a post: the share of unrelated posts that score lower for a random question; from "
                       "0.9 a good match.", minimum=0, maximum=0.999),
+        "named?": _of({"type": "boolean"}, "Of a post: whether the question is its name, title, label or number."),
         "title_html": _HTML,
         "snippet_html": _HTML,
         "file": _of(_STRING, "The file that contains the post; empty for a record."),
@@ -273,8 +274,8 @@ ANSWERS: Mapping[str, Schema] = {
         "rest": _of(_object({"parts": _COUNT, "contribution": _NUMBER}), "The sum of the smaller parts."),
     }),
     "Part": _object({
-        "system": {"type": "string", "enum": ["BM25", "MathAMR+"]},
-        "part": {"type": "string", "enum": ["word", "symbols", "formula", "sentence", "document"]},
+        "system": {"type": "string", "enum": ["BM25", "MathAMR+", "names"]},
+        "part": {"type": "string", "enum": ["word", "symbols", "formula", "sentence", "document", "name"]},
         "query_html": _HTML,
         "document_html": _HTML,
         "contribution": _NUMBER,

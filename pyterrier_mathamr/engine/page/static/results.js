@@ -90,7 +90,7 @@ function resultOf(found, rank, q, state, system, heading) {
   article.append(...[
     element(heading, { class: "title", dir: "auto" }, title),
     element("p", { class: "snippet", dir: "auto" }, element("span", { html: result.snippet_html }), othersOf(result)),
-    element("div", { class: "foot" }, contextOf(result, formulas ? TIERS[result.tier] : strengthOf(result.match), movedOf(result, rank)), tools),
+    element("div", { class: "foot" }, contextOf(result, formulas ? TIERS[result.tier] : strengthOf(result), movedOf(result, rank)), tools),
     details,
   ].filter(Boolean));
   return article;
@@ -125,7 +125,8 @@ const STRENGTHS = [[0.99, "strong"], [0.9, "good"], [0, "weak"]];
 export const percentOf = (match) => `${(Math.floor(1000 * match + 1e-9) / 10).toFixed(1)} %`;
 export const wordOf = (match) => STRENGTHS.find(([least]) => match >= least)[1];
 
-const strengthOf = (match) => element("span", { title: "The share of unrelated posts that score lower" }, `${wordOf(match)} match, ${percentOf(match)}`);
+const strengthOf = ({ match, named }) => named ? element("span", { title: "The question is its name" }, "named")
+  : element("span", { title: "The share of unrelated posts that score lower" }, `${wordOf(match)} match, ${percentOf(match)}`);
 
 // One line: file, section, line and date, and how good a match it is.
 export function contextOf(result, ...notes) {

@@ -4,7 +4,7 @@ import { ask, element, errorOf } from "./dom.js";
 import { addressOf, contextOf, finish, percentOf, similarTo, toggle, toolsOf, wordOf } from "./results.js";
 
 const SHOWN = 8;
-const MEANING = { word: "word", symbols: "symbols", formula: "formula", sentence: "sentence", document: "whole text" };
+const MEANING = { word: "word", symbols: "symbols", formula: "formula", sentence: "sentence", document: "whole text", name: "name" };
 
 export async function explanationOf(q, { docno, match }, system) {
   const answer = await ask("explain", { q, docno, system: system.key });
@@ -40,7 +40,8 @@ function reasonsOf(answer) {
   }
   const listed = [...words.values()].flatMap((word, i) => i ? [", ", word] : [word]);
   const parts = [...reasons.map(([, reason]) => reason), ...(listed.length ? [element("span", {}, words.size > 1 ? "the words " : "the word ", ...listed)] : [])];
-  return element("p", { class: "reasons" }, ...(parts.length ? ["In both: ", ...parts.flatMap((part, i) => i ? ["; ", part] : [part]), "."]
+  const named = positive.some(({ part }) => part === "name") ? "The question is its name. " : "";
+  return element("p", { class: "reasons" }, named, ...(parts.length ? ["In both: ", ...parts.flatMap((part, i) => i ? ["; ", part] : [part]), "."]
     : ["The post has no word or formula of the question; its meaning is similar."]));
 }
 
