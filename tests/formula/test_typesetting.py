@@ -105,3 +105,9 @@ def test_punctuation_is_in_one_span_with_the_formula_before_it_and_other_text_is
     assert "</math></span>,</span> <span" in html
     assert "</math></span> and" in html
     assert html.endswith("</math></span>).</span>")
+
+
+def test_a_formula_in_a_text_is_shown_as_a_formula() -> None:
+    shown = formula_html(r"f(x) = 1 \quad \text{when $x$ is large}")
+    assert "<mtext>when " in shown.replace("\N{NO-BREAK SPACE}", " ")
+    assert "<code" not in shown

@@ -28,6 +28,7 @@ from pyterrier_mathamr.formula import FormulaError
 from pyterrier_mathamr.formula.located import tokens_of
 from pyterrier_mathamr.formula.mathml import NOT_XML
 from pyterrier_mathamr.formula.tex.converter import to_mathml
+from pyterrier_mathamr.formula.tex.source import math_apart
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text
 
 _DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")
@@ -102,7 +103,7 @@ def _formula_html(latex: str, display: bool, parts: tuple[tuple[int, int], ...] 
     try:
         if len(latex) > _LONGEST_SHOWN:
             raise FormulaError("the formula is too long to be shown", latex)
-        source = _NUMBERED.sub(r"\\\1{\2*}", _THREE_COLUMNS.sub(_aligned, latex_of_unicode(latex)))
+        source = _NUMBERED.sub(r"\\\1{\2*}", _THREE_COLUMNS.sub(_aligned, math_apart(latex_of_unicode(latex))))
         root = etree.fromstring(to_mathml(source).encode())
     except (FormulaError, math_core.LatexError, etree.XMLSyntaxError) as error:
         if isinstance(error, FormulaError) and not error.tried:

@@ -146,6 +146,14 @@ def _math_in_text(match: re.Match[str]) -> str:
     return "".join(part if i % 2 else rf"\text{{{part}}}" for i, part in enumerate(parts) if part)
 
 
+_TEXT = re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*)\}")
+
+
+def math_apart(latex: str) -> str:
+    r"""Move the formulas in texts, ``\text{if $x$ is}``, out of them."""
+    return _TEXT.sub(_math_in_text, latex) if "$" in latex else latex
+
+
 _ANGLES = re.compile(r"\\(left|right|[bB]igg?[lr])\s*([<>])")  # delimiters, as TeX reads them after these commands
 
 
@@ -155,7 +163,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\qvar", re.compile(rf"\\qvar(?![a-zA-Z])\s*({_GROUP}|\\[a-zA-Z]+|[a-zA-Z0-9])"), _wildcard),
     ("\\tag", re.compile(r"\\tag\*?\s*(?:\{[^{}]*\}|\S)"), ""),
     ("\\label", re.compile(r"\\label\s*\{[^{}]*\}"), ""),
-    ("$", re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*)\}"), _math_in_text),
+    ("$", _TEXT, _math_in_text),
     ("$", re.compile(r"(?<!\\)\$"), ""),
     ("equation", re.compile(r"\\(?:begin|end)\s*\{equation\*?\}"), ""),
     # derivations in lines that math-core does not know or would number

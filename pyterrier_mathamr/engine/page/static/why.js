@@ -85,15 +85,15 @@ function textOf(name, docno, html, ...notes) {
 }
 
 function kindOf(part) {
-  return part.system === "BM25" ? "words" : "meaning";
+  return part.part === "name" ? "named" : part.system === "BM25" ? "words" : "meaning";
 }
 
 function sharesOf(answer) {
-  const points = { words: 0, meaning: 0 };
+  const points = { named: 0, words: 0, meaning: 0 }, names = { named: "name", words: "words and symbols", meaning: "meaning" };
   for (const part of answer.parts) points[kindOf(part)] += part.contribution;
-  const of = (kind, name) => points[kind] ? [element("span", { class: `key ${kind}` }), `${name} ${points[kind].toFixed(2)}`] : [];
+  const shares = Object.keys(points).filter((kind) => points[kind]);
   return element("p", { class: "shares" }, `Score ${answer.score.toFixed(2)}: `,
-    ...of("words", "words and symbols"), points.words && points.meaning ? " + " : null, ...of("meaning", "meaning"));
+    ...shares.flatMap((kind, i) => [i ? " + " : "", element("span", { class: `key ${kind}` }), `${names[kind]} ${points[kind].toFixed(2)}`]));
 }
 
 function numberOf(points) {
