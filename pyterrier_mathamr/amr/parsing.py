@@ -290,7 +290,12 @@ class SentenceParser(PartParser):
     name = "sentences"
 
     def parse_units(self, units: Sequence[Sequence[str]], unit: str) -> list[ParsedPart]:
-        """Make the parts of texts, each of one sentence."""
+        """Make the parts of texts.
+
+        Args:
+            units: the texts, each of one sentence.
+            unit: ``sentence``.
+        """
         formulas = ([match[0] for match in PLACEHOLDER.finditer(sentence)] for [sentence] in units)
         return [
             ParsedPart(["sentence", *own], edges=[(0, ":math", node) for node, _ in enumerate(own, 1)], roots=[0])

@@ -412,7 +412,11 @@ class EngineReader(Counted):
         return pd.DataFrame(table, columns=["docno_a", "docno_b", "error", "title_a", "title_b"])
 
     def report(self, *, verbose: bool = False) -> ReadingReport:
-        """Read the sources once more, as they are now, and report how: ``print`` shows counts, faults and places."""
+        """Read the sources once more, as they are now, and report how: ``print`` shows counts, faults and places.
+
+        Args:
+            verbose: show progress.
+        """
         return report_of(self.snapshot(), verbose=verbose)
 
     def explain(self, query: str, docno: str) -> Explanation:

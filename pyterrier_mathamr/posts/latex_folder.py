@@ -56,7 +56,12 @@ class FolderMacros:
         self._files: dict[str, list[str]] = {}  # in which each command is defined
 
     def add(self, file: str, macros: Mapping[str, Macro]) -> None:
-        """Add the macros of a file."""
+        """Add the macros of a file.
+
+        Args:
+            file: its name, for messages.
+            macros: by name, without the backslash.
+        """
         for name, macro in macros.items():
             files = self._files.setdefault(name, [])
             if not files:

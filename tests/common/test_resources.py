@@ -156,9 +156,10 @@ def test_a_limited_thread_of_torch_multiplies_by_itself_also_where_the_user_chos
 
     torch.set_num_threads(2)
     try:
-        assert seconds_of_others() > 0.02
-        with one_torch_thread():
-            assert seconds_of_others() < 0.01
+        shared = seconds_of_others()
+        assert shared > 0.02
+        with one_torch_thread():  # other threads of this process may have some small work
+            assert seconds_of_others() < shared / 2
     finally:
         torch.set_num_threads(usual)
 

@@ -71,7 +71,7 @@ def test_links_between_pages_stay_within_the_site(site: Path) -> None:
 
 
 def test_the_api_page_shows_the_parameters_of_each_callable(site: Path) -> None:
-    page = (site / "pyterrier_mathamr/pt_docs/api.html").read_text(encoding="utf-8")
+    page = "".join(file.read_text(encoding="utf-8") for file in sorted((site / "docs/api").glob("*.html")))
     shown = re.findall(r'<dt class="sig sig-object py" id="pyterrier_mathamr\.([\w.]+)">(.*?)</dt>', page, re.DOTALL)
     texts = {name: html.unescape(re.sub(r"<[^>]+>", "", text)) for name, text in shown}
     parameters = {name: text.partition("(")[2].rpartition(")")[0] for name, text in texts.items() if "(" in text}
