@@ -502,8 +502,11 @@ def test_after_an_error_nothing_is_dimmed_and_retry_asks_again(browser, address)
 def test_a_slow_first_answer_is_announced(page, address) -> None:
     held = []
     page.route("**/api/search?*", lambda route: route.continue_() if held else held.append(route))
-    page.goto(f"{address}?q=sum")
+    with page.expect_request("**/api/search?*"):  # after the preview
+        page.goto(f"{address}?q=sum")
     page.wait_for_selector("text=Searching …")
+    while not held:
+        page.wait_for_timeout(20)
     held[0].continue_()
     page.wait_for_selector("article")
     assert page.locator("text=Searching …").count() == 0
