@@ -150,8 +150,8 @@ class PostStore(StoredArtifact):
 
     def called(self, query: str) -> list[str]:
         """Return the docnos of the posts that have a query as their name; none in a store of very many posts."""
-        snapshot = self.snapshot()
-        if len(snapshot) > _NAMED:
+        snapshot, asked = self.snapshot(), asked_name(query)
+        if not asked or len(snapshot) > _NAMED:
             return []
         names: defaultdict[str, list[str]] | None = snapshot.caches.get("names")
         if names is None:
@@ -160,7 +160,7 @@ class PostStore(StoredArtifact):
                 for name in names_of(post):
                     names[name].append(post.docno)
             snapshot.caches["names"] = names
-        return names.get(asked_name(query), [])
+        return names.get(asked, [])
 
     def titled(self, documents: Sequence[Document]) -> list[Document]:
         """Give posts the titles of the posts that they answer, where these exist."""

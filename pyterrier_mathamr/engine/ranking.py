@@ -130,7 +130,8 @@ class BlendedRetriever(Leaf, Retriever):
         graphs: builds the graphs of queries.
         model: the model of the vectors.
         weights: of the two.
-        posts: the same documents, which come first where the query is their name; by default none is known.
+        posts: the store of the same documents; one whose name is the query ranks first. Without it, names have no
+            effect.
         candidates: documents that each of the two proposes.
         num_results: documents for each query.
 

@@ -136,10 +136,6 @@ class EngineReader(Counted):
         [document] = self.snapshot().indexes.posts.get_many([docno])
         return post_from_html(document.html, document.title)
 
-    def title_and_body(self, docno: str) -> tuple[MathPost, MathPost]:
-        """Return the title and the body of a post."""
-        return self.titles_and_bodies([docno])[0]
-
     def titles_and_bodies(self, docnos: Sequence[str]) -> list[tuple[MathPost, MathPost]]:
         """Return the title and the body of each of some posts."""
         return [self.posts_of(document) for document in self.snapshot().indexes.posts.get_many(docnos)]
@@ -149,7 +145,7 @@ class EngineReader(Counted):
         return list(map(heading, self.snapshot().indexes.posts.titled(documents)))
 
     def graph(self, docno: str) -> MathAMRGraph:
-        """Return the whole graph of a post; what the model does not read is not stored, and built now."""
+        """Return the whole graph of a post, and build it if the model reads, and so the engine stores, less."""
         at = self.snapshot()
         if _model(at.options).reads >= {"amr", "trees"}:
             return at.indexes.graphs[docno]
@@ -341,8 +337,8 @@ class EngineReader(Counted):
             chosen: the filter of posts.
 
         Returns:
-            A list for each of the first ``k`` posts: its best formula, then its others that are found before a
-            further post is.
+            A list for each of the first ``k`` posts: its best formula, then its others that rank above the post after
+            these.
         """
         posts: dict[str, list[FoundFormula]] = {}
         for of in self._ranked_formulas(latex, k, chosen):

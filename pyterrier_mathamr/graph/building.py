@@ -105,8 +105,8 @@ class GraphBuilder(ColumnAdder, Transformer):
             ``query``, and also gets ``query_formula_id`` (its ``formula_id``, else the empty id).
         context: ``title``: read ``parent_title`` before a document; ``none``: never.
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, in documents and queries.
-        reads: the parts of a graph that are built, such as ``model.reads``, all that a model's vectors depend on.
-            Without ``amr`` nothing is parsed, and a sentence is one node; without ``trees`` formulas have none.
+        reads: the parts of a graph to build; ``model.reads`` are those on which a model's vectors depend. Without
+            ``amr`` nothing is parsed, and each sentence is one node; without ``trees`` formulas have no trees.
         batch_size: posts that are parsed together.
         verbose: show progress.
 

@@ -35,7 +35,7 @@ _HOLD = "\ue005"
 _HOLD_IN_CODE = "\ue007"
 _HELD = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}]([0-9]{{1,9}})([{_HOLD}{_HOLD_IN_CODE}])")
 _OURS = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}{DEFINED}]")
-FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)([^\n]*)", re.M)
+_FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)([^\n]*)", re.M)
 _BACKTICKS = re.compile(r"(?<!`)(`+)(?!`)")
 _MATH_IN_CODE = re.compile(r"\$`([^`\n]+)`\$|\{math\}`((?:[^`\n]|\n(?![ \t]*\n)){1,4000})`")
 _NEW_BLOCK = r"[ \t]*(?:\n|[-+*>#|]|\d{1,9}[.)][ \t]|`{3}|~{3}|=+[ \t]*$|\Z)"
@@ -163,7 +163,7 @@ def _held(
 def _fenced(text: str) -> Iterator[tuple[int, int]]:
     """Find the code blocks between fences; one that nothing closes goes on to the end."""
     opened: re.Match[str] | None = None
-    for line in FENCE.finditer(text):
+    for line in _FENCE.finditer(text):
         if opened is None:
             opened = None if line[1][0] == "`" and "`" in line[2] else line
         elif line[1].startswith(opened[1]) and not line[2].strip(" \t"):

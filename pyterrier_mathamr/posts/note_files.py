@@ -54,8 +54,8 @@ _SETTING = re.compile(
     r"""|(?P<plain>\\[^\n"']{1,1000}?))[ \t]*$""",
     re.M,
 )
-_HAS_MACROS = re.compile(r"macros|^[ \t]*math[ \t]*:", re.M)
 """A macro in the settings of MathJax or KaTeX: ``RR: "\\\\mathbb{R}"``, ``"\\\\norm": ["\\\\|#1\\\\|", 1]``."""
+_HAS_MACROS = re.compile(r"macros|^[ \t]*math[ \t]*:", re.M)
 _NOTES: Mapping[str, Callable[[str], Notes]] = {
     "markdown": notes_of,
     "notebook": notes_of_notebook,

@@ -99,7 +99,7 @@ def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_post
     estimated = unrelated_scores(at.indexes, at.retriever(), at.options.model)
     every = []
     for docno in at.docnos():
-        for sentence in (at.text_of(part) for part in at.title_and_body(docno)):
+        for sentence in (at.text_of(part) for part in at.titles_and_bodies([docno])[0]):
             found = many.retriever()(many.frame(sentence))
             share = share_known(many.question(sentence), len(many))
             every += (share * found["score"])[found["docno"] != docno].tolist()

@@ -62,7 +62,6 @@ READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "system": lambda at: [at.system(name)(at.frame(QUERY)) for name in ("blend", "bm25", "mathamr")],
         "text_of": lambda at: at.text_of(at.post(POST)),
         "threads": lambda at: at.threads,
-        "title_and_body": lambda at: at.title_and_body(POST),
         "titles_and_bodies": lambda at: at.titles_and_bodies(at.docnos()),
     },
     Answers: {
