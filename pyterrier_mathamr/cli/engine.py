@@ -283,24 +283,26 @@ def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
 @click.command(short_help="List pairs of posts with the same content.")
 @click.argument("engine", type=FOLDER)
 @click.option("-k", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of pairs.")
-@click.option(
-    "--error", type=click.FloatRange(0, 1), default=0.1, show_default=True, help="Maximum probability of error."
-)
+@click.option("--similarity", type=click.FloatRange(0, 1), default=0.9, show_default=True, help="Minimum similarity.")
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_json: bool) -> None:
-    """List pairs of posts of ENGINE with the same content, each with its probability of error."""
+def duplicates(engine: Path, k: int, similarity: float, within: str, kind: str, as_json: bool) -> None:
+    """List pairs of posts of ENGINE with the same content, and the words and formulas that only one of both has."""
     from pyterrier_mathamr.engine import SearchEngine
 
-    found = SearchEngine(engine).duplicates(k, error=error, within=within, kind=kind).to_dict("records")
+    found = SearchEngine(engine).duplicates(k, similarity=similarity, within=within, kind=kind).to_dict("records")
     for row in found:
         if as_json:
             click.echo(_as_json(row))
-        else:
-            click.echo(visible(f"error {100 * row['error']:5.1f} %  {row['docno_a']}  {row['title_a']}".rstrip()))
-            click.echo(visible(f"{'':15}{row['docno_b']}  {row['title_b']}".rstrip()))
+            continue
+        start = f"{row['similarity']:.3f}  "
+        for side in "ab":
+            click.echo(visible(f"{start}{row[f'docno_{side}']}  {row[f'title_{side}']}".rstrip()))
+            start = " " * len(start)
+            if only := row[f"only_{side}"]:
+                click.echo(visible(f"{start}  only here: {textwrap.shorten(only, 100, placeholder=' …')}"))
     if not (found or as_json):
-        click.echo(f"No two posts have the same content with an error of at most {100 * error:g} %.")
+        click.echo(f"No two posts have a similarity of {similarity:g} or more.")
 
 
 _MARKED = re.compile(r"\*\*([^\W_]+|\$[^$]+\$)\*\*")

@@ -1,4 +1,4 @@
-"""Duplicate posts: pairs of them, each with the probability that they are not duplicates.
+"""Duplicate posts: pairs of them, by how similar they are, and what is in only one of both.
 
 ::
 
@@ -8,15 +8,17 @@
     f  formulas     shared / all formulas, by length, each with its variables numbered as they come:
                     a² + b² = c² and x² + y² = z² are the same
 
-    error = 1 / (1 + exp(z)),   z = a + b · v + c · w · f
+    similarity = 1 / (1 + exp(-z)),   z = a + b · v + c · w · f
 
-All three are symmetric. A post and its answer are not a pair, nor are two answers to one post. The
-weights were fitted to linked duplicates of ARQMath and to copies with renamed variables: ``python -m studies
-duplicates``. Comparing all vectors is quadratic in the number of posts.
+It orders pairs and is no probability: two short statements that differ in one word, such as prime and maximal, may have
+.99. So the words and formulas that only one post has are listed. All parts are symmetric. A post and its answer are not
+a pair, nor are two answers to one post. The weights were fitted to linked duplicates of ARQMath and to copies with
+renamed variables: ``python -m studies duplicates``. Comparing all vectors is quadratic in the number of posts.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.posts import PLACEHOLDER, Document, post_from_html
+from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_html
 from pyterrier_mathamr.sparse.tokens import TEXT, TokenOptions, lex_latex, word_tokens
 
 if TYPE_CHECKING:
@@ -35,9 +37,10 @@ Floats = npt.NDArray[np.float64]
 NEIGHBORS = 10
 """Posts that are compared with each one."""
 
-ERROR = 0.1
-"""The greatest error of a pair that is listed."""
+LEAST = 0.9
+"""The least similarity of a pair that is listed."""
 
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _BLOCK = 512  # posts whose neighbors are computed at a time
 _GREEK_LETTERS = (
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi rho sigma tau "
@@ -67,10 +70,10 @@ def fitted_to(model: str) -> SamenessWeights:
     return FITTED.get(model, FITTED["mathamr-plus-mini"])
 
 
-def errors(features: Floats, weights: SamenessWeights) -> Floats:
-    """Compute the probability that each pair is not a duplicate: float64 ``[pairs]``."""
+def similarities(features: Floats, weights: SamenessWeights) -> Floats:
+    """Compute the similarity of each pair: float64 ``[pairs]``."""
     a, *b = weights
-    found: Floats = 1 / (1 + np.exp(a + features @ np.array(b)))
+    found: Floats = 1 / (1 + np.exp(-(a + features @ np.array(b))))
     return found
 
 
@@ -109,6 +112,20 @@ def compared(at: EngineSnapshot, pairs: Sequence[tuple[str, str]]) -> Floats:
         w = w if words or other_words else f
         found[number] = float(rows[one] @ rows[other]), w * f
     return found
+
+
+def only_in_one(one: Document, other: Document) -> tuple[str, str]:
+    """List the words and formulas of each post that the other lacks, formulas with other letters aside, in order."""
+    parts = [_parts(post_from_html(post.html, post.title)) for post in (one, other)]
+    first, second = (" ".join(parts[side][key] for key in parts[side] if key not in parts[1 - side]) for side in (0, 1))
+    return first, second
+
+
+def _parts(post: MathPost) -> dict[str, str]:
+    """Return words and formulas as they are written, by what is compared."""
+    words = _WORD.findall(PLACEHOLDER.sub(" ", post.text))
+    formulas = (formula.latex for formula in post.formulas)
+    return {word.casefold(): word for word in words} | {" ".join(numbered(latex)): f"${latex}$" for latex in formulas}
 
 
 def _contents(at: EngineSnapshot, document: Document) -> tuple[dict[str, float], dict[str, float]]:

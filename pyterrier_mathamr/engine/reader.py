@@ -36,7 +36,7 @@ from pyterrier_mathamr.sparse.expressions import query_formula
 from pyterrier_mathamr.sparse.patterns import MatchedFormula, described, read_pattern
 from pyterrier_mathamr.store import StoreError, signature, unreadable
 
-from .duplicates import ERROR, candidates, compared, errors, fitted_to
+from .duplicates import LEAST, candidates, compared, fitted_to, only_in_one, similarities
 from .filters import EVERYTHING, Filter, file_of
 from .generations import EngineOptions, EngineRecord, Generations, none_here
 from .matches import GOOD, share_known
@@ -380,32 +380,36 @@ class EngineReader(Counted):
                         match.docno, match.score, own, match.tier.words, what, part, values, document, post_read
                     )
 
-    def duplicates(self, k: int = 100, *, error: float = ERROR, within: str = "", kind: str = "") -> pd.DataFrame:
+    def duplicates(self, k: int = 100, *, similarity: float = LEAST, within: str = "", kind: str = "") -> pd.DataFrame:
         """Find pairs of duplicate posts, such as a statement that was noted twice.
 
         Args:
             k: the number of pairs at most.
-            error: the greatest probability that a pair is not a duplicate.
+            similarity: the least, from 0 to 1; see below.
             within: a folder or file that both posts are in; see :meth:`search`.
             kind: the type of both.
 
         Returns:
-            ``docno_a``, ``docno_b``, ``error``, ``title_a`` and ``title_b``, the surest pairs first; ``error`` is the
-            probability that they are not duplicates.
+            ``docno_a``, ``docno_b``, ``similarity``, ``title_a``, ``title_b``, ``only_a`` and ``only_b``, the most
+            similar pairs first. ``similarity`` orders pairs and is no probability: read the words and formulas that
+            only one of both has, in ``only_a`` and ``only_b``; formulas that differ only in letters are the same.
 
         Raises:
             ConfigError: no post is in the folder or of the type.
         """
         COUNT.check("k", k)
-        FRACTION.check("error", error)
+        FRACTION.check("similarity", similarity)
         at = self.snapshot()
         pairs = candidates(at, Filter(within, kind).chosen(at.origins))
-        found = errors(compared(at, pairs), fitted_to(at.options.model)) if pairs else np.empty(0)
-        best = np.argsort(found, kind="stable")[:k]
-        rows = [(*pairs[place], float(found[place])) for place in best.tolist() if found[place] <= error]
-        titles = [map(text_of, at.headings(at.indexes.posts.get_many(pair))) for *pair, _ in rows]
-        table = [(*row, *of) for row, of in zip(rows, titles, strict=True)]
-        return pd.DataFrame(table, columns=["docno_a", "docno_b", "error", "title_a", "title_b"])
+        found = similarities(compared(at, pairs), fitted_to(at.options.model)) if pairs else np.empty(0)
+        rows = []
+        for place in np.argsort(-found, kind="stable")[:k]:
+            if found[place] >= similarity:
+                posts = at.indexes.posts.get_many(pairs[place])
+                titles = map(text_of, at.headings(posts))
+                rows.append((*pairs[place], float(found[place]), *titles, *only_in_one(*posts)))
+        names = ["docno_a", "docno_b", "similarity", "title_a", "title_b", "only_a", "only_b"]
+        return pd.DataFrame(rows, columns=names)
 
     def report(self, *, verbose: bool = False) -> ReadingReport:
         """Read the sources once more, as they are now, and report how: ``print`` shows counts, faults and places.

@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.engine import EngineSnapshot, SearchEngine
-from pyterrier_mathamr.engine.duplicates import SamenessWeights, candidates, compared, errors
+from pyterrier_mathamr.engine.duplicates import SamenessWeights, candidates, compared, similarities
 from pyterrier_mathamr.experiments.report import Report
 
 COPIES = 200
@@ -66,7 +66,7 @@ def run_duplicates(engine: str | Path, folder: str | Path, workdir: str | Path, 
     same = np.array([pair in copies or pair in linked for pair in pairs])
     half = np.array([_half(pair) for pair in pairs])
     weights = {test: fitted(features[known & (half != test)], same[known & (half != test)]) for test in (0, 1)}
-    error = np.where(half == 0, errors(features, weights[0]), errors(features, weights[1]))
+    error = 1 - np.where(half == 0, similarities(features, weights[0]), similarities(features, weights[1]))
     shipped = fitted(features[known], same[known])
     plain = np.array([pair not in copies for pair in pairs])
     tables = {

@@ -1,4 +1,4 @@
-"""Pairs of duplicate posts, with the probability that they are not."""
+"""Pairs of duplicate posts, by their similarity, with what only one of both has."""
 
 import json
 import math
@@ -16,8 +16,8 @@ from pyterrier_mathamr.engine.duplicates import (
     SamenessWeights,
     candidates,
     compared,
-    errors,
     numbered,
+    similarities,
 )
 from tests.engine.conftest import built
 
@@ -52,17 +52,17 @@ def test_variables_are_numbered_as_they_come_and_nothing_else_is() -> None:
 
 def test_a_copy_with_other_letters_is_found_and_a_question_is_not_a_copy_of_its_answer(posts) -> None:
     found = posts.duplicates()
-    assert list(found.columns) == ["docno_a", "docno_b", "error", "title_a", "title_b"]
+    assert list(found.columns) == ["docno_a", "docno_b", "similarity", "title_a", "title_b", "only_a", "only_b"]
     assert {frozenset(pair) for pair in zip(found["docno_a"], found["docno_b"], strict=True)} == {
         frozenset({"old", "new"}), frozenset({"new", "answer"}),
     }  # fmt: skip
-    assert found["error"].max() <= 0.1
-    assert found["error"].is_monotonic_increasing
+    assert found["similarity"].min() >= 0.9
+    assert found["similarity"].is_monotonic_decreasing
     assert found["title_a"].tolist() == ["Pythagoras"] * 2
-    everything = posts.duplicates(error=1.0)
+    everything = posts.duplicates(similarity=0.0)
     assert len(everything) == len(POSTS) * (len(POSTS) - 1) // 2 - 1  # without the answer and what it answers
-    assert len(posts.duplicates(1, error=1.0)) == 1
-    assert everything[everything["docno_b"].eq("groups")]["error"].min() > 0.9
+    assert len(posts.duplicates(1, similarity=0.0)) == 1
+    assert everything[everything["docno_b"].eq("groups")]["similarity"].max() < 0.1
 
 
 def test_the_features_are_the_same_in_both_directions_and_one_for_a_post_and_itself(posts) -> None:
@@ -73,12 +73,12 @@ def test_the_features_are_the_same_in_both_directions_and_one_for_a_post_and_its
     assert compared(at, [("old", "groups")])[0, 1] == 0.0  # neither a common word nor a common formula
 
 
-def test_the_error_is_that_of_a_logistic_regression() -> None:
-    found = errors(np.array([[1.0, 1.0], [0.5, 0.0]]), SamenessWeights(-3.0, 2.0, 4.0))
-    assert found.tolist() == pytest.approx([1 / (1 + math.exp(3.0)), 1 / (1 + math.exp(-2.0))])
+def test_the_similarity_is_that_of_a_logistic_regression() -> None:
+    found = similarities(np.array([[1.0, 1.0], [0.5, 0.0]]), SamenessWeights(-3.0, 2.0, 4.0))
+    assert found.tolist() == pytest.approx([1 / (1 + math.exp(-3.0)), 1 / (1 + math.exp(2.0))])
     for weights in FITTED.values():
-        same, other = errors(np.array([[1.0, 1.0], [0.4, 0.0]]), weights).tolist()
-        assert same < 0.01 < 0.99 < other
+        same, other = similarities(np.array([[1.0, 1.0], [0.4, 0.0]]), weights).tolist()
+        assert same > 0.99 > 0.01 > other
 
 
 def test_the_candidates_are_the_nearest_by_the_vectors_of_the_documents(posts, monkeypatch) -> None:
@@ -100,13 +100,13 @@ def test_the_candidates_are_the_nearest_by_the_vectors_of_the_documents(posts, m
 
 def test_a_filter_is_for_both_posts_and_few_posts_have_no_pair(posts, tmp_path) -> None:
     assert posts.duplicates(within="old").empty
-    assert len(posts.duplicates(within="", error=1.0)) > 0
+    assert len(posts.duplicates(within="", similarity=0.0)) > 0
     with pytest.raises(ConfigError, match="beginning of an id"):
         posts.duplicates(within="nowhere")
-    with pytest.raises(ConfigError, match="error"):
-        posts.duplicates(error=2)
-    assert built(tmp_path / "one", POSTS[:1]).duplicates(error=1.0).empty
-    assert built(tmp_path / "thread", [POSTS[0], POSTS[2]]).duplicates(error=1.0).empty
+    with pytest.raises(ConfigError, match="similarity"):
+        posts.duplicates(similarity=2)
+    assert built(tmp_path / "one", POSTS[:1]).duplicates(similarity=0.0).empty
+    assert built(tmp_path / "thread", [POSTS[0], POSTS[2]]).duplicates(similarity=0.0).empty
 
 
 def test_the_command_lists_pairs(posts) -> None:
@@ -116,7 +116,18 @@ def test_the_command_lists_pairs(posts) -> None:
         return result.output
 
     first, second, *_ = run().splitlines()
-    assert (first.split()[0], first.split()[-1], second.split()[-1]) == ("error", "Pythagoras", "Pythagoras")
+    assert (float(first.split()[0]) > 0.9, first.split()[-1], second.split()[-1]) == (True, "Pythagoras", "Pythagoras")
     [row] = [json.loads(line) for line in run("--json", "-k", "1").splitlines()]
-    assert row["error"] <= 0.1
-    assert run("--in", "old", "--error", "0.05") == "No two posts have the same content with an error of at most 5 %.\n"
+    assert row["similarity"] >= 0.9
+    assert run("--in", "old", "--similarity", "0.95") == "No two posts have a similarity of 0.95 or more.\n"
+
+
+def test_opposite_words_and_other_formulas_are_shown(tmp_path) -> None:
+    prime = {"id": "a", "text": r"In a ring, each **prime** ideal with $x^2 \in P$ and $a+b$ is proper."}
+    maximal = {"id": "b", "text": r"In a ring, each maximal ideal with $y^2 \in Q$ and $a-b$ is proper."}
+    engine = built(tmp_path / "e", [prime, maximal])
+    [found] = engine.duplicates(similarity=0.0).to_dict("records")
+    assert (found["only_a"], found["only_b"]) == ("prime $a+b$", "maximal $a-b$")
+    output = CliRunner().invoke(main, ["duplicates", str(engine.path), "--similarity", "0"]).output
+    assert "only here: prime $a+b$" in output
+    assert "only here: maximal $a-b$" in output

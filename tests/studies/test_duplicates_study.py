@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.arqmath.collection import SAMPLE
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.engine.duplicates import errors
+from pyterrier_mathamr.engine.duplicates import similarities
 from studies.__main__ import main
 from studies.protocol.duplicates import COPIED, FITTED, LINKED, fitted, renamed
 
@@ -27,13 +27,13 @@ def test_letters_are_renamed_in_formulas_only_and_everywhere_alike() -> None:
     assert len({"a", "b", a, b}) == 4
 
 
-def test_the_fit_separates_what_can_be_separated_and_its_errors_are_shares() -> None:
+def test_the_fit_separates_what_can_be_separated_and_its_similarities_are_shares() -> None:
     apart = np.array([[0.9, 0.8], [0.95, 0.9], [0.3, 0.0], [0.5, 0.1]] * 50)
     same = np.array([True, True, False, False] * 50)
-    assert (errors(apart, fitted(apart, same)) < 0.05).tolist() == same.tolist()
+    assert (similarities(apart, fitted(apart, same)) > 0.95).tolist() == same.tolist()
     alike = np.tile([[0.7, 0.5]], (200, 1))
-    found = errors(alike, fitted(alike, np.arange(200) < 50))
-    assert abs(float(found[0]) - 0.75) < 0.01
+    found = similarities(alike, fitted(alike, np.arange(200) < 50))
+    assert abs(float(found[0]) - 0.25) < 0.01
 
 
 def test_the_command_measures_copies(tmp_path: Path) -> None:
