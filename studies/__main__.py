@@ -227,6 +227,24 @@ def blending(sources: tuple[Path, ...], workdir: Path, model: str, quiet: bool) 
 
 
 @main.command()
+@click.argument("sources", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="As of blending.")
+@click.option("--model", default="mathamr-plus-text", show_default=True, help="Name or folder of a model of text.")
+@click.option("--seed", "seeds", type=int, multiple=True, default=(42, 43, 44), show_default=True)
+@click.option("--steps", type=click.IntRange(1), default=240, show_default=True, help="Batches of a training.")
+@click.option("--most", type=click.IntRange(1), default=2700, show_default=True, help="Training pairs of each kind.")
+@quiet_option
+def halves(
+    sources: tuple[Path, ...], workdir: Path, model: str, seeds: tuple[int, ...], steps: int, most: int, quiet: bool
+) -> None:
+    """Measure what graphs without letters add to text, on SOURCES: files of pairs, and ARQMath folders."""
+    from .notation.halves import run_halves
+
+    report = run_halves(sources, workdir, model=model, seeds=seeds, steps=steps, most=most, verbose=not quiet)
+    click.echo(report.to_markdown())
+
+
+@main.command()
 @click.argument("engine", type=FOLDER)
 @_common
 @click.option("--foreign", multiple=True, type=FILE, help="File of questions on other subjects, one a line.")

@@ -67,7 +67,7 @@ Floats = npt.NDArray[np.float64]
 
 def read_kind(source: Path) -> TextCollection:
     """Take questions of both parts, and their answers among others, from a file of pairs or an ARQMath folder."""
-    rows = sorted(_pairs(source), key=lambda row: pseudo_random(row[0]))
+    rows = sorted(question_pairs(source), key=lambda row: pseudo_random(row[0]))
     groups: dict[tuple[str, bool], dict[str, str]] = {
         (part, by_title): {} for part in PARTS for by_title in (False, True)
     }
@@ -100,7 +100,7 @@ def part_of(qid: str) -> str:
     return known_item_split(qid.removesuffix(TITLE).removesuffix(RENAMED))
 
 
-def _pairs(source: Path) -> Iterator[tuple[str, str, str, str]]:
+def question_pairs(source: Path) -> Iterator[tuple[str, str, str, str]]:
     """Read question id, question, answer id and answer as text; for ARQMath also with the title as question."""
     if source.is_file():
         yield from ((pair["qid"], pair["question"], pair["aid"], pair["answer"]) for pair in read_pair_file(source))
@@ -186,11 +186,12 @@ class Form:
     graph: Part
     tilt: Part | None = None  # the part on which the weight of a query depends
     structures: Part | None = None
+    odds: tuple[float, ...] = ODDS
 
     def settings(self) -> list[tuple[float, float, float]]:
         """List all odds, exponents and weights of structures."""
         exponents = (0.0, *EXPONENTS) if self.tilt else (0.0,)
-        return list(product(ODDS, exponents, STRUCTURES if self.structures else (0.0,)))
+        return list(product(self.odds, exponents, STRUCTURES if self.structures else (0.0,)))
 
     def score(self, of: Scores, odds: float, exponent: float, of_structures: float) -> Floats:
         """Score the candidates."""
@@ -215,9 +216,11 @@ def _reciprocal(scores: Callable[[Scores], Floats]) -> Part:
     return lambda of: 1 / (60 + of.ranks(scores(of)))
 
 
+BOUNDED = Form("bounded", _bounded_words, _bounded_graph)
+STRUCTURED = Form("bounded, with structures", _bounded_words, _bounded_graph, structures=_bounded_structures)
 FORMS = (
-    Form("bounded", _bounded_words, _bounded_graph),
-    Form("bounded, with structures", _bounded_words, _bounded_graph, structures=_bounded_structures),
+    BOUNDED,
+    STRUCTURED,
     Form("BM25 by the root of its bound", lambda of: of.words / np.sqrt(of.most_words), _bounded_graph),
     Form("BM25 by the best of the query", lambda of: of.words / of.best(of.words), _bounded_graph),
     Form("standard scores", lambda of: of.standard(of.words), lambda of: of.standard(of.graph)),
@@ -266,12 +269,17 @@ def run_blending(sources: Sequence[str | Path], workdir: str | Path, *, model: s
         own = Stages(work / "kinds" / collection.name, say)
         own.records = stages.records
         parts = parts_of(TextArtifacts(collection, encoder, own, verbose, suffix=f"-{name}"))
-        names = {TITLE: f"titles of {collection.name}", RENAMED: f"{collection.name}, renamed"}
-        special = {end: frozenset(qid for qid in parts.queries.index if qid.endswith(end)) for end in names}
-        whole = frozenset(parts.queries.index).difference(*special.values())
-        kinds |= {collection.name: Scores(parts.only(whole))}
-        kinds |= {names[end]: Scores(parts.only(qids)) for end, qids in special.items() if qids}
+        kinds |= by_question(parts, collection.name)
     return _report(kinds, model, stages).write(work / name)
+
+
+def by_question(parts: Parts, kind: str) -> dict[str, Scores]:
+    """Part the candidates of a kind of text by their questions: as written, titles, and those with other letters."""
+    names = {TITLE: f"titles of {kind}", RENAMED: f"{kind}, renamed"}
+    special = {end: frozenset(qid for qid in parts.queries.index if qid.endswith(end)) for end in names}
+    whole = frozenset(parts.queries.index).difference(*special.values())
+    found = {kind: Scores(parts.only(whole))}
+    return found | {names[end]: Scores(parts.only(qids)) for end, qids in special.items() if qids}
 
 
 def fit(form: Form, kinds: Mapping[str, Scores]) -> Fit:
