@@ -206,12 +206,16 @@ def domains(folder: Path, pairs: tuple[Path, ...], changes: tuple[str, ...], qui
 @click.argument("folders", type=FOLDER, nargs=-1, required=True)
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True)
 @click.option("--model", "models", multiple=True, help="Name or folder; by default the two bundled models.")
+@click.option("--questions", type=FILE, help="Lines of docno, tab and question, in place of a folder's own queries.")
 @quiet_option
-def judges(folders: tuple[Path, ...], workdir: Path, models: tuple[str, ...], quiet: bool) -> None:
+def judges(
+    folders: tuple[Path, ...], workdir: Path, models: tuple[str, ...], questions: Path | None, quiet: bool
+) -> None:
     """Measure BM25, models and the engine's score on FOLDERS in BEIR's layout, without tuning."""
     from .protocol.judges import MODELS, run_judges
 
-    click.echo(run_judges(folders, workdir, models=models or MODELS, verbose=not quiet).to_markdown())
+    report = run_judges(folders, workdir, models=models or MODELS, questions=questions, verbose=not quiet)
+    click.echo(report.to_markdown())
 
 
 @main.command()

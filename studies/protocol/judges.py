@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, to_stder
 from pyterrier_mathamr.experiments.systems import BASELINES, BM25, STRUCTURED, TUNED
 from pyterrier_mathamr.fusion import ranked, standard_scores
 from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.store import file_fingerprint
 
 from .parts import Parts, parts_of
 
@@ -35,7 +37,12 @@ NOTES = (
 
 
 def run_judges(
-    folders: Sequence[str | Path], workdir: str | Path, *, models: Sequence[str] = MODELS, verbose: bool = True
+    folders: Sequence[str | Path],
+    workdir: str | Path,
+    *,
+    models: Sequence[str] = MODELS,
+    questions: str | Path | None = None,
+    verbose: bool = True,
 ) -> Report:
     """Measure both BM25s, models, and the engine's score of each model: nDCG@10 and RR@10.
 
@@ -43,6 +50,7 @@ def run_judges(
         folders: each a collection in BEIR's layout.
         workdir: where indexes, scores, tables and ``report.md`` are kept; finished stages are not repeated.
         models: names or folders of trained models; a folder has the last part of its path as its name.
+        questions: a file with a docno, a tab and a question for it in each line, in place of a folder's own queries.
         verbose: report each stage on stderr, with progress bars.
     """
     named, of = ({Path(one).name: one for one in given} for given in (models, folders))
@@ -55,6 +63,7 @@ def run_judges(
     values, sizes = {}, {}
     for name, folder in of.items():
         collection = read_judge(BeirDataset(folder))
+        collection = asked(collection, Path(questions)) if questions else collection
         own = Stages(work / "judges" / name, to_stderr if verbose else None)
         own.records = stages.records
         rankings: dict[str, pd.DataFrame] = {}
@@ -76,6 +85,16 @@ def read_judge(dataset: BeirDataset) -> TextCollection:
     topics = collection.topics[collection.topics["qid"].isin(first)].reset_index(drop=True)
     qrels = collection.qrels[collection.qrels["qid"].isin(first)].reset_index(drop=True)
     return replace(collection, topics=topics, qrels=qrels)
+
+
+def asked(collection: TextCollection, file: Path) -> TextCollection:
+    """Return a collection with the questions of a file of docnos and questions."""
+    table = pd.read_csv(file, sep="\t", names=["docno", "query"], dtype=str, quoting=csv.QUOTE_NONE)
+    table["qid"] = [f"{file.stem}-{number}" for number in range(1, len(table) + 1)]
+    origin = {**collection.origin, file.name: file_fingerprint(file)}
+    return replace(
+        collection, topics=table[["qid", "query"]], qrels=table[["qid", "docno"]].assign(label=1), origin=origin
+    )
 
 
 def names_of(model: str) -> tuple[str, str, str]:
