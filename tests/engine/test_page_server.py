@@ -267,6 +267,9 @@ def test_without_javascript_the_form_finds_posts_and_keeps_the_query(client) -> 
     found = client.get("/plain", params={"q": "groups & rings"}).text
     assert ">groups &amp; rings</textarea>" in found
     assert 'href="plain?q=groups+%26+rings&amp;post=words"' in found
+    names = [system["name"] for system in get(client, "/api/search", q="groups & rings")["systems"]]
+    assert re.findall("<h2>(.*?)</h2>", found) == names
+    assert len(names) == found.count('<ol class="results">') == 2
     assert "<math" in client.get("/plain", params={"q": r"\frac{1}{n^2}"}).text
     assert "about groups and" in re.sub("<[^>]*>", "", client.get("/plain", params={"post": "words", "q": "x"}).text)
     assert "There is no such post" in client.get("/plain", params={"post": "nobody"}).text

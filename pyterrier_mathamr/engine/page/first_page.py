@@ -116,17 +116,24 @@ class _Pages:
         found = read if "error" in read else await self._ask(request, "/api/search", q=q, mode=mode, k=_RESULTS)
         if "error" in found:
             return _error(found)
-        results = [_result(result, q) for result in found["systems"][-1]["results"]] if found["systems"] else []
-        listed = f'<ol class="results">{"".join(results)}</ol>' if results else ""
-        return listed or '<div class="nothing"><p class="title">No good match</p></div>'
+        several = len(found["systems"]) > 1
+        listed = []
+        for system in found["systems"]:
+            name = f"<h2>{escape(system['name'])}</h2>" if several else ""
+            results = "".join(_result(result, q, "h3" if several else "h2") for result in system["results"])
+            listed.append(name + (f'<ol class="results">{results}</ol>' if results else _NOTHING))
+        return "".join(listed) or _NOTHING
 
 
-def _result(result: Answer, q: str) -> str:
+_NOTHING = '<div class="nothing"><p class="title">No good match</p></div>'
+
+
+def _result(result: Answer, q: str, heading: str) -> str:
     address = escape("plain?" + urlencode({"q": q, "post": result["post_id"]}))
     title = f'<a href="{address}">{result["title_html"] or escape(result["post_id"])}</a>'
     context = " · ".join(filter(None, (result["file"], result["section"], result["date"])))
     return (
-        f'<li><article><h2 class="title" dir="auto">{title}</h2><p class="context">{escape(context)}</p>'
+        f'<li><article><{heading} class="title" dir="auto">{title}</{heading}><p class="context">{escape(context)}</p>'
         f'<p class="snippet" dir="auto">{result["snippet_html"]}</p></article></li>'
     )
 
