@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.arqmath import Pair, split_pairs
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, slug, to_stderr
+from pyterrier_mathamr.explain.charts import new_figure, save
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, Segments, segments_of
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.model.bert import Bert, TorchBert, best_precision, load_bert
@@ -71,11 +72,15 @@ from .text_encoder import (
     set_rate,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Loss = Literal["similarity", "rows", "both", "both + pairs"]
 LOSSES: tuple[Loss, ...] = get_args(Loss)
 
 _BLOCK = 256  # posts between two files of teacher's rows
 _PROJECTION = "projection"  # W, beside the weights of a student
+_SMOOTHED = 10  # batches whose losses a picture averages
 _FIRST = 8  # batches to which W is fitted before training
 TeacherRows = npt.NDArray[np.float16]
 
@@ -300,7 +305,7 @@ def run_distillation(
         sources: files of pairs and ARQMath folders, each a kind of text; their training parts are read.
         teacher: folder of the larger encoder, which must cut texts into the same pieces.
         workdir: where graphs, the teacher's rows, weights, models and ``report.md`` are kept; finished stages, and
-            blocks of the teacher's rows, are not repeated.
+            blocks of the teacher's rows, are not repeated. ``losses.svg`` is a picture of all losses.
         losses: what students learn, a run for each.
         layers: of the students, 6 or 12, a run for each.
         seeds: seeds, a run for each.
@@ -346,6 +351,7 @@ def run_distillation(
         "minilm-math": model_of(bundled(6)[1], folder / "start"),
         "teacher": large,
     }
+    of_runs = dict[str, list[float]]()
     for loss, count, letters in product(losses, layers, renamed):
         name = f"{loss}, {count} layers" + f", {letters:.0%} renamed" * (letters > 0) + f", {alone} alone" * (alone > 0)
         name, found = name + f", {steps} steps" * bool(steps), list[dict[str, Tensor]]()
@@ -361,6 +367,7 @@ def run_distillation(
 
             made_from = {**origin, "teacher": file_fingerprint(teacher / PACKED), "most": most, **asdict(options)}
             stages.run(f"distilling-{file.stem}", file, made_from, fit)
+            of_runs[f"{name}, seed {seed}"] = json.loads(file.with_suffix(".json").read_text())
             weights = load_file(file)
             projection = weights.pop(_PROJECTION)
             found.append(weights)
@@ -373,7 +380,24 @@ def run_distillation(
         if len(found) > 1:
             own = f"{name}, mean of {len(found)} seeds"
             models[own] = model_of(mean_of(found, [1 / len(found)] * len(found)), folder / slug(own))
+    save(draw_losses(of_runs), workdir / "losses.svg")
     return measured("Distillation of the text encoder", models, pairs, store, stages, verbose).write(workdir)
+
+
+def draw_losses(runs: Mapping[str, Sequence[float]]) -> Figure:
+    """Draw the loss of each run as the mean of the last ten batches, relative to that of the first ten.
+
+    Losses of different kinds have different units, so that only their falls can be compared.
+    """
+    figure = new_figure(7, 3.5)
+    panel = figure.subplots()
+    for name, losses in runs.items():
+        last = min(_SMOOTHED, len(losses))
+        smooth = np.convolve(losses, np.ones(last) / last, mode="valid")
+        panel.plot(np.arange(last, len(losses) + 1), smooth / smooth[0], label=name)
+    panel.set(xlabel="batches", ylabel=f"loss / loss of the first {_SMOOTHED}", ylim=(0, None))
+    panel.legend(fontsize=8)
+    return figure
 
 
 def mean_of(encoders: Sequence[Mapping[str, Tensor]], shares: Sequence[float]) -> dict[str, Tensor]:

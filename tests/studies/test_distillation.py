@@ -141,4 +141,5 @@ def test_the_study_distills_measures_and_resumes(tmp_path: Path, monkeypatch: py
     ):
         assert row in done.output
     report = json.loads((tmp_path / "w" / "report.json").read_text())
+    assert "rows, 6 layers, 50% renamed, 2 alone, 1 steps, seed 2" in (tmp_path / "w" / "losses.svg").read_text()
     assert [one["resumed"] for one in report["stages"] if one["name"].startswith("distilling")] == [True] * 4
