@@ -74,6 +74,13 @@ def assert_same(sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFram
     pd.testing.assert_frame_equal(sharded.scorer(normalise=True)(candidates), expected, check_exact=True)
 
 
+def process_of(index: ShardedIndex, part: int) -> int:
+    import ray
+
+    found: int = ray.get(index._places.places[part]._running[0].__ray_call__.remote(lambda _: os.getpid()))
+    return found
+
+
 def test_search_is_equal_on_200_queries_before_and_after_a_node_died(
     cluster: Any, sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame
 ) -> None:
@@ -89,18 +96,13 @@ def test_search_is_equal_on_200_queries_before_and_after_a_node_died(
 def test_an_actor_that_dies_or_hangs_while_it_searches(
     cluster: Any, sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ray
-
     expected = whole.colbert(num_results=20)(queries)
 
     def search() -> pd.DataFrame:
         return sharded.colbert(num_results=20)(queries)
 
-    def process_of(part: int) -> int:
-        return ray.get(sharded._places.places[part]._running[0].__ray_call__.remote(lambda _: os.getpid()))
-
     search()
-    victim, done = process_of(2), []
+    victim, done = process_of(sharded, 2), []
     os.kill(victim, signal.SIGSTOP)  # it has been asked, and cannot answer
     searching = threading.Thread(target=lambda: done.append(search()))
     searching.start()
@@ -108,7 +110,7 @@ def test_an_actor_that_dies_or_hangs_while_it_searches(
     searching.join(LIMIT)
     pd.testing.assert_frame_equal(done[0], expected, check_exact=True)
 
-    hanging = process_of(0)
+    hanging = process_of(sharded, 0)
     os.kill(hanging, signal.SIGSTOP)
     with monkeypatch.context() as patch:
         patch.setattr(sharded._places, "seconds", 3.0)
@@ -116,6 +118,39 @@ def test_an_actor_that_dies_or_hangs_while_it_searches(
             search()
     os.kill(hanging, signal.SIGCONT)  # Ray has asked it to end
     pd.testing.assert_frame_equal(search(), expected, check_exact=True)
+
+
+def test_a_node_and_an_actor_that_die_beside_an_update_find_the_old_state_the_new_one_or_a_named_error(
+    cluster: Any, documents: Any, queries: pd.DataFrame, tmp_path: Path
+) -> None:
+    some, new = documents[:90], [{**document, "docno": f"new{i}"} for i, document in enumerate(documents[:20])]
+    for part in range(3):
+        MathAMRIndex(tmp_path / "parts" / f"part-{part:06d}").index(some[part::3])
+    joined, whole = ShardedIndex.join(tmp_path / "parts"), MathAMRIndex(tmp_path / "whole").index(some)
+    index = ShardedIndex(joined.path, RayCluster(cluster.address), time_limit=LIMIT)
+
+    def search(of: Any) -> pd.DataFrame:
+        return of.colbert(num_results=30)(queries)
+
+    old = search(whole)
+
+    def update() -> Iterator[dict[str, Any]]:
+        yield from new[:10]
+        cluster.kill()
+        pd.testing.assert_frame_equal(search(index), old, check_exact=True)
+        yield from new[10:]
+
+    pd.testing.assert_frame_equal(search(index), old, check_exact=True)
+    MathAMRIndex(joined.path / "part-000001").indexer("append").index(update())
+    os.kill(process_of(index, 1), signal.SIGKILL)
+    with pytest.raises(MathAMRIndexError, match="part-000001"):  # it has other documents than the joined folder says
+        search(index)
+    ShardedIndex.join(joined.path)
+    search(index)
+    os.kill(process_of(index, 1), signal.SIGKILL)
+    whole.indexer("append").index(new)
+    pd.testing.assert_frame_equal(search(index), search(whole), check_exact=True)
+    index.close()
 
 
 def test_a_part_that_lies_on_no_node_is_named(cluster: Any, folder: Path, queries: pd.DataFrame) -> None:

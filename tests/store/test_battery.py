@@ -42,6 +42,8 @@ def test_nothing_is_lost_silently_wrong_or_without_a_name(name: str, bounds: lis
     kills = [counts for sort, (counts, _) in tallies.items() if sort.startswith("kill: ")]
     assert sum(counts["tried"] for counts in kills) > kills_at_least  # the operations on files were seen
     assert kills_at_least < 10 or {"old", "new"} <= {outcome for counts in kills for outcome in counts}
+    for counts in (counts for sort, (counts, _) in tallies.items() if sort.startswith("full disk: ")):
+        assert counts["old"] > 0  # it was full before the action was complete
     flips, _ = tallies["flips, verified"]
     assert flips["named"] == flips["tried"] > 20
     if "kill: append" in tallies:  # others become whole in one part, and leave none

@@ -13,6 +13,13 @@ A point is one document or one formula::
              print: a hash of all else; source: the fingerprint of its document in the corpus, where known
 
 The distance is the inner product: the paper's cosine for rows of unit length, and vectors come back as stored.
+
+The peers of a cluster agree on metadata and aliases by consensus. All apply the changes in the same order, but some
+a moment after the request for a change has returned. So a call returns when it can read back what it wrote, and a
+reader that has seen one build waits for a peer that shows no earlier one::
+
+    build 6 ──append──▶ build 7     the number grows with every call, also from one collection to the other;
+                                    a reader of build 6 asks for points of at most 6, whatever is stored meanwhile
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ import time
 import uuid
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -40,8 +47,25 @@ from pyterrier_mathamr.store import WriteError
 KEY_VARIABLE = "QDRANT_API_KEY"
 """The environment variable of the API key where none is given."""
 
-_TRANSIENT = (408, 429, 500, 502, 503, 504)
+TRANSIENT = (408, 429, 500, 502, 503, 504)
+"""Statuses of requests that are worth sending again, and that the server may have carried out, or may yet."""
+
 _LONGEST_PAUSE = 30.0
+_POLL = 0.05
+"""Seconds between two looks at metadata that a peer has not applied yet."""
+
+_BY_CONSENSUS = (
+    "create_collection",
+    "create_payload_index",
+    "update_collection",
+    "update_collection_aliases",
+    "delete_collection",
+)
+"""Requests that more than half of the peers of a cluster have to agree to."""
+
+_NO_CONSENSUS = ("Waiting for consensus operation commit failed", "leader is not established")
+"""What a server answers, with status 500, when the peers did not agree in time."""
+
 _LOCAL: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # a folder allows one client in a process
 
 
@@ -101,7 +125,7 @@ class Connection:
     def call(self, method: str, address: str, doing: str, *, retries: int | None = None, **arguments: Any) -> Any:
         """Send one request, with retries."""
         send = getattr(self.client, method)
-        left = self.retries if retries is None else retries
+        left = most = self.retries if retries is None else retries
         pause = self.pause
         while True:
             try:
@@ -110,6 +134,10 @@ class Connection:
                 named, wait = self._named(error, address, doing)
                 if wait is None or left == 0:
                     raise named from error
+                if method in _BY_CONSENSUS and left == most and getattr(named, "status", 0) == 408:
+                    need = "In a cluster this waits for more than half of the peers, which must be running"
+                    text = f"{address}: no answer in time while {doing}. {need}; trying again up to {left} times."
+                    warnings.warn(MathAMRWarning(text), stacklevel=4)
                 time.sleep(max(wait, min(pause, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)))
                 left, pause = left - 1, pause * 2
 
@@ -145,9 +173,11 @@ def _of_status(error: Any, address: str, doing: str) -> tuple[QdrantError, float
         return QdrantError(address, reason, status), None
     if status == 404:
         return QdrantError(address, f"there is no such collection while {doing}", 404), None
+    if status == 500 and any(text in answer for text in _NO_CONSENSUS):
+        return _timeout(address, f"the peers of the cluster did not agree in time while {doing} ({answer})"), 0.0
     if status == 408 or status == 504:
         return _timeout(address, f"no answer in time while {doing} (status {status})"), 0.0
-    if status in _TRANSIENT:
+    if status in TRANSIENT:
         return QdrantError(address, f"the server fails while {doing} (status {status}: {answer})", status), 0.0
     return QdrantError(address, f"refused while {doing} (status {status}: {answer})", status), None
 
@@ -196,7 +226,11 @@ class CollectionOptions:
 
 @dataclass(frozen=True)
 class CollectionMeta:
-    """The metadata of a collection, stored with it in Qdrant."""
+    """The metadata of a collection, stored with it in Qdrant.
+
+    ``job`` is the header of the call that stores the points of ``pending``; ``done`` that of the one that stored those
+    of ``build``; empty for a call that cannot be resumed.
+    """
 
     slot: str
     layout: Layout
@@ -206,6 +240,7 @@ class CollectionMeta:
     build: int = 0
     pending: int = 0
     job: str = ""
+    done: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stored form: without null, which would delete a key."""
@@ -220,15 +255,20 @@ class CollectionMeta:
         if data.get("format_version") != FORMAT_VERSION:
             found = data.get("format_version")
             raise QdrantError(address, f"the collection has format {found}, this release reads {FORMAT_VERSION}")
+        since = {"job": "", "done": ""}  # later than the format
         try:
-            known = {field.name: data[field.name] for field in fields(cls) if field.name != "job"}
+            known = {field.name: {**since, **data}[field.name] for field in fields(cls)}
         except KeyError as error:
             raise QdrantError(address, f"the collection's metadata lacks {error}") from error
-        return cls(**{**known, "model": known["model"] or None, "job": data.get("job", "")})
+        return cls(**{**known, "model": known["model"] or None})
 
     def changed(self, **values: Any) -> CollectionMeta:
         """Return a copy with other values."""
         return replace(self, **values)
+
+
+def _build(meta: CollectionMeta | None) -> int:
+    return 0 if meta is None else meta.build
 
 
 def point_id(docno: str) -> str:
@@ -240,20 +280,55 @@ _SLOTS = ("--a", "--b")
 
 
 class Collection:
-    """A named collection of one layout: an alias of one of two."""
+    """A named collection of one layout: an alias of one of two.
+
+    Attributes:
+        seen: the build that was read last through the alias; :meth:`read` returns no earlier one.
+    """
 
     def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
         self.connection, self.name, self.layout = connection, name, layout
         self.address = f"{connection.location}: collection {name}"
+        self.seen = 0
 
     def call(self, method: str, doing: str, **arguments: Any) -> Any:
         """Send one request; see :meth:`Connection.call`."""
         return self.connection.call(method, self.address, doing, **arguments)
 
-    def read(self, name: str | None = None) -> CollectionMeta | None:
-        """Read the metadata of the collection, or return ``None`` where there is none."""
+    def read(self, slot: str | None = None) -> CollectionMeta | None:
+        """Read the metadata of the collection, or of one of the two; return ``None`` where there is none."""
+        if slot is not None or not self.connection.remote:
+            return self._read(slot or self.name)
+        seen = self.seen
+        found = self._read_until(self.name, lambda found: _build(found) >= seen)
+        if _build(found) >= seen:
+            self.seen = max(self.seen, _build(found))
+            return found
+        self.seen = _build(found)
+        if found is not None:
+            waited = f"for {self.connection.timeout} s the server has shown an earlier state than before"
+            raise QdrantError(self.address, f"{waited}; if the collection was made again, repeat the call to use it")
+        return None
+
+    def _read_until(self, name: str, reached: Callable[[CollectionMeta | None], bool]) -> CollectionMeta | None:
+        """Read metadata until they are as expected, at most as long as one request may take."""
+        end = time.monotonic() + self.connection.timeout
+        while not reached(found := self._read(name)) and time.monotonic() < end:
+            time.sleep(_POLL)
+        return found
+
+    def _read_back(self, name: str, meta: CollectionMeta, doing: str) -> None:
+        """Wait until what was written can be read."""
+
+        def shows(found: CollectionMeta | None) -> bool:
+            return found is not None and found.changed(max_norm=meta.max_norm) == meta  # a server may round a number
+
+        if not shows(self._read_until(name, shows)):
+            raise _timeout(self.address, f"the server does not show it within {self.connection.timeout} s of {doing}")
+
+    def _read(self, name: str) -> CollectionMeta | None:
         try:
-            found = self.call("get_collection", "opening the collection", collection_name=name or self.name)
+            found = self.call("get_collection", "opening the collection", collection_name=name)
         except QdrantError as error:
             if error.status != 404:
                 raise
@@ -309,6 +384,7 @@ class Collection:
         """Store the metadata."""
         doing = "writing the collection's metadata"
         self.call("update_collection", doing, collection_name=meta.slot, metadata=meta.to_dict())
+        self._read_back(meta.slot, meta, doing)
 
     def swap(self, meta: CollectionMeta, before: CollectionMeta | None) -> None:
         """Move the alias to ``meta.slot`` in one step, and drop the collection that it named before."""
@@ -317,6 +393,8 @@ class Collection:
         new = models.CreateAlias(collection_name=meta.slot, alias_name=self.name)
         steps = [*gone, models.CreateAliasOperation(create_alias=new)]
         self.call("update_collection_aliases", "moving the alias", change_aliases_operations=steps)
+        self._read_back(self.name, meta, "moving the alias")
+        self.seen = meta.build
         if before:
             try:
                 self.drop(before.slot)
@@ -340,13 +418,15 @@ class Collection:
     def of_build(self, build: int) -> Any:
         """Return the filter of the points that one call stored."""
         models = self.connection.models
-        return models.FieldCondition(key=BUILD, match=models.MatchValue(value=build))
+        return models.Filter(must=[models.FieldCondition(key=BUILD, match=models.MatchValue(value=build))])
 
-    def count(self, slot: str, *, hidden: int = 0, build: int = 0) -> int:
-        """Return the number of points, except the points of one call or only the points of another."""
+    def until_build(self, build: int) -> Any:
+        """Return the filter of the points of a state: those that one call and all before it stored."""
         models = self.connection.models
-        without = [self.of_build(hidden)] if hidden else None
-        where = models.Filter(must=[self.of_build(build)] if build else None, must_not=without)
+        return models.Filter(must=[models.FieldCondition(key=BUILD, range=models.Range(lte=build))])
+
+    def count(self, slot: str, where: Any) -> int:
+        """Return the number of points that a filter leaves."""
         found = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
         return int(found.count)
 
@@ -359,6 +439,6 @@ class Collection:
     def remove(self, slot: str, build: int) -> None:
         """Remove the points of one call."""
         models = self.connection.models
-        where = models.FilterSelector(filter=models.Filter(must=[self.of_build(build)]))
+        where = models.FilterSelector(filter=self.of_build(build))
         doing = "removing the points of an unfinished call"
         self.call("delete", doing, collection_name=slot, points_selector=where, wait=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.feedback import Counted, counted
 from pyterrier_mathamr._common.ids import identified
 from pyterrier_mathamr._common.parameters import COUNT, at_least, method
@@ -22,11 +23,14 @@ from pyterrier_mathamr.index.indexes import (
 )
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, DocumentIndexer, FormulaIndexer, IndexPost
 from pyterrier_mathamr.index.parts import described_rows
-from pyterrier_mathamr.store import Mode
+from pyterrier_mathamr.store import Mode, WriteError
 
 from .collection import Collection, CollectionOptions, Connection, point_id
 from .snapshot import QdrantSnapshot
 from .upload import Upload, discard
+
+REMOVED = 1000
+"""Points that one request of :meth:`QdrantBase.delete` removes."""
 
 
 class QdrantIndexer(ArtifactIndexer):
@@ -229,14 +233,32 @@ class QdrantBase(Counted, VectorIndex):
         discard(self.collection)
 
     def delete(self, docnos: Iterable[str]) -> None:
-        """Remove documents (or formulas, by their ids)."""
+        """Remove documents (or formulas, by their ids), a thousand at a time.
+
+        After an interruption, repeat the call with the same ids: those that are gone are left out, with a warning that
+        counts them.
+
+        Raises:
+            UnknownIdError: the collection has none of the ids; the error names them.
+            QdrantError: the server did not answer; the error says how many of the ids are removed for certain.
+        """
         names = list(dict.fromkeys(map(str, docnos)))
         snapshot = self.snapshot()
-        snapshot.find(names)
+        there = [name for name, number in zip(names, snapshot.look_up(names), strict=True) if number >= 0]
+        if not there:
+            snapshot.find(names)
         models = self.collection.connection.models
-        for start in range(0, len(names), 1000):
-            ids = [point_id(name) for name in names[start : start + 1000]]
-            snapshot.call("delete", "deleting", points_selector=models.PointIdsList(points=ids), wait=True)
+        for start in range(0, len(there), REMOVED):
+            ids = [point_id(name) for name in there[start : start + REMOVED]]
+            try:
+                snapshot.call("delete", "deleting", points_selector=models.PointIdsList(points=ids), wait=True)
+            except (QdrantError, WriteError) as error:
+                left = f"{start} of {len(there)} were removed, and perhaps more; call delete() with the same ids again"
+                raise QdrantError(self.path, f"{error.reason}; {left}", getattr(error, "status", 0)) from error
+        if absent := sorted(set(names).difference(there)):
+            text = f"{len(absent)} of {len(names)} ids were not there, perhaps since an earlier call removed them"
+            shown = f"{', '.join(map(repr, absent[:5]))}{', …' if len(absent) > 5 else ''}"
+            warnings.warn(MathAMRWarning(f"{self.path}: {text}: {shown}; the rest was removed."), stacklevel=2)
 
 
 def _rebuilt(kind: type[QdrantBase], location: str, name: str, options: Mapping[str, Any]) -> QdrantBase:
@@ -261,7 +283,7 @@ class QdrantIndex(DocumentVectorIndex, QdrantBase):
             time.
         collection: its name, without characters such as ``/`` and ``:``.
         api_key: of the server; by default the environment variable ``QDRANT_API_KEY``. It is never pickled.
-        timeout: seconds to wait for the answer to a request.
+        timeout: seconds to wait for the answer to a request, and for a peer of a cluster to show what was written.
         retries: how often a failed request is repeated where that can help, such as after a lost connection.
         pause: seconds before the first retry; each further one waits twice as long, at most 30 seconds.
     """
@@ -283,7 +305,7 @@ class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):
             time.
         collection: its name, without characters such as ``/`` and ``:``.
         api_key: of the server; by default the environment variable ``QDRANT_API_KEY``. It is never pickled.
-        timeout: seconds to wait for the answer to a request.
+        timeout: seconds to wait for the answer to a request, and for a peer of a cluster to show what was written.
         retries: how often a failed request is repeated where that can help, such as after a lost connection.
         pause: seconds before the first retry; each further one waits twice as long, at most 30 seconds.
     """

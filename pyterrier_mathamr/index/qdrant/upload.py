@@ -3,14 +3,17 @@
 ``create`` and ``overwrite`` fill the collection that is not behind the alias, and then move the alias. ``append``
 stores its points under a number that readers filter out until the call is complete. A call that ends with an error
 removes its points, unless it can be resumed; then, and where the process was killed, they wait unseen for a call that
-continues it, or are dropped by one that does not resume. One process may write a collection at a time: Qdrant has no
-lock for it, and no place for a job of the store, so a call's header is kept in the metadata of its collection.
+continues it, or are dropped by one that does not resume. The last request of a call may be carried out although no
+answer came; the same call then finds its own header, compares all of its entries and ends well. One process may write a
+collection at a time: Qdrant has no lock for it, and no place for a job of the store, so a call's header is kept in the
+metadata of its collection.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
@@ -18,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr.index.backend import Numbers
 from pyterrier_mathamr.index.errors import EmbeddingError, QdrantError, check_model, resumed_model
 from pyterrier_mathamr.index.indexing import warn_of_repeated
@@ -33,7 +36,17 @@ from pyterrier_mathamr.store import (
     row_fingerprint,
 )
 
-from .collection import BUILD, PRINT, SOURCE, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
+from .collection import (
+    BUILD,
+    PRINT,
+    SOURCE,
+    TRANSIENT,
+    VECTORS,
+    Collection,
+    CollectionMeta,
+    CollectionOptions,
+    point_id,
+)
 
 BATCH_NUMBERS = 1 << 18
 """Numbers sent in one request: 8,192 rows of 32, about 5 MB as JSON. A server reads at most 32 MB."""
@@ -74,32 +87,63 @@ class Upload:
         self._base: CollectionMeta | None = None
         self._resumed = False
         self._sources: dict[str, str] = {}  # fingerprints of the documents of the corpus, until they are stored
-        self._left_out: set[str] = set()  # the points of the documents that `pending` left out
+        self._left_out: dict[str, str] = {}  # the points of the documents that `pending` left out, and their docnos
         self._came: set[str] = set()  # about 150 bytes a document
         self._again: list[str] = []
+        self._moving = False  # the alias, to a collection that is complete
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
         """Leave out the batches in which every document is stored."""
-        found, records = self._interrupted(self.collection.read()), iter(stream)
+        present, records = self.collection.read(), iter(stream)
+        done = self._completed(present)
+        found = done.changed(pending=done.build) if done else self._interrupted(present)
         while some := list(islice(records, batch_size)):
             names = [record["docno"] for record in some]
             prints = {name: f"{row_fingerprint(of):016x}" for name, of in zip(names, some, strict=True)}
             ids = {point_id(name): name for name in names}
             stored = self.collection.stored(found.slot, list(ids), BUILD, SOURCE) if found else {}
-            done = {
+            sources = {
                 name: stored[of][SOURCE]
                 for of, name in ids.items()
                 if found and of in stored and stored[of][BUILD] == found.pending and stored[of].get(SOURCE)
             }
-            if changed := [name for name, source in done.items() if source != prints[name]]:
+            changed = [name for name, source in sources.items() if source != prints[name]]
+            if changed and done is None:
                 raise changed_row(self.collection.address, changed[0])
-            if len(done) < len(ids):
+            if changed or len(sources) < len(ids):
                 self._sources.update(prints)
                 yield from some
                 continue
             if again := [name for of, name in ids.items() if of in self._left_out or names.count(name) > 1]:
                 raise DuplicateIdError(self.collection.address, again)
             self._left_out.update(ids)
+
+    def _completed(self, present: CollectionMeta | None) -> CollectionMeta | None:
+        """Return the metadata of a complete call that may be this one, repeated; ``None`` where there is none.
+
+        An ``overwrite`` never is: it replaces what is there, by other documents or the same.
+        """
+        if self._header is None or self.mode == "overwrite" or present is None or present.pending or not present.done:
+            return None
+        return present if json.loads(present.done)[0] == self._header else None
+
+    def _compared(self, done: CollectionMeta, entries: Iterator[Entry]) -> tuple[list[str], Iterator[Entry]]:
+        """Pass over the batches that a complete call stored; return their docnos, and the entries from there on."""
+        known, batches = dict(self._left_out), _batches(entries)
+        for batch in batches:
+            names = [point_id(entry.docno) for entry in batch]
+            there = self.collection.stored(done.slot, names, BUILD, PRINT)
+            found = {}
+            for entry, name in zip(batch, names, strict=True):
+                stored = there.get(name, {BUILD: 0})
+                repeated = name in known or name in found or 0 < stored[BUILD] < done.build
+                if repeated and done.layout == "formulas":  # it was left out
+                    continue
+                if repeated or stored[BUILD] != done.build or stored[PRINT] != _print(entry):
+                    return list(known.values()), chain(batch, chain.from_iterable(batches))
+                found[name] = entry.docno
+            known.update(found)
+        return list(known.values()), iter(())
 
     def _interrupted(self, present: CollectionMeta | None) -> CollectionMeta | None:
         """Return the metadata of the interrupted call that this one continues; ``None`` where there is none."""
@@ -123,12 +167,24 @@ class Upload:
     def run(self, entries: Iterator[Entry], options: CollectionOptions, model: str | None) -> None:
         """Store all entries; readers see the change in one step at the end, or not at all."""
         present = self.collection.read()
+        stored: list[str] = []
+        if (done := self._completed(present)) is not None:
+            stored, entries = self._compared(done, entries)
+            first = next(entries, None)
+            if first is None and len(stored) == self.collection.count(done.slot, self.collection.of_build(done.build)):
+                text = "the same call was complete before, and nothing was changed"
+                warnings.warn(MathAMRWarning(f"{self.collection.address}: {text}."), stacklevel=2)
+                return
+            entries = entries if first is None else chain([first], entries)
         if present is not None and self.mode == "create":
             choice = "Use mode='overwrite' to replace it, mode='append' to add to it, or another name"
             raise WriteError(self.collection.address, f"the collection exists already. {choice}")
         if self.mode == "append" and present is not None:
             check_model(self.collection.address, present.model, model)
             model = present.model or model
+        if stored and self.collection.layout == "documents":
+            raise DuplicateIdError(self.collection.address, stored)
+        self._again += stored
         earlier = self._interrupted(present)
         first = next(entries, None)
         if first is None and self.mode == "append" and present is not None and earlier is None:
@@ -139,7 +195,8 @@ class Upload:
             model = resumed_model(self.collection.address, json.loads(earlier.job)[1], model)
         else:
             width, slot = 0 if first is None else first.rows.shape[1], self.collection.other_slot(present)
-            meta = self._base or CollectionMeta(slot, self.collection.layout, width, None, _UNIT)
+            build = present.build if present is not None else 0
+            meta = self._base or CollectionMeta(slot, self.collection.layout, width, None, _UNIT, build)
             job = json.dumps([self._header, model]) if self._header is not None else ""
             self.meta = meta.changed(pending=meta.pending or meta.build + 1, job=job)
         self._prepare(options)
@@ -148,12 +205,15 @@ class Upload:
                 self._store(batch)
             self._finish(present, model)
         except BaseException as error:
-            if self._header is None:
+            may_be_moved = self._moving and (not isinstance(error, QdrantError) or error.status in (0, *TRANSIENT))
+            if self._header is None and not may_be_moved:
                 with suppress(MathAMRError):  # the error that ended the call is the one to raise
                     self._take_back()
             elif isinstance(error, QdrantError) and error.status != 404:
-                reason = f"{error.reason}; run the indexer again with resume=True to continue"
-                raise QdrantError(error.address, reason, error.status) from error
+                advice = "the server may still carry it out"
+                if self._header is not None:
+                    advice = "run the indexer again with resume=True to continue, or to find it complete"
+                raise QdrantError(error.address, f"{error.reason}; {advice}", error.status) from error
             raise
         warn_of_repeated(self.collection.address, self._again)
 
@@ -222,26 +282,28 @@ class Upload:
         vector = {VECTORS[layout]["doc"]: entry.rows[-1].tolist()}
         if layout == "documents":
             vector[VECTORS[layout]["all"]] = entry.rows.tolist()
-        known = json.dumps(entry.texts).encode() + entry.rows.tobytes()
-        about = {BUILD: self.meta.pending, PRINT: hashlib.blake2b(known, digest_size=8).hexdigest()}
+        about = {BUILD: self.meta.pending, PRINT: _print(entry)}
         payload = {**dict(zip(TEXTS[layout], entry.texts, strict=True)), **about}
         return {"id": name, "vector": vector, "payload": {**payload, SOURCE: source} if source else payload}
 
     def _finish(self, present: CollectionMeta | None, model: str | None) -> None:
         """Make the stored points visible, in one step."""
         number = self.meta.pending
-        there, known = self.collection.count(self.meta.slot, build=number), len(self._came | self._left_out)
+        there = self.collection.count(self.meta.slot, self.collection.of_build(number))
+        known = len(self._came | self._left_out.keys())
         if self._resumed and there > known:
             raise UnfinishedJobError(self.collection.address, {"points": (there, known)})
         if there != known:
             reason = f"it contains {there} points of {known}; did another process write it? Run the indexer again"
             raise QdrantError(self.collection.address, reason)
-        self.meta = self.meta.changed(model=model, build=number, pending=0)
+        self.meta = self.meta.changed(model=model, build=number, pending=0, done=self.meta.job)
         done = self.meta.changed(job="")
         if self._base is not None:
             self.collection.write(done)
+            self.collection.seen = done.build
             return
         self.collection.write(self.meta)  # with its job, which is continued if the alias cannot be moved
+        self._moving = True
         self.collection.swap(self.meta, present)
         if self._header is not None:
             with suppress(MathAMRError):  # readers see the collection already
@@ -256,6 +318,11 @@ class Upload:
         present = self.collection.read()
         if present is None or present.slot != self.meta.slot:
             self.collection.drop(self.meta.slot, retries=0)
+
+
+def _print(entry: Entry) -> str:
+    """Return the hash of the texts and rows of an entry."""
+    return hashlib.blake2b(json.dumps(entry.texts).encode() + entry.rows.tobytes(), digest_size=8).hexdigest()
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

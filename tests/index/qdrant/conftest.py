@@ -37,6 +37,16 @@ def remote(server: Any) -> Callable[..., QdrantIndex]:
     return partial(QdrantIndex, "https://qdrant.test:6333", "some", pause=0, retries=3)
 
 
+@pytest.fixture
+def peers(request: Any) -> list[str]:
+    """The URLs of a real server: of one, or of the peers of a cluster."""
+    urls = [url for url in os.environ.get("MATHAMR_QDRANT_URL", "").split(",") if url]
+    if not urls:
+        pytest.skip("set MATHAMR_QDRANT_URL to the URLs of a Qdrant server's peers to test against it")
+    request.getfixturevalue("socket_enabled")
+    return urls
+
+
 @pytest.fixture(params=["server", "folder", "real server"])
 def some(request: Any, tmp_path: Any) -> Iterator[QdrantIndex]:
     """An empty index in each of the places where one can be; a real server where MATHAMR_QDRANT_URL is set."""
@@ -45,11 +55,7 @@ def some(request: Any, tmp_path: Any) -> Iterator[QdrantIndex]:
     elif request.param == "folder":
         yield QdrantIndex(tmp_path / "qdrant", "some")
     else:
-        url = os.environ.get("MATHAMR_QDRANT_URL")
-        if not url:
-            pytest.skip("set MATHAMR_QDRANT_URL to the URL of a Qdrant server to test against it")
-        request.getfixturevalue("socket_enabled")
-        index = QdrantIndex(url, f"mathamr-test-{uuid.uuid4().hex[:8]}")
+        index = QdrantIndex(request.getfixturevalue("peers")[0], f"mathamr-test-{uuid.uuid4().hex[:8]}")
         yield index
         for slot in ("--a", "--b"):
             index.collection.drop(index.name + slot)

@@ -124,12 +124,14 @@ def _record(of: Any) -> dict[str, Any]:
 
 
 def _filter(body: dict[str, Any] | None) -> Any:
-    """Return the engine's filter of a request's: points whose field has a value, or has it not."""
+    """Return the engine's filter of a request's: points whose field has a value or not, or one of at most so much."""
     if body is None:
         return None
-    kinds = {
-        kind: [edge.FieldCondition(of["key"], match=edge.MatchValue(of["match"]["value"])) for of in conditions]
-        for kind, conditions in body.items()
-        if conditions
-    }
+    kinds = {kind: [_condition(of) for of in conditions] for kind, conditions in body.items() if conditions}
     return edge.Filter(**kinds)
+
+
+def _condition(of: dict[str, Any]) -> Any:
+    if of.get("range"):
+        return edge.FieldCondition(of["key"], range=edge.RangeFloat(lte=of["range"]["lte"]))
+    return edge.FieldCondition(of["key"], match=edge.MatchValue(of["match"]["value"]))

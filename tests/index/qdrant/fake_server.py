@@ -5,8 +5,11 @@ the checks that a server makes before its engine are imitated after the server's
 """
 
 import json
+import math
 import re
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -29,7 +32,10 @@ class FakeServer:
     """Answers requests; ``fault`` may break one: of the request's name it makes a kind of failure, or ``None``.
 
     Kinds: ``unreachable`` and ``slow`` (nothing happened), ``lost`` and ``late`` (it happened, no answer came),
-    ``garbled``, ``swallowed`` (nothing happened, without any sign), or an HTTP status.
+    ``garbled``, ``swallowed`` (nothing happened, without any sign), ``waiting`` (too few peers agreed in time; it
+    happens at :meth:`commit`), or an HTTP status.
+
+    Each host is a peer, and shows a change of metadata or of an alias only after its ``delays``, in seconds.
     """
 
     def __init__(self) -> None:
@@ -41,6 +47,10 @@ class FakeServer:
         self.retry_after: str | None = None
         self.key: str | None = None
         self.indexing_threshold: int | None = None
+        self.waiting: list[tuple[str, str, Any]] = []
+        self.delays: dict[str, float] = {}
+        self.states: list[tuple[float, dict[str, str], dict[str, Any]]] = [(-math.inf, {}, {})]
+        self.peer = ""
 
     def names(self) -> list[str]:
         return [name for name, _ in self.requests]
@@ -56,8 +66,26 @@ class FakeServer:
         for name in list(self.collections):
             self.drop(name, None)
 
+    def commit(self) -> None:
+        """Carry out what was waiting for more peers, in order."""
+        for name, collection, body in self.waiting:
+            with suppress(RefusedError):  # it was sent twice
+                getattr(self, name)(collection, body)
+            self.remember()
+        self.waiting.clear()
+
+    def settle(self) -> None:
+        """Let every peer show what is there now."""
+        self.remember()
+        self.states = [(-math.inf, *self.states[-1][1:])]
+
+    def remember(self) -> None:
+        """Keep the aliases and metadata as they are now, for the peers that show them later."""
+        now = {name: (of.params, dict(of.metadata)) for name, of in self.collections.items()}
+        self.states.append((time.monotonic(), dict(self.aliases), now))
+
     def __call__(self, request: Any) -> Any:
-        path = request.url.path
+        path, self.peer = request.url.path, request.url.host
         name, collection = next((name, found[1]) for name, rule in ROUTES.items() if (found := matched(rule, request)))
         body = json.loads(request.content, parse_constant=refused) if request.content else {}
         self.requests.append((name, body))
@@ -67,6 +95,9 @@ class FakeServer:
         kind = self.fault(name)
         if kind in ("unreachable", "slow"):
             raise (httpx.ConnectError if kind == "unreachable" else httpx.ReadTimeout)("no", request=request)
+        if kind == "waiting":
+            self.waiting.append((name, collection, body))
+            return httpx.Response(500, text="Service internal error: Waiting for consensus operation commit failed.")
         if isinstance(kind, int):
             headers = {"Retry-After": self.retry_after} if self.retry_after else {}
             return httpx.Response(kind, text=f"a fault at {path}", headers=headers)
@@ -74,6 +105,8 @@ class FakeServer:
             if len(request.content) > MOST_BYTES:
                 raise RefusedError(413, f"{len(request.content)} bytes are larger than allowed ({MOST_BYTES})")
             result = {"status": "completed"} if kind == "swallowed" else getattr(self, name)(collection, body)
+            if name in ("alias", "create", "update", "drop"):
+                self.remember()
         except RefusedError as error:
             return httpx.Response(error.args[0], text=error.args[1])
         except (ValueError, TypeError) as error:
@@ -90,8 +123,18 @@ class FakeServer:
             raise RefusedError(404, f"Not found: Collection `{name}` doesn't exist!")
         return found
 
+    def shown(self, name: str) -> tuple[Any, Any]:
+        """Return the parameters and metadata of a collection that the asked peer shows."""
+        if not (delay := self.delays.get(self.peer, 0.0)):
+            found = self.of(name)
+            return found.params, found.metadata
+        aliases, known = next((of, known) for at, of, known in reversed(self.states) if at <= time.monotonic() - delay)
+        if (name := aliases.get(name, name)) not in known:
+            raise RefusedError(404, f"Not found: Collection `{name}` doesn't exist!")
+        return known[name]
+
     def get_collection(self, name: str, body: Any) -> Any:
-        found = self.of(name)
+        params, metadata = self.shown(name)
         hnsw = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10000}
         optimizer = {
             "deleted_threshold": 0.2,
@@ -99,9 +142,9 @@ class FakeServer:
             "default_segment_number": 0,
             "flush_interval_sec": 5,
         }
-        config = {"params": found.params, "hnsw_config": hnsw, "optimizer_config": optimizer}
+        config = {"params": params, "hnsw_config": hnsw, "optimizer_config": optimizer}
         stated = {"status": "green", "optimizer_status": "ok", "segments_count": 1, "payload_schema": {}}
-        return {**stated, "config": {**config, "metadata": found.metadata}}
+        return {**stated, "config": {**config, "metadata": metadata}}
 
     def exists(self, name: str, body: Any) -> Any:
         return {"exists": self.aliases.get(name, name) in self.collections}

@@ -3,7 +3,6 @@
 ``MATHAMR_QDRANT_URL`` is the URL of a server, or of two peers of a cluster, with a comma between them.
 """
 
-import os
 import signal
 import subprocess
 import sys
@@ -48,9 +47,7 @@ def place(request: Any) -> Iterator[Place]:
         request.getfixturevalue("server")
         urls = ["https://peer-1.test:6333", "https://peer-2.test:6333"]
     else:
-        if not (urls := os.environ.get("MATHAMR_QDRANT_URL", "").split(","))[0]:
-            pytest.skip("set MATHAMR_QDRANT_URL to the URL of a Qdrant server to test against it")
-        request.getfixturevalue("socket_enabled")
+        urls = request.getfixturevalue("peers")
     prefix = f"mathamr-test-{uuid.uuid4().hex[:8]}-"
 
     def writer(name: str, kind: type = QdrantIndex) -> Any:

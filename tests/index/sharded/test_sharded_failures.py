@@ -48,7 +48,7 @@ def processes(index: ShardedIndex) -> list[ProcessPlace]:
     return [place for place in index._places.places if isinstance(place, ProcessPlace)]
 
 
-def search(index: ShardedIndex) -> pd.DataFrame:
+def search(index: ShardedIndex | MathAMRIndex) -> pd.DataFrame:
     return index.colbert(num_results=30)(QUERIES)
 
 
@@ -161,6 +161,37 @@ def test_a_part_that_changes_during_a_query_is_named(tmp_path: Path) -> None:
     with pytest.raises(MathAMRIndexError, match="part-000001"):
         retriever.best(query_batch(QUERIES, snapshot), snapshot)
     assert len(search(index))
+
+
+def test_processes_that_are_killed_beside_an_update_find_the_old_state_the_new_one_or_a_named_error(
+    tmp_path: Path,
+) -> None:
+    parts, new = tmp_path / "parts", [{**document, "docno": f"new{i}"} for i, document in enumerate(DOCUMENTS[:20])]
+    cut(parts, DOCUMENTS, [40])
+    index = ShardedIndex(ShardedIndex.join(parts).path, time_limit=LIMIT)
+    whole = MathAMRIndex(tmp_path / "whole").index(DOCUMENTS)
+    old = search(whole)
+
+    def kill() -> None:
+        os.kill(processes(index)[1].pid, signal.SIGKILL)
+
+    def update() -> Iterator[dict[str, object]]:
+        yield from new[:10]
+        kill()
+        pd.testing.assert_frame_equal(search(index), old, check_exact=True)
+        yield from new[10:]
+
+    pd.testing.assert_frame_equal(search(index), old, check_exact=True)
+    MathAMRIndex(parts / "part-000001").indexer("append").index(update())
+    kill()
+    with pytest.raises(MathAMRIndexError, match="part-000001"):  # it has other documents than the joined folder says
+        search(index)
+    ShardedIndex.join(parts)
+    kill()
+    whole.indexer("append").index(new)
+    assert not search(whole).equals(old)
+    pd.testing.assert_frame_equal(search(index), search(whole), check_exact=True)
+    index.close()
 
 
 def test_an_error_of_a_part_that_is_none_of_the_package_names_the_part(tmp_path: Path) -> None:

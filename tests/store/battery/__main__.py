@@ -29,7 +29,8 @@ def trials(subject: Subject, options: argparse.Namespace) -> Iterator[tuple[str,
     yield from damage(subject, options.flips, options.seed).items()
     yield "exchanged", exchanges(subject)
     yield "two writers", writers(subject)
-    yield "full disk", full_disk(subject, (0, 100, 1_000, 4_000))
+    for action in subject.actions:
+        yield f"full disk: {action}", full_disk(subject, action, (4_000, 1_000, 100, 0))
     yield "read-only folder", permissions(subject)
     yield "another job's leftovers", leftovers(subject)
     yield "appends", appends(subject, options.appends, options.open_files)

@@ -8,6 +8,7 @@ import signal
 from functools import partial
 
 from children import Tally, canonical, in_child
+from kills import fault_of_another_run
 from subjects import Subject
 
 
@@ -28,22 +29,28 @@ def writers(subject: Subject) -> Tally:
     return tally
 
 
-def full_disk(subject: Subject, limits: tuple[int, ...]) -> Tally:
-    """No file may grow beyond a limit: the action ends with a named error and the old whole, or with the new one."""
-    tally = Tally()
-    for action, (base, work) in subject.actions.items():
-        new = subject.after(action)
-        for limit in limits:
-            path = subject.fresh(base)
-            old = subject.state(path)
+def full_disk(subject: Subject, action: str, limits: tuple[int, ...]) -> Tally:
+    """No file may grow beyond a limit: the action ends with a named error and the old whole, or with the new one.
 
-            answer = in_child(partial(work, path), before=partial(_bound_files, limit))
-            found = subject.state(path)
-            what = f"{action} with files of at most {limit} bytes: {answer}"
-            if answer.how not in ("value", "named") or found.startswith("unnamed"):
-                tally.add("unnamed", what)
-            else:
-                tally.add("new" if found == new else "old" if found == old else "lost", what)
+    After the first error it is run again with enough space, and ends with the new one.
+    """
+    tally, (base, work), new = Tally(), subject.actions[action], subject.after(action)
+    for limit in limits:
+        path = subject.fresh(base)
+        old = subject.state(path)
+        answer = in_child(partial(work, path), before=partial(_bound_files, limit))
+        found = subject.state(path)
+        marked = subject.marks(path) if action == "compact" else []
+        what = f"{action} with files of at most {limit} bytes: {answer}"
+        if answer.how not in ("value", "named") or found.startswith("unnamed"):
+            tally.add("unnamed", what)
+        elif found not in (old, new) or (answer.how == "value" and (found != new or marked)):
+            tally.add("lost", what)
+        elif answer.how == "value" or found != old:
+            tally.add("new", what)
+        else:
+            fault = "" if tally.counts["old"] else fault_of_another_run(subject, action, path, new)
+            tally.add("lost" if fault else "old", f"{what} {fault}")
     return tally
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from children import Answer, Tally, in_child
+from children import Tally, in_child
 from subjects import ALL, Subject
 
 FILE_EVENTS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link", "sqlite3.connect"}
@@ -83,17 +83,23 @@ def kills(subject: Subject, action: str, step: int = 1, random_kills: int = 0, s
             outcome = "unnamed" if found.startswith("unnamed") else "lost"
             tally.add(outcome, f"{action} killed at {point}: {found[:300]}")
             continue
-        again = Answer("value")
-        if found == old or action in getattr(subject.module, "REPEATS", ()):
-            again = in_child(partial(work, path))
-        left = sorted(entry.name for entry in subject.trial.iterdir() if entry.name.startswith("."))
-        if again.how != "value" or subject.state(path) != new:
-            tally.add("lost", f"{action} killed at {point} and run again: {again}")
-        elif found == old and left:
-            tally.add("lost", f"{action} killed at {point} and run again leaves {left}")
+        again = found == old or action in getattr(subject.module, "REPEATS", ())
+        fault = fault_of_another_run(subject, action, path, new) if again else ""
+        if fault:
+            tally.add("lost", f"{action} killed at {point} {fault}")
         else:
             tally.add("new" if found == new else "old", "")
     return tally
+
+
+def fault_of_another_run(subject: Subject, action: str, path: Path, new: str) -> str:
+    """Run an action again that was stopped: it must end in the new whole, and nothing else may be next to that."""
+    answer = in_child(partial(subject.actions[action][1], path))
+    if answer.how != "value" or (found := subject.state(path)) != new:
+        return f"and run again: {answer if answer.how != 'value' else found[:300]}"
+    left = sorted(entry.name for entry in subject.trial.iterdir() if entry.name.startswith("."))
+    left += subject.marks(path) if action == "compact" else []
+    return f"and run again leaves {left}" if left else ""
 
 
 def leftovers(subject: Subject) -> Tally:

@@ -90,6 +90,10 @@ class Subject:
             return "nothing"
         return answer.value if answer.how == "value" else f"{answer.how}: {answer.value}"
 
+    def marks(self, path: Path) -> list[str]:
+        """The files that mark rows as deleted, whose bytes are there until the artifact is compacted."""
+        return sorted(file.name for file in path.rglob("deleted-*.bin"))
+
     def after(self, action: str) -> str:
         """The state after an undisturbed action."""
         base, work = self.actions[action]
