@@ -303,7 +303,7 @@ def duplicates(engine: Path, k: int, error: float, within: str, kind: str, as_js
         click.echo(f"No two posts have the same content with an error of at most {100 * error:g} %.")
 
 
-_MARKED = re.compile(r"\*\*([^\W_]+|\$[^$]+\$)\*\*")
+_MARKED = re.compile(r"\*\*([^*\s]+|\$[^$]+\$)\*\*")
 _INDENT = 13
 
 
