@@ -398,6 +398,8 @@ def _search(
     if formula:
         found = engine.search_formula(query, k=k, **chosen._asdict())
     else:
+        if words := str(engine.suggestions(query)):
+            click.echo(visible(words), err=True)
         question = engine.question(query)
         found = engine.shown(question, engine.found(question, k, system, chosen))
         if not weak:

@@ -118,7 +118,7 @@ class _Pages:
             return _error(found)
         results = [_result(result, q) for result in found["systems"][-1]["results"]] if found["systems"] else []
         listed = f'<ol class="results">{"".join(results)}</ol>' if results else ""
-        return listed or '<div class="nothing"><p class="title">No good match</p></div>'
+        return _suggested(found) + (listed or '<div class="nothing"><p class="title">No good match</p></div>')
 
 
 def _result(result: Answer, q: str) -> str:
@@ -129,6 +129,16 @@ def _result(result: Answer, q: str) -> str:
         f'<li><article><h2 class="title" dir="auto">{title}</h2><p class="context">{escape(context)}</p>'
         f'<p class="snippet" dir="auto">{result["snippet_html"]}</p></article></li>'
     )
+
+
+def _suggested(found: Answer) -> str:
+    """Name the words that no post has, with the question that was searched or may be searched instead."""
+    if (suggestions := found.get("suggestions")) is None:
+        return ""
+    words, q = ", ".join(f"“{each['word']}”" for each in suggestions["words"]), suggestions["corrected"]
+    link = f'<a href="{escape("plain?" + urlencode({"q": q}))}">{escape(q)}</a>'
+    then = f"Searched for {escape(q)} instead." if suggestions["replaced"] else f"Search for {link}"
+    return f'<p class="note">No post has {escape(words)}. {then}</p>'
 
 
 def _error(answer: Answer) -> str:

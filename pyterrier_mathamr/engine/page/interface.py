@@ -230,7 +230,20 @@ ANSWERS: Mapping[str, Schema] = {
                 "part-7 and part-w distinguish parts of the question; equal, renamed, instance and similar show how "
                 "well a formula matches."),
     "Text": _of(_STRING, "Plain text, with formulas in LaTeX between dollars."),
-    "Found": _object({"query_html": _HTML, "systems": _list("System"), "milliseconds": _COUNT}),
+    "Found": _object({
+        "query_html": _HTML,
+        "suggestions?": _reference("Suggestions"),
+        "systems": _list("System"),
+        "milliseconds": _COUNT,
+    }),
+    "Suggestions": _object({
+        "words": _list(_object({
+            "word": _STRING,
+            "similar": _list(_STRING, "Words of the posts, the nearest first.", minItems=1, maxItems=3),
+        }), maxItems=8),
+        "corrected": _of(_STRING, "The question with the nearest words, each formula as $LaTeX$."),
+        "replaced": _of({"type": "boolean"}, "Whether it was searched, because no post has any word of the question."),
+    }, "Of words that no post has, where words of the posts are similar."),
     "System": _object({
         "key": {"type": "string", "enum": [*SYSTEMS, "formulas"]},
         "name": _STRING,
