@@ -187,7 +187,14 @@ class EngineReader(Counted):
         return read
 
     def suggestions(self, query: str | MathPost) -> Suggestions:
-        """Suggest similar words of the posts for words of a question that no post has; :meth:`search` warns of them."""
+        """Suggest similar words of the posts for words of a question that no post has.
+
+        Args:
+            query: the question.
+
+        Returns:
+            The words, none if the question is the name of a post, and the question that :meth:`search` searches.
+        """
         at = self.snapshot()
         return suggestions_for(at.read_query(query) if isinstance(query, str) else query, at.indexes, at._similar_words)
 
@@ -232,6 +239,9 @@ class EngineReader(Counted):
             unrelated posts that score lower for a random question; a good match has at least .9. It means the same for
             every query. Posts whose name, title, label or number is the query are ``named`` and come first. The score,
             which :meth:`explain` splits, orders the posts of one query.
+
+            If no post has any word of the query, it is searched with the nearest words of the posts. A warning says so,
+            and lists similar words for any other word that no post has; :meth:`suggestions` returns them.
 
         Raises:
             ConfigError: no post is in the folder or of the type, or a date is invalid.

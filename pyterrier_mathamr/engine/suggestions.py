@@ -5,8 +5,9 @@
     stabiliser ──nearest_terms──▶ stabil, …       stems in the index of words, in the order of their edits
                                     └─▶ stability, stabilizer of posts with this stem ──▶ stabilizer, of one edit
 
-A question none of whose words any post has finds nothing by words, and no match of it is good (`matches`). So it is
-searched with the nearest words in their place, and whoever shows the results says so.
+If no post has any word of a question, nothing is found by words; and without formulas no match is good (`matches`),
+whatever has similar vectors. So the question is searched with the nearest words in their place, and whatever shows the
+results says so.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def suggestions_for(question: MathPost, indexes: Indexes, similar: Callable[[str
     known = {word: any(map(bm25.postings.terms.__contains__, tokens)) for word, tokens in tokens_of.items() if tokens}
     if all(known.values()) or indexes.posts.called(text_of(question)):
         return Suggestions({}, question, question)
-    unknown = [word for word, is_known in known.items() if not is_known]
+    unknown = [word for word in dict.fromkeys(words) if not known.get(word, True)]
     found = {word: some for word in unknown[:_WORDS] if (some := similar(word))}
     if not found:
         return Suggestions({}, question, question)

@@ -92,8 +92,9 @@ REQUESTS: Mapping[str, Request] = {
     "/api/search": Request(
         "Search posts or formulas",
         "The good matches among the results offset + 1 to offset + k of each system that the server was started with. "
-        "A question without words and formulas finds nothing. mode=formulas searches for the first formula "
-        "between delimiters, or for all of q if there is none; each result is a post with its best formula.",
+        "A question without words and formulas finds nothing; one of words that no post has is searched with the "
+        "nearest words of the posts, see suggestions. mode=formulas searches for the first formula between "
+        "delimiters, or for all of q if there is none; each result is a post with its best formula.",
         "q mode k offset weak in kind since until format",
         "Found",
     ),
