@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import unescape
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ import numpy as np
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from pyterrier_mathamr.sparse.texts import Texts, nearest_terms
-from pyterrier_mathamr.sparse.tokens import STRUCTURE, TokenOptions, pieces_of, word_tokens, words_and_runs
+from pyterrier_mathamr.sparse.tokens import TokenOptions, pieces_of, word_tokens, words_and_runs
 
 if TYPE_CHECKING:
     from .generations import Indexes
@@ -37,7 +36,6 @@ _WORDS = 8  # of a question, that are looked up
 _LONGEST_ENDING = 5  # characters that a stemmer removes, as in ``ation``
 _STEMS, _POSTS, _EXAMINED = 24, 6, 20_000  # nearest stems; posts of each; characters of a post
 _TAG = re.compile(r"<[^<>]*>")
-_JOINED = re.compile(rf"_|^{STRUCTURE}")  # a pair, or a structure
 
 
 class Suggestions(NamedTuple):
@@ -95,9 +93,9 @@ def similar_words(word: str, indexes: Indexes) -> list[str]:
     most = 2 if len(sought) >= _LONG else 1
     bm25 = indexes.bm25.snapshot()
     postings, options = bm25.postings, _single(bm25.tokens)
-    places = nearest_terms(postings.names, sought, most, _LONGEST_ENDING).tolist()
-    stems = ((postings.names[place], postings.documents_of(place)) for place in places)
-    documents_of = dict(islice(((stem, of) for stem, of in stems if not _JOINED.search(stem)), _STEMS))
+    single, places = postings.single_terms
+    nearest_stems = places[nearest_terms(single, sought, most, _LONGEST_ENDING)[:_STEMS]].tolist()
+    documents_of = {postings.names[place]: postings.documents_of(place) for place in nearest_stems}
     if not documents_of:
         return []
     read = [of[np.linspace(0, len(of) - 1, min(_POSTS, len(of))).astype(int)] for of in documents_of.values()]

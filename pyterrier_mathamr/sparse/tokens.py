@@ -291,6 +291,9 @@ def formula_tokens(latex: str, options: TokenOptions = _STANDARD) -> list[str]:
     return [name for name in symbols if name not in PAIRS_ONLY] + _pairs(symbols) + words
 
 
+PAIR = "_"
+"""What joins the tokens of a pair, and is in no other token."""
+
 STRUCTURE = "#"
 """How the name of a structure begins, and no other token."""
 
@@ -325,7 +328,7 @@ def _name(token: str) -> str:
 
 
 def _pairs(tokens: list[str]) -> list[str]:
-    return [f"{left}_{right}" for left, right in pairwise(tokens)]
+    return [f"{left}{PAIR}{right}" for left, right in pairwise(tokens)]
 
 
 @cache
