@@ -34,7 +34,7 @@ _SHORTEST, _LONG, _LONGEST = 4, 7, 40  # letters of a word of one edit, of two e
 _SUGGESTED = 3
 _WORDS = 8  # of a question, that are looked up
 _LONGEST_ENDING = 5  # characters that a stemmer removes, as in ``ation``
-_STEMS, _POSTS, _EXAMINED = 24, 6, 20_000  # nearest stems; posts of each; characters of a post
+_STEMS, _POSTS, _EXAMINED = 24, 32, 20_000  # nearest stems; posts of the first, and fewer of others; characters of each
 _TAG = re.compile(r"<[^<>]*>")
 
 
@@ -98,7 +98,8 @@ def similar_words(word: str, indexes: Indexes) -> list[str]:
     documents_of = {postings.names[place]: postings.documents_of(place) for place in nearest_stems}
     if not documents_of:
         return []
-    read = [of[np.linspace(0, len(of) - 1, min(_POSTS, len(of))).astype(int)] for of in documents_of.values()]
+    counts = (min(_POSTS // rank + 1, len(of)) for rank, of in enumerate(documents_of.values(), start=1))
+    read = [of[np.linspace(0, len(of) - 1, n).astype(int)] for n, of in zip(counts, documents_of.values(), strict=True)]
     begins = {stem[:2] for stem in documents_of}
     written: Counter[str] = Counter()
     for post in indexes.posts.get_many(bm25.docnos(np.unique(np.concatenate(read)))):
