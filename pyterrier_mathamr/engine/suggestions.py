@@ -111,7 +111,9 @@ def similar_words(word: str, indexes: Indexes) -> list[str]:
     forms = sorted(posts_with, key=lambda form: (-posts_with[form], -written[form], form))
     nearest: dict[str, str] = {}
     for place in nearest_terms(Texts.of(map(str.lower, forms)), sought, most).tolist():
-        nearest.setdefault(forms[place].lower(), forms[place])
+        form = forms[place].lower()
+        if not (form.endswith(sought) or sought.endswith(form)):  # as irrational with rational: opposites
+            nearest.setdefault(form, forms[place])
     return list(nearest.values())[:_SUGGESTED]
 
 

@@ -59,7 +59,7 @@ MISSPELLED = [
     {"id": "orbit", "title": "Orbits", "text": "An orbit has as many points as its stabilizer $G_x$ has cosets."},
     {"id": "stable", "text": "Stability of an equilibrium is another thing."},
     {"id": "haus", "text": "In a Hausdorff space a convergent sequence has one limit: convergence is unique."},
-    {"id": "center", "text": "The center of a group is the intersection of all centralizers."},
+    {"id": "center", "text": "The center of a group is the intersection of irrational centralizers."},
     {"id": "russian", "text": "Порядок группы делится на порядок подгруппы."},
 ]
 
@@ -81,6 +81,7 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> SearchEngine:
         ("rgoup", ["group"]),
         ("gruop", ["group"]),
         ("zebra", []),
+        ("rational", []),  # the opposite of a word
         ("stabilizers", []),  # of the same stem as a word of some post
         ("the", []),
         ("lim", []),  # too short to tell
