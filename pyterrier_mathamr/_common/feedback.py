@@ -62,10 +62,29 @@ def counted_progress(desc: str, unit: str, total: int, *, verbose: bool) -> Iter
         return
     import pyterrier as pt
 
-    shown = {"unit_scale": True, "delay": 1} if unit == "B" else {"bar_format": _WITH_TOTAL}
+    shown = {"unit_scale": True, "delay": 1} if unit == "B" else {"bar_format": _WITH_TOTAL, "smoothing": 0}
     unit = unit if unit == "B" else f" {unit}"
+    shown["miniters"] = 1  # else a fast beginning stops the bar for seconds
     with pt.tqdm(total=total, desc=desc, unit=unit, dynamic_ncols=True, **shown) as bar:
         yield bar.update
+
+
+_WORK_DONE: ContextVar[Callable[[int], object]] = ContextVar("what counts items of a batch", default=lambda count: None)
+
+
+@contextmanager
+def work_counted(count: Callable[[int], object]) -> Iterator[None]:
+    """Call a function with the number of items of a batch that :func:`work_done` reports within."""
+    token = _WORK_DONE.set(count)
+    try:
+        yield
+    finally:
+        _WORK_DONE.reset(token)
+
+
+def work_done(count: int) -> None:
+    """Report that so many more items of a large batch are done, before all of it is."""
+    _WORK_DONE.get()(count)
 
 
 def count_lines(file: IO[bytes]) -> int:

@@ -305,7 +305,7 @@ def duplicates(engine: Path, k: int, similarity: float, within: str, kind: str, 
         click.echo(f"No two posts have a similarity of {similarity:g} or more.")
 
 
-_MARKED = re.compile(r"\*\*([^\W_]+|\$[^$]+\$)\*\*")
+_MARKED = re.compile(r"\*\*([^*\s]+|\$[^$]+\$)\*\*")
 _INDENT = 13
 
 
@@ -400,6 +400,8 @@ def _search(
     if formula:
         found = engine.search_formula(query, k=k, **chosen._asdict())
     else:
+        if words := str(engine.suggestions(query)):
+            click.echo(visible(words), err=True)
         question = engine.question(query)
         found = engine.shown(question, engine.found(question, k, system, chosen))
         if not weak:

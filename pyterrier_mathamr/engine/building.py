@@ -25,13 +25,14 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback import counted_progress
+from pyterrier_mathamr._common.feedback import counted_progress, work_counted
 from pyterrier_mathamr._common.running.processes import Executor, StartedProcesses
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, get_parser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.graph.parallel import Built, begun_store, processes_for
 from pyterrier_mathamr.graph.store import graph_of, unpack
 from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index.indexing import DocumentIndexer
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import TITLE_FORMULA, Document, document_post
 from pyterrier_mathamr.sparse.expressions.indexer import Read as ReadFormulas
@@ -101,11 +102,42 @@ def _encode(
     indexes: Indexes, model: MathAMR, posts: Records, sources: dict[str, Any], mode: Mode, verbose: bool
 ) -> None:
     """Encode the graphs of posts and index their vectors."""
-    indexer = indexes.vectors.indexer(
-        mode, model=model.vectors_by, resume=True, sources=sources, verbose=verbose, total=len(posts)
-    )
+    indexer = indexes.vectors.indexer(mode, model=model.vectors_by, resume=True, sources=sources)
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)
-    (model.doc_encoder() >> indexer).index(_graphs_of(indexes.graphs, (record["docno"] for record in pending)))
+    rows = _graphs_of(indexes.graphs, (record["docno"] for record in pending))
+    _index_rows(model, indexer, rows, len(posts), verbose)
+
+
+def _index_rows(
+    model: MathAMR, indexer: DocumentIndexer, rows: Iterator[dict[str, Any]], total: int, verbose: bool
+) -> None:
+    """Encode posts and index their vectors; one that is read counts half, since either may take longer."""
+    halves = ahead = 0
+    with counted_progress("indexing", "posts", total, verbose=verbose) as done:
+
+        def add(count: int) -> None:
+            nonlocal halves
+            before, halves = halves, halves + count
+            done(halves // 2 - before // 2)
+
+        def read() -> Iterator[dict[str, Any]]:
+            for row in rows:
+                add(1)
+                yield row
+
+        def encoding(count: int) -> None:
+            nonlocal ahead
+            ahead += count
+            add(count)
+
+        def encoded(batch: pd.DataFrame) -> pd.DataFrame:
+            nonlocal ahead
+            add(len(batch) - ahead)
+            ahead = 0
+            return batch
+
+        with work_counted(encoding):
+            (model.doc_encoder() >> pt.apply.generic(encoded) >> indexer).index(read())
 
 
 def _graphs_of(store: GraphStore, docnos: Iterator[str]) -> Iterator[dict[str, Any]]:
@@ -201,17 +233,9 @@ def build_in_one_pass(
     posts = Records(indexes.posts, list(indexes.posts.snapshot()))
     indexer = indexes.vectors.indexer("create", model=model.vectors_by, resume=True, sources=sources)
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)
-    with (
-        closing(_graphs(indexes, posts, builder, sources, executor)) as graphs,
-        counted_progress("indexing", "posts", len(posts), verbose=verbose) as done,
-    ):
-
-        def counted(encoded: pd.DataFrame) -> pd.DataFrame:
-            done(len(encoded))  # here and not as posts are read: their vectors take longest
-            return encoded
-
+    with closing(_graphs(indexes, posts, builder, sources, executor)) as graphs:
         rows = ({**row, "graph": graph} for row, graph in zip(pending, graphs, strict=True))
-        (model.doc_encoder() >> pt.apply.generic(counted) >> indexer).index(rows)
+        _index_rows(model, indexer, rows, len(posts), verbose)
 
 
 def _graphs(

@@ -104,6 +104,7 @@ class Tools:
     def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter, tokens: int) -> str:
         """List posts, the best first."""
         with self._one_at_a_time() as engine:
+            words = visible(str(engine.suggestions(query)))
             found = engine.search(query, k=skip + k, weak=True, **chosen._asdict())[skip:]
             good = found if weak else found[is_good(found)]
             origins = {post.docno: post.origin for post in engine.indexes.posts.get_many(good["docno"].tolist())}
@@ -112,10 +113,14 @@ class Tools:
                 f"   {_line(row['title'], _LONGEST_TITLE)}\n   {_line(row['snippet'], _LONGEST_LINE)}"
                 for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
             ]
+        words = f"[{within_tokens(words, tokens // 4)}]\n" if words else ""
+        tokens -= count_tokens(words)
         if len(good) < len(found):
             note = "[The other posts may be no better than random ones; weak=true shows them.]"
-            return _listed(entries, "posts", "", 0, skip, tokens, note) if entries else f"No good match. {note}"
-        return _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip, tokens)
+            listed = _listed(entries, "posts", "", 0, skip, tokens, note) if entries else f"No good match. {note}"
+        else:
+            listed = _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip, tokens)
+        return words + listed
 
     def search_formula(self, latex: str, k: int, skip: int, chosen: Filter, tokens: int) -> str:
         """List formulas, the most similar first."""

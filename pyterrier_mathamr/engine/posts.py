@@ -3,6 +3,8 @@
 A post that answers another one names it, or its title. When it is indexed, the title of a named post is looked
 up among all posts of the engine; a title that comes or changes later is read when the answer is indexed again.
 
+The names of a post are stored as numbers when it is added, so that a question is compared with all of them at once.
+
 User HTML repeats its ids from post to post; a formula whose id is already used gets a new one.
 """
 
@@ -12,10 +14,9 @@ import hashlib
 import json
 import re
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape, unescape
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -46,12 +47,11 @@ from .names import asked_name, names_of
 
 AT_ONCE = 64
 """Posts that are handed on together."""
-_NAMED = 100_000  # posts, which are read for their names
 _PART = 2_000  # posts; the work that a killed build repeats
 
 POSTS = Kind(
     type="posts",
-    version=2,
+    version=3,  # 2 had no names
     fields=(
         Field("records", "uint8", "r"),
         Field("offsets", "int64", "m+1", cuts="r"),  # post i is records[offsets[i]:offsets[i + 1]]: zlib of JSON
@@ -59,6 +59,8 @@ POSTS = Kind(
         Field("roots", "uint64", "m"),  # fingerprint of the folder or file that was its source
         Field("entries", "uint64", "m"),  # fingerprint of the file or record that it was read from
         Field("digests", "uint64", "m"),  # fingerprint of the content of that file or record
+        Field("names", "uint64", "n"),  # fingerprint of each name, post by post
+        Field("name_offsets", "int64", "m+1", cuts="n"),
     ),
     merge=merge_ragged,
     rebuild="mathamr build POSTS -o ENGINE --overwrite",
@@ -149,18 +151,16 @@ class PostStore(StoredArtifact):
         return sorted(found)
 
     def called(self, query: str) -> list[str]:
-        """Return the docnos of the posts that have a query as their name; none in a store of very many posts."""
+        """Return the docnos of the posts that have a query as their name."""
         snapshot, asked = self.snapshot(), asked_name(query)
-        if not asked or len(snapshot) > _NAMED:
+        if not asked:
             return []
-        names: defaultdict[str, list[str]] | None = snapshot.caches.get("names")
-        if names is None:
-            names = defaultdict(list)
-            for post in self.stream(snapshot):
-                for name in names_of(post):
-                    names[name].append(post.docno)
-            snapshot.caches["names"] = names
-        return names.get(asked, [])
+        named = [np.zeros(0, np.int64)]
+        for part, base in zip(snapshot.parts, snapshot.bases.tolist(), strict=False):
+            hits = np.flatnonzero(part["names"] == np.uint64(_name_fingerprint(asked)))
+            rows = np.searchsorted(part["name_offsets"], hits, side="right") - 1
+            named.append(base + rows[part.alive[rows]])
+        return snapshot.ids(np.concatenate(named))
 
     def titled(self, documents: Sequence[Document]) -> list[Document]:
         """Give posts the titles of the posts that they answer, where these exist."""
@@ -224,6 +224,7 @@ def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> N
     if not new:
         return
     data = [zlib.compress(_packed(batch[i])) for i in new]
+    names = [sorted(map(_name_fingerprint, names_of(batch[i]))) for i in new]
     arrays: dict[str, Array] = {
         "records": np.frombuffer(b"".join(data), dtype=np.uint8),
         "offsets": np.cumsum([0, *map(len, data)], dtype=np.int64),
@@ -231,6 +232,8 @@ def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> N
         "roots": np.array([root_fingerprint(batch[i].origin.root) for i in new], dtype=np.uint64),
         "entries": np.array([batch[i].entry for i in new], dtype=np.uint64),
         "digests": np.array([batch[i].digest for i in new], dtype=np.uint64),
+        "names": np.array([*chain.from_iterable(names)], dtype=np.uint64),
+        "name_offsets": np.cumsum([0, *map(len, names)], dtype=np.int64),
     }
     job.add(Content([docnos[i] for i in new], arrays))
 
@@ -238,6 +241,10 @@ def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> N
 def root_fingerprint(root: str) -> int:
     """Hash the name of a source."""
     return row_fingerprint({"root": root})
+
+
+def _name_fingerprint(name: str) -> int:
+    return row_fingerprint({"name": name})
 
 
 def _packed(document: Document) -> bytes:

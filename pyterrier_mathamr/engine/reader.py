@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import QUESTION, Counted, counted, reported_once, size_of
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
 from pyterrier_mathamr.explain import Asked, Explanation
@@ -44,6 +46,7 @@ from .posts import Records
 from .ranking import BlendedRetriever, ReadQuery, SimilarFormulaRetriever, fitted_weights
 from .report import ReadingReport, report_of
 from .snippets import Matcher, best_snippet, heading, marked_text
+from .suggestions import Suggestions, similar_words, suggestions_for
 
 if TYPE_CHECKING:
     from .generations import Indexes
@@ -179,8 +182,21 @@ class EngineReader(Counted):
             macros = definitions(formula.latex for formula in post.formulas)
             for formula in post.formulas:  # a model that reads no trees would not tell
                 report_unknown_commands(QUESTION, formula.latex, trees_of_posts(formula.latex, macros))
+            post = at.suggestions(post).searched
             [read] = at.retriever().read({QUESTION: replace(post, text=post.text.replace("\n", " "))})
         return read
+
+    def suggestions(self, query: str | MathPost) -> Suggestions:
+        """Suggest similar words of the posts for words of a question that no post has.
+
+        Args:
+            query: the question.
+
+        Returns:
+            The words, none if the question is the name of a post, and the question that :meth:`search` searches.
+        """
+        at = self.snapshot()
+        return suggestions_for(at.read_query(query) if isinstance(query, str) else query, at.indexes, at._similar_words)
 
     def matcher(self, query: MathPost) -> Matcher:
         """Return the matcher of a query, which finds the words and formulas that a text shares with it."""
@@ -224,12 +240,17 @@ class EngineReader(Counted):
             every query. Posts whose name, title, label or number is the query are ``named`` and come first. The score,
             which :meth:`explain` splits, orders the posts of one query.
 
+            If no post has any word of the query, it is searched with the nearest words of the posts. A warning says so,
+            and lists similar words for any other word that no post has; :meth:`suggestions` returns them.
+
         Raises:
             ConfigError: no post is in the folder or of the type, or a date is invalid.
         """
         COUNT.check("k", k)
         FLAG.check("weak", weak)
         at = self.snapshot()
+        if words := str(at.suggestions(query)):
+            warnings.warn(MathAMRWarning(words), stacklevel=2)
         question = at.question(query)
         found = at.found(question, k, chosen=Filter(within, kind, since, until))
         return at.shown(question, found.shown(weak))
@@ -530,6 +551,11 @@ class EngineSnapshot(EngineReader):
     def changed(self) -> datetime:
         """When this state was published, in local time."""
         return datetime.fromtimestamp(self.signature[1] / 1e9)
+
+    @cached_property
+    def _similar_words(self) -> Callable[[str], Sequence[str]]:
+        """Find the words of the posts that are spelled nearly as a word."""
+        return lru_cache(1024)(partial(similar_words, indexes=self.indexes))
 
     @cached_property
     def macros(self) -> FolderMacros:

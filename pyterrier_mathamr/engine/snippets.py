@@ -6,20 +6,25 @@ are :data:`COLORS` colors: the formulas come first, then the rarest words; the o
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from html import escape
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
 from pyterrier_mathamr.formula.display.typesetting import formula_span, joined, needs_space
 from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_html
-from pyterrier_mathamr.sparse.tokens import TokenOptions, formula_tokens, word_tokens
+from pyterrier_mathamr.sparse.tokens import (
+    TokenOptions,
+    characters_of,
+    formula_tokens,
+    pieces_of,
+    word_tokens,
+    words_and_runs,
+)
 
-_WORD = re.compile(r"[^\W_]+")
-_WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")
 _LONGEST = 280  # characters; a formula is as long as its LaTeX
 _LONGEST_SENTENCE = 1_000
 _LONGEST_FORMULA = 5_000  # characters of LaTeX; a longer one is shown as its beginning
@@ -50,11 +55,29 @@ class Matcher:
         self._shared_tokens = cache(self._shared_tokens_of)
         text = PLACEHOLDER.sub(" ", query.text)
         self._words = dict.fromkeys(word_tokens(text, self._options))
+        for run in words_and_runs(text)[1]:  # is found by its pairs: many other words have its characters
+            tokens = word_tokens(run, self._options)
+            for character in tokens[: len(tokens) // 2 + 1] if len(tokens) > 1 else ():
+                self._words.pop(character, None)
         self._formulas = [set(formula_tokens(formula.latex, options)) for formula in query.formulas[:MATCHED]]
         self._pairs = options
         free = range(len(self._formulas), COLORS)
         known = sorted((word for word in self._words if rarity(word) > 0), key=rarity, reverse=True)
         self._colors = {word: f"part-{color}" for word, color in zip(known, free, strict=False)}
+
+    def pieces(self, text: str) -> Iterator[str]:
+        """Cut text into words and what is between; in a script without spaces, into what the query has and the rest."""
+        for piece, unspaced in pieces_of(text):
+            if not unspaced:
+                yield piece
+                continue
+            characters = characters_of(piece)
+            hits = [bool(self._shared_tokens(character)) for character in characters]
+            for place, pair in enumerate(map("".join, pairwise(characters))):
+                if _tokens_of(pair, self._options)[-1] in self._shared_tokens(pair):
+                    hits[place : place + 2] = True, True
+            for _, some in groupby(zip(hits, characters, strict=True), itemgetter(0)):
+                yield "".join(character for _, character in some)
 
     def word(self, word: str) -> float:
         """The weight of a word, 0 for one that the query does not have."""
@@ -143,7 +166,7 @@ def _length(sentence: str, post: MathPost) -> int:
 
 def _matched(sentence: str, post: MathPost, matcher: Matcher) -> Mapping[str, float]:
     """The matches of a sentence, each word and formula once, with its weight."""
-    found = {word.lower(): matcher.word(word) for word in _WORD.findall(PLACEHOLDER.sub(" ", sentence))}
+    found = {piece.lower(): matcher.word(piece) for piece in matcher.pieces(PLACEHOLDER.sub(" ", sentence))}
     for match in PLACEHOLDER.finditer(sentence):
         latex = post.formulas[int(match[1])].latex
         found[f"${latex}"] = matcher.formula(latex)
@@ -229,7 +252,7 @@ def marked_text(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
         latex = post.formulas[number].latex
         return f"**${latex}$**" if matcher.like(latex) is not None else f"${latex}$"
 
-    return _written(snippet.text, word, formula) + (" …" if snippet.cut else "")
+    return _written(snippet.text, matcher, word, formula) + (" …" if snippet.cut else "")
 
 
 def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Callable[[int], str] | None = None) -> str:
@@ -247,7 +270,7 @@ def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Call
         return formula_span(latex, color, display=one_formula and needs_space(latex))
 
     one_formula = PLACEHOLDER.fullmatch(text.strip()) is not None
-    return joined(_written(text, word, formula))
+    return joined(_written(text, matcher, word, formula))
 
 
 def marked_post(
@@ -259,14 +282,14 @@ def marked_post(
     return "".join(f"<p{kind}>{block}</p>" for kind, block in zip(kinds, blocks, strict=True))
 
 
-def _written(text: str, word: Callable[[str], str], formula: Callable[[int], str]) -> str:
+def _written(text: str, matcher: Matcher, word: Callable[[str], str], formula: Callable[[int], str]) -> str:
     """Write text with placeholders piece by piece."""
     pieces: list[str] = []
     for i, part in enumerate(PLACEHOLDER.split(text)):
         if i % 2:
             pieces.append(formula(int(part)))
         else:
-            pieces += [word(piece) for piece in _WORDS_AND_REST.findall(part)]
+            pieces += [word(piece) for piece in matcher.pieces(part)]
     return "".join(pieces)
 
 

@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.feedback import progress, work_done
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.graph import (
@@ -197,10 +197,15 @@ def _encode(posts: Sequence[PostSegments], text: TextEncoder) -> list[Features]:
     windows = list(windows_of(posts, offsets.tolist(), network))
     sums = np.zeros((int(offsets[-1]), network.width), np.float32)
     batches = batches_by_size([len(window.ids) for window in windows], network.at_once)
+    read, total, told = 0, sum(len(window.ids) for window in windows), 0
     for members in progress(batches, "encoding texts", "batches", verbose=text.verbose):
         found = network.states([windows[i].ids for i in members])
         for i, states in zip(members, found, strict=True):
             _add(sums, windows[i], states, network.before)
+        read += sum(len(windows[i].ids) for i in members)
+        share = len(posts) * read // max(total, 1)  # long windows come first, so this is the share of the time, too
+        work_done(share - told)
+        told = share
     features = []
     for post, rows in zip(posts, np.split(sums, offsets[1:-1]), strict=True):
         own = unit_rows(rows)

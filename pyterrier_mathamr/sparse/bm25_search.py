@@ -14,10 +14,10 @@ several formulas or words share is divided among them by how often each has it.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from copy import copy
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -37,7 +37,15 @@ from pyterrier_mathamr.store import Rows
 
 from .index import SparseRetriever, best_first, warn_of_queries
 from .postings import Postings
-from .tokens import STRUCTURE, TokenOptions, post_tokens, tokens_of_formulas, word_tokens
+from .tokens import (
+    STRUCTURE,
+    TokenOptions,
+    post_tokens,
+    run_tokens,
+    tokens_of_formulas,
+    word_tokens,
+    words_and_runs,
+)
 
 if TYPE_CHECKING:
     from .bm25 import BM25Index, BM25Snapshot
@@ -157,7 +165,6 @@ class PostingWeights:
 
 
 SYSTEM = "BM25"
-_WORD = re.compile(r"[^\W_]+")
 _COMPARED = 2_000  # formulas of a document that may be matches of a query's formula, the first ones
 
 
@@ -209,9 +216,9 @@ def _symbols(
 def _written(text: str, options: TokenOptions) -> dict[str, str]:
     """Map each token of a word to the word as the text first writes it."""
     plain = TokenOptions(stop_words=options.stop_words, stem=options.stem, bigrams=False)
-    words: Iterable[str] = dict.fromkeys(_WORD.findall(PLACEHOLDER.sub(" ", text)))
+    words, runs = words_and_runs(PLACEHOLDER.sub(" ", text))
     found: dict[str, str] = {}
-    for word in words:
+    for word in dict.fromkeys([*words, *chain.from_iterable(map(run_tokens, runs))]):
         for token in word_tokens(word, plain):
             found.setdefault(token, word)
     return found

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Rows, StoredPart, scratch_array
 
 from .texts import TermPlace, TermVocabulary, Texts, TextsBuilder, ends_of, read_terms, text_fields, united
+from .tokens import PAIR, STRUCTURE
 
 _ARRAYS = ("offsets", "documents", "counts", "lengths")
 _TERM_BYTES, _POSTING_BYTES = 120, 8  # of memory while counting
@@ -58,6 +59,20 @@ class Postings:
     def terms(self) -> TermVocabulary:
         """The number of each term."""
         return TermVocabulary(self.names)
+
+    @cached_property
+    def single_terms(self) -> tuple[Texts, Rows]:
+        """The terms that are neither pairs nor structures, and their numbers: int64 ``[len(texts)]``."""
+        places = [np.zeros(0, np.int64)]
+        for start in range(0, len(self.names), BLOCK):
+            offsets = self.names.offsets[start : start + BLOCK + 1]
+            data = np.asarray(self.names.data[offsets[0] : offsets[-1]])
+            marks = np.flatnonzero((data == ord(PAIR)) | (data == ord(STRUCTURE)))
+            single = np.ones(len(offsets) - 1, dtype=np.bool_)
+            single[np.searchsorted(offsets, offsets[0] + marks, side="right") - 1] = False
+            places.append(start + np.flatnonzero(single))
+        numbers = np.concatenate(places)
+        return self.names.take(numbers), numbers
 
     def documents_of(self, term: int) -> npt.NDArray[np.int32]:
         """Return the documents that have a term, ascending."""

@@ -300,3 +300,76 @@ def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[Te
             ],
         )
         begins = ends
+
+
+def nearest_terms(terms: Texts, word: str, most: int, ending: int = 0) -> Rows:
+    """Find terms that are spelled nearly as a word, and begin with nearly the same two characters.
+
+    An edit inserts, removes or changes a character, or swaps two neighbors. A stem has lost its ending, which a
+    misspelled word still has: ``stabiliser`` begins with the stem of ``stabilizer``.
+
+    Args:
+        terms: some terms, in any order.
+        word: at least two characters.
+        most: the most edits.
+        ending: how many characters at the end of the word a term may lack besides.
+
+    Returns:
+        Their places, int64: by edits, then by the length of the missing ending, then in order.
+    """
+    found, costs = list[Rows](), list[Array]()
+    for start in range(0, len(terms), AT_ONCE):
+        some = terms.between(start, min(start + AT_ONCE, len(terms)))
+        places, of_places = _nearest(some, word, most, ending)
+        found.append(start + places)
+        costs.append(of_places)
+    order = np.argsort(np.concatenate([np.zeros(0, np.uint8), *costs]), kind="stable")
+    return np.concatenate([np.zeros(0, np.int64), *found])[order]
+
+
+_EDIT = 16  # what an edit costs; a missing character of the ending costs 1
+
+
+def _nearest(terms: Texts, word: str, most: int, ending: int) -> tuple[Rows, Array]:
+    """Return the places of near terms, and the cost of each."""
+    codes, offsets = _characters(terms)
+    lengths = np.diff(offsets)
+    shortest, longest = max(2, len(word) - ending - most), len(word) + most
+    places = np.flatnonzero((lengths >= shortest) & (lengths <= longest))
+    begins = np.isin(codes[offsets[places] + np.arange(2)[:, None]], list(map(ord, word[:2])))
+    places = places[begins.any(axis=0)]
+    places = places[np.argsort(lengths[places], kind="stable")]
+    lengths = lengths[places]
+    of_length = np.searchsorted(lengths, np.arange(longest + 2))
+    padded = np.zeros((len(places), longest), dtype=codes.dtype)
+    padded.reshape(-1)[ranges(np.arange(len(places)) * longest, lengths)] = codes[ranges(offsets[places], lengths)]
+    letters = np.ascontiguousarray(padded.T)  # [longest, terms]
+    far = np.full(len(places), most + 1, dtype=np.uint8)
+    costs = np.full(len(places), 255, dtype=np.uint8)
+    # rows[-1][j]: the edits from the first i characters of the word to the first j of each term, as far as i is near j
+    rows: list[list[Array]] = [[np.minimum(far, j) for j in range(longest + 1)]]
+    for i, letter in enumerate(map(ord, word), start=1):
+        row = [np.minimum(far, i), *[far] * longest]
+        for j in range(max(1, i - most), min(longest, i + most) + 1):
+            edits = np.minimum(rows[-1][j - 1] + (letters[j - 1] != letter), np.minimum(rows[-1][j], row[j - 1]) + 1)
+            if i > 1 and j > 1:
+                swapped = (letters[j - 1] == ord(word[i - 2])) & (letters[j - 2] == letter)
+                edits = np.where(swapped, np.minimum(edits, rows[-2][j - 2] + 1), edits)
+            row[j] = np.minimum(edits, far)
+            here = slice(of_length[j], of_length[j + 1])
+            if (missing := len(word) - i) <= ending:
+                costs[here] = np.minimum(costs[here], _EDIT * row[j][here] + missing)
+        rows = [rows[-1], row]
+    near = np.flatnonzero(costs < _EDIT * (most + 1))
+    near = near[np.argsort(places[near])]
+    return places[near], costs[near]
+
+
+def _characters(terms: Texts) -> tuple[Array, Rows]:
+    """Return the code points of texts, end to end, and where each text begins."""
+    data, offsets = np.asarray(terms.data[terms.offsets[0] : terms.offsets[-1]]), terms.offsets - terms.offsets[0]
+    if not (data & 0x80).any():
+        return data, offsets
+    text = data.tobytes().decode("utf-8", "surrogatepass")
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return codes, offsets - np.searchsorted(np.flatnonzero((data & 0xC0) == 0x80), offsets)

@@ -9,6 +9,11 @@ nor a tokenizer loses it::
 Layout commands (``\left``, ``\displaystyle``, braces, spaces) have no name. Scripts, brackets and commas are in almost
 every formula, so an index of pairs has them in pairs only. The words of dense retrieval begin with the same tokens.
 
+Scripts without spaces, and Korean, whose words have endings, are cut into characters and pairs of neighboring ones.
+Elsewhere words end where Unicode ends them: a vowel sign or an accent belongs to its letter::
+
+    完备性      完 · 备 · 性 · 完备 · 备性
+
 Letters mislead: $x^2+x$ and $t^2+t$ have few tokens in common, $x^2+x$ and $x^2-x$ most. So a formula can also have a
 token for each sub-expression of its operator tree, a number that stands for its structure without letters::
 
@@ -22,9 +27,9 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
@@ -88,6 +93,46 @@ def lex_latex(latex: str, *, braces: bool = False) -> list[str]:
 
 
 _WORD = re.compile(r"[^\W_]+")
+_WORD_OR_REST = re.compile(r"[^\W_]+|[\W_]+")
+_OTHER_SCRIPT = re.compile("[\u0300-\u036f\u0483-\u1dff\u200c\u200d\u20d0-\u20ff\u2cef-\U0010ffff]")
+"""Marks, scripts without spaces and more; texts without these have words of letters and digits only."""
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff\uffa0-\uffdc"  # Hangul
+    "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f\U0001b000-\U0001b16f"  # Hiragana, Katakana
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u302f\u3038-\u303b\u3100-\u312f\u31a0-\u31bf"  # Han and Bopomofo
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_MARKS = range(0x300, 0x1F000)  # where the combining marks of all scripts are
+_JOINERS = "\u200c\u200d"
+
+
+class WordBreaks(NamedTuple):
+    """Patterns that cut text.
+
+    Attributes:
+        word: a word of a script with spaces.
+        run: characters of scripts without spaces.
+        character: one of them with its marks.
+        piece: a word, a run, or what is between.
+        marks: all marks.
+    """
+
+    word: re.Pattern[str]
+    run: re.Pattern[str]
+    character: re.Pattern[str]
+    piece: re.Pattern[str]
+    marks: frozenset[str]
+
+
+@cache
+def word_breaks() -> WordBreaks:
+    """Return the patterns, which list the marks that this Python knows."""
+    marks = "".join(sign for sign in map(chr, _MARKS) if unicodedata.category(sign)[0] == "M") + _JOINERS
+    letter, run = rf"[^\W_{_UNSPACED}]", rf"(?:(?=\w)[{_UNSPACED}][{marks}]*)+"
+    word = rf"{letter}+(?:[{marks}]+{letter}*)*"
+    character, piece = re.compile(rf"[^{marks}][{marks}]*"), re.compile(rf"{word}|{run}|[\W_]+")
+    return WordBreaks(re.compile(word), re.compile(run), character, piece, frozenset(marks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,24 +224,53 @@ def tokens_of_formulas(post: MathPost, options: TokenOptions = _STANDARD, most: 
 
 
 def word_tokens(text: str, options: TokenOptions = _STANDARD) -> list[str]:
-    """Cut plain text into words, then, with ``bigrams``, pairs of words joined by ``_``.
+    """Cut plain text into words, with ``bigrams`` also pairs joined by ``_``; scripts without spaces into characters.
 
     Args:
         text: text without formulas.
         options: which tokens.
 
     Returns:
-        The words in order, then the pairs in order; none without ``options.words``.
+        The words in order, then the pairs in order, then, of each piece in a script without spaces, its characters and
+        their pairs; none without ``options.words``.
     """
     if not options.words:
         return []
-    words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    text = unicodedata.normalize("NFKC", text).lower()
+    words, runs = words_and_runs(text)
     if options.stop_words:
         stop_words = STOP_WORDS if options.stop_words is True else _terrier_stop_words()
         words = [word for word in words if word not in stop_words]
     if options.stem:
         words = _stemmer("english" if options.stem is True else "porter")(words)
-    return words + _pairs(words) if options.bigrams else words
+    return [*words, *(_pairs(words) if options.bigrams else ()), *chain.from_iterable(map(run_tokens, runs))]
+
+
+def words_and_runs(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a text, and its longest pieces in scripts without spaces."""
+    if _OTHER_SCRIPT.search(text) is None:
+        return _WORD.findall(text), []
+    return word_breaks().word.findall(text), word_breaks().run.findall(text)
+
+
+def pieces_of(text: str) -> list[tuple[str, bool]]:
+    """Cut text into words and what is between, each with whether it is in a script without spaces."""
+    if _OTHER_SCRIPT.search(text) is None:
+        return [(piece, False) for piece in _WORD_OR_REST.findall(text)]
+    breaks = word_breaks()
+    return [(piece, breaks.run.match(piece) is not None) for piece in breaks.piece.findall(text)]
+
+
+def run_tokens(run: str) -> list[str]:
+    """Cut a piece in a script without spaces into its characters, then into pairs of neighboring ones."""
+    characters = characters_of(run)
+    return characters + [left + right for left, right in pairwise(characters)]
+
+
+def characters_of(run: str) -> list[str]:
+    """Cut text into its characters, each with its marks."""
+    breaks = word_breaks()
+    return list(run) if breaks.marks.isdisjoint(run) else breaks.character.findall(run)
 
 
 def formula_tokens(latex: str, options: TokenOptions = _STANDARD) -> list[str]:
@@ -216,6 +290,9 @@ def formula_tokens(latex: str, options: TokenOptions = _STANDARD) -> list[str]:
         return symbols + words
     return [name for name in symbols if name not in PAIRS_ONLY] + _pairs(symbols) + words
 
+
+PAIR = "_"
+"""What joins the tokens of a pair, and is in no other token."""
 
 STRUCTURE = "#"
 """How the name of a structure begins, and no other token."""
@@ -251,7 +328,7 @@ def _name(token: str) -> str:
 
 
 def _pairs(tokens: list[str]) -> list[str]:
-    return [f"{left}_{right}" for left, right in pairwise(tokens)]
+    return [f"{left}{PAIR}{right}" for left, right in pairwise(tokens)]
 
 
 @cache

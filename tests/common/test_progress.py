@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pyterrier_mathamr._common.feedback import count_lines, counted_progress, progress
+from pyterrier_mathamr._common.feedback import count_lines, counted_progress, progress, work_counted, work_done
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -46,3 +46,11 @@ def test_counts_are_shown_and_bytes_only_where_they_take_more_than_a_second(caps
         read(1_000)
         read(2_000)
     assert shown(capsys)[-1].startswith("reading: 100%|")
+
+
+def test_work_within_a_batch_is_counted_where_someone_counts() -> None:
+    counts = list[int]()
+    with work_counted(counts.append):
+        work_done(3)
+    work_done(4)
+    assert counts == [3]

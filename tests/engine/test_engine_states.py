@@ -141,6 +141,14 @@ def test_an_engine_of_an_earlier_format_is_refused_with_a_way_out(path) -> None:
     assert [entry.name for entry in path.glob("generation-*")] == ["generation-2"]
 
 
+def test_an_engine_whose_posts_have_no_names_is_refused_with_a_way_out(path) -> None:
+    posts = path / "generation-1" / "posts" / META
+    posts.write_text(posts.read_text("utf-8").replace('"format_version": 3', '"format_version": 2'), "utf-8")
+    with pytest.raises(FormatError, match=r"format 2, .* 3\. Rebuild it: mathamr build POSTS -o ENGINE --overwrite"):
+        SearchEngine(path).search("x")
+    assert len(built(path, POSTS[:2], overwrite=True)) == 2
+
+
 def test_transformers_and_snapshots_keep_the_state_that_they_were_made_from(path) -> None:
     engine = SearchEngine(path)
     before, retriever = engine.snapshot(), engine.retriever(num_results=3)

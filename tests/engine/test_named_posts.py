@@ -11,6 +11,8 @@ from pyterrier_mathamr.engine.filters import EVERYTHING
 from pyterrier_mathamr.engine.mcp import Tools
 from pyterrier_mathamr.engine.names import asked_name, normalized
 from pyterrier_mathamr.engine.page import Answers
+from pyterrier_mathamr.engine.posts import PostStore
+from pyterrier_mathamr.posts import Document
 from tests.engine.conftest import built
 
 LONG = "It is used again and again in what follows, and each time in another way. " * 30
@@ -97,6 +99,22 @@ def test_a_name_follows_its_post(tmp_path: Path) -> None:
     engine.update([{"docno": "a", "title": "Well-ordering", "text": "Chains."}])
     assert not engine.search("Zorn lemma", weak=True)["named"].any()
     assert engine.search("well ordering")["named"].tolist()[:1] == [True]
+    engine.delete("b")
+    engine.compact()
+    assert engine.search("well ordering")["named"].tolist()[:1] == [True]
+    engine.delete("a")
+    assert engine.snapshot().indexes.posts.called("well ordering") == []
+
+
+def test_names_are_found_without_reading_posts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = PostStore(tmp_path / "posts")
+    store.write((Document(f"d{i}", f"The {i}-th of many" if i % 3 else "Twins", "text") for i in range(5)), "create")
+    store.delete(["d3"])
+    monkeypatch.setattr(PostStore, "_read", None)
+    for opened in (store, PostStore(store.path)):
+        assert opened.called("the 4-th of many") == ["d4"]
+        assert opened.called("Twin") == ["d0"]
+        assert opened.called("2-th") == opened.called("the") == []
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,16 @@ def only_blend(page) -> None:
     page.route("**/api/search?*", answer)
 
 
+def test_words_that_no_post_has_are_named_with_the_question_to_search_instead(page) -> None:
+    ask(page, "harmonik")
+    assert page.inner_text("#suggested") == "No post has “harmonik”. Searched for harmonic instead."
+    ask(page, "harmonik series")
+    assert page.inner_text("#suggested") == "No post has “harmonik”. Search for harmonic series"
+    page.click("#suggested a")
+    page.wait_for_selector("#results:not(:has(#suggested)) article")
+    assert page.input_value("#query") == "harmonic series"
+
+
 def test_results_show_formulas_as_formulas(page) -> None:
     ask(page, QUERY)
     loaded = "document.fonts.ready.then(() => [...document.fonts].map((font) => font.family + ' ' + font.status))"

@@ -59,6 +59,7 @@ READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "shown": lambda at: at.shown(question := at.question(QUERY), at.found(question, 9)),
         "snapshot": lambda at: at.snapshot().identity,
         "sources": lambda at: at.sources(),
+        "suggestions": lambda at: at.suggestions("convergense of seris"),
         "system": lambda at: [at.system(name)(at.frame(QUERY)) for name in ("blend", "bm25", "mathamr")],
         "text_of": lambda at: at.text_of(at.post(POST)),
         "threads": lambda at: at.threads,

@@ -3,7 +3,7 @@
 import pytest
 
 from pyterrier_mathamr.engine import snippets
-from pyterrier_mathamr.engine.snippets import Matcher, best_piece, best_snippet, marked_post, piece_of
+from pyterrier_mathamr.engine.snippets import Matcher, best_piece, best_snippet, marked_post, marked_text, piece_of
 from pyterrier_mathamr.posts import MathPost, PostFormula, plain_text
 from pyterrier_mathamr.sparse.tokens import TokenOptions
 
@@ -34,6 +34,14 @@ def test_pieces_one_after_the_other_are_the_whole_post(longest) -> None:
     assert written == [piece.end - piece.start for piece in pieces]
     assert sum(written) == pieces[0].characters == len(plain_text(LONG))
     assert max(written) <= max(longest, 30)  # the longest word or formula
+
+
+def test_in_a_script_without_spaces_what_matches_is_marked_and_not_the_clause() -> None:
+    text = MathPost("每个有界实数列都有收敛子列。数列收敛。", ())
+    shown = best_snippet(text, pairs := matcher_of(MathPost("收敛子列", ())))
+    assert marked_text(shown, text, pairs) == "每个有界实数列都有**收敛子列**。数列**收敛**。"
+    assert marked_text(shown, text, matcher_of(MathPost("都", ()))) == "每个有界实数列**都**有收敛子列。数列收敛。"
+    assert '<mark class="part-w">' not in marked_post(text, pairs)
 
 
 def test_a_piece_never_begins_or_ends_in_a_formula() -> None:

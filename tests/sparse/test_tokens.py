@@ -26,6 +26,37 @@ def test_plain_words_keep_stop_words_and_endings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("完备性", ["完", "备", "性", "完备", "备性"]),
+        ("群", ["群"]),
+        ("设Banach是群", ["banach", "设", "是", "群", "是群"]),
+        ("カタ・ｶﾞ", ["カ", "タ", "カタ", "ガ"]),  # the last one in half width
+        ("연속 함수", ["연", "속", "연속", "함", "수", "함수"]),
+        ("ลุ่ม", ["ลุ่", "ม", "ลุ่ม"]),  # marks stay with their letter
+        ("𠀀𠀁", ["𠀀", "𠀁", "𠀀𠀁"]),
+    ],
+)
+def test_a_script_without_spaces_is_cut_into_characters_and_pairs(text: str, tokens: list[str]) -> None:
+    assert word_tokens(text) == word_tokens(text, PAIRS) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("हिन्दी में समूह", ["हिन्दी", "में", "समूह"]),
+        ("كِتَاب عن", ["كِتَاب", "عن"]),
+        ("שָׁלוֹם", ["שָׁלוֹם"]),
+        ("می\u200cروم", ["می\u200cروم"]),
+        ("группа и кольцо", ["группа", "и", "кольцо"]),
+        ("e\u0301tale x\u0304", ["étale", "x\u0304"]),
+    ],
+)
+def test_a_mark_ends_no_word(text: str, words: list[str]) -> None:
+    assert word_tokens(text, PLAIN) == words
+
+
+@pytest.mark.parametrize(
     ("latex", "names"),
     [
         (r"\frac{X}{2}<\pi", ["mathfrac", "mathcapx", "math2", "mathless", "mathpi"]),

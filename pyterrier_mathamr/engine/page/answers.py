@@ -67,7 +67,7 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     Raises:
         UnknownIdError: there is no such post.
     """
-    query = engine.read_query(q)
+    query = engine.suggestions(q).searched
     matcher = engine.matcher(query)
     [document] = engine.indexes.posts.get_many([docno])
     post, title, graph = (
@@ -292,16 +292,22 @@ class Answers:
         """
         start = time.perf_counter()
         engine = self.engine
+        suggested: dict[str, Any] = {}
         if mode == "formulas":
             latex = read_box(engine, q).latex or latex_of_unicode(q.strip())
             systems = [self._formulas(engine, latex, chosen, k, offset)] if latex else []
             html = _formula_query_html(latex)
         else:
-            query = engine.read_query(q)
+            suggestions = engine.suggestions(q)
+            query = suggestions.searched
+            if suggestions.words:
+                words = [{"word": word, "similar": list(similar)} for word, similar in suggestions.words.items()]
+                corrected, replaced = plain_text(suggestions.corrected), suggestions.replaced
+                suggested = {"suggestions": {"words": words, "corrected": corrected, "replaced": replaced}}
             matcher = engine.matcher(query)
             html = marked_post(query, matcher, color_of)
             systems = self._posts(engine, query, matcher, weak, chosen, k, offset) if query.text.strip() else []
-        return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
+        return {"query_html": html, **suggested, "systems": systems, "milliseconds": _milliseconds(start)}
 
     def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
         """The parts of a score, and both texts with matches in one color.
@@ -323,7 +329,7 @@ class Answers:
                 best.
         """
         engine = self.engine
-        query = engine.read_query(q)
+        query = engine.suggestions(q).searched
         matcher = engine.matcher(query)
         [document] = engine.indexes.posts.get_many([docno])
         title, post = post_from_html(document.title), _with_source(document)

@@ -122,7 +122,7 @@ class _Pages:
             name = f"<h2>{escape(system['name'])}</h2>" if several else ""
             results = "".join(_result(result, q, "h3" if several else "h2") for result in system["results"])
             listed.append(name + (f'<ol class="results">{results}</ol>' if results else _NOTHING))
-        return "".join(listed) or _NOTHING
+        return _suggested(found) + ("".join(listed) or _NOTHING)
 
 
 _NOTHING = '<div class="nothing"><p class="title">No good match</p></div>'
@@ -136,6 +136,16 @@ def _result(result: Answer, q: str, heading: str) -> str:
         f'<li><article><{heading} class="title" dir="auto">{title}</{heading}><p class="context">{escape(context)}</p>'
         f'<p class="snippet" dir="auto">{result["snippet_html"]}</p></article></li>'
     )
+
+
+def _suggested(found: Answer) -> str:
+    """Name the words that no post has, with the question that was searched or may be searched instead."""
+    if (suggestions := found.get("suggestions")) is None:
+        return ""
+    words, q = ", ".join(f"“{each['word']}”" for each in suggestions["words"]), suggestions["corrected"]
+    link = f'<a href="{escape("plain?" + urlencode({"q": q}))}">{escape(q)}</a>'
+    then = f"Searched for {escape(q)} instead." if suggestions["replaced"] else f"Search for {link}"
+    return f'<p class="note">No post has {escape(words)}. {then}</p>'
 
 
 def _error(answer: Answer) -> str:

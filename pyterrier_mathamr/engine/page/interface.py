@@ -92,8 +92,9 @@ REQUESTS: Mapping[str, Request] = {
     "/api/search": Request(
         "Search posts or formulas",
         "The good matches among the results offset + 1 to offset + k of each system that the server was started with. "
-        "A question without words and formulas finds nothing. mode=formulas searches for the first formula "
-        "between delimiters, or for all of q if there is none; each result is a post with its best formula.",
+        "A question without words and formulas finds nothing; one of words that no post has is searched with the "
+        "nearest words of the posts, see suggestions. mode=formulas searches for the first formula between "
+        "delimiters, or for all of q if there is none; each result is a post with its best formula.",
         "q mode k offset weak in kind since until format",
         "Found",
     ),
@@ -230,7 +231,20 @@ ANSWERS: Mapping[str, Schema] = {
                 "part-7 and part-w distinguish parts of the question; equal, renamed, instance and similar show how "
                 "well a formula matches."),
     "Text": _of(_STRING, "Plain text, with formulas in LaTeX between dollars."),
-    "Found": _object({"query_html": _HTML, "systems": _list("System"), "milliseconds": _COUNT}),
+    "Found": _object({
+        "query_html": _HTML,
+        "suggestions?": _reference("Suggestions"),
+        "systems": _list("System"),
+        "milliseconds": _COUNT,
+    }),
+    "Suggestions": _object({
+        "words": _list(_object({
+            "word": _STRING,
+            "similar": _list(_STRING, "Words of the posts, the nearest first.", minItems=1, maxItems=3),
+        }), maxItems=8),
+        "corrected": _of(_STRING, "The question with the nearest words, each formula as $LaTeX$."),
+        "replaced": _of({"type": "boolean"}, "Whether it was searched, because no post has any word of the question."),
+    }, "Of words that no post has, where words of the posts are similar."),
     "System": _object({
         "key": {"type": "string", "enum": [*SYSTEMS, "formulas"]},
         "name": _STRING,

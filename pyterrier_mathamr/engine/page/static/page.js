@@ -5,7 +5,7 @@
 
 import { dropPreview, grow, readQuery, showPreview, showRead } from "./box.js";
 import { $, ask, dateOf, element, errorOf, plural, textOf } from "./dom.js";
-import { STEP, addressOf, columnsOf, kindsOf, stepFormula } from "./results.js";
+import { STEP, addressOf, columnsOf, kindsOf, stepFormula, suggestedOf } from "./results.js";
 import { postOf } from "./why.js";
 
 const form = $("form"), box = $("query"), results = $("results"), status = $("status"), tabs = $("tabs");
@@ -187,7 +187,7 @@ function showFound(view, mode, q, state) {
     return found;
   };
   view.shown[mode] ||= columnsOf(answer, q, { ...state, mode }, { more, weak: () => go({ ...state, weak: "1" }) });
-  results.replaceChildren(view.shown[mode]);
+  results.replaceChildren(...[suggestedOf(answer), view.shown[mode]].filter(Boolean));
   $("legend").replaceChildren(...kindsOf(view.shown[mode]));
   status.textContent = `${countOf(answer)} ${mode === "posts" ? "posts" : "posts with such formulas"} in ${answer.milliseconds} ms`;
 }

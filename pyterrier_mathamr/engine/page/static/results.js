@@ -35,6 +35,15 @@ export function columnsOf(answer, q, state, { more, weak }) {
   return node;
 }
 
+// Words of a question that no post has, and the question that was searched or may be searched instead.
+export function suggestedOf({ suggestions }) {
+  if (!suggestions) return null;
+  const { words, corrected, replaced } = suggestions;
+  const link = element("a", { href: addressOf({}, { q: corrected }), "data-q": corrected }, corrected);
+  const then = replaced ? ["Searched for ", element("b", {}, corrected), " instead."] : ["Search for ", link];
+  return element("p", { class: "note", id: "suggested", dir: "auto" }, `No post has ${words.map(({ word }) => `“${word}”`).join(", ")}. `, ...then);
+}
+
 function moreOf(more, append) {
   const button = element("button", { type: "button" }, "More results");
   button.addEventListener("click", async () => {
