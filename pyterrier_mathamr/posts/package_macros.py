@@ -110,6 +110,11 @@ leanok,notready,mathlibok |
 crefrange,Crefrange m m|
 namecref,nameCref,labelcref,cpageref,vref,Vref,fullref m|
 texorpdfstring m m|#1
+alert,structure,only,uncover,visible,invisible d<> m|#2
+onslide,pause d<> o|
+alt d<> m m|#2 #3
+frametitle,framesubtitle d<> o m|\par #3\par{}
+titlepage,framebreak |
 phantomsection |
 mathcolor m m|#2
 highlight,hl m|#1
