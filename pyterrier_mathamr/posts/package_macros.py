@@ -117,6 +117,11 @@ frametitle,framesubtitle d<> o m|\par #3\par{}
 titlepage,framebreak |
 phantomsection |
 mathcolor m m|#2
+mathsfit m|\mathsf{#1}
+@firstofone m|#1
+@firstoftwo m m|#1
+@secondoftwo m m|#2
+@gobble m|
 highlight,hl m|#1
 todo,missingfigure O{} m|#2
 coloneq |\coloneqq

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import math_core
 
 from .package_macros import PACKAGES
-from .tex_input import Definition, closers
+from .tex_input import AT, Definition, closers
 
 MISSING, TRUE, FALSE = "\ue009", "\ue00a", "\ue00b"
 """Values of optional arguments and stars."""
@@ -200,5 +200,5 @@ def package_macros() -> Mapping[str, Macro]:
         names, _, rest = line.partition(" ")
         spec, _, body = rest.strip().partition("|")
         for name in names.split(","):
-            macros[name] = Macro(parameters_of(spec) or (), body_of(body.strip()))
+            macros[name.replace("@", AT)] = Macro(parameters_of(spec) or (), body_of(body.strip()))
     return macros
