@@ -158,10 +158,12 @@ def _text(source: str, problems: dict[str, str]) -> str:
 
 
 def _formula(source: str) -> str:
-    """Return a formula with its delimiters; nothing if it consists of definitions."""
+    """Return a formula with its delimiters; nothing if it is empty, or consists of definitions."""
     source = _ENSURED.sub("", source)
     if HIDDEN.search(source):
         return "".join(HIDDEN.findall(source))
+    if source.strip("$ ") == r"\empty":  # which TeX expands to nothing
+        return ""
     return source if DEFINED not in source or source.replace(DEFINED, "").strip("$ \\()[]\n") else ""
 
 

@@ -118,6 +118,10 @@ titlepage,framebreak |
 phantomsection |
 mathcolor m m|#2
 mathsfit m|\mathsf{#1}
+mathchoice m m m m|#1
+vdotswithin m|\vdots
+marginpar o m|
+qedhere |
 @firstofone m|#1
 @firstoftwo m m|#1
 @secondoftwo m m|#2

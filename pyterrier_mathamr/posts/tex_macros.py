@@ -162,10 +162,10 @@ def delimited(text: str) -> tuple[Parameter, ...]:
 
 _SHORT = (
     "R N Z Q C H O P E Reals reals Complex cnums naturals natnums real Set set argmin argmax plim bold image lang rang "
-    "sub exist empty infin isin and"
+    "sub exist empty infin isin and mathchoice"
 )
 _SHORTCUTS = frozenset(_SHORT.split())
-"""Commands that only the reader of formulas knows: a document that uses them without a definition has one elsewhere."""
+"""Commands that only the reader of formulas knows: where a document uses them, other files or a package define them."""
 
 
 @lru_cache(maxsize=4096)

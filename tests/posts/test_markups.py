@@ -323,6 +323,10 @@ def test_a_role_over_two_lines_ends_no_directive_and_substitutions_are_written_o
     assert latex_of(document_post(found["a.rst"].record())) == ["|R|=1", r"\mathbb{R}", "|R|"]
 
 
+def test_an_empty_formula_of_latex_is_none(tmp_path) -> None:
+    assert only(tmp_path, "a.tex", r"One $\empty$ and $ \empty x$.") == ("a\nOne and FORMULA_0.", [r"\empty x"])
+
+
 def test_a_table_of_org_is_one(tmp_path) -> None:
     assert only(tmp_path, "a.org", "| $n$ | of |\n|-----+----|\n| 3 | 6 |\n")[0] == "a\nFORMULA_0 of\n3 6"
 

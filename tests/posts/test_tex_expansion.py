@@ -271,6 +271,7 @@ def test_commands_of_packages_are_known() -> None:
     assert tree(r"2\qty(a+b)") == tree(r"2\left(a+b\right)")
     assert expanded("", r"\SI{3}{\kilo\meter} \num{1.5}") == r"3\,\mathrm{km} 1.5"
     assert expanded(r"\newcommand{\abs}[1]{A(#1)}", r"\abs{x}") == "A(x)"
+    assert expanded(r"\newcommand{\ct}{\mathchoice{a}{b}{c}{d}}", r"\ct e \mathsfit{f}\qedhere") == r"ae \mathsf{f}"
     assert expanded(r"\makeatletter\let\pick\@secondoftwo\makeatother", r"\pick{a}{b}") == "b"
 
 
