@@ -88,6 +88,10 @@ class FolderMacros:
             self._at[folder] = self.macros | {name: macro for name, macro in nearest.items() if macro}
         return self._at[folder]
 
+    def differing(self, text: str) -> list[tuple[str, dict[str, Macro | None]]]:
+        """Return by folder the definitions of the commands of a text on which not all agree."""
+        return [(name, self._places[name]) for name in sorted({*NAME.findall(text)} & {*self._places} - {*self.macros})]
+
     def explain_unknown(self) -> None:
         """Tell a warning of unknown commands where those are defined whose definitions differ."""
         for name, files in self._files.items():
@@ -261,7 +265,10 @@ class LatexFolder:
         inputs = [each for each in files if not _is_style(each)]
         packed = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
         return _Scanned(
-            packed, _digest(f"{text}{sorted(used.items())}"), inputs, [each for each in files if _is_style(each)]
+            packed,
+            _digest(f"{text}{sorted(used.items())}{self._folder.differing(text)}"),
+            inputs,
+            [each for each in files if _is_style(each)],
         )
 
 

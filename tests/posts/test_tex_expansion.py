@@ -261,6 +261,22 @@ def test_of_differing_definitions_the_nearest_in_a_folder_around_a_file_counts(t
     }
 
 
+def test_an_included_file_depends_on_the_macros_around_the_file_that_includes_it(tmp_path) -> None:
+    files = {
+        "a/defs.sty": r"\newcommand{\two}{2}",
+        "b/defs.sty": r"\newcommand{\two}{II}",
+        "a/main.tex": r"\begin{document}\input{../b/child}\end{document}",
+        "b/child.tex": r"So $\two$.",
+    }
+    read = []
+    for number in ("2", "3"):
+        files["a/defs.sty"] = files["a/defs.sty"].replace("2", number)
+        post = folder_of(tmp_path, files)["b/child.tex"]
+        read.append((latex_of(post_from_html(post.html)), post.digest))
+    assert [formulas for formulas, _ in read] == [["2"], ["3"]]
+    assert read[0][1] != read[1][1]
+
+
 def test_commands_of_packages_are_known() -> None:
     def tree(latex):
         return opt_from_latex(expanded("", latex)).nodes
