@@ -60,7 +60,7 @@ def report_of(engine: EngineSnapshot, *, verbose: bool) -> ReadingReport:
                 if isinstance(document, DocumentError):
                     report_problem(document.place, document.reason, "")
                 else:
-                    counts += _counts(document)
+                    counts += counts_of(document)
     return ReadingReport(formats, problems)
 
 
@@ -81,7 +81,7 @@ def _read(engine: EngineSnapshot) -> Iterator[tuple[str, Iterator[Document | Doc
             yield "records", iter([document])
 
 
-def _counts(document: Document) -> Counter[str]:
+def counts_of(document: Document) -> Counter[str]:
     """Count the formulas of a post, and report the ones that are not understood."""
     post = document_post(document.record())
     counts = Counter(posts=1, formulas=len(post.formulas))

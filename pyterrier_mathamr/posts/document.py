@@ -129,6 +129,7 @@ LONGEST_POST = 10_000_000
 LONGEST_ID = 300
 """Characters of an id, which the ids of its formulas repeat."""
 _WORD = re.compile(r"[^\W_]")
+_DELIMITING = re.compile(r"\\(?=[(\[]|begin\{)")
 
 
 def is_empty(*posts: MathPost) -> bool:
@@ -154,5 +155,6 @@ def _html_of(docno: str, post: MathPost, first: int = 0) -> str:
 
     formulas = post.in_latex().formulas
     text = escape(post.text, quote=False).replace("$", "\\$")  # it delimits no formula when this is read again
+    text = _DELIMITING.sub(r"<code>\\</code>", text)
     lines = (f"<p>{PLACEHOLDER.sub(formula_html, line)}</p>" for line in text.split("\n") if line)
     return HIDDEN.sub(lambda source: source_html(shown(source[0])), "".join(lines))

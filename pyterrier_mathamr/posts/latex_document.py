@@ -33,9 +33,8 @@ _UNSHELTER = {
 _MATH_ENVIRONMENTS = re.compile(r"\\(begin|end)\{(math|displaymath|dmath\*?)\}")
 TITLE = re.compile(r"\\title\s*+(?:\[[^\]\n]{0,500}\])?\s*+(?=\{)")
 _LABELS = re.compile(r"\\(?:label|tag\*?)\s*+\{[^{}]*\}|\\(?:notag|nonumber)(?![A-Za-z])")
-REFERENCES = re.compile(
-    r"~?\\(?:[Cc]ite[a-z]*\*?|(?:eq|auto|page|name|[cC])?ref\*?)\s*+(?:\[[^\]\n]{0,500}\])*+\{[^{}]*\}"
-)
+_REFERENCE = r"\\(?:[a-z]{0,8}[Cc]ite[a-z]*\*?|(?:eq|auto|page|name|[cC])?ref\*?)\s*+(?:\[[^\]\n]{0,500}\])*+\{[^{}]*\}"
+REFERENCES = re.compile(rf"~?(?:\({_REFERENCE}\)|{_REFERENCE})")
 _HEADING = re.compile(
     rf"[\s{DEFINED}]*+\\(?:part|chapter|(?:sub)*section|(?:sub)?paragraph)\*?\s*+(?:\[[^\]\n]{{0,500}}\])?\s*+(?=\{{)"
 )
@@ -50,6 +49,8 @@ _OURS = dict.fromkeys(range(0xE000, 0xE200))
 
 _TOKEN = re.compile(rf"\\([A-Za-z@]+)\*?|\\([^{_HOLD}])|[{{}}~&{_HOLD}]|---?|``|''|[!?]`", re.DOTALL)
 _OPTION = re.compile(r"[^\S\n]*+\[([^\[\]\n]{0,200})\]")
+_OVERLAY = re.compile(r"<[\d.,+|@a-z:-]{1,40}>")
+"""The slides of beamer on which something is shown."""
 _MARKS = {"``": "“", "''": "”", "--": "–", "---": "—", "!`": "¡", "?`": "¿", "~": " ", "&": " "}
 _ACCENTS = {
     "`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", '"': "\u0308", "H": "\u030b", "r": "\u030a",
@@ -77,6 +78,7 @@ _ENVIRONMENTS = {
     "tabular": "[{", "tabular*": "{[{", "tabularx": "{[{", "array": "[{", "longtable": "[{", "figure": "[",
     "figure*": "[", "table": "[", "table*": "[", "minipage": "[[[{", "wrapfigure": "[{[{", "multicols": "{",
     "thebibliography": "{", "itemize": "[", "enumerate": "[", "description": "[", "list": "{{", "adjustwidth": "{{",
+    "frame": "[",
 }  # fmt: skip
 _SILENT = {
     "includegraphics": "[[{", "hspace": "{", "vspace": "{", "bibliography": "{", "bibliographystyle": "{",
@@ -156,10 +158,12 @@ def _text(source: str, problems: dict[str, str]) -> str:
 
 
 def _formula(source: str) -> str:
-    """Return a formula with its delimiters; nothing if it consists of definitions."""
+    """Return a formula with its delimiters; nothing if it is empty, or consists of definitions."""
     source = _ENSURED.sub("", source)
     if HIDDEN.search(source):
         return "".join(HIDDEN.findall(source))
+    if source.strip("$ ") == r"\empty":  # which TeX expands to nothing
+        return ""
     return source if DEFINED not in source or source.replace(DEFINED, "").strip("$ \\()[]\n") else ""
 
 
@@ -233,6 +237,7 @@ class _Reader:
         if name in ("begin", "end"):
             group, at = _group(self._masked, at, self._ends)
             self._out.append("\n\n")
+            at = self._after_overlay(at)
             return self._skipped(at, _ENVIRONMENTS.get(group, "")) if name == "begin" else at
         if problem := _problem(name):
             self._problems.setdefault(problem, excerpt(self._source, start))
@@ -245,6 +250,7 @@ class _Reader:
             return self._skipped(at, _SILENT[name])
         if name in _BREAKS or name in _HEADINGS:
             self._out.append("\n\n")
+            at = self._after_overlay(at)
         option = _OPTION.match(self._masked, at) if name in _HEADINGS or name == "footnote" else None
         at = option.end() if option else at
         group_at = after_blanks(self._masked, at)
@@ -258,6 +264,10 @@ class _Reader:
         symbol = _symbols().get(name, "")
         self._out.append(symbol)
         return group_at if symbol.isalpha() else at
+
+    def _after_overlay(self, at: int) -> int:
+        overlay = _OVERLAY.match(self._masked, at)
+        return overlay.end() if overlay else at
 
     def _skipped(self, at: int, kinds: str) -> int:
         """Return where the arguments of a command end, if it has them all."""

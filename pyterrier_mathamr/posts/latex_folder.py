@@ -45,15 +45,17 @@ _INPUT = re.compile(
 
 
 class FolderMacros:
-    """The macros that the files of a folder define, as far as all of their definitions agree.
+    """The macros that the files of a folder define, for commands that a file does not define itself.
 
     Attributes:
-        macros: for commands that a file does not define itself.
+        macros: the ones on which all definitions agree.
     """
 
     def __init__(self) -> None:
         self.macros: dict[str, Macro] = {}
         self._files: dict[str, list[str]] = {}  # in which each command is defined
+        self._places: dict[str, dict[str, Macro | None]] = {}  # its definition by folder; none if they differ there
+        self._at: dict[str, dict[str, Macro]] = {}
 
     def add(self, file: str, macros: Mapping[str, Macro]) -> None:
         """Add the macros of a file.
@@ -63,12 +65,32 @@ class FolderMacros:
             macros: by name, without the backslash.
         """
         for name, macro in macros.items():
+            places, place = self._places.setdefault(name, {}), posixpath.dirname(file)
+            places[place] = macro if places.get(place, macro) == macro else None
             files = self._files.setdefault(name, [])
             if not files:
                 self.macros[name] = macro
             elif self.macros.get(name) != macro:
                 self.macros.pop(name, None)
             files.append(file)
+
+    def at(self, file: str) -> dict[str, Macro]:
+        """Return the macros for a file: where definitions differ, the one in the nearest folder around it."""
+        folder = posixpath.dirname(file)
+        if folder not in self._at:
+            parts = folder.split("/")
+            above = ["/".join(parts[:length]) for length in range(len(parts), 0, -1)] + [""]
+            nearest = {
+                name: next((places[each] for each in above if each in places), None)
+                for name, places in self._places.items()
+                if name not in self.macros
+            }
+            self._at[folder] = self.macros | {name: macro for name, macro in nearest.items() if macro}
+        return self._at[folder]
+
+    def differing(self, text: str) -> list[tuple[str, dict[str, Macro | None]]]:
+        """Return by folder the definitions of the commands of a text on which not all agree."""
+        return [(name, self._places[name]) for name in sorted({*NAME.findall(text)} & {*self._places} - {*self.macros})]
 
     def explain_unknown(self) -> None:
         """Tell a warning of unknown commands where those are defined whose definitions differ."""
@@ -84,14 +106,15 @@ class FolderMacros:
         """Return the macros that a person may type, and those that they use in turn."""
         return self.used(" ".join(f"\\{name}" for name in self.macros if AT not in name))
 
-    def used(self, text: str) -> dict[str, Macro]:
-        """Return the macros whose names a text has, and those that they use in turn."""
+    def used(self, text: str, file: str = "") -> dict[str, Macro]:
+        """Return the macros whose names a text has, and those that they use in turn, as a file has them."""
+        macros = self.at(file) if file else self.macros
         used: dict[str, Macro] = {}
         waiting = [text]
         while waiting:
             for name in dict.fromkeys(NAME.findall(waiting.pop())):
-                if name in self.macros and name not in used:
-                    used[name] = self.macros[name]
+                if name in macros and name not in used:
+                    used[name] = macros[name]
                     waiting += [piece for piece in used[name].body if isinstance(piece, str)]
         return used
 
@@ -202,7 +225,7 @@ class LatexFolder:
             name, problem = self._found(file, target)
             return name, self._text(name) if name in reachable else None, problem
 
-        expander = Expander(self._known, self._folder.macros, include)
+        expander = Expander(self._known, self._folder.at(root), include)
         for name in (root, *sorted(reachable, key=lambda name: not _is_style(name))):
             if name not in expander.files:
                 expander.read(name, self._text(name), style=_is_style(name))
@@ -221,7 +244,7 @@ class LatexFolder:
 
     def _scanned(self, name: str, text: str) -> _Scanned:
         """Find the files that a file includes; it is expanded for that only if macros name them."""
-        used = self._folder.used(text)
+        used = self._folder.used(text, name)
         targets: list[str] = []
         bodies = [piece for macro in used.values() for piece in macro.body if isinstance(piece, str)]
         if any(_INCLUDES.search(body) for body in bodies):
@@ -230,7 +253,7 @@ class LatexFolder:
                 targets.append(target)
                 return "", None, ""
 
-            Expander(self._known, self._folder.macros, include).read(name, cleaned(text), style=_is_style(name))
+            Expander(self._known, self._folder.at(name), include).read(name, cleaned(text), style=_is_style(name))
         for found in _INPUT.finditer(text):
             if found["style"]:
                 ending = ".cls" if found["style"] == "documentclass" else ".sty"
@@ -242,7 +265,10 @@ class LatexFolder:
         inputs = [each for each in files if not _is_style(each)]
         packed = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
         return _Scanned(
-            packed, _digest(f"{text}{sorted(used.items())}"), inputs, [each for each in files if _is_style(each)]
+            packed,
+            _digest(f"{text}{sorted(used.items())}{self._folder.differing(text)}"),
+            inputs,
+            [each for each in files if _is_style(each)],
         )
 
 

@@ -61,6 +61,7 @@ _UNSEEN = re.compile(
 )
 _BABEL = re.compile(r"\\([a-z]{3,20})name(?![A-Za-z])")
 r"""A name that a package for languages defines, such as ``\theoremname``."""
+_PRINTS = re.compile(r"[\w\\]")
 _LONGEST_NOTE = 400
 _ROMAN = [(1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"),
           (9, "IX"), (5, "V"), (4, "IV"), (1, "I")]  # fmt: skip
@@ -408,6 +409,7 @@ class LatexDocument:
             note = _first_of(settings, "name", "note", "title")
             label = settings.get("label", "")
         note = " ".join((note if kind in PROOFS else REFERENCES.sub("", note)).split())
+        note = note if _PRINTS.search(note) else ""
         printed = theorem.name if theorem else printed_name(name.rstrip("*"), kind)
         return Lead(kind, printed, "", note.strip(" ;,")), label, at, self._number(name, kind)
 

@@ -40,9 +40,13 @@ _BACKTICKS = re.compile(r"(?<!`)(`+)(?!`)")
 _MATH_IN_CODE = re.compile(r"\$`([^`\n]+)`\$|\{math\}`((?:[^`\n]|\n(?![ \t]*\n)){1,4000})`")
 _NEW_BLOCK = r"[ \t]*(?:\n|[-+*>#|]|\d{1,9}[.)][ \t]|`{3}|~{3}|=+[ \t]*$|\Z)"
 SOFT_BREAK = re.compile(rf"\n(?!{_NEW_BLOCK})", re.M)
-FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
-_TITLE = re.compile(r"^title[ \t]*+:[ \t]*+([^\n]+)", re.M)
-_DATE = re.compile(r"^date[ \t]*+:[ \t]*+[\"']?(\d{4}-\d\d-\d\d)(?!\d)", re.M)
+FRONT_MATTER = re.compile(
+    r"\A(?:---[ \t]*\n|\+\+\+[ \t]*\n(?=\s*[\w-]+[ \t]*=))(.*?)\n(?:---|\.\.\.|\+\+\+)[ \t]*(?:\n|\Z)", re.S
+)
+"""In YAML, or in TOML between lines of ``+++``."""
+_TITLE = re.compile(r"^title[ \t]*+[:=][ \t]*+([^\n]+)", re.M)
+_ESCAPED = re.compile(r'\\([\\"])')
+_DATE = re.compile(r"^date[ \t]*+[:=][ \t]*+[\"']?(\d{4}-\d\d-\d\d)(?!\d)", re.M)
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]++([^\n]+)")
 _SECONDS = 60
 _DEEPEST = 40
@@ -127,7 +131,7 @@ def title_of_front_matter(front: str) -> tuple[str, str]:
     titled, dated = _TITLE.search(front), _DATE.search(front)
     title = titled[1].strip(" \t") if titled else ""
     if len(title) > 1 and title[0] in "\"'" and title[-1] == title[0]:
-        title = title[1:-1]
+        title = _ESCAPED.sub(r"\1", title[1:-1]) if title[0] == '"' else title[1:-1]
     return title, dated[1] if dated else ""
 
 

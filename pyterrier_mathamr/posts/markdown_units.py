@@ -59,7 +59,10 @@ ADMONITIONS = frozenset(
     "admonition note tip warning important hint attention caution danger seealso sidebar epigraph topic".split()  # noqa: SIM905
 )
 """Directives that hold running text, in MyST as in reStructuredText."""
-_TEXT_DIRECTIVES = ADMONITIONS | {"dropdown", "margin"}
+_FIGURES = frozenset(["figure", "figure-md"])
+_TEXT_DIRECTIVES = ADMONITIONS | _FIGURES | {"dropdown", "margin"}
+_GATE = re.compile(r"(\w+)-(start|end)")
+"""A pair of directives around a statement with directives in it, ``{exercise-start}``."""
 
 
 class Notes(NamedTuple):
@@ -93,15 +96,19 @@ def notes_of(text: str) -> Notes:
 _UNSHOWN = re.compile(
     r"%%(?:[^%]|%(?!%))*%%|^\+{3}(?:[ \t][^\n]*)?$"
     r"|(?P<embedded>!?)\[\[(?P<target>[^\[\]|\n\\]{1,300})(?:\\?\|(?P<text>[^\[\]\n]{1,500}))?\]\]"
-    rf"|(?P<display>{MARK})[ \t]*\([\w:.-]{{1,100}}\)[ \t]*$",
+    rf"|(?P<display>{MARK})[ \t]*(?:\([\w:.-]{{1,100}}\)|\{{#[^{{}}\n]{{1,200}}\}})[ \t]*$"
+    rf"|(?P<role>\{{(?!math\}})[a-z][\w:-]{{0,40}}\}})(?={MARK})",
     re.M,
 )
+_EQUATION_LABEL = re.compile(r"\(\\#[a-z]{2,4}:[\w-]{1,100}\)")
+r"""The label of bookdown in a formula, ``(\#eq:mean)``."""
 _IMAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|pdf|excalidraw|canvas|mp[34])\Z", re.IGNORECASE)
 
 
 def _as_shown(text: str) -> str:
-    """Write the links of Obsidian as their text, without its comments and the labels of MyST after a display."""
-    if not any(mark in text for mark in ("[[", "%%", "$$", "+++")):
+    """Write links and roles as their text, without comments of Obsidian and the labels of displays."""
+    text = _EQUATION_LABEL.sub("", text)
+    if not any(mark in text for mark in ("[[", "%%", "$$", "+++", "}`")):
         return text
     masked, _ = without_code(text)
     masked = mask(masked, [(start, end) for start, end, _ in math_spans(SOFT_BREAK.sub(" ", masked))])
@@ -111,6 +118,8 @@ def _as_shown(text: str) -> str:
         if found["display"]:
             if text[start - 1 : start + 1] == "$$":
                 spans.append((start + 1, end, ""))
+        elif found["role"]:
+            spans += [(start, end, "")] if text[end] == "`" else []
         elif found["target"] is None:
             spans.append((start, end, "\n" * text.count("\n", start, end)))
         elif found["embedded"] and _IMAGE.search(found["target"].strip()):
@@ -136,7 +145,8 @@ def _shown(text: str) -> str:
     """Return the visible text of a piece: without blanks, comments, fences and definitions."""
     before, *comments = _FENCE_LINE.sub("", text).split("<!--")
     text = "".join([before, *(each.partition("-->")[2] if "-->" in each else each for each in comments)])
-    return "".join(replaced(text, ((of.start, of.end, "") for of in collected(text).found)).split())
+    text = replaced(text, ((of.start, of.end, "") for of in collected(text).found))
+    return "".join(text.split()).replace("$$$$", "")
 
 
 class _Splitter:
@@ -310,15 +320,15 @@ class _Splitter:
 
     def _div(self, i: int, opened: str) -> int:
         lead, label = _of_div(opened) if i in self._ends else (None, "")
+        start, end = i + 1, self._ends.get(i, i)
+        while start < end and (option := _OPTION.fullmatch(self._lines[start])):
+            label = option[2].strip() if option[1] in ("label", "name") else label
+            start += 1
         if lead is None:  # a div of another kind, or an end
             self._flush()
             if i in self._ends:
                 self._text(_DIV_NAME.sub("", opened))
-            return i + 1
-        start, end = i + 1, self._ends[i]
-        while start < end and (option := _OPTION.fullmatch(self._lines[start])):
-            label = option[2].strip() if option[1] in ("label", "name") else label
-            start += 1
+            return start
         while start < end and not self._lines[start].strip():
             start += 1
         if not lead.note and start < end and (heading := _HEADING.fullmatch(self._lines[start])):
@@ -475,10 +485,13 @@ def _with_divs(lines: Sequence[str]) -> list[str]:
         name = directive[1].rpartition(":")[2] if directive else ""
         if name == "math":
             opened.append((fence[1], "$$", i))
+        elif (gate := _GATE.fullmatch(name)) and kind_of(gate[1]):
+            found[i] = f":::{{{gate[1]}}} {directive[2] if directive else ''}" if gate[2] == "start" else ":::"
+            opened.append((fence[1], "", i))
         elif fence[1][0] == ":":
             continue
         elif directive and (kind_of(name) or name in _TEXT_DIRECTIVES):
-            found[i] = f":::{{{directive[1]}}} {directive[2]}"
+            found[i] = f":::{{{directive[1]}}} {directive[2] if name not in _FIGURES else ''}"
             opened.append((fence[1], ":::", i))
         elif not (fence[1][0] == "`" and "`" in fence[2]):
             opened.append((fence[1], "code", i))

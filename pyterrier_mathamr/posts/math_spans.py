@@ -62,9 +62,9 @@ def mask(text: str, spans: Iterable[tuple[int, int]], mark: str = MARK) -> str:
 
 
 def strip_delimiters(latex: str) -> str:
-    r"""Remove the delimiters of LaTeX: ``$x$``, ``$$x$$``, ``\(x\)`` and ``\[x\]`` are ``x``."""
+    r"""Remove the delimiters of LaTeX: ``$x$``, ``$$x$$``, ``\(x\)``, ``\[x\]`` and ``\\(x\\)`` are ``x``."""
     latex = latex.strip()
-    for opening, closing in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):
+    for opening, closing in (*_CLOSER.items(), ("$", "$")):
         if len(latex) >= len(opening + closing) and latex.startswith(opening) and latex.endswith(closing):
             if closing == "$" and latex.endswith("\\$"):
                 continue

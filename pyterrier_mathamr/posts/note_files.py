@@ -200,7 +200,7 @@ def _entry(folder: _Folder, name: str, path: Path, texts: _Texts) -> SourceEntry
         read: Callable[[], Iterable[Document | DocumentError]] = partial(_latex, folder, place, origin)
     else:
         read = partial(_notes if form in _NOTES else _plain, folder, place, origin, form, text)
-    used = "" if form == "latex" else repr(sorted(folder.macros.used(text).items()))
+    used = "" if form == "latex" else repr(sorted(folder.macros.used(text, name).items()))
     digest = row_fingerprint({"file": text, "options": folder.options, "macros": used})
     own = folder.latex.own_digest(name) if form == "latex" else text
     return SourceEntry(place, folder.root, name, digest, read, row_fingerprint({"file": own}))
@@ -235,7 +235,7 @@ def _notes(folder: _Folder, place: str, origin: Origin, form: str, text: str) ->
     notes = _NOTES[form](text)
     units, defined = markdown_units(origin.file, notes, whole=folder.reading.whole_files)
     in_front = collected(_macros_of_front_matter(text))
-    expander = _expander(folder, defined._replace(macros=in_front.macros | defined.macros), text)
+    expander = _expander(folder, origin.file, defined._replace(macros=in_front.macros | defined.macros), text)
 
     def read(parts: Sequence[str]) -> Parts:
         html, problems = read_markdown(*parts, expander=expander)
@@ -246,16 +246,16 @@ def _notes(folder: _Folder, place: str, origin: Origin, form: str, text: str) ->
     yield from _documents(units, folder.prefix, place, origin, read)
 
 
-def _expander(folder: _Folder, defined: Definitions, text: str) -> Expander:
+def _expander(folder: _Folder, file: str, defined: Definitions, text: str) -> Expander:
     """Make the expander of a file's formulas."""
     known = folder.known
     both = Definitions({**known.macros, **defined.macros}, {**known.environments, **defined.environments}, [])
-    return Expander(both, folder.macros.macros, length=len(text))
+    return Expander(both, folder.macros.at(file), length=len(text))
 
 
 def _plain(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
     defined = collected(text) if form == "text" else Definitions({}, {}, [])
-    expander = _expander(folder, defined, text)
+    expander = _expander(folder, origin.file, defined, text)
     spans = [(of.start, of.end, DEFINED) for of in defined.found]
     title, text = title_of_html(text) if form == "html" else ("", replaced(text, spans))
     by: Callable[..., MathPost] = post_from_html if form == "html" else post_from_text

@@ -103,6 +103,13 @@ _RST_KEPT = re.compile(r"(``[^\n]+?``|\$[^$\n]{1,2000}\$)")
 _RST_DIRECTIVE = re.compile(r"([ \t]*)\.\.[ \t]+(?:\|[^|\n]{1,100}\|[ \t]+)?([\w:.-]{1,60})::[ \t]*(.*)")
 _RST_TARGET = re.compile(r"[ \t]*\.\.[ \t]+_`?([^`:\n]{1,200})`?:[ \t]*")
 _RST_FIELD = re.compile(r"[ \t]*:([\w -]{1,40}):[ \t]*(.*)")
+_SUBSTITUTION = re.compile(r"^\.\.[ ]+\|([^|\n]{1,100})\|[ ]+replace::[ ]*([^\n]{0,500})", re.M)
+_SUBSTITUTED = re.compile(
+    r"``[^\n]+?``|:math:`[^`]{1,4000}`|^([ ]*)\.\.[ ](?:math::[^\n]*(?:\n(?:\1[ ]+[^\n]*|[ ]*$))*|\|[^\n]*)"
+    r"|\|([^|\s][^|\n]{0,99})\|",
+    re.M,
+)
+"""Matches what has no substitutions in it, or the name of one in its second group."""
 _RST_TEXT = ADMONITIONS | {
     "error", "topic", "rubric", "highlights", "pull-quote", "compound", "container", "line-block", "versionadded"
 }  # fmt: skip
@@ -110,7 +117,11 @@ _RST_TEXT = ADMONITIONS | {
 
 def notes_of_rst(text: str) -> Notes:
     """Read a file of reStructuredText."""
-    source = _MATH_ROLE.sub(_in_dollars, text.expandtabs(8)).split("\n")
+    text = text.expandtabs(8)
+    by = {found[1]: found[2] for found in _SUBSTITUTION.finditer(text)}
+    if by:
+        text = _SUBSTITUTED.sub(lambda found: by.get(found[2] or "", found[0]), text)
+    source = _MATH_ROLE.sub(_in_dollars, text).split("\n")
     lines, levels = Lines(), list[str]()
     date = ""
     i = 0
@@ -147,11 +158,12 @@ def notes_of_rst(text: str) -> Notes:
 
 
 def _in_dollars(role: re.Match[str]) -> str:
-    """Write a formula between dollars, on the first of its lines; a literal stays."""
+    """Write a formula between dollars, on the first of its lines; the others keep their indents. A literal stays."""
     if role[1] is None:
         return role[0]
-    lines = role[1].split("\n")
-    return "".join(["$", " ".join(map(str.strip, lines)), "$", *["\n"] * (len(lines) - 1)])
+    first, *others = role[1].split("\n")
+    indents = ["\n" + line[: len(line) - len(line.lstrip())] for line in others]
+    return "".join(["$", " ".join(map(str.strip, [first, *others])), "$", *indents])
 
 
 def _is_title(line: str, under: str, before: str) -> bool:
@@ -250,6 +262,7 @@ _ORG_BLOCK = re.compile(r"[ \t]*#\+(begin|end)_([\w*-]{1,40})[ \t]*(.*)", re.IGN
 _ORG_DRAWER = re.compile(r"[ \t]*:([\w-]{1,40}):[ \t]*(.*)")
 _ORG_LINK = re.compile(r"\[\[([^\[\]\n]{1,1000})\](?:\[([^\[\]\n]{1,1000})\])?\]")
 _ORG_SHOWN = re.compile(r"(?<![\w*/])([*/])(?=\S)([^\n*]{1,300}?\S|\S)\1(?![\w*/])")
+_ORG_RULE = re.compile(r"[ \t]*\|[-+]+\|[ \t]*")
 _ORG_MARKS = {"*": "**", "/": "*"}
 _ORG_CODE_BLOCKS = frozenset(["src", "example", "comment", "export"])
 _ORG_KEPT = re.compile(
@@ -291,6 +304,8 @@ def notes_of_org(text: str) -> Notes:
                 label = value
             if name in ("latex_header", "latex_header_extra", "latex", "macro"):
                 lines.append((value if name != "macro" else "", number))
+        elif _ORG_RULE.fullmatch(line):
+            lines.append((line.replace("+", "|"), number))
         elif not line.lstrip().startswith("# ") and line.strip() != "#":
             if label:
                 lines.append((f"({label.replace(' ', '-')})=", number))

@@ -110,8 +110,22 @@ leanok,notready,mathlibok |
 crefrange,Crefrange m m|
 namecref,nameCref,labelcref,cpageref,vref,Vref,fullref m|
 texorpdfstring m m|#1
+alert,structure,only,uncover,visible,invisible d<> m|#2
+onslide,pause d<> o|
+alt d<> m m|#2 #3
+frametitle,framesubtitle d<> o m|\par #3\par{}
+titlepage,framebreak |
 phantomsection |
 mathcolor m m|#2
+mathsfit m|\mathsf{#1}
+mathchoice m m m m|#1
+vdotswithin m|\vdots
+marginpar o m|
+qedhere |
+@firstofone m|#1
+@firstoftwo m m|#1
+@secondoftwo m m|#2
+@gobble m|
 highlight,hl m|#1
 todo,missingfigure O{} m|#2
 coloneq |\coloneqq

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import math_core
 
 from .package_macros import PACKAGES
-from .tex_input import Definition, closers
+from .tex_input import AT, Definition, closers
 
 MISSING, TRUE, FALSE = "\ue009", "\ue00a", "\ue00b"
 """Values of optional arguments and stars."""
@@ -162,10 +162,10 @@ def delimited(text: str) -> tuple[Parameter, ...]:
 
 _SHORT = (
     "R N Z Q C H O P E Reals reals Complex cnums naturals natnums real Set set argmin argmax plim bold image lang rang "
-    "sub exist empty infin isin and"
+    "sub exist empty infin isin and mathchoice"
 )
 _SHORTCUTS = frozenset(_SHORT.split())
-"""Commands that only the reader of formulas knows: a document that uses them without a definition has one elsewhere."""
+"""Commands that only the reader of formulas knows: where a document uses them, other files or a package define them."""
 
 
 @lru_cache(maxsize=4096)
@@ -200,5 +200,5 @@ def package_macros() -> Mapping[str, Macro]:
         names, _, rest = line.partition(" ")
         spec, _, body = rest.strip().partition("|")
         for name in names.split(","):
-            macros[name] = Macro(parameters_of(spec) or (), body_of(body.strip()))
+            macros[name.replace("@", AT)] = Macro(parameters_of(spec) or (), body_of(body.strip()))
     return macros

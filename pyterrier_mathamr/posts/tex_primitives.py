@@ -66,7 +66,8 @@ _CONDITIONALS = (
 _IFS = frozenset(_CONDITIONALS.split())
 _BRANCH = re.compile(r"\\(if[A-Za-z@]*|else|or|fi)(?![A-Za-z@])|\\.|%[^\n]*", re.DOTALL)
 
-_COMMANDS = frozenset(["newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "newrobustcmd"])
+_NEW = "newcommand renewcommand providecommand DeclareRobustCommand newrobustcmd DeclareDocumentMacro"
+_COMMANDS = frozenset(_NEW.split())
 _DOCUMENT_COMMANDS = frozenset(
     f"{how}{what}DocumentCommand" for how in ("New", "Renew", "Provide", "Declare") for what in ("", "Expandable")
 )
@@ -126,7 +127,16 @@ def _defined(
     return True
 
 
+_LINE_END = re.compile(r"\\.|(?P<comment>%[^\n]*+(?:\n[^\S\n]*+)?)|(?<!\s)\s++", re.DOTALL)
+
+
 def _body(tex: Expander, text: str) -> tuple[str | int, ...]:
+    """Divide the text of a macro, in which the end of a line is a blank, unless it ends a paragraph or a comment."""
+    if "\n" in text or "%" in text:
+        text = _LINE_END.sub(
+            lambda part: "" if part["comment"] else " " if part[0].count("\n") == 1 and part[0].isspace() else part[0],
+            text,
+        )
     if tex.frames[-1].letters is STOP_AT and "@" in text:
         text = NAME_AT.sub(lambda name: name[0].replace("@", AT), text)
     return body_of(text)

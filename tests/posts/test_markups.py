@@ -6,7 +6,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import gathered
-from pyterrier_mathamr.posts import Document, ReadingOptions, accepted_posts, document_post, read_posts
+from pyterrier_mathamr.posts import Document, ReadingOptions, accepted_posts, document_post, plain_text, read_posts
 from tests.posts.post_helpers import latex_of, read
 
 
@@ -254,3 +254,108 @@ In between.
         "b.md#series/theorem-2": "Theorem\nTwo.",
         "b.md#limits/inner/theorem-1": "Theorem\nThree.",
     }
+
+
+def test_code_in_a_post_stays_text_whatever_delimiters_it_has(tmp_path) -> None:
+    files = {"a.md": r"`\(x\)` and `\begin{align}y\end{align}` and `$z$`", "b.html": r"<pre>\[x\]</pre> and \(y\)"}
+    found = texts(units(tmp_path, files))
+    assert found["a.md"] == "a\n\\(x\\) and \\begin{align}y\\end{align} and $z$"
+    assert found["b.html"] == "b\n\\[x\\]\nand FORMULA_0"
+
+
+def test_delimiters_with_two_backslashes_are_not_part_of_a_formula(tmp_path) -> None:
+    assert only(tmp_path, "a.md", r"For \\(x\\): \\[x^2\\]")[1] == ["x", "x^2"]
+
+
+@pytest.mark.parametrize(
+    ("front", "title"),
+    [
+        (r'title: "The \"number\" $\\pi$"', r'The "number" $\pi$'),
+        (r'title: "The number $\pi$"', r"The number $\pi$"),
+        (r"title: 'The number $\pi$'", r"The number $\pi$"),
+        (r'title = "The number $\\pi$"', r"The number $\pi$"),
+    ],
+)
+def test_the_title_in_front_matter_is_read_as_yaml_and_toml_quote_it(tmp_path, front, title) -> None:
+    date, fence = ("date = 2025-01-31", "+++") if " = " in front else ("date: 2025-01-31", "---")
+    [post] = units(tmp_path, {"a.md": f"{fence}\n{date}\n{front}\n{fence}\nText."}).values()
+    assert plain_text(document_post(post.record())) == f"{title}\nText."
+    assert post.origin.date == "2025-01-31"
+
+
+def test_gated_directives_captions_and_roles_of_myst_are_read(tmp_path) -> None:
+    source = (
+        "# Sums\n\nAs {cite}`euler` says in {ref}`part <two>`.\n\n"
+        "```{exercise-start}\n:label: ex-one\n```\nShow\n```{math}\na=b\n```\n```{exercise-end}\n```\n\n"
+        "```{figure} one.png\n:name: fig\nThe sum $s$.\n```\n\n```{note}\n:class: dropdown\nWell.\n```\n\n"
+        ":::{lemma-start} Two\n:::\nIf $c$.\n:::{lemma-end}\n:::\n"
+    )
+    assert texts(units(tmp_path, {"a.md": source})) == {
+        "a.md#sums": "Sums\nAs euler says in part <two>.\nThe sum FORMULA_0.\nWell.",
+        "a.md#ex-one": "Exercise\nShow FORMULA_0",
+        "a.md#lemma-two": "Lemma (Two)\nIf FORMULA_0.",
+    }
+
+
+def test_labels_of_displays_in_quarto_and_bookdown_are_no_text(tmp_path) -> None:
+    source = "$$\na=b\n$$ {#eq-one}\n\n$$c=d (\\#eq:two)$$\n"
+    assert only(tmp_path, "a.qmd", source) == ("a\nFORMULA_0\nFORMULA_1", ["a=b", "c=d"])
+
+
+def test_the_heading_after_the_macros_of_a_notebook_is_its_title(tmp_path) -> None:
+    assert only(tmp_path, "a.md", "$$\\newcommand{\\R}{\\mathbb{R}}$$\n# Reals\n\nOf $\\R$.") == (
+        "Reals\nOf FORMULA_0.",
+        [r"\mathbb{R}"],
+    )
+
+
+def test_a_role_over_two_lines_ends_no_directive_and_substitutions_are_written_out(tmp_path) -> None:
+    source = (
+        ".. |R| replace:: the reals :math:`\\mathbb{R}`\n\n.. prf:lemma:: One\n\n    In |R|, :math:`a\n    <b`.\n\n"
+        ".. math:: |R|=1\n\n.. note:: So |R| and ``|R|`` or :math:`|R|`.\n\n.. prf:lemma:: Two\n\n    In |S|.\n"
+    )
+    found = units(tmp_path, {"a.rst": source})
+    assert texts(found) == {
+        "a.rst": "a\nFORMULA_0\nSo the reals FORMULA_1 and |R| or FORMULA_2.",
+        "a.rst#lemma-one": "Lemma (One)\nIn the reals FORMULA_0, FORMULA_1 .",
+        "a.rst#lemma-two": "Lemma (Two)\nIn |S|.",
+    }
+    assert latex_of(document_post(found["a.rst"].record())) == ["|R|=1", r"\mathbb{R}", "|R|"]
+
+
+def test_an_empty_formula_of_latex_is_none(tmp_path) -> None:
+    assert only(tmp_path, "a.tex", r"One $\empty$ and $ \empty x$.") == ("a\nOne and FORMULA_0.", [r"\empty x"])
+
+
+def test_a_table_of_org_is_one(tmp_path) -> None:
+    assert only(tmp_path, "a.org", "| $n$ | of |\n|-----+----|\n| 3 | 6 |\n")[0] == "a\nFORMULA_0 of\n3 6"
+
+
+def test_slides_are_read_without_the_numbers_of_their_steps(tmp_path) -> None:
+    source = r"""\documentclass{beamer}\begin{document}
+\begin{frame}<1>[fragile]{Sums}
+\frametitle{More sums}
+\begin{itemize}[<+->]
+\item<2-> \alert<3>{one} $\alert<2>{a}$ \pause
+\only<1,2>{two}\onslide<3->
+\end{itemize}
+\end{frame}
+\end{document}"""
+    with gathered() as problems:
+        text, formulas = only(tmp_path, "a.tex", source)
+    assert (text, formulas, [*problems]) == ("a\nSums\nMore sums\none FORMULA_0 two", ["a"], [])
+
+
+@pytest.mark.parametrize(
+    ("note", "title"),
+    [
+        (r"\cite[Thm.~2]{x}", "Theorem 1"), (r"(\cite{x})", "Theorem 1"), (r"{\cite{x}}", "Theorem 1"),
+        (r"\textcite{x}, \parencite{y}.", "Theorem 1"), (r"Euler, \cite{x}", "Theorem 1 (Euler)"),
+        (r"$\star$", r"Theorem 1 ($\star$)"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_only_a_citation_is_no_name(tmp_path, note, title) -> None:
+    source = rf"\newtheorem{{t}}{{Theorem}}\begin{{t}}[{note}]One (\ref{{a}}).\end{{t}}\begin{{t}}Two.\end{{t}}"
+    post = next(iter(units(tmp_path, {"a.tex": source}).values()))
+    assert plain_text(document_post(post.record())).startswith(f"{title}\nOne")
+    assert "()" not in post.html

@@ -92,6 +92,17 @@ def test_arguments_of_document_commands(spec, used, written) -> None:
     assert expanded(definition, used).strip() == written
 
 
+def test_an_end_of_a_line_in_a_macro_is_a_blank_and_a_comment_is_none() -> None:
+    body = "{\n  \\IfNoValueTF{#1}% one\n  {\\vdash}\n\t{\\vdash_{#1}}\n \n\nx\\%y\\\\% two\n}"
+    source = rf"\DeclareDocumentCommand \proves {{ o }} {body}<\proves[T]>"
+    assert Expander().read("", source).text.partition("<")[2] == " \\vdash_{T}\n \n\nx\\%y\\\\>"
+
+
+@pytest.mark.parametrize("by", ["newcommand*", "DeclareRobustCommand", "DeclareDocumentMacro"])
+def test_a_macro_without_arguments_may_be_defined_by_any_command(by) -> None:
+    assert expanded(rf"\{by} \fun {{\mathrm{{f}}}}", r"\fun") == r"\mathrm{f}"
+
+
 def test_optional_arguments_and_stars_are_decided() -> None:
     norm = r"\NewDocumentCommand{\n}{s o m}{\IfBooleanTF{#1}{S}{}\IfNoValueTF{#2}{}{(#2)}#3}"
     assert expanded(norm, r"\n*{a} \n[2]{b} \n*[3]c") == "Sa (2)b S(3)c"
@@ -230,6 +241,42 @@ def test_definitions_of_a_folder_are_for_commands_that_a_file_does_not_define(tm
     }
 
 
+def test_of_differing_definitions_the_nearest_in_a_folder_around_a_file_counts(tmp_path) -> None:
+    files = {
+        "all.sty": r"\newcommand{\two}{2}\newcommand{\one}{1}",
+        "algebra/defs.sty": r"\newcommand{\two}{II}",
+        "logic/defs.sty": r"\newcommand{\two}{\beta}\newcommand{\one}{\alpha}",
+        "logic/other.sty": r"\newcommand{\one}{a}",
+        **dict.fromkeys(
+            ["a.md", "algebra/a.md", "algebra/week/a.tex", "logic/a.rst", "physics/a.md"], r"So $\two\one$."
+        ),
+    }
+    found = {name: latex_of(post_from_html(post.html)) for name, post in folder_of(tmp_path, files).items()}
+    assert found == {
+        "a.md": ["21"],
+        "algebra/a.md": ["II1"],
+        "algebra/week/a.tex": ["II1"],
+        "logic/a.rst": [r"\beta\one"],  # one has two meanings there
+        "physics/a.md": ["21"],
+    }
+
+
+def test_an_included_file_depends_on_the_macros_around_the_file_that_includes_it(tmp_path) -> None:
+    files = {
+        "a/defs.sty": r"\newcommand{\two}{2}",
+        "b/defs.sty": r"\newcommand{\two}{II}",
+        "a/main.tex": r"\begin{document}\input{../b/child}\end{document}",
+        "b/child.tex": r"So $\two$.",
+    }
+    read = []
+    for number in ("2", "3"):
+        files["a/defs.sty"] = files["a/defs.sty"].replace("2", number)
+        post = folder_of(tmp_path, files)["b/child.tex"]
+        read.append((latex_of(post_from_html(post.html)), post.digest))
+    assert [formulas for formulas, _ in read] == [["2"], ["3"]]
+    assert read[0][1] != read[1][1]
+
+
 def test_commands_of_packages_are_known() -> None:
     def tree(latex):
         return opt_from_latex(expanded("", latex)).nodes
@@ -240,6 +287,8 @@ def test_commands_of_packages_are_known() -> None:
     assert tree(r"2\qty(a+b)") == tree(r"2\left(a+b\right)")
     assert expanded("", r"\SI{3}{\kilo\meter} \num{1.5}") == r"3\,\mathrm{km} 1.5"
     assert expanded(r"\newcommand{\abs}[1]{A(#1)}", r"\abs{x}") == "A(x)"
+    assert expanded(r"\newcommand{\ct}{\mathchoice{a}{b}{c}{d}}", r"\ct e \mathsfit{f}\qedhere") == r"ae \mathsf{f}"
+    assert expanded(r"\makeatletter\let\pick\@secondoftwo\makeatother", r"\pick{a}{b}") == "b"
 
 
 @pytest.mark.parametrize(
