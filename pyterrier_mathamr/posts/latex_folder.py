@@ -107,7 +107,12 @@ class FolderMacros:
         return self.used(" ".join(f"\\{name}" for name in self.macros if AT not in name))
 
     def used(self, text: str, file: str = "") -> dict[str, Macro]:
-        """Return the macros whose names a text has, and those that they use in turn, as a file has them."""
+        """Return the macros whose names a text has, and those that they use in turn.
+
+        Args:
+            text: in which names are searched.
+            file: the file whose macros they are, see :meth:`at`; by default those on which all definitions agree.
+        """
         macros = self.at(file) if file else self.macros
         used: dict[str, Macro] = {}
         waiting = [text]

@@ -45,8 +45,8 @@ COMMANDS = [
     ["search", "ENGINE", "zebra", "--in", "nope"],
     ["search", "ENGINE", "qqq"],
     ["search", "ENGINE", f"\\frac{{{ESCAPE}{REVERSED}", "--formula"],
-    ["duplicates", "ENGINE", "--error", "1"],
-    ["duplicates", "ENGINE", "--error", "1", "--json"],
+    ["duplicates", "ENGINE", "--similarity", "0"],
+    ["duplicates", "ENGINE", "--similarity", "0", "--json"],
     ["delete", "ENGINE", f"none{REVERSED}{ESCAPE}"],
     ["update", "-o", "ENGINE", "-q"],
 ]

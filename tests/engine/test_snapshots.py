@@ -31,7 +31,7 @@ READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
         "changed": lambda at: at.changed,
         "counts": lambda at: [at.counts(), str(at), len(at), [name in at for name in (POST, "new")]],
         "docnos": lambda at: at.docnos(),
-        "duplicates": lambda at: at.duplicates(error=1.0),
+        "duplicates": lambda at: at.duplicates(similarity=0.0),
         "encode": lambda at: at.encode()(at.frame(QUERY)),
         "explain": lambda at: at.explain(QUERY, POST),
         "formulas": lambda at: at.formulas()(FORMULAS),
