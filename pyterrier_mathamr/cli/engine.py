@@ -400,9 +400,10 @@ def _search(
     if formula:
         found = engine.search_formula(query, k=k, **chosen._asdict())
     else:
-        if words := str(engine.suggestions(query)):
+        suggestions = engine.suggestions(query)
+        if words := str(suggestions):
             click.echo(visible(words), err=True)
-        question = engine.question(query)
+        question = engine.question(suggestions.searched)
         found = engine.shown(question, engine.found(question, k, system, chosen))
         if not weak:
             found, message = _good(found)

@@ -18,16 +18,16 @@ renamed variables: ``python -m studies duplicates``. Comparing all vectors is qu
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.posts import PLACEHOLDER, Document, MathPost, post_from_html
-from pyterrier_mathamr.sparse.tokens import TEXT, TokenOptions, lex_latex, word_tokens
+from pyterrier_mathamr.sparse.tokens import TEXT, TokenOptions, lex_latex, word_tokens, words_and_runs
 
 if TYPE_CHECKING:
     from .reader import EngineSnapshot
@@ -40,7 +40,6 @@ NEIGHBORS = 10
 LEAST = 0.9
 """The least similarity of a pair that is listed."""
 
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _BLOCK = 512  # posts whose neighbors are computed at a time
 _GREEK_LETTERS = (
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi rho sigma tau "
@@ -123,7 +122,7 @@ def only_in_one(one: Document, other: Document) -> tuple[str, str]:
 
 def _parts(post: MathPost) -> dict[str, str]:
     """Return words and formulas as they are written, by what is compared."""
-    words = _WORD.findall(PLACEHOLDER.sub(" ", post.text))
+    words = chain(*words_and_runs(PLACEHOLDER.sub(" ", post.text)))
     formulas = (formula.latex for formula in post.formulas)
     return {word.casefold(): word for word in words} | {" ".join(numbered(latex)): f"${latex}$" for latex in formulas}
 

@@ -104,8 +104,10 @@ class Tools:
     def search(self, query: str, k: int, skip: int, weak: bool, chosen: Filter, tokens: int) -> str:
         """List posts, the best first."""
         with self._one_at_a_time() as engine:
-            words = visible(str(engine.suggestions(query)))
-            found = engine.search(query, k=skip + k, weak=True, **chosen._asdict())[skip:]
+            suggestions = engine.suggestions(query)
+            words = visible(str(suggestions))
+            question = engine.question(suggestions.searched)
+            found = engine.shown(question, engine.found(question, skip + k, chosen=chosen, part=slice(skip, None)))
             good = found if weak else found[is_good(found)]
             origins = {post.docno: post.origin for post in engine.indexes.posts.get_many(good["docno"].tolist())}
             entries = [

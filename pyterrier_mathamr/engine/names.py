@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from html import unescape
 
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import Document, post_from_html
 
 _PRINTED = re.compile(r"(?P<kind>[^\W\d_]+)(?P<number> [\w.]{1,20})?(?: \((?P<name>.+)\))?")
 _ASKED = re.compile(r"^(?:what (?:is|are)|who is|state|recall)\s+", re.IGNORECASE)
-_TAG = re.compile(r"<[^<>]*>")
 _WORD = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
 _ARTICLES = frozenset(("the", "a", "an"))
@@ -42,9 +40,7 @@ def asked_name(query: str) -> str:
 
 def names_of(document: Document) -> set[str]:
     """Return the names of a post, as they are compared."""
-    title = document.title  # of every post when an engine is first asked, so only formulas are read as HTML is
-    title = text_of(post_from_html(title)) if "math-container" in title else unescape(_TAG.sub(" ", title))
-    title = " ".join(title.split())
+    title = " ".join(text_of(post_from_html(document.title)).split())
     label = document.docno.partition("#")[2].rpartition("/")[2]
     found = [title, label]
     if document.origin.kind and (printed := _PRINTED.fullmatch(title)):

@@ -249,9 +249,10 @@ class EngineReader(Counted):
         COUNT.check("k", k)
         FLAG.check("weak", weak)
         at = self.snapshot()
-        if words := str(at.suggestions(query)):
+        suggestions = at.suggestions(query)
+        if words := str(suggestions):
             warnings.warn(MathAMRWarning(words), stacklevel=2)
-        question = at.question(query)
+        question = at.question(suggestions.searched)
         found = at.found(question, k, chosen=Filter(within, kind, since, until))
         return at.shown(question, found.shown(weak))
 

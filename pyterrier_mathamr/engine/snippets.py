@@ -66,7 +66,7 @@ class Matcher:
         self._colors = {word: f"part-{color}" for word, color in zip(known, free, strict=False)}
 
     def pieces(self, text: str) -> Iterator[str]:
-        """Cut text into words and what is between; in a script without spaces, into what the query has and the rest."""
+        """Cut text into words and what lies between; a script without spaces into what the query has, and the rest."""
         for piece, unspaced in pieces_of(text):
             if not unspaced:
                 yield piece

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyterrier_mathamr.formula.display.typesetting import text_of
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, placeholder
 from pyterrier_mathamr.sparse.texts import Texts, nearest_terms
 from pyterrier_mathamr.sparse.tokens import TokenOptions, pieces_of, word_tokens, words_and_runs
 
@@ -80,7 +80,7 @@ def suggestions_for(question: MathPost, indexes: Indexes, similar: Callable[[str
         return "".join(found[piece][0] if piece in found else piece for piece, _ in pieces_of(text))
 
     pieces = enumerate(PLACEHOLDER.split(question.text))  # every second one is the number of a formula
-    text = "".join(f"FORMULA_{piece}" if place % 2 else corrected(piece) for place, piece in pieces)
+    text = "".join(placeholder(int(piece)) if place % 2 else corrected(piece) for place, piece in pieces)
     other = replace(question, text=text)
     return Suggestions(found, other, question if any(known.values()) else other)
 

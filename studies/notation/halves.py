@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr.experiments.beir import TextArtifacts, TextCollection
+from pyterrier_mathamr.experiments.beir import TextArtifacts
 from pyterrier_mathamr.experiments.measuring import paired_tests, rounded
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import Stages, pseudo_random, slug, to_stderr
@@ -60,7 +60,8 @@ from studies.protocol.blending import (
 )
 from studies.protocol.parts import parts_of
 
-from .letters import canonical, formulas_of
+from .letters import formulas_of
+from .measuring import canonical_ranking
 
 WIDTH = 128
 _RELATIONS = 12  # an operand's place, 0 to 4 or any; and back
@@ -327,8 +328,8 @@ def run_halves(
 
     Args:
         sources: files of pairs and ARQMath folders, each a kind of text.
-        workdir: where indexes, weights, tables and ``report.md`` are kept, also those of :func:`~studies.protocol.
-            blending.run_blending`; finished stages are not repeated.
+        workdir: where indexes, weights, tables and ``report.md`` are kept; finished stages are not repeated, nor are
+            those of :func:`~studies.protocol.blending.run_blending` in the same folder.
         model: name or folder of a trained model of text.
         seeds: of graph halves.
         steps: batches of a training.
@@ -375,30 +376,15 @@ def run_halves(
         parts = parts_of(TextArtifacts(collection, encoder, of_kind, verbose, suffix=f"-{name}"))
         queries = dict(zip(collection.topics["qid"], collection.topics["query"], strict=True))
         documents = {row["docno"]: row["text"] for row in collection.documents()}
-        added = {CANONICAL: _of_canonical(collection, encoder, work, stages, name, verbose)} | {
+        of_canonical = Stages(work / "kinds" / f"{collection.name}-canonical", say)
+        of_canonical.records = stages.records
+        ranked = canonical_ranking(collection, encoder, name, of_canonical, len(documents), verbose)
+        added = {CANONICAL: ranked.pivot(index="qid", columns="docno", values="score")} | {
             key: scored(network, vocabulary, half, queries, documents) for key, (half, network) in halves.items()
         }
         columns = {key: _looked_up(table, parts.scores) for key, table in added.items()}
         found |= by_question(replace(parts, scores=parts.scores.assign(**columns)), collection.name)
     return _report(found, seeds, model, stages).write(work / f"{name}-halves")
-
-
-def _of_canonical(
-    collection: TextCollection, model: MathAMR, work: Path, stages: Stages, name: str, verbose: bool
-) -> pd.DataFrame:
-    """Score all documents for all queries, both with canonical letters, by the model."""
-    documents = [{**row, "text": canonical(row["text"])} for row in collection.documents()]
-    topics = collection.topics.assign(query=[canonical(query) for query in collection.topics["query"]])
-    other = TextCollection(
-        f"{collection.name}-canonical", lambda: iter(documents), topics, collection.qrels, collection.origin
-    )
-    own = Stages(work / "kinds" / other.name, to_stderr if verbose else None)
-    own.records = stages.records
-    artifacts = TextArtifacts(other, model, own, verbose, suffix=f"-{name}")
-    encode = artifacts.topics.graphs.loader(side="query") >> model.query_encoder()
-    ranked = artifacts.index.colbert(num_results=len(documents))(encode(topics))
-    found: pd.DataFrame = ranked.pivot(index="qid", columns="docno", values="score")
-    return found
 
 
 def _looked_up(table: pd.DataFrame, candidates: pd.DataFrame) -> npt.NDArray[np.float64]:

@@ -189,18 +189,33 @@ def _rankings(
         of_model = searched(parts_of(artifacts), name)
         found |= {row: of_model[row] for row in (TUNED, STRUCTURED, *names_of(name)[:2])}
         if controls:
-            found |= _controls(_canonical(whole), artifacts.model, name, found[name], stages, work, verbose)
+            found |= _controls(whole, artifacts.model, name, found[name], stages, work, verbose)
     return found
 
 
-def _canonical(whole: TextCollection) -> TextCollection:
-    """Write all formulas of a collection with canonical letters."""
+def canonical_ranking(
+    whole: TextCollection, model: MathAMR, name: str, own: Stages, depth: int, verbose: bool
+) -> pd.DataFrame:
+    """Rank documents by a model, with canonical letters in all formulas of a collection.
+
+    Args:
+        whole: the collection as written.
+        model: the model.
+        name: of the model, in names of files.
+        own: the stages of the collection with canonical letters.
+        depth: documents of each query.
+        verbose: show progress.
+    """
 
     def documents() -> Iterator[dict[str, str]]:
         return ({**row, "text": canonical(row["text"])} for row in whole.documents())
 
     topics = whole.topics.assign(query=[canonical(query) for query in whole.topics["query"]])
-    return TextCollection(f"{whole.name}-canonical", documents, topics, whole.qrels, whole.origin)
+    other = TextCollection(f"{whole.name}-canonical", documents, topics, whole.qrels, whole.origin)
+    artifacts = TextArtifacts(other, model, own, verbose, suffix=f"-{name}")
+    encode = artifacts.topics.graphs.loader(side="query") >> model.query_encoder()
+    ranked: pd.DataFrame = artifacts.index.colbert(num_results=depth)(encode(artifacts.topics.topics))
+    return ranked
 
 
 def _controls(
@@ -213,11 +228,9 @@ def _controls(
     verbose: bool,
 ) -> dict[str, pd.DataFrame]:
     """Search with canonical letters, and by the sums of the standard scores of both readings."""
-    own = Stages(work / "indexes" / whole.name, to_stderr if verbose else None)
+    own = Stages(work / "indexes" / f"{whole.name}-canonical", to_stderr if verbose else None)
     own.records = stages.records
-    artifacts = TextArtifacts(whole, model, own, verbose, suffix=f"-{name}")
-    encode = artifacts.topics.graphs.loader(side="query") >> model.query_encoder()
-    other = artifacts.index.colbert(num_results=DEPTH)(encode(artifacts.topics.topics))
+    other = canonical_ranking(whole, model, name, own, DEPTH, verbose)
     both = standard_scores([written, other])
     return {
         f"{name}, canonical letters": other,
