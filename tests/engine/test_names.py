@@ -103,8 +103,10 @@ def test_an_assistant_reads_no_path_of_the_engine_s_files(odd: SearchEngine, mon
         OSError(errno.EMFILE, "Too many open files", str(place)),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(SearchEngine, "search", lambda *_, fault=fault, **__: (_ for _ in ()).throw(fault))
-            patch.setattr("pyterrier_mathamr.engine.reader.EngineSnapshot.search", SearchEngine.search)
+            patch.setattr(
+                "pyterrier_mathamr.engine.reader.EngineSnapshot.found",
+                lambda *_, fault=fault, **__: (_ for _ in ()).throw(fault),
+            )
             errors.append(error_of(odd, "search", query="zebra"))
     assert all("The engine cannot be read" in error for error in errors[-3:])
     assert all("Too many open files" in error for error in errors[-2:])
