@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +25,9 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback import QUESTION, Counted, counted, reported_once, size_of
+from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, FRACTION
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explain import Asked, Explanation
 from pyterrier_mathamr.formula import definitions, report_unknown_commands, trees_of_posts
 from pyterrier_mathamr.formula.display.typesetting import text_of
@@ -33,7 +35,10 @@ from pyterrier_mathamr.formula.matching import with_wildcards
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, FolderMacros, MathPost, Origin, post_from_any, post_from_html
+from pyterrier_mathamr.posts.post import typed_text
 from pyterrier_mathamr.posts.reading import report_unclosed
+from pyterrier_mathamr.posts.tex_input import NAME
+from pyterrier_mathamr.posts.topics import TOPIC_FORMS
 from pyterrier_mathamr.sparse.expressions import query_formula
 from pyterrier_mathamr.sparse.patterns import MatchedFormula, described, read_pattern
 from pyterrier_mathamr.store import StoreError, signature, unreadable
@@ -183,7 +188,7 @@ class EngineReader(Counted):
             for formula in post.formulas:  # a model that reads no trees would not tell
                 report_unknown_commands(QUESTION, formula.latex, trees_of_posts(formula.latex, macros))
             post = at.suggestions(post).searched
-            [read] = at.retriever().read({QUESTION: replace(post, text=post.text.replace("\n", " "))})
+            [read] = at.blend().read({QUESTION: replace(post, text=post.text.replace("\n", " "))})
         return read
 
     def suggestions(self, query: str | MathPost) -> Suggestions:
@@ -269,7 +274,7 @@ class EngineReader(Counted):
             part: which of the ranks to score and match, by default all.
         """
         at = self.snapshot()
-        retriever, among = at.retriever(), None
+        retriever, among = at.blend(), None
         if chosen != EVERYTHING:
             among = np.sort(retriever.documents(chosen.chosen(at.origins)))
             if len(among) <= _SCORED:
@@ -446,10 +451,13 @@ class EngineReader(Counted):
         at = self.snapshot()
         docno = str(docno)  # as posts are stored, whose ids may be given as numbers
         at.indexes.posts.snapshot().find([docno])  # raises an error that names an unknown docno
-        return at.retriever().explain_read(at.question(query), Asked({"graph": at.indexes.graphs[docno]}, docno))
+        return at.blend().explain_read(at.question(query), Asked({"graph": at.indexes.graphs[docno]}, docno))
 
-    def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
+    def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
         """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``.
+
+        Where the notes have macros, a stage before it writes them out in the queries; so it is with :meth:`bm25`,
+        :meth:`mathamr` and :meth:`formulas`.
 
         Args:
             num_results: the most posts for a query.
@@ -457,16 +465,17 @@ class EngineReader(Counted):
                 take longer.
         """
         at = self.snapshot()
-        return blended(at.indexes, at.options, candidates=candidates, num_results=num_results)
+        return at._after_macros(at.blend(num_results=num_results, candidates=candidates))
 
     def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of words and symbols, of at most ``num_results`` posts for a query."""
-        return self.snapshot().indexes.bm25.retriever(num_results=num_results)
+        at = self.snapshot()
+        return at._after_macros(at.indexes.bm25.retriever(num_results=num_results))
 
     def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of only MathAMR+, of at most ``num_results`` posts for a query."""
         at = self.snapshot()
-        return at.encode() >> at.indexes.vectors.colbert(num_results=num_results)
+        return at._after_macros(at.encode() >> at.indexes.vectors.colbert(num_results=num_results))
 
     def formulas(self, *, num_results: int = 1000, candidates: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``.
@@ -477,7 +486,7 @@ class EngineReader(Counted):
         """
         at = self.snapshot()
         similar = at._similar_formulas(candidates=candidates)
-        return at.indexes.patterns.retriever(num_results=num_results, similar=similar)
+        return at._after_macros(at.indexes.patterns.retriever(num_results=num_results, similar=similar))
 
     def _similar_formulas(self, *, candidates: int = 1000) -> SimilarFormulaRetriever:
         """Return the retriever of formulas that share symbols: ``latex`` to ``docno``, ``post_id``, ``score``."""
@@ -581,10 +590,49 @@ class EngineSnapshot(EngineReader):
         posts = self.indexes.posts
         return {post.docno: (post.origin, post.parent or post.docno) for post in posts}
 
+    def blend(self, **how: int) -> BlendedRetriever:
+        """Return the retriever of queries in which macros are written out."""
+        return blended(self.indexes, self.options, **how)
+
+    def _after_macros(self, transformer: pt.Transformer) -> pt.Transformer:
+        macros = self.macros
+        return MacroWriter(macros, self.options.reading.bare_formulas) >> transformer if macros.macros else transformer
+
     def encode(self) -> pt.Transformer:
         """Return the transformer of queries to ``query_embs``."""
         model = _model(self.options)
         return GraphBuilder(self.options.parser, reads=model.reads) >> model.query_encoder()
+
+
+class MacroWriter(Leaf, Transformer):
+    """Writes out the notes' macros in the formulas of queries; texts without any pass unchanged.
+
+    Args:
+        macros: of the notes.
+        bare_formulas: read formulas without delimiters, too.
+    """
+
+    label = "notes' macros"
+
+    def __init__(self, macros: FolderMacros, bare_formulas: bool) -> None:
+        super().__init__()
+        self.macros, self.bare_formulas = macros, bare_formulas
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Write out the macros in the columns of the texts of queries."""
+        write = {"latex": self.macros.formula} | dict.fromkeys(chain.from_iterable(TOPIC_FORMS), self._text)
+        columns = {
+            name: [write[name](text) if self._has_macros(text) else text for text in inp[name]]
+            for name in inp.columns
+            if name in write
+        }
+        return with_objects(inp, **columns)
+
+    def _has_macros(self, text: Any) -> bool:
+        return isinstance(text, str) and not self.macros.macros.keys().isdisjoint(NAME.findall(text))
+
+    def _text(self, query: str) -> str:
+        return typed_text(post_from_any(query, bare_formulas=self.bare_formulas).with_macros(self.macros.formula))
 
 
 def blended(indexes: Indexes, options: EngineOptions, *, named: bool = True, **how: int) -> BlendedRetriever:

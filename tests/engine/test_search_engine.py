@@ -403,6 +403,23 @@ def test_questions_and_formulas_may_have_the_macros_of_the_notes(notes_with_macr
     engine.verify()
 
 
+@pytest.mark.parametrize("form", ["query", "body"])
+def test_retrievers_of_an_engine_write_out_the_macros_of_the_notes(notes_with_macros, tmp_path, form) -> None:
+    engine = built(tmp_path / "e", notes_with_macros)
+    texts = [r"what is $\sq{x}$?", r"what is $x^2$?", "a square, without formulas"]
+    queries = pd.DataFrame({"qid": ["macro", "written", "plain"], form: texts})
+    for retriever in (engine.retriever(), engine.bm25(), engine.mathamr()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = dict(list(retriever(queries).groupby("qid")))
+        assert found["macro"]["docno"].tolist() == found["written"]["docno"].tolist()
+        assert found["macro"]["score"].tolist() == pytest.approx(found["written"]["score"].tolist())
+        assert (found["macro"]["query"] == "what is $x^2$?").all()
+        assert (found["plain"]["query"] == texts[2]).all()
+    formulas = engine.formulas()(pd.DataFrame({"qid": ["1"], "latex": [r"\sq{y}=2"]}))
+    assert formulas.iloc[0]["post_id"] == "squares.md"
+
+
 def test_an_update_keeps_the_macros_current_even_if_no_post_changes(notes_with_macros, tmp_path) -> None:
     engine = built(tmp_path / "e", notes_with_macros)
     (notes_with_macros / "preamble.sty").write_text(MACROS.replace("R}}", "Q}}"))

@@ -132,7 +132,7 @@ def _explanation(
 ) -> Explanation:
     """Explain the score of the blend, or of one of its systems; ``known`` is its graph, for the post's texts."""
     if system == "blend":
-        return engine.retriever().explain_read(engine.question(query), Asked(known, docno))
+        return engine.blend().explain_read(engine.question(query), Asked(known, docno))
     columns = {name: [value] for name, value in known.items()}
     asked = with_objects(engine.frame(query), docno=[docno], **columns)
     retriever = engine.bm25(num_results=1) if system == "bm25" else engine.mathamr(num_results=1)
