@@ -48,6 +48,8 @@ from .names import asked_name, names_of
 AT_ONCE = 64
 """Posts that are handed on together."""
 _PART = 2_000  # posts; the work that a killed build repeats
+_WHOLES = ("", "section", "file")
+"""Kinds of posts that are no statements, but may hold one of the same name; the first is a record's."""
 
 POSTS = Kind(
     type="posts",
@@ -61,6 +63,7 @@ POSTS = Kind(
         Field("digests", "uint64", "m"),  # fingerprint of the content of that file or record
         Field("names", "uint64", "n"),  # fingerprint of each name, post by post
         Field("name_offsets", "int64", "m+1", cuts="n"),
+        Field("statements", "uint8", "m"),  # 1 if the names are of a statement, 0 of a section, file or record
     ),
     merge=merge_ragged,
     rebuild="mathamr build POSTS -o ENGINE --overwrite",
@@ -150,17 +153,20 @@ class PostStore(StoredArtifact):
             snapshot.find(sorted(files - {docno.partition("#")[0] for docno in units}))  # names the missing ones
         return sorted(found)
 
-    def called(self, query: str) -> list[str]:
-        """Return the docnos of the posts that have a query as their name."""
+    def called(self, query: str) -> dict[str, bool]:
+        """Return the docnos of the posts that have a query as their name, each with whether it is a statement."""
         snapshot, asked = self.snapshot(), asked_name(query)
         if not asked:
-            return []
+            return {}
         named = [np.zeros(0, np.int64)]
+        statements = [np.zeros(0, np.bool_)]
         for part, base in zip(snapshot.parts, snapshot.bases.tolist(), strict=False):
             hits = np.flatnonzero(part["names"] == np.uint64(_name_fingerprint(asked)))
             rows = np.searchsorted(part["name_offsets"], hits, side="right") - 1
-            named.append(base + rows[part.alive[rows]])
-        return snapshot.ids(np.concatenate(named))
+            rows = rows[part.alive[rows]]
+            named.append(base + rows)
+            statements.append(part["statements"][rows] > 0)
+        return dict(zip(snapshot.ids(np.concatenate(named)), np.concatenate(statements).tolist(), strict=True))
 
     def titled(self, documents: Sequence[Document]) -> list[Document]:
         """Give posts the titles of the posts that they answer, where these exist."""
@@ -234,6 +240,7 @@ def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> N
         "digests": np.array([batch[i].digest for i in new], dtype=np.uint64),
         "names": np.array([*chain.from_iterable(names)], dtype=np.uint64),
         "name_offsets": np.cumsum([0, *map(len, names)], dtype=np.int64),
+        "statements": np.array([batch[i].origin.kind not in _WHOLES for i in new], dtype=np.uint8),
     }
     job.add(Content([docnos[i] for i in new], arrays))
 

@@ -10,8 +10,9 @@
 Q_trees are the structures of the query's formulas (`sparse.tokens`), in which letters have no names; Q_words are all
 its other tokens. B is the BM25 score of a document that repeats each token without end, V the sum of the weights of the
 query's vectors. Structures count as much as they say: t grows with B(Q_trees), and is 0 for a query without formulas;
-the sum of w, t and v is 1. A document whose name the query is (`names`) gets 1 more, and so comes first. All of it
-depends only on the query: a score does not change with the other candidates, and it is the sum of its parts.
+the sum of w, t and v is 1. A document whose name the query is (`names`) gets 1 more, and so comes first; a statement
+gets 2, and so precedes the section or file of its name. All of it depends only on the query: a score does not change
+with the other candidates, and it is the sum of its parts.
 
 Each of the two proposes its best documents as candidates. A scan bounds every score, so most candidates are known to be
 too low, and only the others are scored exactly. Stages pass on arrays, in which document ``i`` is the ``i``-th in the
@@ -108,7 +109,8 @@ class ReadQuery(NamedTuple):
         weighed: its tokens with their weights in S, before `SCALE`.
         bound: V(Q), 0 for a query without vectors.
         graph: v / V(Q), the weight of MaxSim in S before `SCALE`; 0 without vectors.
-        named: the documents that the query names, int64, each with `SCALE` more.
+        named: the documents that the query names, int64, ascending.
+        statements: those of them that are no section, file or record.
     """
 
     post: MathPost
@@ -119,6 +121,11 @@ class ReadQuery(NamedTuple):
     bound: float
     graph: float
     named: Rows
+    statements: Rows
+
+    def bonus(self, documents: Rows) -> Floats:
+        """Return what documents have more for their names, before `SCALE`: float64 ``[documents]``."""
+        return np.isin(documents, self.named) + np.isin(documents, self.statements).astype(np.float64)
 
 
 class BlendedRetriever(Leaf, Retriever):
@@ -210,8 +217,11 @@ class BlendedRetriever(Leaf, Retriever):
         words, graph, structures = (
             float(weight / most) if most else 0.0 for weight, most in ((w, of_words), (v, bound), (t, of_structures))
         )
-        named = np.sort(self.documents(self.posts.called(text_of(post)) if self.posts else []))
-        return ReadQuery(post, {**row}, tokens, vectors, tokens.scaled(words, structures), bound, graph, named)
+        called = self.posts.called(text_of(post)) if self.posts else {}
+        named = np.sort(self.documents(list(called)))
+        statements = np.sort(self.documents([docno for docno, is_statement in called.items() if is_statement]))
+        weighed = tokens.scaled(words, structures)
+        return ReadQuery(post, {**row}, tokens, vectors, weighed, bound, graph, named, statements)
 
     def best(
         self, query: ReadQuery, count: int, system: str = "blend", among: Rows | None = None
@@ -240,8 +250,8 @@ class BlendedRetriever(Leaf, Retriever):
             best = having[best_places(words[having], count, lambda places: docnos(having[places]))]
             return among[best], words[best].astype(np.float64)
         limit, none = self.candidates if system == "blend" else count, np.zeros(len(among), dtype=np.bool_)
-        named = np.isin(among, query.named) if system == "blend" else none
-        proposed = _proposed(words, limit, docnos) | named if system == "blend" else none
+        bonus = query.bonus(among) if system == "blend" else np.zeros(len(among))
+        proposed = _proposed(words, limit, docnos) | (bonus > 0) if system == "blend" else none
         least = most = np.zeros(len(among))
         possible = sure = none
         if len(query.vectors):
@@ -252,7 +262,7 @@ class BlendedRetriever(Leaf, Retriever):
             return graph if system == "mathamr" else self._sum(query, words, graph)
 
         slack = 2.0**-22 * (1 + len(tokens.weights)) * words.astype(np.float64)  # of sums in float32
-        more = SCALE * named
+        more = SCALE * bonus
         lower, upper = total(words - slack, least) + more, total(words + slack, most) + more
         places = np.flatnonzero((proposed | possible) & (upper >= _greatest(lower[proposed | sure], count)))
         if not (proposed | sure)[places].all():  # whether some are candidates depends on their exact scores
@@ -266,7 +276,7 @@ class BlendedRetriever(Leaf, Retriever):
 
     def score(self, query: ReadQuery, documents: Rows) -> Floats:
         """Score ``documents``, found or not, for ``query`` by the blend: float64 ``[documents]``."""
-        return self._sum(query, *self._exact(query, documents)) + SCALE * np.isin(documents, query.named)
+        return self._sum(query, *self._exact(query, documents)) + SCALE * query.bonus(documents)
 
     def _sum(self, query: ReadQuery, words: Floats, graph: Floats) -> Floats:
         return SCALE * (words + query.graph * graph)
@@ -320,9 +330,9 @@ class BlendedRetriever(Leaf, Retriever):
         of_words = explain_tokens(asked, query.post, query.weighed, self.bm25.snapshot())
         of_graph = self.vectors.scorer().explain(asked.row, asked.docno)
         blend = of_words.scaled(SCALE) + of_graph.scaled(SCALE * query.graph, "MathAMR+")
-        if not np.isin(self.documents([asked.docno]), query.named).any():
-            return blend
-        return blend.plus(Part("names", "name", text_of(query.post), "document", asked.docno, contribution=SCALE))
+        [bonus] = query.bonus(self.documents([asked.docno])).tolist()
+        named = Part("names", "name", text_of(query.post), "document", asked.docno, contribution=SCALE * bonus)
+        return blend.plus(named) if bonus else blend
 
 
 class SimilarFormulaRetriever(SparseRetriever):

@@ -289,7 +289,7 @@ class EngineReader(Counted):
         """Convert the blend's ``scores`` for ``query`` to match values; see :meth:`search`."""
         at = self.snapshot()
         known = share_known(query, len(at))
-        return at.record.unrelated.match(known * scores) if known else np.zeros(len(scores))
+        return at.record.unrelated.match(query.post, known * scores) if known else np.zeros(len(scores))
 
     def system(self, name: str, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever ``name`` (``blend``, ``bm25`` or ``mathamr``) of at most ``num_results`` posts."""

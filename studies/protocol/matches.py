@@ -64,14 +64,18 @@ def run_matches(
         for one in progress(questions, "asking", "questions", verbose=verbose, total=len(questions))
     ]
     asked = pd.DataFrame(rows, columns=["questions", "best", "right"])
-    scores = [f"{score:.2f}" for score in at.record.unrelated.scores]
+    unrelated = at.record.unrelated
+    notes = [
+        f"Scores of unrelated {kind} at each of engine.matches.LEVELS: {', '.join(f'{score:.2f}' for score in scores)}."
+        for kind, scores in (("sentences", unrelated.sentences), ("formulas", unrelated.formulas))
+    ]
     return Report(
         title="Good matches",
         settings={"engine": Path(engine).name, "model": at.options.model, "posts": len(at), "years": list(years)},
         stages=[],
         tables={FOUND: _shares(asked, "best"), RIGHT: _shares(asked.dropna(subset="right"), "right")},
         about={FOUND: "By the share of unrelated posts that a good match must beat; the engine asks for .9."},
-        notes=(f"Scores of unrelated pairs at each of engine.matches.LEVELS: {', '.join(scores)}.",),
+        notes=notes,
         values={"by-question": asked},
     ).write(Path(workdir))
 
@@ -129,7 +133,7 @@ def _some(docnos: list[str], chooser: random.Random) -> list[str]:
 
 def _matches(at: EngineSnapshot, asked: AskedQuestion) -> tuple[float, float]:
     """Return the match of the best post, and of the best right one, NaN where no post is right."""
-    question, retriever = at.question(asked.text), at.retriever()
+    question, retriever = at.question(asked.text), at.blend()
     best = at.found(question, 1).matches.max(initial=0.0)
     scores = retriever.score(question, retriever.documents(sorted(asked.right)))
     return float(best), float(at.matches(question, scores).max()) if len(scores) else np.nan

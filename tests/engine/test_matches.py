@@ -1,5 +1,6 @@
 """Good matches: nothing is found where nothing answers, and a match means the same for every question."""
 
+import dataclasses
 import json
 import math
 import shutil
@@ -21,6 +22,7 @@ from pyterrier_mathamr.engine.matches import (
     share_known,
     unrelated_scores,
 )
+from pyterrier_mathamr.posts import post_from_any
 from pyterrier_mathamr.store import META, DamagedError
 from pyterrier_mathamr.store.manifest import signed
 from tests.engine.conftest import POSTS, QUERY, built, get
@@ -63,9 +65,15 @@ def test_good_matches_beat_nine_tenths_and_weak_ones_are_shown_on_request(engine
 
 
 def test_a_match_is_the_share_of_unrelated_scores_below() -> None:
-    unrelated = UnrelatedScores(tuple(100 * level for level in LEVELS.tolist()), 100)
-    found = unrelated.match(np.array([-5.0, 0.0, 50.0, 95.0, 99.9, 200.0]))
-    assert found.tolist() == pytest.approx([0.0, 0.0, 0.5, 0.95, 0.999, 0.999])
+    levels = LEVELS.tolist()
+    unrelated = UnrelatedScores(tuple(100 * level for level in levels), tuple(200 * level for level in levels), 100)
+    scores = np.array([-5.0, 0.0, 50.0, 95.0, 99.9, 200.0])
+    for asked in ("a sentence", "what is the square of $x$?"):
+        found = unrelated.match(post_from_any(asked), scores)
+        assert found.tolist() == pytest.approx([0.0, 0.0, 0.5, 0.95, 0.999, 0.999])
+    for asked in ("$x^2$", "the square of $x^2$"):
+        found = unrelated.match(post_from_any(asked), scores)
+        assert found.tolist() == pytest.approx([0.0, 0.0, 0.25, 0.475, 0.4995, 0.999])
     assert [percent(share) for share in (0.0, 0.8999, 0.9, 0.99, 0.999)] == [
         "0.0 %",
         "89.9 %",
@@ -95,7 +103,7 @@ def test_a_word_that_no_post_has_lowers_the_known_share_by_its_rarity(engine) ->
 def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_posts(many, monkeypatch) -> None:
     at = many.snapshot()
     assert at.record.unrelated == unrelated_scores(at.indexes, at.retriever(), at.options.model)
-    monkeypatch.setitem(OF_ARQMATH, at.options.model, (math.inf,) * len(LEVELS))  # which bound nothing
+    monkeypatch.setitem(OF_ARQMATH, at.options.model, 2 * ((math.inf,) * len(LEVELS),))  # which bound nothing
     estimated = unrelated_scores(at.indexes, at.retriever(), at.options.model)
     every = []
     for docno in at.docnos():
@@ -104,7 +112,7 @@ def test_the_threshold_is_the_quantile_of_random_questions_and_random_other_post
             share = share_known(many.question(sentence), len(many))
             every += (share * found["score"])[found["docno"] != docno].tolist()
     by_hand = np.quantile(every, LEVELS)  # whole bodies instead of sentences, and all pairs instead of a sample
-    assert np.interp(GOOD, LEVELS, estimated.scores) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)
+    assert np.interp(GOOD, LEVELS, estimated.sentences) == pytest.approx(np.interp(GOOD, LEVELS, by_hand), rel=0.15)
 
 
 def test_it_is_estimated_again_once_a_tenth_of_the_posts_have_changed(tmp_path, many) -> None:
@@ -114,17 +122,18 @@ def test_it_is_estimated_again_once_a_tenth_of_the_posts_have_changed(tmp_path, 
     before = engine.snapshot().record.unrelated
     engine.delete(["p0", "p1"])
     engine.add([{"id": "new", "text": "Every sheaf is a prime of some limit."}])
-    assert engine.snapshot().record.unrelated == UnrelatedScores(before.scores, 60, changed=3)
+    assert engine.snapshot().record.unrelated == dataclasses.replace(before, changed=3)
     engine.delete([f"p{i}" for i in range(2, 6)])
     after = engine.snapshot().record.unrelated
     assert (after.posts, after.changed) == (55, 0)
-    assert after.scores != before.scores
+    assert after.sentences != before.sentences
     engine.delete([f"p{i}" for i in range(6, 15)])
-    assert engine.snapshot().record.unrelated.scores == matches.OF_ARQMATH["mathamr-plus-mini"]  # too few posts
+    few = engine.snapshot().record.unrelated
+    assert (few.sentences, few.formulas) == matches.OF_ARQMATH["mathamr-plus-mini"]
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"scores": [1.0]}, {"scores": ["x"] * len(LEVELS)}, {"posts": "60"}, {"changed": None}]
+    "wrong", [{"sentences": [1.0]}, {"formulas": ["x"] * len(LEVELS)}, {"posts": "60"}, {"changed": None}]
 )
 def test_scores_in_a_manifest_that_are_none_are_a_named_error(tmp_path, many, wrong) -> None:
     path = tmp_path / "e"
@@ -173,7 +182,8 @@ def test_posts_that_are_nearly_the_same_hide_no_right_answer(tmp_path) -> None:
         )
     (notes / "cs.md").write_text("**Theorem (Cauchy–Schwarz).** $|x\\cdot y|\\le|x||y|$.")
     engine = built(tmp_path / "e", notes)
-    scores = engine.snapshot().record.unrelated.scores
-    assert (np.array(scores) <= OF_ARQMATH["mathamr-plus-mini"]).all()
+    unrelated = engine.snapshot().record.unrelated
+    for scores, bounds in zip((unrelated.sentences, unrelated.formulas), OF_ARQMATH["mathamr-plus-mini"], strict=True):
+        assert (np.array(scores) <= bounds).all()
     assert engine.search("Cauchy–Schwarz inequality", k=1)["docno"].tolist() == ["cs.md"]
     assert engine.search("zzz qqq").empty

@@ -59,6 +59,18 @@ def test_a_name_a_label_and_a_number_find_their_statement_first(engine, query: s
     assert first.score > 100 >= max((other.score for other in others), default=0)
 
 
+def test_a_statement_precedes_the_section_and_the_file_of_its_name(tmp_path) -> None:
+    text = "Burnside's lemma counts orbits: Burnside's lemma is a lemma of Burnside."
+    section = rf"\section{{Burnside's lemma}} {text} {LONG} \begin{{theorem}}[Burnside's lemma] $|X/G|$ \end{{theorem}}"
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "action.tex").write_text(section)
+    (tmp_path / "notes" / "burnside.md").write_text(f"# Burnside's lemma\n\n{text}")
+    found = built(tmp_path / "e", tmp_path / "notes").search("Burnside's lemma", weak=True)
+    assert found["named"].tolist() == [True] * 3
+    assert found["kind"].tolist()[0] == "theorem"
+    assert found["score"][0] > 200 >= found["score"][1] > 100
+
+
 def test_words_that_are_no_name_rank_as_before(engine) -> None:
     found = engine.search("a lemma of Fatou about integrals", weak=True)
     assert not found["named"].any()
@@ -72,7 +84,7 @@ def test_the_pipeline_and_the_explanation_have_the_same_score(engine) -> None:
     np.testing.assert_allclose(frame["score"][: len(found)], found["score"])
     first = engine.explain("Hurewicz", found["docno"][0])
     assert first.score == pytest.approx(found["score"][0])
-    assert first.parts[["system", "part", "contribution"]].values.tolist()[0] == ["names", "name", 100.0]
+    assert first.parts[["system", "part", "contribution"]].values.tolist()[0] == ["names", "name", 200.0]
     other = engine.explain("Hurewicz", found["docno"][1])
     assert other.score == pytest.approx(found["score"][1])
 
@@ -103,7 +115,7 @@ def test_a_name_follows_its_post(tmp_path: Path) -> None:
     engine.compact()
     assert engine.search("well ordering")["named"].tolist()[:1] == [True]
     engine.delete("a")
-    assert engine.snapshot().indexes.posts.called("well ordering") == []
+    assert engine.snapshot().indexes.posts.called("well ordering") == {}
 
 
 def test_names_are_found_without_reading_posts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,9 +124,9 @@ def test_names_are_found_without_reading_posts(tmp_path: Path, monkeypatch: pyte
     store.delete(["d3"])
     monkeypatch.setattr(PostStore, "_read", None)
     for opened in (store, PostStore(store.path)):
-        assert opened.called("the 4-th of many") == ["d4"]
-        assert opened.called("Twin") == ["d0"]
-        assert opened.called("2-th") == opened.called("the") == []
+        assert list(opened.called("the 4-th of many")) == ["d4"]
+        assert list(opened.called("Twin")) == ["d0"]
+        assert opened.called("2-th") == opened.called("the") == {}
 
 
 @pytest.mark.parametrize(
