@@ -16,7 +16,8 @@ import unicodedata
 from pyterrier_mathamr.formula.display.typesetting import text_of
 from pyterrier_mathamr.posts import Document, post_from_html
 
-_PRINTED = re.compile(r"(?P<kind>[^\W\d_]+)(?P<number> [\w.]{1,20})?(?: \((?P<name>.+)\))?")
+PRINTED = re.compile(r"(?P<kind>[^\W\d_]+)(?P<number> [\w.]{1,20})?(?: \((?P<name>.+)\))?")
+"""The title of a statement: its kind, number and name."""
 _ASKED = re.compile(r"^(?:what (?:is|are)|who is|state|recall)\s+", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
@@ -43,7 +44,7 @@ def names_of(document: Document) -> set[str]:
     title = " ".join(text_of(post_from_html(document.title)).split())
     label = document.docno.partition("#")[2].rpartition("/")[2]
     found = [title, label]
-    if document.origin.kind and (printed := _PRINTED.fullmatch(title)):
+    if document.origin.kind and (printed := PRINTED.fullmatch(title)):
         kind, number, name = printed["kind"], printed["number"] or "", printed["name"] or ""
         found += [f"{kind}{number}" if number else "", name, f"{name} {kind}" if name else ""]
     return set(filter(None, map(normalized, found)))
