@@ -92,10 +92,12 @@ class UnrelatedScores:
         Raises:
             ValueError: it is malformed.
         """
-        kinds = [tuple(finite(one, "score") for one in field(stored, name, list)) for name in ("sentences", "formulas")]
-        if any(len(scores) != len(LEVELS) or list(scores) != sorted(scores) for scores in kinds):
+        sentences, formulas = (
+            tuple(finite(score, "score") for score in field(stored, name, list)) for name in ("sentences", "formulas")
+        )
+        if any(len(scores) != len(LEVELS) or list(scores) != sorted(scores) for scores in (sentences, formulas)):
             raise ValueError(f"its scores are not {len(LEVELS)} numbers in ascending order")
-        return cls(*kinds, field(stored, "posts", int), field(stored, "changed", int))
+        return cls(sentences, formulas, field(stored, "posts", int), field(stored, "changed", int))
 
 
 OF_ARQMATH = {

@@ -125,7 +125,9 @@ class ReadQuery(NamedTuple):
 
     def bonus(self, documents: Rows) -> Floats:
         """Return what documents have more for their names, before `SCALE`: float64 ``[documents]``."""
-        return np.isin(documents, self.named) + np.isin(documents, self.statements).astype(np.float64)
+        bonus: Floats = np.isin(documents, self.named).astype(np.float64)
+        bonus += np.isin(documents, self.statements)
+        return bonus
 
 
 class BlendedRetriever(Leaf, Retriever):

@@ -465,7 +465,8 @@ class EngineReader(Counted):
                 take longer.
         """
         at = self.snapshot()
-        return at._after_macros(at.blend(num_results=num_results, candidates=candidates))
+        retriever = blended(at.indexes, at.options, num_results=num_results, candidates=candidates)
+        return at._after_macros(retriever)
 
     def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of words and symbols, of at most ``num_results`` posts for a query."""
@@ -590,9 +591,9 @@ class EngineSnapshot(EngineReader):
         posts = self.indexes.posts
         return {post.docno: (post.origin, post.parent or post.docno) for post in posts}
 
-    def blend(self, **how: int) -> BlendedRetriever:
+    def blend(self) -> BlendedRetriever:
         """Return the retriever of queries in which macros are written out."""
-        return blended(self.indexes, self.options, **how)
+        return blended(self.indexes, self.options)
 
     def _after_macros(self, transformer: pt.Transformer) -> pt.Transformer:
         macros = self.macros
