@@ -6,6 +6,7 @@ The script runs in Node.js; those tests are skipped where there is none.
 import json
 import shutil
 import subprocess
+import sys
 import zlib
 from html import escape
 from pathlib import Path
@@ -257,3 +258,26 @@ def test_the_command_writes_a_search_and_says_what_it_covers(folder: Path) -> No
     assert "5 sections, 7 formulas" in done.output
     assert "<title>My &lt;notes&gt;</title>" in (folder / "mathamr" / "index.html").read_text("utf-8")
     assert CliRunner().invoke(main, ["site", str(folder), "-o", str(folder / "a")]).exit_code == 1
+
+
+@in_node
+def test_a_sphinx_project_gets_a_search_and_a_box(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="the extra docs is not installed")
+    source = tmp_path / "source"
+    source.mkdir()
+    settings = ["extensions = ['pyterrier_mathamr.sphinx', 'sphinx.ext.mathjax']", "html_title = 'Right triangles'"]
+    settings.append("html_sidebars = {'**': ['mathamr.html']}")
+    (source / "conf.py").write_text("\n".join(settings), encoding="utf-8")
+    (source / "index.rst").write_text(
+        "Sides\n=====\n\nSee :math:`p^2+q^2=r^2`.\n\nArea\n----\n\n.. math:: pq/2\n", "utf-8"
+    )
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "-q", source, tmp_path / "html"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 'action="mathamr/index.html"' in (tmp_path / "html" / "index.html").read_text("utf-8")
+    assert "<title>Right triangles</title>" in (tmp_path / "html" / "mathamr" / "index.html").read_text("utf-8")
+    answers = asked(tmp_path / "html", queries=["a^2+b^2=c^2", "$xy/2$"])["answers"]
+    assert [hit["address"] for answer in answers for hit in answer["hits"]] == [
+        "../index.html#sides",
+        "../index.html#area",
+    ]

@@ -76,6 +76,7 @@ addEventListener("keydown", (event) => {
 });
 form.addEventListener("submit", (event) => {
   event.preventDefault();
+  box.blur(); // now, since the symbols then leave, and a link would move away below a click
   const q = box.value.trim();
   if (q !== asked()) history.pushState(null, "", `?${new URLSearchParams({ q })}`);
   show();
