@@ -4,6 +4,7 @@
 
 Each thread of ARQMath becomes a page as Sphinx writes it. Queries are formulas of the pages whose letters all have
 other names, and the same with a wildcard in the place of one letter; formulas that Python reads in part are left out.
+The time of a query is that of the fastest of three calls.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def write_pages(collection: ARQMathCollection, folder: Path, pages: int, formula
     for question in collection.questions():
         parts = [question.title, question.body, *(text + "</section>" for text in answers.get(str(question.id), []))]
         found = sum(len(SPAN.findall(part)) for part in parts)
-        if not answers.get(str(question.id)) or found > 3 * formulas / pages:
+        if not answers.get(str(question.id)) or found > 5 * formulas / pages:
             continue
         text = f'<section id="q"><h1>{parts[0]}</h1>{"".join(parts[1:])}</section>'
         text = SPAN.sub(lambda formula: rf'<span class="math notranslate nohighlight">\({formula[1]}\)</span>', text)
@@ -91,9 +92,14 @@ ASK = """async (queries) => {
   await Promise.all([site.file("formulas"), site.file("index")]);
   const loaded = performance.now() - start;
   for (const query of queries) {
-    const begin = performance.now(), { hits, problems } = await site.search(`$${query}$`);
-    const tier = hits.length ? TIERS[hits[0].formulas[0].tier] : "";
-    answers.push([performance.now() - begin, tier, problems[0]?.message ?? ""]);
+    let fastest = Infinity, answer;
+    for (let i = 0; i < 3; i++) {
+      const begin = performance.now();
+      answer = await site.search(`$${query}$`);
+      fastest = Math.min(fastest, performance.now() - begin);
+    }
+    const { hits, problems } = answer, tier = hits.length ? TIERS[hits[0].formulas[0].tier] : "";
+    answers.push([fastest, tier, problems[0]?.message ?? ""]);
   }
   return [loaded, answers];
 }"""
@@ -130,8 +136,9 @@ def report(name: str, answers: list[tuple[float, str, str]], whole: set[str]) ->
     times = sorted(milliseconds for milliseconds, _, _ in answers)
     first = sum(tier in whole for _, tier, _ in answers) / len(answers)
     unread = sum(bool(problem) for _, _, problem in answers)
-    late = times[int(0.99 * len(times))]
-    print(f"{name}: first {first:.1%}, unread {unread}; median {statistics.median(times):.1f} ms, 99 % {late:.1f} ms")
+    late, latest = times[int(0.95 * len(times))], times[int(0.99 * len(times))]
+    print(f"{name}: first {first:.1%}, unread {unread}")
+    print(f"median {statistics.median(times):.1f} ms, 95 % {late:.1f} ms, 99 % {latest:.1f} ms")
 
 
 def main() -> None:

@@ -171,7 +171,8 @@ def test_a_section_is_linked_by_the_id_of_its_heading(heading: str, anchor: str)
 def test_results_link_to_the_section_of_a_formula_or_word(folder: Path) -> None:
     report = write_site(folder)
     assert report[:2] == (5, 7)
-    queries = ["u^2+v^2=w^2", "$5^2=?a^2+?b^2$", "triangle", r"series $\frac1n$", r"\foo", "menu", "", "squares"]
+    deep = "{" * 200_000 + "x"
+    queries = ["u^2+v^2=w^2", "$5^2=?a^2+?b^2$", "triangle", r"series $\frac1n$", r"\foo", f"${deep}$", "", "squares"]
     answers = asked(folder, queries=queries)["answers"]
     addresses = [[hit["address"] for hit in answer["hits"]] for answer in answers]
     assert addresses[0] == ["../b.html#squares", "../b.html#tri"]
@@ -180,6 +181,7 @@ def test_results_link_to_the_section_of_a_formula_or_word(folder: Path) -> None:
     assert addresses[3] == ["../a/sums.html#sums", "../b.html#tri"]
     assert addresses[4:7] == [[], [], []]
     assert answers[4]["problems"] == [{"latex": r"\foo", "message": r"\foo is not known here"}]
+    assert answers[5]["problems"] == [{"latex": deep, "message": "It is nested too deeply"}]
     assert addresses[7] == ["../b.html#squares", "../index.html#notes"]
 
 

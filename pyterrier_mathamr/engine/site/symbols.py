@@ -45,7 +45,7 @@ _NAMES = r"""
     vert lVert rVert Vert
     """
 _SIGNS = r"\{ \} \| \% \# \& \_"
-_CHARACTERS = "+-=<>*/!|()[],.;:" + "αβγδεζηθικλμνξπρστυφχψωϵϑϕϖϱΓΔΘΛΞΠΣΥΦΨΩℕℤℚℝℂ∞¬…⋯"
+_CHARACTERS = "+-=<>*/!?|()[],.;:" + "αβγδεζηθικλμνξπρστυφχψωϵϑϕϖϱΓΔΘΛΞΠΣΥΦΨΩℕℤℚℝℂ∞¬…⋯"
 _ACCENT_NAMES = (
     "hat bar tilde vec dot ddot check breve acute grave mathring overline underline widehat widetilde overrightarrow "
     "overleftarrow overbrace underbrace"

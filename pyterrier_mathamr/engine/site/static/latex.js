@@ -21,14 +21,22 @@ const AROUND_DOTS = [ROLE.ADD, ROLE.MUL, ROLE.RELATION, ROLE.COLON];
 const DOTS = { ".": "…", "·": "⋯", "⋅": "⋯" };
 const TOKEN = /\\[a-zA-Z]+|\\[^]|\?[a-zA-Z]|[^]/uy;
 const NUMBER = /\d(?:\d|\.(?=\s*\d)|\s+(?=\.?\s*\d))*/y;
-const SUPER = /[⁰¹²³⁴-⁹⁺⁻⁼⁽⁾ⁿⁱ]+/gu, SUB = /[₀-₎]+/gu;
-const SIZED = /(\\[bB]igg?[lrm]?)\s*\{\s*(\\[a-zA-Z]+|\\?[^\sa-zA-Z{}])\s*\}/g;
 const SIZED_GROUP = /\\[bB]igg?[lrm]?\s*\{/;
-const ANGLE = /\\(left|right|[bB]igg?[lr])\s*([<>])/g;
+const plain = (text) => text.normalize("NFKC");
+// What is typed in several ways, to one of them.
+const REWRITES = [
+  [/[⁰¹²³⁴-⁹⁺⁻⁼⁽⁾ⁿⁱ]+/gu, (some) => `^{${plain(some)}}`],
+  [/[₀-₎]+/gu, (some) => `_{${plain(some)}}`],
+  [/(?<!\\)\\\s*$/, ""],
+  [/−/g, "-"],
+  [/°/g, "^{\\circ}"],
+  [/(\\[bB]igg?[lrm]?)\s*\{\s*(\\[a-zA-Z]+|\\?[^\sa-zA-Z{}])\s*\}/g, "$1$2 "],
+  [/\\(?:begin|end)\{equation\*?\}/g, " "],
+  [/\\(left|right|[bB]igg?[lr])\s*([<>])/g, (_, size, sign) => `\\${size}\\${sign === "<" ? "l" : "r"}angle `],
+];
 
 export function readLatex(latex) {
-  const text = latex.replace(SUPER, (some) => `^{${some.normalize("NFKC")}}`).replace(SUB, (some) => `_{${some.normalize("NFKC")}}`)
-    .replaceAll("−", "-").replaceAll("°", "^{\\circ}").replace(SIZED, "$1$2 ").replace(/\\(?:begin|end)\{equation\*?\}/g, " ").replace(ANGLE, (_, size, sign) => `\\${size}\\${sign === "<" ? "l" : "r"}angle `);
+  const text = REWRITES.reduce((typed, [pattern, written]) => typed.replace(pattern, written), latex);
   if (SIZED_GROUP.test(text)) throw new Unread("A size before { is not known here");
   return readRow(new Reader(text).row([""])).node;
 }

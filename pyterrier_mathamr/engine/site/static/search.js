@@ -89,8 +89,8 @@ export class Site {
             }
           }
         } catch (error) {
-          if (!(error instanceof Unread)) throw error;
-          problems.push({ latex, message: error.message });
+          if (!(error instanceof Unread || error instanceof RangeError)) throw error;
+          problems.push({ latex, message: error instanceof Unread ? error.message : "It is nested too deeply" });
         }
       }
       for (const hit of found.values()) for (const match of hit.formulas) hit.score += match ? match.score / 7 : 0;
