@@ -3,7 +3,8 @@
 ::
 
     index.html, *.js, *.css, fonts    the page; its script names no other site
-    index.json                        what the others hold: the first word of each shard, the first section of each text
+    index.json                        what the others hold: the first word or section of each; and the number of the
+                                      build, with which they are asked for, so that no cache mixes two of them
     formulas.bin                      all formulas as terms, each once; occurrences by section
     words-3.bin                       for some words, in order, the sections that have them
     texts-7.bin                       for some sections, title, address, and text with formulas in MathML
@@ -25,6 +26,7 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from pyterrier_mathamr.formula import definitions, one_text, trees_of_posts
 from pyterrier_mathamr.formula.display.typesetting import formula_html
@@ -41,7 +43,6 @@ _PAGE = Path(str(resources.files("pyterrier_mathamr.engine.page") / "static"))
 _FROM_PAGE = ("page.css", "inter.woff2", "stix-two-math.woff2", "icon.svg", "commands.js")
 _WORD = re.compile(r"[^\W_]+")
 _SHARD = 60_000  # characters of JSON before compression
-VERSION = 1
 
 
 class SiteReport(NamedTuple):
@@ -86,7 +87,9 @@ def write_site(folder: str | Path, output: str | Path | None = None, *, title: s
     words, first_words = _words(sections)
     texts, first_sections = _texts(sections, home)
     lengths = [len(_tokens(section)) for section in sections]
-    about = {"version": VERSION, "words": first_words, "texts": first_sections, "lengths": lengths}
+    packed = {file: _packed(value) for file, value in {"formulas": formulas, **words, **texts}.items()}
+    build = f"{zlib.crc32(b''.join(packed.values())):x}"
+    about = {"build": build, "words": first_words, "texts": first_sections, "lengths": lengths}
     front = [section for section in sections if section.page == "index.html"]
     name = title or (plain_text(front[0].title) if front else folder.name)
     new = output.with_name(f".{output.name}.new")
@@ -99,8 +102,8 @@ def write_site(folder: str | Path, output: str | Path | None = None, *, title: s
     (new / "index.html").write_text(page, encoding="utf-8")
     (new / "symbols.js").write_text(symbols_script(), encoding="utf-8")
     (new / "index.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
-    for file, value in {"formulas": formulas, **words, **texts}.items():
-        (new / f"{file}.bin").write_bytes(_packed(value))
+    for file, content in packed.items():
+        (new / f"{file}.bin").write_bytes(content)
     if output.exists():
         shutil.rmtree(output)
     new.rename(output)
@@ -212,7 +215,7 @@ def _texts(sections: Iterable[Section], home: str) -> tuple[dict[str, Any], list
     shards, firsts, size = list[list[Any]](), list[int](), _SHARD
     for number, section in enumerate(sections):
         written = [
-            home + section.page + (f"#{section.anchor}" if section.anchor else ""),
+            home + quote(section.page) + (f"#{quote(section.anchor)}" if section.anchor else ""),
             section.page_title,
             section.title.text,
             _renumbered(section.post, len(section.title.formulas)),

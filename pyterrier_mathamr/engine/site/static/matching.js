@@ -71,10 +71,10 @@ export class Formulas {
   }
 
   *matches(pattern) {
-    const same = new Set(this.candidates(pattern, false)), { labels, sizes } = this.terms, unification = new Unification(pattern, this.terms);
+    const every = this.candidates(pattern), same = this.candidates(pattern, every)[pattern.root], { labels, sizes } = this.terms, unification = new Unification(pattern, this.terms);
     // terms with the same letters, then whole formulas and statements, then small terms
     const rank = (term) => ((same.has(term) ? 0 : 4) + WHOLE - (this.extents[term] ?? 0)) * 2 ** 20 + Math.min(sizes[term], 2 ** 20 - 1);
-    const ranks = Float64Array.from(this.candidates(pattern, true), (term) => rank(term) * 2 ** 24 + term).sort();
+    const ranks = Float64Array.from(every[pattern.root], (term) => rank(term) * 2 ** 24 + term).sort();
     const counts = pattern.occurrences(pattern.root), size = pattern.sizes[pattern.root];
     const total = (places) => places.reduce((sum, place) => sum + counts.get(pattern.labels[place]), 0);
     let most = MOST_STEPS;
@@ -89,27 +89,29 @@ export class Formulas {
     }
   }
 
-  // The terms that may match a pattern, with other letters or only with its own.
-  candidates(pattern, renamed) {
+  // For each term of a pattern, the terms that may match it, null for all; of some others, those with the same letters.
+  candidates(pattern, others = null) {
     const found = [];
-    for (let term = 0; term <= pattern.root; term++) found.push(this.matching(pattern, term, found, renamed));
-    return [...(found[pattern.root] ?? [])];
+    for (let term = 0; term <= pattern.root; term++) found.push(this.matching(pattern, term, found, others?.[term]));
+    return found;
   }
 
-  // The terms that may match a term of a pattern, from those for its operands; null for all.
-  matching(pattern, term, found, renamed) {
+  matching(pattern, term, found, others) {
     const label = pattern.labels[term], args = pattern.args[term], { terms } = this;
     if (isWildcard(label)) return null;
     if (!pattern.isOpen[term]) {
-      if (renamed) return new Set(this.ofShape.get(pattern.shapes[term]));
+      if (!others) return new Set(this.ofShape.get(pattern.shapes[term]));
       return new Set(pattern.keys[term] < 0 ? [] : [pattern.keys[term]]);
     }
     const takesMore = ASSOCIATIVE.has(label) && args.some((arg) => isWildcard(pattern.labels[arg])), unordered = label.startsWith("U!");
+    const places = args.flatMap((arg, place) => (found[arg] ? [[found[arg], place]] : []));
     const mayMatch = (theirs) => {
       if (takesMore ? theirs.length < args.length : theirs.length !== args.length) return false;
-      return args.every((arg, place) => !found[arg] || (unordered ? theirs.some((each) => found[arg].has(each)) : found[arg].has(theirs[place])));
+      return places.every(([some, place]) => (unordered ? theirs.some((each) => some.has(each)) : some.has(theirs[place])));
     };
-    return new Set((this.ofLabel.get(label) ?? []).filter((each) => mayMatch(terms.args[each])));
+    const made = new Set();
+    for (const each of others ?? this.ofLabel.get(label) ?? []) if (mayMatch(terms.args[each])) made.add(each);
+    return made;
   }
 }
 

@@ -36,7 +36,7 @@ export function singular(word) {
 }
 
 export class Site {
-  // `read(name)` returns the bytes of a file as a Response.
+  // `read(name, build)` returns a file as a Response; without a build it is the newest one.
   constructor(read) {
     this.read = read;
     this.files = new Map();
@@ -62,7 +62,8 @@ export class Site {
   }
 
   async packed(name) {
-    return new Response((await this.read(name)).body.pipeThrough(new DecompressionStream("deflate"))).json();
+    const { build } = await this.file("index");
+    return new Response((await this.read(name, build)).body.pipeThrough(new DecompressionStream("deflate"))).json();
   }
 
   // The sections that have something of a query, the best first: `section`, `score`, `formulas` (of each formula of the

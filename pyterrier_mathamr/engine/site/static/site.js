@@ -6,8 +6,8 @@ import { Site, wordsOf } from "./search.js";
 const STEP = 10, AROUND = 160; // results shown at once; characters around a match
 const $ = (id) => document.getElementById(id);
 const form = $("form"), box = $("query"), results = $("results"), status = $("status"), preview = $("preview"), symbols = $("symbols"), all = $("all");
-const fetched = async (name) => {
-  const answer = await fetch(name);
+const fetched = async (name, build) => {
+  const answer = await (build ? fetch(`${name}?${build}`) : fetch(name, { cache: "no-cache" }));
   if (!answer.ok) throw new Error(`${name}: the server answered ${answer.status}`);
   return answer;
 };
