@@ -37,7 +37,9 @@ include_patterns = [
     "pyterrier_mathamr/data/**/README.md",
 ]
 exclude_patterns = [".venv", "build"]
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = [
+    "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "pyterrier_mathamr.sphinx"
+]  # fmt: skip
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 nb_render_markdown_format = "gfm"
 nb_execution_mode = "off"  # the tests run the notebooks; the site shows their stored outputs
@@ -45,6 +47,12 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"pyterrier-mathamr {release}"
 html_theme_options = {"source_repository": SOURCE, "source_branch": "main", "source_directory": ""}
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "sidebar/search.html", "mathamr.html"),
+        *("sidebar/scroll-start.html", "sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "../pyterrier_mathamr/engine/page/static/icon.svg"

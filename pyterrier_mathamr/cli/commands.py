@@ -32,13 +32,14 @@ from .options import (
     values_of,
     with_parser,
 )
+from .site import site
 from .verify import verify
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.amr.doctor import ParserName
 
 _COMMANDS = (
-    arqmath, build, compact, delete, demo, draw, duplicates, evaluate, experiment, mcp, report, search, serve,
+    arqmath, build, compact, delete, demo, draw, duplicates, evaluate, experiment, mcp, report, search, serve, site,
     update, verify,
 )  # fmt: skip
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}

@@ -1,0 +1,13 @@
+"""A search by words and formulas in any folder of HTML pages, without a server: `mathamr site`.
+
+::
+
+    pages    HTML ──▶ sections, each with the id that leads to it
+    writing  sections ──▶ files: terms of formulas, words, texts
+    symbols  the tables of ``formula.tex`` ──▶ symbols.js
+    static   the page: latex and grammar read a formula, terms and matching find it, search adds words
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
