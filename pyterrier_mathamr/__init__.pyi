@@ -24,6 +24,7 @@ from .arqmath import register_arqmath as register_arqmath
 from .engine import SearchEngine as SearchEngine
 from .graph import GraphBuilder as GraphBuilder
 from .graph import GraphStore as GraphStore
+from .index import CorpusGraph as CorpusGraph
 from .index import MathAMRFormulaIndex as MathAMRFormulaIndex
 from .index import MathAMRIndex as MathAMRIndex
 from .index import QdrantFormulaIndex as QdrantFormulaIndex

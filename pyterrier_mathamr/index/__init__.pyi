@@ -1,3 +1,4 @@
+from .corpus_graph import CorpusGraph as CorpusGraph
 from .errors import EmbeddingError as EmbeddingError
 from .errors import MathAMRIndexError as MathAMRIndexError
 from .errors import ModelMismatchError as ModelMismatchError

@@ -31,6 +31,8 @@ from pyterrier_mathamr._common.transformers import HELP_URL, Composing, Leaf, Tr
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
+from .adaptive import GAR, LADR
+from .corpus_graph import build_corpus_graph
 from .errors import check_model
 from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
 from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, described_rows, stored_formula_ids
@@ -165,6 +167,9 @@ class DocumentVectorIndex(VectorIndex):
     colbert = retriever = method(ColBERTRetriever)
     scorer = method(MaxSimScorer)
     vec_loader = method(VectorLoader)
+    corpus_graph = method(build_corpus_graph)
+    gar = method(GAR)
+    ladr = method(LADR)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for queries, score rankings, load the vectors of documents; by the columns of ``inp``."""

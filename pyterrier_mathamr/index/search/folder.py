@@ -20,6 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from pyterrier_mathamr.store import Snapshot as StoredSnapshot
 
 from .compiled import Columns, CompiledScan, compiled
 from .int8 import CodedQueries, CodeScan, Memory, encode_queries, exactly, on_device, usable
-from .maxsim import best_of, blocks, exact_scores, float32_error, run_bounds, scan, widened
+from .maxsim import best_of, blocks, exact_scores, float32_error, run_bounds, scan, score_pieces, widened
 from .queries import QueryBatch
 
 QUERY_ROWS = 160
@@ -105,7 +106,13 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query exactly: float64 for each."""
         each = zip(queries.each(), numbers, strict=True)
-        return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
+        together = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
+        if len(numbers) < 2 or len(self.pieces(together, field)) > 1:
+            return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
+        rows, offsets = self.stored(together, field)  # a few documents for each of many queries are read at once
+        cuts = pairwise(np.cumsum([0, *map(len, numbers)]).tolist())
+        pieces = [(rows[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a]) for a, b in cuts]
+        return [score_pieces(query, [piece], field) for (query, _), piece in zip(each, pieces, strict=True)]
 
     def bounds(self, query: QueryBatch, k: int) -> tuple[Weights, Weights]:
         """Bound the exact score of every document for one query, to find about ``k``.
