@@ -114,7 +114,7 @@ class AdaptiveRetriever(Scoring):
             UnknownIdError: the index does not contain some documents of the ranking; the error names them. Neighbors
                 that it does not contain are left out.
         """
-        pt.validate.result_frame(inp, extra_columns=["query_embs"], context=self)
+        pt.validate.result_frame(inp, extra_columns=["score", "query_embs"], context=self)
         columns = ["docno", "score", "rank"]
         queries = with_query(distinct_queries(inp, columns))
         if inp.empty:
@@ -129,7 +129,8 @@ class AdaptiveRetriever(Scoring):
             while any(chosen := [pool.take(self.choose(pool)) for pool in pools]):
                 self._score(batch, pools, chosen, backend)
             for qid, pool in zip(batch.qids, pools, strict=True):
-                numbers, scores = np.array(list(pool.numbers.values())), np.array(list(pool.scores.values()))
+                numbers = np.array(list(pool.numbers.values()), dtype=np.int64)
+                scores = np.array(list(pool.scores.values()), dtype=np.float64)
                 hits[qid] = best_of(backend, numbers, scores, self.num_results or len(scores))
         found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
         return ranking_frame(queries, found, docno=partial(backend.texts, "docno"))

@@ -71,7 +71,7 @@ def _plain(docno: str, column: str, value: Any) -> Value | list[Value]:
     raise EmbeddingError(docno, f"its {column!r} is {value!r:.80}, not text, a finite number, or a list of them")
 
 
-class Comparison(NamedTuple):
+class Predicate(NamedTuple):
     """A condition on one column: its value, or one value of its list, is among ``values``, or less or greater."""
 
     column: str
@@ -95,7 +95,7 @@ class Group(NamedTuple):
     """Conditions that must all hold, or of which one must."""
 
     every: bool
-    conditions: tuple[Comparison | Group, ...]
+    conditions: tuple[Predicate | Group, ...]
 
     def holds(self, columns: Mapping[str, Any]) -> bool:
         """Whether a document with these columns passes."""
@@ -106,7 +106,7 @@ class Group(NamedTuple):
         return set().union(*(one.names() for one in self.conditions))
 
 
-Condition = Comparison | Group
+Condition = Predicate | Group
 
 
 def _kind(value: Value) -> type:
@@ -143,20 +143,20 @@ def _read(node: ast.expr) -> Condition:
         raise ValueError(ast.dump(node))
     operands = [node.left, *node.comparators]
     pairs = tuple(
-        _comparison(left, sign, right) for left, sign, right in zip(operands, node.ops, operands[1:], strict=False)
+        _predicate(left, sign, right) for left, sign, right in zip(operands, node.ops, operands[1:], strict=False)
     )
     return pairs[0] if len(pairs) == 1 else Group(True, pairs)
 
 
-def _comparison(left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Comparison:
+def _predicate(left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Predicate:
     if isinstance(sign, ast.In):
         if isinstance(right, ast.Name):
-            return Comparison(right.id, "in", (_value(left),))
-        return Comparison(_name(left), "in", tuple(_value(one) for one in _items(right)))
+            return Predicate(right.id, "in", (_value(left),))
+        return Predicate(_name(left), "in", tuple(_value(one) for one in _items(right)))
     compared = _COMPARED[type(sign)]
     if isinstance(left, ast.Name):
-        return Comparison(left.id, compared, (_value(right),))
-    return Comparison(_name(right), _TURNED[compared], (_value(left),))
+        return Predicate(left.id, compared, (_value(right),))
+    return Predicate(_name(right), _TURNED[compared], (_value(left),))
 
 
 def _name(node: ast.expr) -> str:
