@@ -33,7 +33,14 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, is_missing, ordered_by_score, ranking_frame, with_objects
+from pyterrier_mathamr._common.frames import (
+    QUERY_ROWS,
+    empty_output,
+    is_missing,
+    ordered_by_score,
+    ranking_frame,
+    with_objects,
+)
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
 from pyterrier_mathamr._common.running.resources import return_free_memory
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
@@ -536,6 +543,47 @@ class VectorLoader(ColumnAdder, IndexTransformer):
         rows, offsets = snapshot.rows(snapshot.find([str(docno) for docno in docnos]))
         vectors = [rows[start:end] for start, end in pairwise(offsets.tolist())]
         return with_objects(inp, doc_embs=[vectors[place] for place in places])
+
+
+class DropVectors(ColumnAdder, Leaf, Transformer):
+    """Drops vectors and the columns that describe them, so that results are small; cells of others stay as they are.
+
+    :func:`drop_query_embs` and :func:`drop_doc_embs` construct one.
+
+    Args:
+        columns: the columns to drop, of which the first must be there.
+    """
+
+    label = "Drop vectors"
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        super().__init__()
+        self.columns = tuple(columns)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Drop the columns."""
+        pt.validate.columns(inp, includes=[self.columns[0]], context=self)
+        return inp.drop(columns=[name for name in self.columns if name in inp.columns])
+
+
+def drop_query_embs() -> DropVectors:
+    """Return the transformer that drops ``query_embs`` and the columns that describe its rows.
+
+    Example::
+
+        encode >> index.retriever() >> mathamr.drop_query_embs()
+    """
+    return DropVectors(QUERY_ROWS)
+
+
+def drop_doc_embs() -> DropVectors:
+    """Return the transformer that drops ``doc_embs`` and the columns that describe its rows.
+
+    Example::
+
+        bm25 >> index.vec_loader() >> mathamr.drop_doc_embs()
+    """
+    return DropVectors(("doc_embs", "doc_model", "formula_ids"))
 
 
 class TextLoader(ColumnAdder, IndexTransformer):
