@@ -24,11 +24,14 @@ from .arqmath import register_arqmath as register_arqmath
 from .engine import SearchEngine as SearchEngine
 from .graph import GraphBuilder as GraphBuilder
 from .graph import GraphStore as GraphStore
+from .index import CorpusGraph as CorpusGraph
 from .index import MathAMRFormulaIndex as MathAMRFormulaIndex
 from .index import MathAMRIndex as MathAMRIndex
 from .index import QdrantFormulaIndex as QdrantFormulaIndex
 from .index import QdrantIndex as QdrantIndex
 from .index import ShardedIndex as ShardedIndex
+from .index import drop_doc_embs as drop_doc_embs
+from .index import drop_query_embs as drop_query_embs
 from .model import MathAMR as MathAMR
 from .model import MathAMRConfig as MathAMRConfig
 from .model import TextEncoder as TextEncoder
@@ -37,3 +40,4 @@ from .posts import MathPassager as MathPassager
 from .sparse import BM25Index as BM25Index
 from .sparse import PatternIndex as PatternIndex
 from .sparse import TangentIndex as TangentIndex
+from .systems import LateInteraction as LateInteraction

@@ -89,15 +89,14 @@ class FastPlaid:
         queries = pd.DataFrame({"qid": [str(i) for i in range(len(queries_embeddings))]})
         queries["query_embs"] = pd.Series([_unit(query) for query in queries_embeddings], dtype=object)
         names = self._names()
-        if subset is None:
-            found = self.vectors.retriever(num_results=top_k)(queries)
-        else:
+        only = None
+        if subset is not None:
             of_each = subset if subset and isinstance(subset[0], list) else [subset] * len(queries)
             pairs = [(str(i), names[number]) for i, some in enumerate(of_each) for number in some]
-            ranking = pd.DataFrame(pairs, columns=["qid", "docno"]).merge(queries, on="qid")
-            found = self.vectors.scorer()(ranking)
+            only = pd.DataFrame(pairs, columns=["qid", "docno"])
+        found = self.vectors.retriever(num_results=top_k, subset=only)(queries)
         numbers = {name: number for number, name in enumerate(names)}
-        best = {qid: rows.head(top_k) for qid, rows in found.groupby("qid")}
+        best = dict(iter(found.groupby("qid")))
         return [
             [(numbers[row.docno], row.score) for row in best[qid].itertuples()] if qid in best else []
             for qid in queries["qid"]

@@ -171,9 +171,10 @@ def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     return result
 
 
-_QUERY_ROWS = ("query_embs", "query_model", "query_formula_ids", "query_weights", "query_document_weight")
+QUERY_ROWS = ("query_embs", "query_model", "query_formula_ids", "query_weights", "query_document_weight")
+"""The vectors of queries and what describes them."""
 
 
 def without_query_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out the rows of queries that another encoder added, with their weights and the names of their formulas."""
-    return frame.drop(columns=[name for name in _QUERY_ROWS if name in frame.columns])
+    return frame.drop(columns=[name for name in QUERY_ROWS if name in frame.columns])

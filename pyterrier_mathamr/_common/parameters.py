@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def method(kind: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return the method of an index that constructs a transformer over it; help shows it as a method."""
+    """Return the method of an index that constructs a transformer over it, or calls a function; help shows it so."""
     return cast("Callable[Concatenate[Any, P], T]", _Constructing(kind))
 
 
@@ -44,9 +44,11 @@ class _Constructing:
         def construct(self: Any, /, *args: Any, **options: Any) -> Any:
             return kind(self, *args, **options)
 
-        index, *options = inspect.signature(kind).parameters.values()
+        found = inspect.signature(kind)
+        index, *options = found.parameters.values()
         own = index.replace(name="self", annotation=index.empty)
-        signature = inspect.Signature([own, *options], return_annotation=kind.__name__)
+        returned = kind.__name__ if inspect.isclass(kind) else found.return_annotation
+        signature = inspect.Signature([own, *options], return_annotation=returned)
         construct.__signature__ = signature  # type: ignore[attr-defined]
         construct.__name__, construct.__qualname__ = name, f"{owner.__qualname__}.{name}"
         construct.__module__, construct.__doc__ = owner.__module__, _without(index.name, inspect.getdoc(kind) or "")

@@ -7,7 +7,9 @@
                                               │ snapshot     a Backend: select, score, look up
     MathAMR.query_encoder() ──▶ transformers ─┤              one retriever, the scorer, the loaders
                                               │ search/      candidates, exact scores
-                                              │
+                                              │ subsets      only some documents, by docno or by kept columns
+                    corpus_graph, adaptive ───┘              neighbors of documents; GAR and LADR along them
+
     sharded/      several indexes searched as one, each in a process or on a node of a cluster
 
 A third of this room is ``qdrant/`` and ``sharded/``: the same rankings where one folder on one machine is not enough.

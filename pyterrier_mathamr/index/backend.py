@@ -79,6 +79,8 @@ class How:
     device: str | None = None
     scored: bool = True
     """Whether approximate hits need scores: not where they are scored by other vectors then."""
+    where: str | None = None
+    """A condition on kept columns (:mod:`.subsets`), which every document that is found must meet."""
 
 
 class Hits(NamedTuple):
@@ -102,6 +104,10 @@ class IndexDescription(Protocol):
     def model(self) -> str | None:
         """The identity of the model of its vectors, where known."""
 
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """The columns that are kept of each document."""
+
 
 class Backend(Protocol):
     """The state of an index when it was opened. Documents have numbers, which are valid within it only.
@@ -113,11 +119,18 @@ class Backend(Protocol):
     path: Path | str
     meta: IndexDescription
 
+    @property
+    def identity(self) -> str:
+        """The identity of this state of the index, which changes with every document."""
+
     def __len__(self) -> int:
         """The number of documents (or formulas)."""
 
     def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
-        """Find the best ``k`` documents of each query by the vectors of one field: all of them if ``how.exact``."""
+        """Find the best ``k`` documents of each query by the vectors of one field: all of them if ``how.exact``.
+
+        Only documents of ``queries.among``, where that is given, that meet ``how.where``.
+        """
 
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field) -> list[ExactScores]:
         """Score some documents of each query exactly: float64 for each."""
@@ -126,7 +139,7 @@ class Backend(Protocol):
         """Look up the number of each document: -1 for one that is not in the index."""
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """Return one text (``docno``, ``post_id`` …) of each document."""
+        """Return one text (``docno``, ``post_id`` …) of each document; ``kept`` are its columns as JSON."""
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
         """Return the vectors of some documents end to end, float32 ``[r, d]``, and their offsets, int64 ``[m + 1]``."""

@@ -31,10 +31,13 @@ from pyterrier_mathamr._common.transformers import HELP_URL, Composing, Leaf, Tr
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
+from .adaptive import GAR, LADR
+from .corpus_graph import build_corpus_graph
 from .errors import check_model
 from .indexing import Build, Corpus, DocumentIndexer, FormulaIndexer, IndexPost
 from .parts import DOCUMENTS, FORMULAS, DType, Entry, Layout, described_rows, stored_formula_ids
 from .search.folder import FolderSnapshot
+from .subsets import kept_columns
 from .transformers import (
     ColBERTRetriever,
     DocVNRetriever,
@@ -164,6 +167,9 @@ class DocumentVectorIndex(VectorIndex):
     colbert = retriever = method(ColBERTRetriever)
     scorer = method(MaxSimScorer)
     vec_loader = method(VectorLoader)
+    corpus_graph = method(build_corpus_graph)
+    gar = method(GAR)
+    ladr = method(LADR)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Retrieve for queries, score rankings, load the vectors of documents; by the columns of ``inp``."""
@@ -174,7 +180,7 @@ class DocumentVectorIndex(VectorIndex):
         return _ByColumns(self).fuse_rank_cutoff(k)
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the indexed documents: ``docno``, ``doc_embs``; ``formula_ids``, ``doc_model`` where known.
+        """Yield the documents: ``docno``, ``doc_embs``, kept columns, and ``formula_ids`` and ``doc_model`` if known.
 
         ``verbose`` shows a progress bar.
         """
@@ -183,7 +189,7 @@ class DocumentVectorIndex(VectorIndex):
             docno, ids = entry.texts
             known = {"formula_ids": stored_formula_ids(ids, self.path), "doc_model": model}
             known = {name: value for name, value in known.items() if value is not None}
-            yield {"docno": docno, "doc_embs": entry.rows, **known}
+            yield {"docno": docno, "doc_embs": entry.rows, **known, **kept_columns(entry.kept)}
 
 
 class _ByColumns(IndexTransformer):
@@ -226,13 +232,14 @@ class FormulaVectorIndex(VectorIndex):
         return fused
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the formulas: ``docno`` (its id), ``post_id``, ``visual_id`` and ``formula_vec``, float32 ``[d]``.
+        """Yield the formulas: ``docno`` (its id), ``post_id``, ``visual_id``, ``formula_vec`` and kept columns.
 
         ``verbose`` shows a progress bar.
         """
         for entry in self.entries(verbose=verbose):
             docno, post_id, visual_id = entry.texts
-            yield {"docno": docno, "post_id": post_id, "visual_id": visual_id, "formula_vec": entry.rows[0]}
+            known = {"post_id": post_id, "visual_id": visual_id, "formula_vec": entry.rows[0]}
+            yield {"docno": docno, **known, **kept_columns(entry.kept)}
 
 
 def merged_model(path: str, indexes: Iterable[VectorIndex]) -> str | None:
@@ -302,11 +309,13 @@ class IndexArtifact(StoredArtifact, VectorIndex):
         if dtype is None and len(dtypes) > 1:
             allowed = f"'float32', 'float16' or 'int8': the indexes store rows as {' and '.join(sorted(dtypes))}"
             raise ConfigError("dtype", dtype, allowed)
+        keep = dict.fromkeys(name for source in indexes for name in source.snapshot().meta.keep)
         entries = chain.from_iterable(source.entries() for source in indexes)
         posts = (IndexPost(entry.docno, [entry]) for entry in entries)
         index = cls(path)
         with index.job("create", {}, resume=False) as job:
-            Build(job, cls.LAYOUT, Corpus(index.path, ()), model, dtype or next(iter(dtypes), None)).run(posts)
+            of_all = Corpus(index.path, ()), model, dtype or next(iter(dtypes), None), tuple(keep)
+            Build(job, cls.LAYOUT, *of_all).run(posts)
         return index
 
 

@@ -25,7 +25,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -56,6 +56,7 @@ from pyterrier_mathamr.index.parts import (
     default_dtype,
     part_content,
 )
+from pyterrier_mathamr.index.subsets import KEEP, kept_text
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, TITLE_FORMULA, formula_id
 from pyterrier_mathamr.store import (
     META,
@@ -102,16 +103,19 @@ def check_rows(docno: str, value: Any) -> Rows:
     return np.ascontiguousarray(rows)
 
 
-def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
-    """Turn ``{docno, doc_embs, (formula_ids)}`` into one entry for each document."""
+def document_posts(stream: Iterable[Mapping[str, Any]], keep: Sequence[str] = ()) -> Iterator[IndexPost]:
+    """Turn ``{docno, doc_embs, (formula_ids)}`` and kept columns into one entry for each document."""
     for record in stream:
         docno = record["docno"]
         rows = check_rows(docno, record.get("doc_embs"))
         ids = _formula_ids(docno, record, len(rows))
-        yield IndexPost(docno, [Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)])
+        texts = docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)
+        yield IndexPost(docno, [Entry(texts, rows, kept_text(docno, record, keep))])
 
 
-def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[IndexPost]:
+def formula_posts(
+    stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds, keep: Sequence[str] = ()
+) -> Iterator[IndexPost]:
     """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, 3.5.1).
 
     The formulas in the title of a document's question are left out: they belong to the question.
@@ -127,7 +131,9 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
         visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
         places = sorted((row, formula) for formula, row in first.items())
         texts = [(formula, docno, str(visual.get(formula, ""))) for _, formula in places]
-        yield IndexPost(docno, [Entry(of, rows[row : row + 1]) for (row, _), of in zip(places, texts, strict=True)])
+        kept = kept_text(docno, record, keep)
+        entries = [Entry(of, rows[row : row + 1], kept) for (row, _), of in zip(places, texts, strict=True)]
+        yield IndexPost(docno, entries)
 
 
 def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] | None:
@@ -221,8 +227,16 @@ _SAME = 1e-5
 class Build:
     """One build of an index."""
 
-    def __init__(self, job: Job, layout: Layout, corpus: Corpus, model: str | None, dtype: DType | None) -> None:
-        self.job, self.layout, self.corpus = job, layout, corpus
+    def __init__(
+        self,
+        job: Job,
+        layout: Layout,
+        corpus: Corpus,
+        model: str | None,
+        dtype: DType | None,
+        keep: tuple[str, ...] = (),
+    ) -> None:
+        self.job, self.layout, self.corpus, self.keep = job, layout, corpus, keep
         base = job.base and IndexMeta.read(job.base.details, job.path)
         if base:
             check_model(job.path, base.model, model)
@@ -256,8 +270,12 @@ class Build:
                 self._close_part()
         self._close_part()
         self.corpus.tell(self.job)
-        self.job.commit(asdict(IndexMeta(self.dimensions, self.model, self.dtype)))
+        self.job.commit(self.meta().details())
         warn_of_repeated(self.job.path, self._again)
+
+    def meta(self) -> IndexMeta:
+        """Describe the index that is built."""
+        return IndexMeta(self.dimensions, self.model, self.dtype, self.keep)
 
     def _take(self, entry: Entry) -> None:
         width = entry.rows.shape[1]
@@ -337,6 +355,8 @@ class Build:
         for column, name in enumerate(TEXTS[self.layout][1:], 1):
             texts = zip(self.done.texts(name, rows), entries, strict=True)
             same &= np.array([text == entry.texts[column] for text, entry in texts], dtype=np.bool_)
+        kept = zip(self.done.texts("kept", rows), entries, strict=True)
+        same &= np.array([text == entry.kept for text, entry in kept], dtype=np.bool_)
         if same.all():
             room = _SAME * (1 + np.abs(stored))
             if self.dtype == "float16":
@@ -363,6 +383,7 @@ class ArtifactIndexer(Leaf, Indexer):
     checks: ClassVar[Mapping[str, Rule]] = {
         "mode": one_of("create", "overwrite", "append"),
         "dtype": one_of(*DTYPES).or_none(),
+        "keep": KEEP,
     }
 
     def __init__(
@@ -372,17 +393,28 @@ class ArtifactIndexer(Leaf, Indexer):
         *,
         model: str | None = None,
         dtype: DType | None = None,
+        keep: Sequence[str] | None = None,
         resume: bool = False,
         sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
         super().__init__()
-        self._index, self.mode, self.model, self.dtype = index, mode, model, dtype
+        self._index, self.mode, self.model, self.dtype, self.keep = index, mode, model, dtype, keep
         self.resume, self.sources, self.verbose, self.total = resume, sources, verbose, total
         self._corpus: Corpus | None = None
         self.note: Callable[[], str] | None = None
         """Returns the text after the bar."""
+
+    def kept(self) -> tuple[str, ...]:
+        """Return the columns to keep; ``append`` keeps the columns of the index."""
+        asked = None if self.keep is None else tuple(self.keep)
+        if self.mode != "append" or not self._index.built():
+            return asked or ()
+        known: tuple[str, ...] = self._index.snapshot().meta.keep
+        if asked not in (None, known):
+            raise ConfigError("keep", self.keep, f"None: {self._index.path} keeps {', '.join(known) or 'no columns'}")
+        return known
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert the records of the stream to entries."""
@@ -398,7 +430,7 @@ class ArtifactIndexer(Leaf, Indexer):
         with suppress(StopIteration):  # there is no document
             first = stream.peek()
             model = model or first.get("doc_model")
-            pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
+            pt.validate.columns_iter(stream, includes=[*self.index_inputs()[0], *self.kept()], context=self)
         total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
         bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "note": self.note}
         shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", **bar)
@@ -438,11 +470,13 @@ class ArtifactIndexer(Leaf, Indexer):
         fingerprint = self.fingerprint() if self.resume else {}
         with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
             corpus, self._corpus = self._corpus or Corpus(self._index.path, ()), None
-            Build(job, self._index.LAYOUT, corpus, model, self.dtype).run(posts)
+            Build(job, self._index.LAYOUT, corpus, model, self.dtype, self.kept()).run(posts)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what determines the vectors, besides the documents; work with another fingerprint is not resumed."""
-        own = {"entries": self._index.LAYOUT, "model": self.model, "dtype": self.dtype}
+        own: dict[str, Any] = {"entries": self._index.LAYOUT, "model": self.model, "dtype": self.dtype}
+        if self.keep:
+            own["keep"] = list(self.keep)
         return {**own, "sources": None if self.sources is None else dict(self.sources)}
 
     def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:
@@ -480,6 +514,8 @@ class DocumentIndexer(ArtifactIndexer):
         dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
             scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
             ``float32``. ``float16`` is between the two. ``append`` keeps the dtype of the index.
+        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
+            keeps the columns of the index.
         resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
             options; ``indexer.pending(documents)`` leaves out finished documents before they are encoded.
         sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
@@ -494,7 +530,7 @@ class DocumentIndexer(ArtifactIndexer):
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert each document to one entry."""
-        return document_posts(stream)
+        return document_posts(stream, self.kept())
 
 
 class FormulaIndexer(ArtifactIndexer):
@@ -517,6 +553,8 @@ class FormulaIndexer(ArtifactIndexer):
         dtype: how rows are stored. By default, rows of 256 numbers and more, as of text encoders, are ``int8`` with a
             scale each, a fifth of the size of ``float32``, and scores are rounded a little; shorter rows are
             ``float32``. ``float16`` is between the two. ``append`` keeps the dtype of the index.
+        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
+            keeps the columns of the index.
         resume: keep finished parts if the build is interrupted, and continue one that was, with the same documents and
             options; ``indexer.pending(documents)`` leaves out finished documents before they are encoded.
         sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
@@ -533,13 +571,14 @@ class FormulaIndexer(ArtifactIndexer):
         visual_ids: VisualIds | None = None,
         model: str | None = None,
         dtype: DType | None = None,
+        keep: Sequence[str] | None = None,
         resume: bool = False,
         sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
-        options = {"dtype": dtype, "resume": resume, "sources": sources, "verbose": verbose, "total": total}
-        super().__init__(index, mode, model=model, **options)  # type: ignore[arg-type]
+        options = {"keep": keep, "resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        super().__init__(index, mode, model=model, dtype=dtype, **options)  # type: ignore[arg-type]
         self.visual_ids = visual_ids
         self._posts = self._formulas = 0  # of the last call of index
 
@@ -550,7 +589,7 @@ class FormulaIndexer(ArtifactIndexer):
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[IndexPost]:
         """Convert each formula to one entry."""
         self._posts = self._formulas = 0
-        for post in formula_posts(stream, {} if self.visual_ids is None else self.visual_ids):
+        for post in formula_posts(stream, {} if self.visual_ids is None else self.visual_ids, self.kept()):
             self._posts += 1
             self._formulas += len(post.entries)
             yield post

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
@@ -63,10 +63,14 @@ TEXTS: dict[Layout, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One document (``rows`` ``[n, d]``) or one formula (``rows`` ``[1, d]``), with its texts, ``docno`` first."""
+    """One document (``rows`` ``[n, d]``) or one formula (``rows`` ``[1, d]``), with its texts, ``docno`` first.
+
+    ``kept`` are the kept columns as JSON; see :mod:`.subsets`.
+    """
 
     texts: tuple[str, ...]
     rows: Rows
+    kept: str = ""
 
     @property
     def docno(self) -> str:
@@ -113,10 +117,13 @@ def part_content(
         if dtype != "int8":  # whose rows are codes, and whose document vectors are read among them
             arrays["document_vectors"] = rows[offsets[1:] - 1]
             arrays.update(zip(("codes", "scales", "code_bounds"), encode_rows(rows), strict=True))
-    for column, name in enumerate(TEXTS[layout][1:], 1):
-        texts = [entry.texts[column].encode("utf-8", "surrogatepass") for entry in ordered]
-        arrays[name] = np.frombuffer(b"".join(texts), dtype=np.uint8)
-        arrays[f"{name}_offsets"] = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    texts_of = {name: [of.texts[column] for of in ordered] for column, name in enumerate(TEXTS[layout][1:], 1)}
+    if any(entry.kept for entry in ordered):
+        texts_of["kept"] = [entry.kept for entry in ordered]
+    for name, texts in texts_of.items():
+        coded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        arrays[name] = np.frombuffer(b"".join(coded), dtype=np.uint8)
+        arrays[f"{name}_offsets"] = np.cumsum([0, *map(len, coded)], dtype=np.int64)
     return Content([entry.docno for entry in ordered], arrays, {"max_norm": max_norm, "model": model})
 
 
@@ -153,10 +160,15 @@ VERSION = 3
 
 
 def _texts(layout: Layout) -> tuple[PartField, ...]:
-    """Return the fields of an entry's texts: UTF-8 end to end, and offsets; the store keeps the ids."""
-    names = TEXTS[layout][1:]
-    bytes_of = (PartField(name, "uint8", f"bytes_of_{name}") for name in names)
-    offsets_of = (PartField(f"{name}_offsets", "int64", "m+1", cuts=f"bytes_of_{name}") for name in names)
+    """Return the fields of an entry's texts: UTF-8 end to end, and offsets; the store keeps the ids.
+
+    A part without kept columns has no ``kept``.
+    """
+    names = {**dict.fromkeys(TEXTS[layout][1:], False), "kept": True}
+    bytes_of = (PartField(name, "uint8", f"bytes_of_{name}", optional=no) for name, no in names.items())
+    offsets_of = (
+        PartField(f"{name}_offsets", "int64", "m+1", cuts=f"bytes_of_{name}", optional=no) for name, no in names.items()
+    )
     return (*bytes_of, *offsets_of)
 
 
@@ -204,11 +216,12 @@ FORMULAS = Kind(
 
 @dataclass(frozen=True, slots=True)
 class IndexMeta:
-    """The width of the rows (0 while there are none), the model that made them, and how they are stored."""
+    """The width of the rows (0 while there are none), their model, how they are stored, and the kept columns."""
 
     dimensions: int
     model: str | None
     dtype: DType
+    keep: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, details: Mapping[str, Any], path: Path) -> IndexMeta:
@@ -218,7 +231,12 @@ class IndexMeta:
         dtype = next((known for known in DTYPES if known == name), None)
         if dtype is None or dimensions < 0:
             raise DamagedError(path, f"rows of {dimensions} numbers of {name!r:.80}")
-        return cls(dimensions, model, dtype)
+        return cls(dimensions, model, dtype, tuple(detail(details, "keep", list, path) if "keep" in details else ()))
+
+    def details(self) -> dict[str, Any]:
+        """Return the details of the manifest; an index without kept columns is as before there were any."""
+        details = asdict(self)
+        return details if self.keep else {name: details[name] for name in details if name != "keep"}
 
 
 _OF_FLOATS = ("document_vectors", "codes", "scales", "code_bounds")
@@ -309,6 +327,8 @@ class Shard:
         """Return one text (``docno``, ``post_id`` …) of some documents."""
         if name == "docno":
             return self.part.ids.texts(documents)
+        if name == "kept" and name not in self.part:
+            return [""] * len(documents)
         offsets, view = self.part[f"{name}_offsets"], self.part[name].data
         bounds = zip(offsets[documents].tolist(), offsets[documents + 1].tolist(), strict=True)
         try:
@@ -399,5 +419,6 @@ def read_entries(source: VectorParts | Backend, layout: Layout, numbers: Numbers
         some = numbers[start : start + _READ]
         rows, offsets = source.rows(some)
         texts = zip(*(source.texts(name, some) for name in TEXTS[layout]), strict=True)
-        for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
-            yield Entry(of, rows[first:last])
+        kept = source.texts("kept", some)
+        for of, (first, last), columns in zip(texts, pairwise(offsets.tolist()), kept, strict=True):
+            yield Entry(of, rows[first:last], columns)

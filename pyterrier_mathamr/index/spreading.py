@@ -20,7 +20,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +32,7 @@ from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import indexing
 from pyterrier_mathamr.index.indexing import ArtifactIndexer, Build, Corpus, DocumentIndexer, Encode, document_posts
-from pyterrier_mathamr.index.parts import DOCUMENTS, DType, IndexMeta, part_content
+from pyterrier_mathamr.index.parts import DOCUMENTS, DType, part_content
 from pyterrier_mathamr.store import (
     META,
     Content,
@@ -54,7 +54,12 @@ def index_on(
     load, encoder = graphs.loader(side="document"), model.doc_encoder()
     batch_size = max(100, encoder.batch_size)  # that of PyTerrier's pipeline
     shared = bool(docnos) and executor.slots > 1 and executor.sees(graphs.path / META)
-    if shared and isinstance(indexer, DocumentIndexer) and (plan := _plan(executor, indexer, docnos, graphs, model)):
+    if (
+        shared
+        and isinstance(indexer, DocumentIndexer)
+        and not indexer.kept()
+        and (plan := _plan(executor, indexer, docnos, graphs, model))
+    ):
         _write_planned(executor, indexer, docnos, plan, Encode(load >> encoder), batch_size)
         return
     here, there = (None, load >> encoder) if shared else (load, encoder)
@@ -183,4 +188,4 @@ def _write_planned(
             for part, meta in zip(planned, shown, strict=True):
                 job.adopt(part.number, meta)
         build.dimensions = job.parts[0]["rows"].shape[1]
-        job.commit(asdict(IndexMeta(build.dimensions, build.model, build.dtype)))
+        job.commit(build.meta().details())

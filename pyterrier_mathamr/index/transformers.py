@@ -21,7 +21,8 @@ rows finds nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -32,7 +33,14 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
-from pyterrier_mathamr._common.frames import empty_output, is_missing, ordered_by_score, ranking_frame, with_objects
+from pyterrier_mathamr._common.frames import (
+    QUERY_ROWS,
+    empty_output,
+    is_missing,
+    ordered_by_score,
+    ranking_frame,
+    with_objects,
+)
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
 from pyterrier_mathamr._common.running.resources import return_free_memory
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
@@ -44,6 +52,10 @@ from .backend import NO_HITS, Backend, Field, Hits, How, Numbers
 from .parts import TEXTS, stored_formula_ids
 from .search.maxsim import best_of
 from .search.queries import QueryBatch, query_batch
+from .subsets import Subset, check_where, kept_columns, read_where
+
+Docnos = Iterable[str] | pd.DataFrame
+"""Documents that are searched: docnos, or a frame with ``docno`` and, for each query by itself, ``qid``."""
 
 _MANY = 32
 """Queries in one call after which free memory is returned to the system; for few queries this is not worth it."""
@@ -92,16 +104,30 @@ class IndexTransformer(Leaf, Transformer):
         return pt.inspect.transformer_apply_attributes(self, num_results=k) if k >= 1 else None
 
 
-class _Scoring(IndexTransformer):
+class Scoring(IndexTransformer):
     """The common part of retrievers and the scorer: reading queries, and explaining a score."""
 
     needs: ClassVar[tuple[str, ...]] = ("query_embs",)
 
-    def __init__(self, index: Any, exact: bool, verbose: bool, batch_size: int, device: str | None) -> None:
+    def __init__(
+        self,
+        index: Any,
+        exact: bool,
+        subset: Any,
+        where: str | None,
+        verbose: bool,
+        batch_size: int,
+        device: str | None,
+    ) -> None:
         super().__init__(index)
-        self.exact, self.verbose, self.batch_size, self.device = exact, verbose, batch_size, device
+        self.exact, self.subset, self.where = exact, subset, where
+        self.verbose, self.batch_size, self.device = verbose, batch_size, device
 
     def __setattr__(self, name: str, value: object) -> None:
+        if name == "subset":
+            value = Subset.of(value)
+        if name == "where" and value is not None:
+            read_where(value)
         if name == "exact" and value is None:
             value = True
         if name == "exact" and value is False and not self.index.APPROXIMATE:
@@ -160,7 +186,7 @@ class Strategy(NamedTuple):
     rank: Field
 
 
-class IndexRetriever(_Scoring):
+class IndexRetriever(Scoring):
     """Queries in, a ranking out; subclasses state their strategy."""
 
     strategy: ClassVar[Strategy]
@@ -174,11 +200,13 @@ class IndexRetriever(_Scoring):
         num_results: int = 1000,
         exact: bool = True,
         hnsw_ef: int = 128,
+        subset: Docnos | None = None,
+        where: str | None = None,
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
     ) -> None:
-        super().__init__(index, exact, verbose, batch_size, device)
+        super().__init__(index, exact, subset, where, verbose, batch_size, device)
         self.num_results, self.hnsw_ef = num_results, hnsw_ef
 
     @property
@@ -194,7 +222,12 @@ class IndexRetriever(_Scoring):
         if queries.empty:
             return empty_output(queries, columns)
         backend: Backend = self.index.snapshot()
-        batches = query_batch(queries, backend, **self.reading()).of_size(self.batch_size)
+        asked = query_batch(queries, backend, **self.reading())
+        if self.where is not None:
+            check_where(self.where, backend)
+        if self.subset is not None:
+            asked = replace(asked, among=self.subset.numbers(backend, asked.qids))
+        batches = asked.of_size(self.batch_size)
         hits: dict[str, Hits] = {}
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
             hits.update(zip(batch.qids, self.best(batch, backend), strict=True))
@@ -208,7 +241,7 @@ class IndexRetriever(_Scoring):
         """Select the best documents of each query; score them again where they are ranked by other vectors."""
         select, rank = self.strategy
         device = check_device(self.device)
-        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), device, scored=select == rank)
+        how = How(self.exact, self.hnsw_ef, getattr(self, "hits", 0), device, select == rank, self.where)
         if select == rank:
             return backend.select(queries, self.num_results, select, how)
         nearest = backend.select(queries, getattr(self, "candidates", self.num_results), select, how)
@@ -233,6 +266,9 @@ class SingleVectorRetriever(IndexRetriever):
             ``ShardedIndex`` has no graph.
         hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper): more
             miss less and take longer.
+        subset: search only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
+        where: search only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
+            see ``keep`` of the indexer.
         verbose: show a progress bar over batches of queries.
         batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
             same.
@@ -259,6 +295,9 @@ class FormulaVectorRetriever(SingleVectorRetriever):
         exact: ``False`` searches an HNSW graph: faster in a large index, but it may miss some of the best formulas.
         hnsw_ef: with ``exact=False``, candidates that the search in the graph keeps (efSearch, 128 in the paper): more
             miss less and take longer.
+        subset: search only these formulas: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
+        where: search only formulas whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
+            see ``keep`` of the indexer.
         verbose: show a progress bar over batches of queries.
         batch_size: queries searched together; the results are the same.
         device: ``cuda`` or ``cuda:1`` scans an int8 index in a folder on that GPU, with the same results.
@@ -289,6 +328,9 @@ class DocVNRetriever(IndexRetriever):
             folder at least ``candidates``: more miss less and take longer.
         normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
             the same.
+        subset: search only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
+        where: search only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
+            see ``keep`` of the indexer.
         verbose: show a progress bar over batches of queries.
         batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
             same.
@@ -307,11 +349,14 @@ class DocVNRetriever(IndexRetriever):
         exact: bool = True,
         hnsw_ef: int = 128,
         normalise: bool = False,
+        subset: Docnos | None = None,
+        where: str | None = None,
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
     ) -> None:
         shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
+        shared |= {"subset": subset, "where": where}
         super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
         self.candidates, self.normalise = candidates, normalise
 
@@ -336,6 +381,9 @@ class ColBERTRetriever(IndexRetriever):
             folder at least ``hits``: more miss less and take longer.
         normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
             the same.
+        subset: search only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
+        where: search only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
+            see ``keep`` of the indexer.
         verbose: show a progress bar over batches of queries.
         batch_size: queries searched together, in one request to the parts of a ``ShardedIndex``; the results are the
             same.
@@ -354,16 +402,19 @@ class ColBERTRetriever(IndexRetriever):
         hits: int = 128,
         hnsw_ef: int = 128,
         normalise: bool = False,
+        subset: Docnos | None = None,
+        where: str | None = None,
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
     ) -> None:
         shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
+        shared |= {"subset": subset, "where": where}
         super().__init__(index, num_results=num_results, exact=exact, hnsw_ef=hnsw_ef, **shared)
         self.hits, self.normalise = hits, normalise
 
 
-class MaxSimScorer(_Scoring):
+class MaxSimScorer(Scoring):
     """Scores each document of a ranking by exact MaxSim (eq. 3.4) with the vectors of the index.
 
     ``index.scorer()`` constructs one.
@@ -382,6 +433,9 @@ class MaxSimScorer(_Scoring):
         exact: always ``True``: a scorer has no approximation.
         normalise: divide scores by the query's number of rows (eq. 3.7), to compare queries; the order of documents is
             the same.
+        subset: keep only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
+        where: keep only documents whose kept columns meet a condition, such as ``year >= 2015 & 'algebra' in tags``;
+            see ``keep`` of the indexer.
         verbose: show a progress bar over batches of queries.
         batch_size: queries scored together, in one request to the parts of a ``ShardedIndex``; the results are the
             same.
@@ -404,11 +458,13 @@ class MaxSimScorer(_Scoring):
         vectors: Literal["all", "document"] = "all",
         exact: bool = True,
         normalise: bool = False,
+        subset: Docnos | None = None,
+        where: str | None = None,
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
     ) -> None:
-        super().__init__(index, exact, verbose, batch_size, device)
+        super().__init__(index, exact, subset, where, verbose, batch_size, device)
         self.num_results, self.vectors, self.normalise = num_results, vectors, normalise
 
     @property
@@ -432,6 +488,9 @@ class MaxSimScorer(_Scoring):
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         backend: Backend = self.index.snapshot()
+        inp = self._searched(inp, backend)
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
         numbers, scores = backend.find(list(map(str, inp["docno"].tolist()))), np.zeros(len(inp))
         rows_of = inp.groupby("qid", sort=False).indices
         batches = query_batch(inp, backend, **self.reading()).of_size(self.batch_size)
@@ -443,6 +502,16 @@ class MaxSimScorer(_Scoring):
                 scores[of] = own[of_row]
         result = ordered_by_score(inp, scores)
         return result if self.num_results is None else result[result["rank"] < self.num_results].reset_index(drop=True)
+
+    def _searched(self, inp: pd.DataFrame, backend: Backend) -> pd.DataFrame:
+        """Leave out rows whose documents are not in the subset, or do not meet the condition."""
+        if self.subset is not None:
+            inp = inp[self.subset.has(list(map(str, inp["qid"])), list(map(str, inp["docno"])))]
+        if self.where is not None:
+            condition = check_where(self.where, backend)
+            kept = backend.texts("kept", backend.find(list(map(str, inp["docno"]))))
+            inp = inp[[condition.holds(kept_columns(text)) for text in kept]]
+        return inp
 
 
 class VectorLoader(ColumnAdder, IndexTransformer):
@@ -474,6 +543,47 @@ class VectorLoader(ColumnAdder, IndexTransformer):
         rows, offsets = snapshot.rows(snapshot.find([str(docno) for docno in docnos]))
         vectors = [rows[start:end] for start, end in pairwise(offsets.tolist())]
         return with_objects(inp, doc_embs=[vectors[place] for place in places])
+
+
+class DropVectors(ColumnAdder, Leaf, Transformer):
+    """Drops vectors and the columns that describe them, so that results are small; cells of others stay as they are.
+
+    :func:`drop_query_embs` and :func:`drop_doc_embs` construct one.
+
+    Args:
+        columns: the columns to drop, of which the first must be there.
+    """
+
+    label = "Drop vectors"
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        super().__init__()
+        self.columns = tuple(columns)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Drop the columns."""
+        pt.validate.columns(inp, includes=[self.columns[0]], context=self)
+        return inp.drop(columns=[name for name in self.columns if name in inp.columns])
+
+
+def drop_query_embs() -> DropVectors:
+    """Return the transformer that drops ``query_embs`` and the columns that describe its rows.
+
+    Example::
+
+        encode >> index.retriever() >> mathamr.drop_query_embs()
+    """
+    return DropVectors(QUERY_ROWS)
+
+
+def drop_doc_embs() -> DropVectors:
+    """Return the transformer that drops ``doc_embs`` and the columns that describe its rows.
+
+    Example::
+
+        bm25 >> index.vec_loader() >> mathamr.drop_doc_embs()
+    """
+    return DropVectors(("doc_embs", "doc_model", "formula_ids"))
 
 
 class TextLoader(ColumnAdder, IndexTransformer):

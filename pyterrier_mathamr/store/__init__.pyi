@@ -28,6 +28,7 @@ from .files import writer_lock as writer_lock
 from .files import writing as writing
 from .hub import SharedArtifact as SharedArtifact
 from .ids import Rows as Rows
+from .ids import write_id_file as write_id_file
 from .job import Job as Job
 from .job import changed_row as changed_row
 from .job import differences as differences

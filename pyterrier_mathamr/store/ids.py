@@ -119,7 +119,10 @@ def hashes_of(ids: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint32]:
 
 
 def write_id_file(path: Path, ids: Iterable[str]) -> None:
-    """Write at least two ids, all different, of printable ASCII, in the order of their rows."""
+    """Write ``ids``, at least two and all different, to ``path`` in the order of their rows.
+
+    npids reads any text without NUL, :class:`IdFile` printable ASCII.
+    """
     import npids
 
     with npids.Lookup.builder(str(path), build_inv=False) as builder:

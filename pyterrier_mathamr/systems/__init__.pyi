@@ -2,6 +2,7 @@ from .approach0 import ApproachZeroIndex as ApproachZeroIndex
 from .colbert import ColBERT as ColBERT
 from .colbert import ColBERTOptions as ColBERTOptions
 from .colbert import ColBERTTraining as ColBERTTraining
+from .colbert import LateInteraction as LateInteraction
 from .edit_distance import EditCosts as EditCosts
 from .edit_distance import EditDistanceReranker as EditDistanceReranker
 from .edit_distance import tree_edit_distance as tree_edit_distance

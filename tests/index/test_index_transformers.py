@@ -1,12 +1,14 @@
 """The transformers over an index as PyTerrier uses them."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
 
+import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.index import (
@@ -308,3 +310,15 @@ def test_nothing_is_printed_unless_asked(index, topics, capfd):
     assert capfd.readouterr() == ("", "")
     index.colbert(verbose=True, batch_size=1)(frame)
     assert "MathAMR ColBERT" in capfd.readouterr().err
+
+
+def test_vectors_and_what_describes_them_are_dropped_and_nothing_else(index: MathAMRIndex, topics: Any) -> None:
+    asked = topics([2, 3]).assign(query_model="some", query_weights=[[1.0, 2.0], [1.0, 1.0, 1.0]])
+    found = index.retriever(num_results=3)(asked)
+    left = (index.retriever(num_results=3) >> mathamr.drop_query_embs())(asked)
+    pd.testing.assert_frame_equal(left, found[["qid", "query", "docno", "score", "rank"]])
+    loaded = index.vec_loader()(left).assign(formula_ids=None)
+    pd.testing.assert_frame_equal(mathamr.drop_doc_embs()(loaded), left)
+    with pytest.raises(pt.validate.InputValidationError):
+        mathamr.drop_doc_embs()(left)
+    assert mathamr.drop_query_embs() == mathamr.drop_query_embs() != mathamr.drop_doc_embs()

@@ -33,7 +33,8 @@ MANUAL = [
     ),
     *(ROOT / "docs" / f"{name}.md" for name in ("deployment", "questions", "benchmarks", "alternatives", "glossary")),
     *(PT_DOCS / f"{name}.rst" for name in ("pipelines", "arqmath", "formula-search")),
-    *(ROOT / "docs" / f"{name}.md" for name in ("training", "large-collections", "how-it-works", "troubleshooting")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("training", "multi-vector", "large-collections")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("how-it-works", "troubleshooting")),
     PT_DOCS / "api.rst",
 ]
 PAGES = [ROOT / "README.md", *MANUAL]

@@ -70,6 +70,18 @@ def test_the_retriever_finds_what_brute_force_finds(index: MaRFIndex, most: int)
     assert found[["qid", "docno", "score", "rank"]].equals(wanted)
 
 
+@pytest.mark.parametrize("most", [3, 1000])
+def test_a_subset_of_documents_is_ranked_with_all_of_their_views(index: MaRFIndex, most: int) -> None:
+    chosen = documents()[::3]
+    docnos = [str(doc["docno"]) for doc in chosen]
+    wanted = brute_force(chosen, queries())
+    wanted = wanted[wanted["rank"] < most].reset_index(drop=True)
+    found = index.retriever(num_results=most, subset=docnos)(queries())
+    assert found[["qid", "docno", "score", "rank"]].equals(wanted)
+    with pytest.raises(ConfigError):
+        index.retriever(where="year == 2020")(queries())
+
+
 def test_the_scorer_scores_all_views_of_a_candidate(index: MaRFIndex) -> None:
     ranking = brute_force(documents(), queries())
     shuffled = ranking.sample(frac=0.5, random_state=1).assign(score=0.0)

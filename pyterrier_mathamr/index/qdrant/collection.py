@@ -10,7 +10,8 @@ A point is one document or one formula::
     id       made from the docno, so that a document that is sent twice is stored once
     vectors  documents: doc [d] and all [n, d] (MaxSim); formulas: formula [d] (MathAMR+, section 3.5.1)
     payload  docno, and formula_ids or post_id and visual_id; build: the number of the call that stored it;
-             print: a hash of all else; source: the fingerprint of its document in the corpus, where known
+             print: a hash of all else; source: the fingerprint of its document in the corpus, where known;
+             kept: the columns that were kept, by name
 
 The distance is the inner product: the paper's cosine for rows of unit length, and vectors come back as stored.
 
@@ -204,7 +205,7 @@ VECTORS: dict[Layout, dict[Field, str]] = {
 }
 """The named vector of each field."""
 
-BUILD, PRINT, SOURCE = "build", "print", "source"
+BUILD, PRINT, SOURCE, KEPT = "build", "print", "source", "kept"
 
 
 @dataclass(frozen=True)
@@ -241,6 +242,7 @@ class CollectionMeta:
     pending: int = 0
     job: str = ""
     done: str = ""
+    keep: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stored form: without null, which would delete a key."""
@@ -255,12 +257,12 @@ class CollectionMeta:
         if data.get("format_version") != FORMAT_VERSION:
             found = data.get("format_version")
             raise QdrantError(address, f"the collection has format {found}, this release reads {FORMAT_VERSION}")
-        since = {"job": "", "done": ""}  # later than the format
+        since = {"job": "", "done": "", "keep": ()}  # later than the format
         try:
             known = {field.name: {**since, **data}[field.name] for field in fields(cls)}
         except KeyError as error:
             raise QdrantError(address, f"the collection's metadata lacks {error}") from error
-        return cls(**{**known, "model": known["model"] or None})
+        return cls(**{**known, "model": known["model"] or None, "keep": tuple(known["keep"])})
 
     def changed(self, **values: Any) -> CollectionMeta:
         """Return a copy with other values."""

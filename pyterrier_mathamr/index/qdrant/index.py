@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -43,12 +43,14 @@ class QdrantIndexer(ArtifactIndexer):
         *,
         options: CollectionOptions | None = None,
         model: str | None = None,
+        keep: Sequence[str] | None = None,
         resume: bool = False,
         sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
-        super().__init__(index, mode, model=model, resume=resume, sources=sources, verbose=verbose, total=total)
+        shared: dict[str, Any] = {"resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        super().__init__(index, mode, model=model, keep=keep, **shared)
         self.options = options or CollectionOptions()
         self._upload: Upload | None = None
 
@@ -56,7 +58,7 @@ class QdrantIndexer(ArtifactIndexer):
         """Upload the entries of documents."""
         entries = chain.from_iterable(post.entries for post in posts)
         call, self._upload = self._upload or self._new_upload(), None
-        call.run(entries, self.options, model)
+        call.run(entries, self.options, model, self.kept())
 
     def _new_upload(self) -> Upload:
         return Upload(self._index.collection, self.mode, self.fingerprint() if self.resume else None)
@@ -72,6 +74,8 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
         options: how the server keeps a new collection: shards, copies, on disk, int8 codes.
         model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
             refused.
+        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
+            keeps the columns of the collection.
         resume: keep points if the upload is interrupted, and continue one that was, with the same documents and
             options; ``indexer.pending(documents)`` leaves out stored documents before they are encoded.
         sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
@@ -101,6 +105,8 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
         options: how the server keeps a new collection: shards, copies, on disk, int8 codes.
         model: the identity of the model of the vectors, by default ``doc_model`` of the first document; others are
             refused.
+        keep: columns to keep of each document for ``where=`` of retrievers: text, numbers or lists of them. ``append``
+            keeps the columns of the collection.
         resume: keep points if the upload is interrupted, and continue one that was, with the same documents and
             options.
         sources: what else the vectors depend on, such as checksums, as plain JSON values; with ``resume``, an
@@ -117,13 +123,14 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
         visual_ids: Mapping[str, str] | None = None,
         options: CollectionOptions | None = None,
         model: str | None = None,
+        keep: Sequence[str] | None = None,
         resume: bool = False,
         sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
         shared: dict[str, Any] = {"resume": resume, "sources": sources, "verbose": verbose, "total": total}
-        super().__init__(index, mode, options=options, model=model, **shared)
+        super().__init__(index, mode, options=options, model=model, keep=keep, **shared)
         self.visual_ids = visual_ids
         self._posts = self._formulas = 0
 
@@ -225,7 +232,8 @@ class QdrantBase(Counted, VectorIndex):
                 raise QdrantError(source.path, f"only a {cls.__name__} can be merged here")
         model = merged_model(index.path, indexes)
         entries = chain.from_iterable(source.snapshot().entries() for source in indexes)
-        Upload(index.collection, "create").run(entries, options or CollectionOptions(), model)
+        keep = dict.fromkeys(name for source in indexes for name in source.snapshot().meta.keep)
+        Upload(index.collection, "create").run(entries, options or CollectionOptions(), model, tuple(keep))
         return index
 
     def discard(self) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index.backend import NO_HITS, Backend, ExactScores, Field, Hits, How, Numbers, Rows
 from pyterrier_mathamr.index.errors import QdrantError, query_error
 from pyterrier_mathamr.index.parts import TEXTS, Entry
 from pyterrier_mathamr.index.search.maxsim import best_of, exact_scores, float32_error
 from pyterrier_mathamr.index.search.queries import QueryBatch
+from pyterrier_mathamr.index.subsets import Condition, Group, read_where
 
-from .collection import BUILD, VECTORS, Collection, CollectionMeta, point_id
+from .collection import BUILD, KEPT, VECTORS, Collection, CollectionMeta, point_id
 
 PAGE = 256
 """Points in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
@@ -38,6 +41,11 @@ class QdrantSnapshot(Backend):
         self._held: dict[int, Rows] = {}
         self._held_field: Field = "all"
 
+    @property
+    def identity(self) -> str:
+        """The collection, the build and, as points may be removed, their number."""
+        return f"{self.meta.slot} {self.meta.build} {len(self)}"
+
     def __len__(self) -> int:
         return self.collection.count(self.meta.slot, self.visible())
 
@@ -51,13 +59,15 @@ class QdrantSnapshot(Backend):
             return [NO_HITS] * len(queries)
         ones = (queries.last_rows() if field == "doc" else queries).each()
         wanted = [_vectors(one, field) for one in ones]
-        hits: dict[int, Hits] = {}
+        filters = [self._filter(None if one.among is None else one.among[0], how.where) for one in ones]
+        hits = {i: NO_HITS for i, one in enumerate(ones) if one.among is not None and not len(one.among[0])}
         limit = k + 16 if how.exact else k
-        left = list(range(len(ones)))
+        left = [i for i in range(len(ones)) if i not in hits]
         while left:
             for start in range(0, len(left), REQUESTED):
                 some = left[start : start + REQUESTED]
-                for i, lists in zip(some, _ask(self, [wanted[i] for i in some], limit, how), strict=True):
+                asked = [(wanted[i], filters[i]) for i in some]
+                for i, lists in zip(some, _ask(self, asked, limit, how), strict=True):
                     found = self._best(ones[i], lists, limit, k, field, how)
                     if found is not None:
                         hits[i] = found
@@ -98,10 +108,11 @@ class QdrantSnapshot(Backend):
         """Return one text (``docno``, ``post_id`` …) of each point."""
         wanted = dict.fromkeys(numbers.tolist())
         missing = [self.ids[number] for number in wanted if number not in self._payloads]
-        for point in self._retrieve(missing, list(TEXTS[self.meta.layout])):
+        for point in self._retrieve(missing, [*TEXTS[self.meta.layout], KEPT]):
             self._payloads[self._numbers[str(point.id)]] = point.payload
         self._all_there(wanted, self._payloads)
-        return [str(self._payloads[number][name]) for number in numbers.tolist()]
+        read = _kept if name == KEPT else lambda payload: str(payload[name])
+        return [read(self._payloads[number]) for number in numbers.tolist()]
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
         """Return the vectors of some points end to end; those read last are held until others are read."""
@@ -111,7 +122,7 @@ class QdrantSnapshot(Backend):
         if missing := [self.ids[number] for number in wanted if number not in self._held]:
             self._held = {number: rows for number, rows in self._held.items() if number in wanted}
             vector = VECTORS[self.meta.layout][field]
-            for point in self._retrieve(missing, list(TEXTS[self.meta.layout]), [vector]):
+            for point in self._retrieve(missing, [*TEXTS[self.meta.layout], KEPT], [vector]):
                 number = self._numbers[str(point.id)]
                 rows = np.asarray(point.vector[vector], dtype=np.float32)
                 self._held[number] = rows.reshape(-1, self.meta.dimensions)
@@ -124,14 +135,14 @@ class QdrantSnapshot(Backend):
     def entries(self) -> Iterator[Entry]:
         """Yield every point, in the order of their ids, read a page at a time."""
         names, vector = TEXTS[self.meta.layout], VECTORS[self.meta.layout]["all"]
-        about: dict[str, Any] = {"with_payload": list(names), "with_vectors": [vector], "limit": PAGE}
+        about: dict[str, Any] = {"with_payload": [*names, KEPT], "with_vectors": [vector], "limit": PAGE}
         place: Any = None
         while True:
             where = {"scroll_filter": self.visible(), "offset": place}
             points, place = self.call("scroll", "reading all points", **where, **about)
             for point in points:
                 rows = np.asarray(point.vector[vector], dtype=np.float32).reshape(-1, self.meta.dimensions)
-                yield Entry(tuple(str(point.payload[name]) for name in names), rows)
+                yield Entry(tuple(str(point.payload[name]) for name in names), rows, _kept(point.payload))
             if place is None:
                 return
 
@@ -140,6 +151,18 @@ class QdrantSnapshot(Backend):
         if not self.collection.connection.remote and not self.meta.pending:
             return None  # a folder is open in this process only, and filtered at 10 µs a point
         return self.collection.until_build(self.meta.build)
+
+    def _filter(self, among: Numbers | None, where: str | None) -> Any:
+        """Return the filter of the points that one query searches."""
+        models, visible = self.collection.connection.models, self.visible()
+        if among is None and where is None:
+            return visible
+        must = [] if visible is None else [*visible.must]
+        if among is not None:
+            must.append(models.HasIdCondition(has_id=[self.ids[number] for number in among.tolist()]))
+        if where is not None:
+            must.append(_translated(read_where(where), where, models))
+        return models.Filter(must=must)
 
     def numbered(self, ids: Sequence[str]) -> Numbers:
         """Return the numbers of points by their ids: int64."""
@@ -178,10 +201,36 @@ def _vectors(query: QueryBatch, field: Field) -> list[tuple[Field, Any]]:
     return lists
 
 
+def _kept(payload: dict[str, Any]) -> str:
+    """Return the kept columns of a point as the JSON that was stored."""
+    return json.dumps(payload[KEPT], ensure_ascii=False) if payload.get(KEPT) else ""
+
+
+def _translated(condition: Condition, where: str, models: Any) -> Any:
+    """Return the filter of a condition on kept columns."""
+    if isinstance(condition, Group):
+        parts = [_translated(one, where, models) for one in condition.conditions]
+        return models.Filter(**{"must" if condition.every else "should": parts})
+    key = f"{KEPT}.{condition.column}"
+    if condition.sign != "in":
+        [value] = condition.values
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise ConfigError("where", where, "a condition that Qdrant has: by order, it compares only numbers")
+        bound = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}[condition.sign]
+        return models.FieldCondition(key=key, range=models.Range(**{bound: value}))
+    equal = [
+        {"match": models.MatchValue(value=value)}
+        if isinstance(value, str | bool)
+        else {"range": models.Range(gte=value, lte=value)}
+        for value in condition.values
+    ]
+    return models.Filter(should=[models.FieldCondition(key=key, **one) for one in equal])
+
+
 def _ask(
-    snapshot: QdrantSnapshot, wanted: Sequence[Sequence[tuple[Field, Any]]], limit: int, how: How
+    snapshot: QdrantSnapshot, wanted: Sequence[tuple[Sequence[tuple[Field, Any]], Any]], limit: int, how: How
 ) -> list[list[Hits]]:
-    """Request the lists of some queries at once; Qdrant's scores have the error of a scan in float32."""
+    """Request the lists of some queries at once, each with a filter; the scores have the error of a float32 scan."""
     connection = snapshot.collection.connection
     models, names = connection.models, VECTORS[snapshot.meta.layout]
     params = None  # local mode searches exactly, and warns of parameters
@@ -189,14 +238,14 @@ def _ask(
         whole = models.QuantizationSearchParams(ignore=True)
         exact = models.SearchParams(exact=True, quantization=whole)
         params = exact if how.exact else models.SearchParams(hnsw_ef=how.hnsw_ef, exact=False)
-    shared = {"limit": limit, "params": params, "filter": snapshot.visible(), "with_payload": False}
+    shared = {"limit": limit, "params": params, "with_payload": False, "with_vector": False}
     requests = [
-        models.QueryRequest(query=vector, using=names[field], with_vector=False, **shared)
-        for lists in wanted
+        models.QueryRequest(query=vector, using=names[field], filter=allowed, **shared)
+        for lists, allowed in wanted
         for field, vector in lists
     ]
     answers = iter(snapshot.call("query_batch_points", "searching", requests=requests))
-    return [[_listed(snapshot, next(answers).points) for _ in lists] for lists in wanted]
+    return [[_listed(snapshot, next(answers).points) for _ in lists] for lists, _ in wanted]
 
 
 def _listed(snapshot: QdrantSnapshot, points: Sequence[Any]) -> Hits:

@@ -26,6 +26,7 @@ from pyterrier_mathamr.index.backend import Numbers
 from pyterrier_mathamr.index.errors import EmbeddingError, QdrantError, check_model, resumed_model
 from pyterrier_mathamr.index.indexing import warn_of_repeated
 from pyterrier_mathamr.index.parts import TEXTS, Entry, check_values
+from pyterrier_mathamr.index.subsets import kept_columns
 from pyterrier_mathamr.store import (
     DuplicateIdError,
     Mode,
@@ -38,6 +39,7 @@ from pyterrier_mathamr.store import (
 
 from .collection import (
     BUILD,
+    KEPT,
     PRINT,
     SOURCE,
     TRANSIENT,
@@ -164,7 +166,9 @@ class Upload:
         """Return the collection to add to; ``None`` where a new one is filled, as one without a width needs."""
         return present if self.mode == "append" and present is not None and present.dimensions else None
 
-    def run(self, entries: Iterator[Entry], options: CollectionOptions, model: str | None) -> None:
+    def run(
+        self, entries: Iterator[Entry], options: CollectionOptions, model: str | None, keep: tuple[str, ...] = ()
+    ) -> None:
         """Store all entries; readers see the change in one step at the end, or not at all."""
         present = self.collection.read()
         stored: list[str] = []
@@ -196,7 +200,7 @@ class Upload:
         else:
             width, slot = 0 if first is None else first.rows.shape[1], self.collection.other_slot(present)
             build = present.build if present is not None else 0
-            meta = self._base or CollectionMeta(slot, self.collection.layout, width, None, _UNIT, build)
+            meta = self._base or CollectionMeta(slot, self.collection.layout, width, None, _UNIT, build, keep=keep)
             job = json.dumps([self._header, model]) if self._header is not None else ""
             self.meta = meta.changed(pending=meta.pending or meta.build + 1, job=job)
         self._prepare(options)
@@ -253,7 +257,7 @@ class Upload:
             rows = len(entry.rows)
             raise EmbeddingError(entry.docno, f"it has {rows} rows, and Qdrant accepts at most {MOST_NUMBERS // width}")
         try:
-            "".join(entry.texts).encode("utf-8")
+            "".join((*entry.texts, entry.kept)).encode("utf-8")
         except UnicodeEncodeError as error:
             raise EmbeddingError(entry.docno, f"Qdrant accepts only valid Unicode ({error.reason})") from error
 
@@ -283,7 +287,9 @@ class Upload:
         if layout == "documents":
             vector[VECTORS[layout]["all"]] = entry.rows.tolist()
         about = {BUILD: self.meta.pending, PRINT: _print(entry)}
-        payload = {**dict(zip(TEXTS[layout], entry.texts, strict=True)), **about}
+        payload: dict[str, Any] = {**dict(zip(TEXTS[layout], entry.texts, strict=True)), **about}
+        if entry.kept:
+            payload[KEPT] = kept_columns(entry.kept)
         return {"id": name, "vector": vector, "payload": {**payload, SOURCE: source} if source else payload}
 
     def _finish(self, present: CollectionMeta | None, model: str | None) -> None:
@@ -322,7 +328,8 @@ class Upload:
 
 def _print(entry: Entry) -> str:
     """Return the hash of the texts and rows of an entry."""
-    return hashlib.blake2b(json.dumps(entry.texts).encode() + entry.rows.tobytes(), digest_size=8).hexdigest()
+    texts = [*entry.texts, entry.kept] if entry.kept else entry.texts
+    return hashlib.blake2b(json.dumps(texts).encode() + entry.rows.tobytes(), digest_size=8).hexdigest()
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

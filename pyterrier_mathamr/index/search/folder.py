@@ -18,7 +18,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,13 @@ from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr._common.running.resources import on_threads
 from pyterrier_mathamr.index.backend import Backend, ExactScores, Field, Hits, How, Numbers, Scores, Weights
 from pyterrier_mathamr.index.parts import IndexMeta, Shard, VectorParts
+from pyterrier_mathamr.index.subsets import kept_columns, read_where
 from pyterrier_mathamr.store import DamagedError, Kind
 from pyterrier_mathamr.store import Snapshot as StoredSnapshot
 
 from .compiled import Columns, CompiledScan, compiled
 from .int8 import CodedQueries, CodeScan, Memory, encode_queries, exactly, on_device, usable
-from .maxsim import best_of, blocks, exact_scores, float32_error, run_bounds, scan, widened
+from .maxsim import best_of, blocks, exact_scores, float32_error, run_bounds, scan, score_pieces, widened
 from .queries import QueryBatch
 
 QUERY_ROWS = 160
@@ -51,6 +54,9 @@ _LONG = 1 << 19
 
 _ROUNDED = 2.0**-23
 """The error of exact scores, which are rounded to float32, and more."""
+
+FEW_OF = 32
+"""The share of documents up to which reading only their rows is faster than a scan of all, as one of so many."""
 
 CODES_PAY = 8
 """Documents for each result above which the compiled scan of codes is faster; torch's needs eight times as many."""
@@ -75,6 +81,10 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
     def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
         """Find the best ``k`` documents of each query among candidates, which by exact search contain all of them."""
         asked = queries.last_rows() if field == "doc" else queries
+        if how.where is not None:
+            passing, among = self.passing(how.where), asked.among
+            both = [np.intersect1d(of, passing, assume_unique=True) for of in among or ()]
+            asked = replace(asked, among=tuple(both) if among else (passing,) * len(asked))
         if how.exact:
             found = exact_candidates(self, asked, k, field, how.device)
         else:
@@ -84,10 +94,25 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         scores = self.score(queries, found, field)
         return [best_of(self, numbers, own, k) for numbers, own in zip(found, scores, strict=True)]
 
+    def passing(self, where: str) -> Numbers:
+        """Return the documents whose kept columns meet a condition, ascending; the last answer is remembered."""
+        known: tuple[str, Numbers] | None = self.caches.get("passing")
+        if known is None or known[0] != where:
+            texts, condition = self.texts("kept", self.live), read_where(where)
+            passing = {text for text in set(texts) if condition.holds(kept_columns(text))}
+            known = self.caches["passing"] = where, self.live[[text in passing for text in texts]]
+        return known[1]
+
     def score(self, queries: QueryBatch, numbers: Sequence[Numbers], field: Field = "all") -> list[ExactScores]:
         """Score some documents of each query exactly: float64 for each."""
         each = zip(queries.each(), numbers, strict=True)
-        return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
+        together = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
+        if len(numbers) < 2 or len(self.pieces(together, field)) > 1:
+            return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
+        rows, offsets = self.stored(together, field)  # a few documents for each of many queries are read at once
+        cuts = pairwise(np.cumsum([0, *map(len, numbers)]).tolist())
+        pieces = [(rows[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a]) for a, b in cuts]
+        return [score_pieces(query, [piece], field) for (query, _), piece in zip(each, pieces, strict=True)]
 
     def bounds(self, query: QueryBatch, k: int) -> tuple[Weights, Weights]:
         """Bound the exact score of every document for one query, to find about ``k``.
@@ -122,7 +147,10 @@ def exact_candidates(
     """Select the documents among which the best ``k`` of each query are, by a scan of all documents."""
     selected: list[Numbers] = []
     for group in queries.of_rows(QUERY_ROWS):
-        best = [_Best(k) for _ in range(len(group))]
+        if group.among is not None and max(map(len, group.among)) <= max(k, len(snapshot) // FEW_OF):
+            selected += group.among
+            continue
+        best = [_Best(k, of) for of in group.among or [None] * len(group)]
 
         def add(shard: Shard, scores: Scores, errors: Weights, best: list[_Best] = best) -> None:
             for of_query, found, error in zip(best, scores, errors.tolist(), strict=True):
@@ -184,10 +212,10 @@ def _floor(scores: Scores, k: int) -> float:
 
 
 class _Best:
-    """The documents of one query that can be among the best ``k``, and the upper bound of each score."""
+    """The documents of one query, or ``among`` some, that can be the best ``k``, and the upper bound of each score."""
 
-    def __init__(self, k: int) -> None:
-        self.k = k
+    def __init__(self, k: int, among: Numbers | None = None) -> None:
+        self.k, self._among = k, among
         self._base = 0
         self._numbers: list[Numbers] = [np.empty(0, dtype=np.int64)]
         self._most: list[Weights] = [np.empty(0)]
@@ -198,9 +226,14 @@ class _Best:
     def add(self, shard: Shard, scores: Scores, error: float) -> None:
         """Add the scores of the next shard, float32 ``[m]``, each within ``error`` of the true one."""
         reach = np.nextafter(np.float32(self._floor - error), np.float32(-np.inf))  # in float32, and not too high
-        local = np.flatnonzero(scores >= reach)
-        if len(shard.part.deleted):
-            local = local[shard.part.alive[local]]
+        if self._among is not None:
+            ends = np.searchsorted(self._among, (self._base, self._base + len(shard)))
+            local = self._among[slice(*ends)] - self._base
+            local = local[scores[local] >= reach]
+        else:
+            local = np.flatnonzero(scores >= reach)
+            if len(shard.part.deleted):
+                local = local[shard.part.alive[local]]
         exact = scores[local].astype(np.float64)
         higher = exact[exact > self._floor + error] - error
         exact += error
@@ -233,14 +266,16 @@ def graph_candidates(
 ) -> list[Numbers]:
     """Find the documents that own one of the nearest vectors of a field to some row of each query.
 
-    At first ``nearest`` vectors of each row; where fewer than ``k`` documents own them, twice as many, and so on.
+    At first ``nearest`` vectors of each row; where fewer than ``k`` documents, of those that are searched, own them,
+    twice as many, and so on.
     """
     if not len(snapshot):
         return [np.empty(0, dtype=np.int64)] * len(queries)
     faiss = require("faiss")
 
     graph, ends = _graph(snapshot, field), np.cumsum(snapshot.lengths(snapshot.live, field))
-    each, selected = queries.each(), [snapshot.live] * len(queries)
+    each, searched = queries.each(), list(queries.among or [snapshot.live] * len(queries))
+    selected = list(searched)
     left = list(range(len(queries)))
     while left and nearest < graph.ntotal:
         parameters = faiss.SearchParametersHNSW(efSearch=max(ef, nearest))
@@ -249,10 +284,10 @@ def graph_candidates(
         of_query = np.split(found, np.cumsum([len(each[i].rows) for i in left])[:-1])
         for i, vectors in zip(left, of_query, strict=True):
             owners = np.searchsorted(ends, vectors[vectors >= 0], side="right")  # -1 where the graph found no more
-            selected[i] = np.unique(snapshot.live[owners])
-        nearest, left = 2 * nearest, [i for i in left if len(selected[i]) < min(k, len(snapshot))]
+            selected[i] = np.intersect1d(snapshot.live[owners], searched[i])
+        nearest, left = 2 * nearest, [i for i in left if len(selected[i]) < min(k, len(searched[i]))]
     for i in left:
-        selected[i] = snapshot.live
+        selected[i] = searched[i]
     return selected
 
 

@@ -9,7 +9,7 @@ read in place as ``[D, n, d]``, multiplied with the ``T`` rows of all queries at
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -179,14 +179,18 @@ def widened(rows: StoredRows, out: Rows | None = None) -> Rows:
 
 
 def exact_scores(backend: Backend, query: QueryBatch, pieces: Sequence[Numbers], field: Field = "all") -> ExactScores:
-    """Score documents against one query by ``model.exact_maxsim``; the vectors of each piece are read at once."""
+    """Score documents against one query exactly; the vectors of each piece are read at once."""
+    return score_pieces(query, (backend.stored(some, field) for some in pieces), field)
+
+
+def score_pieces(query: QueryBatch, pieces: Iterable[tuple[StoredRows, Numbers]], field: Field = "all") -> ExactScores:
+    """Score documents, given as stored rows and offsets, against one query by ``model.exact_maxsim``."""
     from pyterrier_mathamr.model import exact_maxsim  # loads torch, which opening an index does not need
 
     asked = query.last_rows() if field == "doc" else query
     blend = None if asked.document_weights is None else float(asked.document_weights[0])
     scores = [np.empty(0)]
-    for some in pieces:
-        rows, offsets = backend.stored(some, field)
+    for rows, offsets in pieces:
         values, scales = (rows.codes, rows.scales) if isinstance(rows, ScaledRows) else (widened(rows), None)
         scores.append(exact_maxsim(asked.rows, values, offsets, asked.weights, blend, scales))
     return np.concatenate(scores)

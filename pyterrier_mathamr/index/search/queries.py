@@ -16,13 +16,17 @@ from pyterrier_mathamr.index.errors import check_model, query_error
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """Some queries: their rows end to end, the weight of each row, and the weight of the two documents' product."""
+    """Some queries: their rows end to end, the weight of each row, and the weight of the two documents' product.
+
+    ``among`` are the documents that are searched for each query, ascending; ``None`` for all.
+    """
 
     rows: Rows
     offsets: Numbers
     weights: Weights | None = None
     document_weights: Weights | None = None
     qids: tuple[str, ...] = ()
+    among: tuple[Numbers, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -30,7 +34,7 @@ class QueryBatch:
     def last_rows(self) -> QueryBatch:
         """Return each query as only its document's vector, with weight 1."""
         ones = np.arange(len(self) + 1, dtype=np.int64)
-        return QueryBatch(self.rows[self.offsets[1:] - 1], ones, qids=self.qids)
+        return QueryBatch(self.rows[self.offsets[1:] - 1], ones, qids=self.qids, among=self.among)
 
     def part(self, first: int, last: int) -> QueryBatch:
         """Return the queries from ``first`` to the one before ``last``."""
@@ -38,7 +42,8 @@ class QueryBatch:
         rows = slice(int(offsets[0]), int(offsets[-1]))
         weights = None if self.weights is None else self.weights[rows]
         of_documents = None if self.document_weights is None else self.document_weights[first:last]
-        return QueryBatch(self.rows[rows], offsets - offsets[0], weights, of_documents, self.qids[first:last])
+        among = None if self.among is None else self.among[first:last]
+        return QueryBatch(self.rows[rows], offsets - offsets[0], weights, of_documents, self.qids[first:last], among)
 
     def each(self) -> list[QueryBatch]:
         """Return each query by itself."""

@@ -8,6 +8,7 @@ parts than in one index, and is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,24 @@ class ShardedSnapshot(Backend):
         self.meta = joint_meta(paths, [state.meta for state in self.states])
         self._docnos: dict[int, str] = {}  # of the documents that were found
 
+    @property
+    def identity(self) -> str:
+        """The identities of all parts."""
+        return " ".join(state.identity for state in self.states)
+
     def __len__(self) -> int:
         return sum(state.documents for state in self.states)
 
     def select(self, queries: QueryBatch, k: int, field: Field, how: How) -> list[Hits]:
         """Find the best ``k`` documents of each query: the best of each part, merged."""
-        found = self._ask_all("best", queries, k, field, how)
+        among = [self._by_part(of) for of in queries.among or ()]
+        of_part = [
+            replace(queries, among=tuple(of[part][1] for of in among)) if among else queries
+            for part in range(len(self.states))
+        ]
+        found = self._places.ask(
+            "best", {part: (of.identity, of_part[part], k, field, how) for part, of in enumerate(self.states)}
+        )
         of_queries = zip(*found.values(), strict=True)
         return [self._merged(dict(zip(found, of_query, strict=True)), k) for of_query in of_queries]
 
@@ -82,7 +95,7 @@ class ShardedSnapshot(Backend):
         return numbers
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """Return one text (``docno`` or ``formula_ids``) of each document."""
+        """Return one text (``docno``, ``formula_ids`` or ``kept``) of each document."""
         wanted = numbers.tolist()
         if name == "docno" and all(number in self._docnos for number in wanted):
             return [self._docnos[number] for number in wanted]
@@ -143,4 +156,5 @@ def joint_meta(paths: Sequence[Path], metas: Sequence[IndexMeta]) -> IndexMeta:
     for path, model in known[1:]:
         check_model(path, model, known[0][1])
     width, dtype = (filled[0][1].dimensions, filled[0][1].dtype) if filled else (0, "float32")
-    return IndexMeta(width, known[0][1] if known else None, dtype)
+    keep = dict.fromkeys(name for meta in metas for name in meta.keep)
+    return IndexMeta(width, known[0][1] if known else None, dtype, tuple(keep))

@@ -74,6 +74,8 @@ class MaRFScorer(_Explained, MaxSimScorer):
         vectors: no effect: all views are compared.
         exact: always ``True``: a scorer has no approximation.
         normalise: divide scores by the query's number of rows.
+        subset: only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
+        where: no effect but an error: a MaRF index keeps no columns.
         verbose: show a progress bar over batches of queries.
         batch_size: queries scored together; the results are the same.
         device: no effect: it computes on the CPU.
@@ -97,6 +99,8 @@ class MaRFRetriever(_Explained, IndexRetriever):
         num_results: the most documents returned for a query.
         exact: always ``True``: every view is scanned.
         hnsw_ef: no effect: there is no approximate search.
+        subset: only these documents: docnos, or a frame of ``qid`` and ``docno`` with those of each query.
+        where: no effect but an error: a MaRF index keeps no columns.
         verbose: show a progress bar over batches of queries.
         batch_size: queries searched together; the results are the same.
         device: no effect: it computes on the CPU.
@@ -357,10 +361,10 @@ class MaRFSnapshot(FolderSnapshot):
             means = np.add.reduceat(scanned[:, views].astype(np.float64), offsets[:-1], axis=1) / np.diff(offsets)
             errors = float32_error(group, self.max_norm, self.meta.dimensions)
             for query, scores, error in zip(group.each(), means, errors, strict=True):
-                kept = np.arange(documents)
-                if documents > k:
-                    floor = np.partition(scores, -k)[-k]
-                    kept = np.flatnonzero(scores >= floor - 2 * error - 1e-6 * abs(floor))
+                kept = np.arange(documents) if query.among is None else np.flatnonzero(np.isin(first, query.among[0]))
+                if len(kept) > k:
+                    floor = np.partition(scores[kept], -k)[-k]
+                    kept = kept[scores[kept] >= floor - 2 * error - 1e-6 * abs(floor)]
                 selected.append(best_of(self, first[kept], document_scores(self, query, first[kept]), k))
         return selected
 

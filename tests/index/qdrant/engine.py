@@ -124,7 +124,7 @@ def _record(of: Any) -> dict[str, Any]:
 
 
 def _filter(body: dict[str, Any] | None) -> Any:
-    """Return the engine's filter of a request's: points whose field has a value or not, or one of at most so much."""
+    """Return the engine's filter of a request's: points by their ids, and fields by value or range."""
     if body is None:
         return None
     kinds = {kind: [_condition(of) for of in conditions] for kind, conditions in body.items() if conditions}
@@ -132,6 +132,9 @@ def _filter(body: dict[str, Any] | None) -> Any:
 
 
 def _condition(of: dict[str, Any]) -> Any:
+    if "key" not in of:
+        return edge.HasIdCondition([UUID(name) for name in of["has_id"]]) if "has_id" in of else _filter(of)
     if of.get("range"):
-        return edge.FieldCondition(of["key"], range=edge.RangeFloat(lte=of["range"]["lte"]))
+        bounds = {name: value for name, value in of["range"].items() if value is not None}
+        return edge.FieldCondition(of["key"], range=edge.RangeFloat(**bounds))
     return edge.FieldCondition(of["key"], match=edge.MatchValue(of["match"]["value"]))

@@ -7,6 +7,7 @@ import pytest
 from pyterrier_mathamr.index import (
     CollectionOptions,
     MathAMRFormulaIndex,
+    MathAMRIndex,
     MathAMRIndexError,
     QdrantFormulaIndex,
 )
@@ -33,6 +34,25 @@ def test_weights_of_rows_and_of_the_document_s_vector_count_as_in_a_folder(some,
     for k in (5, 1000):
         same(some.colbert(num_results=k)(frame), judge_index.colbert(num_results=k)(frame))
         same(some.doc_vn(7, num_results=k)(frame), judge_index.doc_vn(7, num_results=k)(frame))
+
+
+def test_subsets_and_conditions_on_kept_columns_are_searched_exactly_as_in_a_folder(some, posts, tmp_path, topics):
+    frame, keep = topics([3, 1]), ["year", "tags"]
+    columns = [{"year": 2000 + i % 9, "tags": [["algebra"], ["topology", "algebra"], []][i % 3]} for i in range(70)]
+    posts = [{**post, **own} for post, own in zip(posts, columns, strict=True)]
+    judge_index = MathAMRIndex(tmp_path / "kept").indexer(keep=keep).index(posts)
+    some.indexer(keep=keep).index(posts[:40])
+    some.indexer("append").index(posts[40:])
+    subset = pd.DataFrame([(f"q{i % 2}", post["docno"]) for i, post in enumerate(posts[10:])], columns=["qid", "docno"])
+    for where in ("year >= 2003 & 'topology' in tags", "year in [2001, 2007] | tags == 'algebra'", "year == 2"):
+        for more in ({}, {"subset": subset}, {"subset": ["d3", "tie07", "d12"]}):
+            for name in ("colbert", "single_vector", "doc_vn"):
+                options = {"where": where, "num_results": 5, **more}
+                same(getattr(some, name)(**options)(frame), getattr(judge_index, name)(**options)(frame))
+        ranked = judge_index.colbert()(frame)
+        same(some.scorer(where=where)(ranked), judge_index.scorer(where=where)(ranked))
+    kept = {row["docno"]: (row["year"], row["tags"]) for row in some.get_corpus_iter()}
+    assert kept == {post["docno"]: (post["year"], post["tags"]) for post in posts}
 
 
 def test_approximate_search_gives_exact_scores_to_what_it_finds(some, posts, judge_index, topics):

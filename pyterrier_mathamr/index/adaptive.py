@@ -1,0 +1,251 @@
+"""Adaptive retrieval over a corpus graph: documents that a first stage missed, found near those that score well.
+
+::
+
+    GAR    ranking ──best b──┐                     turns of b documents, from the ranking and from the frontier, until
+           frontier ─best b──┴─▶ score ─▶ frontier the budget is spent (MacAvaney et al., CIKM 2022)
+    LADR   ranking, and neighbors of all of it     proactive: scored at once;
+           neighbors of the best ``depth``         adaptive: until these have no new ones (Kulkarni et al., SIGIR 2023)
+
+Queries are encoded before, and scores are the index's exact MaxSim. All queries of a batch advance together, so a round
+is one request to the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from heapq import nsmallest
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.frames import empty_output, ordered_by_score, ranking_frame
+from pyterrier_mathamr._common.parameters import COUNT, Rule
+from pyterrier_mathamr.posts.topics import distinct_queries, with_query
+from pyterrier_mathamr.store import UnknownIdError
+
+from .backend import NO_HITS, Backend, ExactScores, Field, Hits
+from .corpus_graph import CorpusGraph
+from .search.maxsim import best_of
+from .search.queries import QueryBatch, query_batch
+from .transformers import IndexTransformer, Scoring
+
+
+class Pool:
+    """The documents of one query, by docno: those of the ranking that wait, best first, and those that were scored.
+
+    Attributes:
+        waiting: documents of the ranking that were not scored yet.
+        frontier: neighbors that were not scored yet, with the negative score of the best document that they are near.
+        seen: documents that were scored, or that the index has no longer.
+        numbers: the numbers of the scored documents in the index.
+        scores: their scores.
+        last: the documents scored in the last round.
+        near: whether these came from the frontier.
+    """
+
+    def __init__(self, ranking: Sequence[str]) -> None:
+        self.ranking = frozenset(ranking)
+        self.waiting = dict.fromkeys(ranking)
+        self.frontier: dict[str, float] = {}
+        self.seen: set[str] = set()
+        self.numbers: dict[str, int] = {}
+        self.scores: dict[str, float] = {}
+        self.last: list[str] = []
+        self.near = True
+
+    def take(self, docnos: Iterable[str]) -> list[str]:
+        """Mark documents as seen."""
+        taken = list(docnos)
+        for docno in taken:
+            self.waiting.pop(docno, None)
+            self.frontier.pop(docno, None)
+        self.seen.update(taken)
+        return taken
+
+    def put(self, numbers: Mapping[str, int], scores: ExactScores) -> None:
+        """Record the documents that were scored in a round."""
+        self.last = list(numbers)
+        self.numbers.update(numbers)
+        self.scores.update(zip(numbers, scores.tolist(), strict=True))
+
+
+class AdaptiveRetriever(Scoring):
+    """A ranking in, a ranking out, with documents of the graph; subclasses choose what is scored in each round."""
+
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **IndexTransformer.checks,
+        **dict.fromkeys(("num_results", "depth"), COUNT.or_none()),
+        **dict.fromkeys(("budget", "turn"), COUNT),
+    }
+    field: ClassVar[Field] = "all"
+    num_results: int | None = None
+
+    def __init__(self, index: Any, graph: Any, verbose: bool, batch_size: int) -> None:
+        super().__init__(index, True, None, None, verbose, batch_size, None)
+        self.graph = graph
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "graph" and not isinstance(value, CorpusGraph):
+            value = CorpusGraph(getattr(value, "path", value))
+        super().__setattr__(name, value)
+
+    def choose(self, pool: Pool) -> Iterable[str]:
+        """Choose the documents of a query to score in the next round; none ends the query."""
+        raise NotImplementedError
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score documents of a ranking and their neighbors.
+
+        Args:
+            inp: ``qid``, ``docno``, ``score`` and ``query_embs``; cells of ``query_embs`` may be empty on some rows of
+                a query.
+
+        Returns:
+            The columns of each query with ``docno``, ``score`` and ``rank``. A query without rows finds nothing.
+
+        Raises:
+            UnknownIdError: the index does not contain some documents of the ranking; the error names them. Neighbors
+                that it does not contain are left out.
+        """
+        pt.validate.result_frame(inp, extra_columns=["score", "query_embs"], context=self)
+        columns = ["docno", "score", "rank"]
+        queries = with_query(distinct_queries(inp, columns))
+        if inp.empty:
+            return empty_output(queries, columns)
+        backend: Backend = self.index.snapshot()
+        ranked = ordered_by_score(inp[["qid", "docno"]], inp["score"])
+        rankings = {qid: list(map(str, docnos)) for qid, docnos in ranked.groupby("qid", sort=False)["docno"]}
+        hits: dict[str, Hits] = {}
+        batches = query_batch(inp, backend).of_size(self.batch_size)
+        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
+            pools = [Pool(rankings[qid]) for qid in batch.qids]
+            while any(chosen := [pool.take(self.choose(pool)) for pool in pools]):
+                self._score(batch, pools, chosen, backend)
+            for qid, pool in zip(batch.qids, pools, strict=True):
+                numbers = np.array(list(pool.numbers.values()), dtype=np.int64)
+                scores = np.array(list(pool.scores.values()), dtype=np.float64)
+                hits[qid] = best_of(backend, numbers, scores, self.num_results or len(scores))
+        found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
+        return ranking_frame(queries, found, docno=partial(backend.texts, "docno"))
+
+    def _score(self, batch: QueryBatch, pools: Sequence[Pool], chosen: Sequence[list[str]], backend: Backend) -> None:
+        """Score the documents chosen for each query."""
+        found = np.split(
+            backend.look_up(list(chain.from_iterable(chosen))), np.cumsum([len(docnos) for docnos in chosen])[:-1]
+        )
+        known: list[dict[str, int]] = []
+        unknown: dict[str, None] = {}
+        for pool, docnos, numbers in zip(pools, chosen, found, strict=True):
+            known.append({docno: of for docno, of in zip(docnos, numbers.tolist(), strict=True) if of >= 0})
+            unknown |= dict.fromkeys(docno for docno in docnos if docno not in known[-1] and docno in pool.ranking)
+        if unknown:
+            raise UnknownIdError(backend.path, list(unknown))
+        scores = backend.score(batch, [numbers[numbers >= 0] for numbers in found], self.field)
+        for pool, numbered, own in zip(pools, known, scores, strict=True):
+            pool.put(numbered, own)
+
+
+class GAR(AdaptiveRetriever):
+    """Re-ranks adaptively (GAR): in turns, documents of the ranking and neighbors of those that score best.
+
+    ``index.gar(graph)`` constructs one.
+
+    Example::
+
+        bm25 >> graphs >> model.query_encoder() >> index.gar(index.corpus_graph(16), budget=100)
+
+    Args:
+        index: the index.
+        graph: the :class:`~pyterrier_mathamr.CorpusGraph`, its folder, or a graph of ``pyterrier_adaptive``.
+        budget: the documents that are scored for each query, all of which are returned.
+        turn: documents scored before it is the turn of the other source.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries searched together; the results are the same.
+    """
+
+    label = "MathAMR GAR"
+
+    def __init__(
+        self,
+        index: Any,
+        graph: CorpusGraph | str | Path,
+        *,
+        budget: int = 1000,
+        turn: int = 16,
+        verbose: bool = False,
+        batch_size: int = 128,
+    ) -> None:
+        super().__init__(index, graph, verbose, batch_size)
+        self.budget, self.turn = budget, turn
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Return this transformer where it returns no more than ``k``; with less budget it finds other documents."""
+        return self if self.budget <= k else None
+
+    def choose(self, pool: Pool) -> Iterable[str]:
+        """Take turns, the ranking first; where one source is empty, it is the turn of the other."""
+        ascending = sorted((-pool.scores[docno], docno) for docno in pool.last if docno in self.graph.numbers)[::-1]
+        values = [value for value, _ in ascending for _ in range(self.graph.k)]
+        near = dict(zip(self.graph.near([docno for _, docno in ascending]), values, strict=True))  # the best come last
+        for docno in near.keys() - pool.seen:
+            pool.frontier[docno] = min(pool.frontier.get(docno, np.inf), near[docno])
+        count = min(self.turn, self.budget - len(pool.scores))
+        pool.near = bool(pool.frontier) and (not pool.near or not pool.waiting)
+        if not pool.near:
+            return islice(pool.waiting, count)
+        return [docno for _, docno in nsmallest(count, zip(pool.frontier.values(), pool.frontier, strict=True))]
+
+
+class LADR(AdaptiveRetriever):
+    """Re-ranks with neighbors (LADR): of all documents of the ranking, or of the best ones until there are no new ones.
+
+    ``index.ladr(graph)`` constructs one.
+
+    Example::
+
+        bm25 % 100 >> graphs >> model.query_encoder() >> index.ladr(index.corpus_graph(16), depth=50)
+
+    Args:
+        index: the index.
+        graph: the :class:`~pyterrier_mathamr.CorpusGraph`, its folder, or a graph of ``pyterrier_adaptive``.
+        depth: score the ranking, and then the neighbors of the best ``depth`` documents, until all of these are scored
+            (adaptive); ``None`` scores the ranking and the neighbors of all of it (proactive).
+        num_results: the most documents kept for a query; ``None`` keeps all that are scored.
+        verbose: show a progress bar over batches of queries.
+        batch_size: queries searched together; the results are the same.
+    """
+
+    label = "MathAMR LADR"
+
+    def __init__(
+        self,
+        index: Any,
+        graph: CorpusGraph | str | Path,
+        *,
+        depth: int | None = None,
+        num_results: int | None = 1000,
+        verbose: bool = False,
+        batch_size: int = 128,
+    ) -> None:
+        super().__init__(index, graph, verbose, batch_size)
+        self.depth, self.num_results = depth, num_results
+
+    def choose(self, pool: Pool) -> Iterable[str]:
+        """Choose the ranking first, and neighbors that were not seen."""
+        first = list(pool.waiting)
+        if self.depth is None:
+            sources, chosen = first, dict.fromkeys(first)
+        elif first:
+            return first
+        else:
+            sources = nsmallest(self.depth, pool.scores, key=lambda docno: (-pool.scores[docno], docno))
+            chosen = {}
+        near = self.graph.near([docno for docno in sources if docno in self.graph.numbers])
+        return {**chosen, **dict.fromkeys(docno for docno in near if docno not in pool.seen)}
