@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.engine import EngineSnapshot
 
 
-_LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}'; also {file} and {docno}."
+_LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}'; also {file}, {name}, {docno}."
 
 
 @click.command(short_help="Build a search engine from your posts.")
