@@ -67,7 +67,7 @@ def build(
 ) -> None:
     """Build a search engine from POSTS.
 
-    POSTS are files or folders of notes in LaTeX, Markdown, HTML, text, rst, Org and notebooks; each statement and
+    POSTS are files or folders of notes in LaTeX, Markdown, HTML, text, rst, Org, notebooks and Lean; each statement and
     section becomes a post. Or a .jsonl file (also .gz), where each line has an id (docno or id), a text (html, body,
     text, contents, markdown or latex), and optionally a title and the id (parent) or the title (parent_title) of the
     post that it answers. Or a local ARQMath folder.

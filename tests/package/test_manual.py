@@ -29,7 +29,7 @@ NOT_RUN = 12
 MANUAL = [
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("install", "library", "page", "query-syntax", "quickstart", "tutorial")
+        for name in ("install", "library", "lean", "page", "query-syntax", "quickstart", "tutorial")
     ),
     *(ROOT / "docs" / f"{name}.md" for name in ("deployment", "questions", "benchmarks", "alternatives", "glossary")),
     *(PT_DOCS / f"{name}.rst" for name in ("pipelines", "arqmath", "formula-search")),
