@@ -77,12 +77,14 @@ class _Blueprint:
     Attributes:
         files: their paths.
         declared: the declarations in the folder; empty without such files.
-        posts: of each file, once it was read.
+        posts: of each file, once all were read.
+        statements: by the names of declarations, likewise.
     """
 
     files: Mapping[str, Path] = field(default_factory=dict)
     declared: frozenset[str] = frozenset()
     posts: dict[str, list[Document | DocumentError]] = field(default_factory=dict)
+    statements: dict[str, Document] = field(default_factory=dict)
 
     def named(self, post: Document) -> list[str]:
         """List the declarations of the folder that a statement names."""
@@ -160,7 +162,7 @@ def note_entries(
     latex = LatexFolder(names, texts.read, known, macros, only)
     options = options_digest(reading, digest)
     root, prefix = path_text(path.absolute()), "" if only else prefix
-    blueprint = _Blueprint() if only else _blueprint(latex, files, texts)
+    blueprint = _Blueprint() if only or reading.whole_files else _blueprint(latex, files, texts)
     folder = _Folder(root, reading, known, macros, options, latex, prefix, blueprint)
     if only:
         for name in latex.members(only) or [only]:
@@ -174,8 +176,9 @@ def note_entries(
 
 
 def _blueprint(latex: LatexFolder, files: Mapping[str, Path], texts: _Texts) -> _Blueprint:
-    lean = [name for name, path in files.items() if SUFFIXES.get(path.suffix.lower()) == "lean"]
-    named = {name: files[name] for name in latex.having("\\lean{")} if lean else {}
+    forms = {name: SUFFIXES.get(path.suffix.lower()) for name, path in files.items()}
+    lean = [name for name, form in forms.items() if form == "lean"]
+    named = {name: files[name] for name in latex.having("\\lean{") if forms[name] == "latex"} if lean else {}
     read = (texts.kept(name) for name in lean) if named else ()
     units = (unit for text in read if isinstance(text, str) for unit in lean_units(text, whole=False))
     return _Blueprint(named, frozenset(unit.fragment for unit in units))
@@ -256,18 +259,22 @@ Parts = tuple[list[MathPost], dict[str, str]]
 def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | DocumentError]:
     """Read the units of a file, except statements that are in the posts of declarations."""
     if origin.file not in folder.blueprint.files:
-        yield from _statements(folder, place, origin)
-        return
-    for post in _blueprint_posts(folder, origin):
-        if isinstance(post, DocumentError) or not folder.blueprint.named(post):
-            yield post
+        return _statements(folder, place, origin)
+    posts = _read_blueprint(folder).posts[origin.file]
+    return (post for post in posts if isinstance(post, DocumentError) or not folder.blueprint.named(post))
 
 
-def _blueprint_posts(folder: _Folder, origin: Origin) -> list[Document | DocumentError]:
-    posts, path = folder.blueprint.posts, folder.blueprint.files[origin.file]
-    if origin.file not in posts:
-        posts[origin.file] = list(_statements(folder, path_text(path), origin))
-    return posts[origin.file]
+def _read_blueprint(folder: _Folder) -> _Blueprint:
+    """Read the files of a blueprint, once."""
+    blueprint = folder.blueprint
+    for name, path in blueprint.files.items() if not blueprint.posts else ():
+        place, origin = path_text(path), Origin(folder.root, name, date=day_of(path))
+        entry = SourceEntry(place, folder.root, name, 0, partial(_statements, folder, place, origin))
+        blueprint.posts[name] = list(entry.documents())
+        for post in blueprint.posts[name]:
+            if isinstance(post, Document):
+                blueprint.statements |= dict.fromkeys(blueprint.named(post), post)
+    return blueprint
 
 
 def _statements(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | DocumentError]:
@@ -316,16 +323,10 @@ def _of_markdown(folder: _Folder, file: str, defined: Definitions, text: str) ->
 def _lean(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
     """Read the declarations of a file, each with the statement of a blueprint that names it."""
     read = _of_markdown(folder, origin.file, Definitions({}, {}, []), text)
-    statements = {
-        name: post
-        for file in folder.blueprint.files
-        for post in reversed(_blueprint_posts(folder, Origin(folder.root, file, date=origin.date)))
-        if isinstance(post, Document)
-        for name in folder.blueprint.named(post)
-    }
+    statements = _read_blueprint(folder).statements
     if units := lean_units(text, whole=folder.reading.whole_files):  # none in a file that only imports
         for post in _documents(units, folder.prefix, place, origin, read):
-            statement = isinstance(post, Document) and statements.get(post.docno.partition("#")[2])
+            statement = statements.get(post.docno.partition("#")[2]) if isinstance(post, Document) else None
             yield _with_statement(post, statement) if statement and isinstance(post, Document) else post
 
 

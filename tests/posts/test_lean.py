@@ -202,7 +202,8 @@ def test_a_statement_that_names_a_declaration_is_in_its_post() -> None:
     assert plain_text(post_from_html(joined.title)) == "Lemma 1 (Sums)"
     assert lines_of(joined)[0] == "theorem Parity.isTwice_add (hm : IsTwice m) (hn : IsTwice n) : IsTwice (m + n)"
     assert "If $a$ and $b$ are divisible by two, then so is $a+b$." in lines_of(joined)
-    assert all(f'id="{joined.docno}#' in part for part in joined.html.split("math-container")[1:-1:2][:1])
+    ids = [formula.id for formula in post_from_html(joined.html).formulas]
+    assert ids == [f"{joined.docno}#{number}" for number in range(5)]
     assert [docno for docno in posts if docno.startswith("blueprint")] == ["blueprint/content.tex#polya"]
 
 
@@ -219,11 +220,17 @@ def test_a_statement_is_a_post_again_when_its_declaration_is_gone(tmp_path) -> N
     assert list(read(tmp_path)) == ["A.lean#A.c", "a.tex"]
 
 
-def test_whole_files_are_one_post_each() -> None:
-    assert [docno for docno in read(PROJECT, whole_files=True) if ".lean" in docno] == [
-        "Parity/Basic.lean",
-        "Parity/Walk.lean",
-    ]
+def test_a_blueprint_that_cannot_be_read_leaves_the_declarations(tmp_path) -> None:
+    bomb = "".join(rf"\def\{chr(97 + i)}{{\{chr(98 + i)}\{chr(98 + i)}}}" for i in range(24)) + r"\def\y{yy}\a"
+    (tmp_path / "a.tex").write_text(rf"\begin{{lemma}}\lean{{A.b}} {bomb} \end{{lemma}}")
+    (tmp_path / "b.sty").write_text(r"\newcommand{\names}[1]{\lean{#1}}")
+    (tmp_path / "A.lean").write_text("theorem A.b : p := h")
+    with gathered():
+        assert "A.lean#A.b" in read(tmp_path)
+
+
+def test_whole_files_are_one_post_each_and_keep_their_statements() -> None:
+    assert list(read(PROJECT, whole_files=True)) == ["Parity/Basic.lean", "Parity/Walk.lean", "blueprint/content.tex"]
 
 
 # ---- hostile files
