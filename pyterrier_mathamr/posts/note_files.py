@@ -260,8 +260,9 @@ def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | D
     """Read the units of a file, except statements that are in the posts of declarations."""
     if origin.file not in folder.blueprint.files:
         return _statements(folder, place, origin)
-    posts = _read_blueprint(folder).posts[origin.file]
-    return (post for post in posts if isinstance(post, DocumentError) or not folder.blueprint.named(post))
+    joined = {post.docno for post in _read_blueprint(folder).statements.values()}
+    posts = folder.blueprint.posts[origin.file]
+    return (post for post in posts if isinstance(post, DocumentError) or post.docno not in joined)
 
 
 def _read_blueprint(folder: _Folder) -> _Blueprint:
@@ -273,7 +274,8 @@ def _read_blueprint(folder: _Folder) -> _Blueprint:
         blueprint.posts[name] = list(entry.documents())
         for post in blueprint.posts[name]:
             if isinstance(post, Document):
-                blueprint.statements |= dict.fromkeys(blueprint.named(post), post)
+                for declaration in blueprint.named(post):
+                    blueprint.statements.setdefault(declaration, post)
     return blueprint
 
 

@@ -220,6 +220,15 @@ def test_a_statement_is_a_post_again_when_its_declaration_is_gone(tmp_path) -> N
     assert list(read(tmp_path)) == ["A.lean#A.c", "a.tex"]
 
 
+def test_of_two_statements_of_one_declaration_the_second_remains_a_post(tmp_path) -> None:
+    statement = r"\begin{lemma}\label{%s}\lean{A.b, A.c} Words %s. \end{lemma}"
+    (tmp_path / "a.tex").write_text(statement % ("one", "one") + statement % ("two", "two"))
+    (tmp_path / "A.lean").write_text("theorem A.b : p := h\ntheorem A.c : p := h")
+    posts = read(tmp_path)
+    assert list(posts) == ["A.lean#A.b", "A.lean#A.c", "a.tex#two"]
+    assert all("Words one." in lines_of(posts[docno]) for docno in ("A.lean#A.b", "A.lean#A.c"))
+
+
 def test_a_blueprint_that_cannot_be_read_leaves_the_declarations(tmp_path) -> None:
     bomb = "".join(rf"\def\{chr(97 + i)}{{\{chr(98 + i)}\{chr(98 + i)}}}" for i in range(24)) + r"\def\y{yy}\a"
     (tmp_path / "a.tex").write_text(rf"\begin{{lemma}}\lean{{A.b}} {bomb} \end{{lemma}}")
