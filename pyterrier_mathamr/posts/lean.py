@@ -70,7 +70,7 @@ _HEADING = re.compile(r"^(#{1,6})[ \t]+([^\n]+)", re.M)
 _HUMP = re.compile(r"(?<=[a-zα-ω0-9])(?=[A-ZΑ-Ω])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 
 
-class Token(NamedTuple):
+class LeanToken(NamedTuple):
     """A token of Lean."""
 
     kind: str
@@ -81,7 +81,7 @@ class Token(NamedTuple):
     begins: bool  # whether a command may begin here
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[LeanToken]:
     """Cut a file into tokens, without blanks and comments; a docstring is one token. The last one is empty."""
     at, line, depth = 0, 1, 0
     indent = 0  # of the line, until its first token; then -1
@@ -103,8 +103,8 @@ def _tokens(text: str) -> Iterator[Token]:
             depth = 0
         depth = max(depth + (kind == "open") - (kind == "close"), 0)
         indent = indent if kind == "comment" else -1
-        yield Token(kind, token, start, at, begun, begins)
-    yield Token("end", "", len(text), len(text), line, True)
+        yield LeanToken(kind, token, start, at, begun, begins)
+    yield LeanToken("end", "", len(text), len(text), line, True)
 
 
 def _comment_end(text: str, at: int) -> int:
@@ -116,7 +116,7 @@ def _comment_end(text: str, at: int) -> int:
     return len(text) if depth else at
 
 
-def _source(tokens: Sequence[Token]) -> str:
+def _source(tokens: Sequence[LeanToken]) -> str:
     """Write tokens in one line, without comments."""
     parts: list[str] = []
     for before, token in zip([*tokens[:1], *tokens], tokens, strict=False):
@@ -124,7 +124,7 @@ def _source(tokens: Sequence[Token]) -> str:
     return "".join(parts)
 
 
-def _mentioned(head: Sequence[Token]) -> list[str]:
+def _mentioned(head: Sequence[LeanToken]) -> list[str]:
     """List the names in a signature that it does not bind itself; of ``x.foo`` it is ``x``."""
     names: dict[str, None] = {}
     bound: set[str] = set()
@@ -173,7 +173,7 @@ class _Variables:
     def __len__(self) -> int:
         return len(self._binders)
 
-    def declare(self, group: Sequence[Token]) -> None:
+    def declare(self, group: Sequence[LeanToken]) -> None:
         """Add a group in brackets; one without a type changes only the brackets of variables that have one."""
         opening, closing = group[0].text, group[-1].text
         untyped = -1 if opening == "[" else len(group) - 1
@@ -243,7 +243,7 @@ class _Declaration(NamedTuple):
     name: str
     doc: str
     line: int
-    head: list[Token]  # its signature after the name
+    head: list[LeanToken]  # its signature after the name
     mentions: list[str]
     fields: int  # where its fields begin; -1 for a kind without fields
 
@@ -266,7 +266,7 @@ class _File:
         self.units: list[Unit] = []
         self.modules: list[tuple[int, str]] = []  # the documentation of the module, each with its line
 
-    def _take(self) -> Token:
+    def _take(self) -> LeanToken:
         token = self._token
         self._token = next(self._rest, token)
         return token
@@ -334,7 +334,7 @@ class _File:
                     self._take()
                 return
 
-    def _group(self) -> list[Token]:
+    def _group(self) -> list[LeanToken]:
         """Read a group in brackets; of a long one, the first tokens and the last."""
         group, depth = [self._take()], 1
         while depth and not self._token.begins:
@@ -344,7 +344,7 @@ class _File:
                 group.append(token)
         return group
 
-    def _restricts(self, command: Token) -> bool:
+    def _restricts(self, command: LeanToken) -> bool:
         """Read a command such as ``open``; return whether ``in`` follows it, so that it is about the next command."""
         variables = len(self._variables)
         depth = 0
@@ -362,7 +362,7 @@ class _File:
                 return True
         return False
 
-    def _scope(self, command: Token) -> None:
+    def _scope(self, command: LeanToken) -> None:
         token = self._token
         names = self._take().text.split(".") if token.kind == "name" and not token.begins else []
         if command.text == "end":
@@ -376,12 +376,12 @@ class _File:
             if command.text == "namespace" and len(self._namespace) < _LONGEST_NAMESPACE:
                 self._namespace += f"{name}."
 
-    def _declare(self, keyword: Token) -> None:
+    def _declare(self, keyword: LeanToken) -> None:
         """Read the signature of a declaration."""
         if keyword.text == "class" and self._token.text in ("inductive", "abbrev"):
             self._take()
         has_fields = keyword.text in _FIELDS
-        head: list[Token] = []
+        head: list[LeanToken] = []
         depth = 0
         while not self._token.begins and not (depth <= 0 and self._ends(self._token, has_fields)):
             token = self._take()
@@ -402,7 +402,7 @@ class _File:
         if not has_fields:
             self._finish(fields)
 
-    def _ends(self, token: Token, has_fields: bool) -> bool:
+    def _ends(self, token: LeanToken, has_fields: bool) -> bool:
         """Return whether a token ends a signature; the bars of ``|x|`` have no blank at their inner sides."""
         if token.text == "|":
             around = self._text[token.start - 1] + self._text[token.end : token.end + 1]
@@ -434,7 +434,7 @@ class _File:
         self.units.append(Unit(fragment, f"`{of.name.replace('`', chr(39))}`", text, of.kind, section, of.line))
 
 
-def _type(head: Sequence[Token]) -> Sequence[Token]:
+def _type(head: Sequence[LeanToken]) -> Sequence[LeanToken]:
     """Return the tokens of a signature after its colon."""
     depth = 0
     for i, token in enumerate(head):
@@ -444,7 +444,7 @@ def _type(head: Sequence[Token]) -> Sequence[Token]:
     return ()
 
 
-def _name_of_instance(head: Sequence[Token]) -> str:
+def _name_of_instance(head: Sequence[LeanToken]) -> str:
     """Return roughly the name that Lean gives to an instance: ``instAddFoo`` for ``instance : Add Foo``."""
     names = [token.text.rpartition(".")[2] for token in _type(head) if token.kind == "name"]
     return "inst" + "".join(name for name in names if name[0].isupper() and len(name) > 1)[:60]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .lean import Token
+    from .lean import LeanToken
 
 _BIG = {"∑": r"\sum", "∏": r"\prod", "⋃": r"\bigcup", "⋂": r"\bigcap", "⨆": r"\sup", "⨅": r"\inf"}
 _BINDERS = frozenset(["∀", "∃", "∃!", "λ", "fun", "Σ", "Π", "∫"])
@@ -102,7 +102,7 @@ def _bare(latex: str) -> str:
     return latex
 
 
-def claim_latex(tokens: Sequence[Token]) -> str:
+def claim_latex(tokens: Sequence[LeanToken]) -> str:
     """Write a claim as LaTeX; the empty text if it is only words.
 
     Args:
