@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.engine import EngineSnapshot
 
 
-_LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}'; also {file} and {docno}."
+_LINK = "Link to the source of each result, such as 'vscode://file/{path}:{line}'; also {file}, {name}, {docno}."
 
 
 @click.command(short_help="Build a search engine from your posts.")
@@ -67,7 +67,7 @@ def build(
 ) -> None:
     """Build a search engine from POSTS.
 
-    POSTS are files or folders of notes in LaTeX, Markdown, HTML, text, rst, Org and notebooks; each statement and
+    POSTS are files or folders of notes in LaTeX, Markdown, HTML, text, rst, Org, notebooks and Lean; each statement and
     section becomes a post. Or a .jsonl file (also .gz), where each line has an id (docno or id), a text (html, body,
     text, contents, markdown or latex), and optionally a title and the id (parent) or the title (parent_title) of the
     post that it answers. Or a local ARQMath folder.

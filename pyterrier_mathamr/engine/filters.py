@@ -3,6 +3,7 @@
 ::
 
     within   analysis/  analysis/limits.md  analysis/limits     a folder or a file, with or without its ending
+             Mathlib.Order  Mathlib.Order.Basic                 modules of Lean
              of posts without a folder: the prefix of their docnos
     kind     theorem, proof, section, …, from the posts' origins
     since    2026, 2026-03 or 2026-03-01: the first day, month or year; until the last one
@@ -30,7 +31,7 @@ class Filter(NamedTuple):
     """Conditions on posts; empty ones are ignored.
 
     Attributes:
-        within: a folder or file; ``in`` on the command line and the page.
+        within: a folder, file or module of Lean; ``in`` on the command line and the page.
         kind: the type of unit, in any case.
         since: the first day, month or year.
         until: the last one.
@@ -68,7 +69,9 @@ class Filter(NamedTuple):
         if not _has_file(origin):
             return docno.startswith(self.within)
         place, file = self.within.removeprefix("./").rstrip("/"), file_of(docno)
-        return file == place or file.startswith((f"{place}/", f"{place}.")) or docno == place
+        if file == place or file.startswith((f"{place}/", f"{place}.")) or docno == place:
+            return True
+        return file.endswith(".lean") and file.replace("/", ".").startswith(f"{place}.")
 
     def _in_time(self, changed: str) -> bool:
         if not (self.since or self.until):

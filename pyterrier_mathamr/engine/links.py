@@ -3,6 +3,7 @@
 ::
 
     vscode://file/{path}:{line}      obsidian://open?path={path}      file://{path}      https://wiki.example.org/{file}#L{line}
+    https://leanprover-community.github.io/mathlib4_docs/find/?pattern={name}#doc
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SCHEMES = (
     "emacs", "org-protocol", "editor", "subl", "txmt", "mvim", "nvim", "idea", "pycharm", "texstudio",
 )  # fmt: skip
 """The allowed beginnings of a link; a browser runs some others, such as ``javascript:``."""
-_FIELDS = ("path", "file", "line", "docno")
+_FIELDS = ("path", "file", "line", "name", "docno")
 _FIELD = re.compile(r"\{([^{}]*)\}")
 
 
@@ -28,7 +29,8 @@ class LinkTemplate:
 
     Args:
         template: an address with the fields ``{path}`` (absolute), ``{file}`` (in the folder that was indexed),
-            ``{line}`` and ``{docno}``, whose values are percent-encoded.
+            ``{line}``, ``{name}`` (the part of the docno after ``#``, such as the name of a declaration) and
+            ``{docno}``, whose values are percent-encoded.
 
     Raises:
         ConfigError: it begins with none of the schemes, or has another field.
@@ -47,14 +49,16 @@ class LinkTemplate:
         self._template, self._names = template, names
 
     def link(self, document: Document) -> str:
-        """Return the link to a post; empty for one that was read from no file, if the template needs a file."""
+        """Return the link to a post; empty for one without a file or name, if the template needs it."""
         origin = document.origin
-        if not origin.kind and set(self._names) != {"docno"}:
+        name = document.docno.partition("#")[2] if origin.kind else ""
+        if (not origin.kind and set(self._names) != {"docno"}) or ("name" in self._names and not name):
             return ""
         values = {
             "path": source_path(origin),
             "file": origin.file,
             "line": str(max(origin.line, 1)),
+            "name": name,
             "docno": document.docno,
         }
 

@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, liste
 from pyterrier_mathamr._common.feedback import ignored_warnings
 from pyterrier_mathamr._common.ids import visible
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.posts import Origin, plain_text
+from pyterrier_mathamr.posts import Document, Origin, plain_text, post_from_html
 from pyterrier_mathamr.store import StoreError, UnavailableError, UnknownIdError
 
 from .citations import LONGEST, cited
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 TOKENS, FEWEST_TOKENS, MOST_TOKENS = 4_000, 200, 100_000
 """Tokens of an answer by default, and the limits of ``max_tokens``."""
+
+DECLARATION_TOKENS = 60
+"""Tokens of a result that is a declaration of Lean, if its name and file leave room for the signature."""
 
 LONGEST_QUERY = 4_000
 MOST_RESULTS = 50
@@ -109,12 +112,9 @@ class Tools:
             question = engine.question(suggestions.searched)
             found = engine.shown(question, engine.found(question, skip + k, chosen=chosen, part=slice(skip, None)))
             good = found if weak else found[is_good(found)]
-            origins = {post.docno: post.origin for post in engine.indexes.posts.get_many(good["docno"].tolist())}
-            entries = [
-                f"{rank}. {visible(row['docno'])}  ({_how_good(row)}{_place(origins[row['docno']])})\n"
-                f"   {_line(row['title'], _LONGEST_TITLE)}\n   {_line(row['snippet'], _LONGEST_LINE)}"
-                for rank, row in enumerate(good.to_dict("records"), start=skip + 1)
-            ]
+            posts = engine.indexes.posts.get_many(good["docno"].tolist())
+            rows = zip(good.to_dict("records"), posts, strict=True)
+            entries = [_entry(rank, row, post) for rank, (row, post) in enumerate(rows, start=skip + 1)]
         words = f"[{within_tokens(words, tokens // 4)}]\n" if words else ""
         tokens -= count_tokens(words)
         if len(good) < len(found):
@@ -181,6 +181,28 @@ def _named(engine: EngineSnapshot, given: str) -> str:
     if given in engine or "\\" not in given:
         return given
     return next((docno for docno in engine.docnos() if visible(docno) == given), given)
+
+
+def _entry(rank: int, row: Mapping[Any, Any], post: Document) -> str:
+    """Write a result of a search: of a declaration the signature, of another post its title and best line."""
+    if not post.origin.file.endswith(".lean") or post.origin.kind in ("module", "file"):
+        return (
+            f"{rank}. {visible(row['docno'])}  ({_how_good(row)}{_place(post.origin)})\n"
+            f"   {_line(row['title'], _LONGEST_TITLE)}\n   {_line(row['snippet'], _LONGEST_LINE)}"
+        )
+    kind, _, *signature = visible(plain_text(post_from_html(post.html)).partition("\n")[0]).split(" ", 2)
+    head = f"{rank}. {visible(row['docno'])}  ({_how_good(row)}, line {post.origin.line})\n   {kind}"
+    return f"{head} {_end_within_tokens(' '.join(signature), DECLARATION_TOKENS - count_tokens(head))}".rstrip()
+
+
+def _end_within_tokens(text: str, most: int) -> str:
+    """Return as much of the end of a text, where a theorem has its claim, as has at most so many tokens."""
+    pieces = _PIECE.findall(text)
+    left = most - _cost("…") * (sum(map(_cost, pieces)) > most)
+    start = len(pieces)
+    while start and (left := left - _cost(pieces[start - 1])) >= 0:
+        start -= 1
+    return ("…" if start else "") + "".join(pieces[start:])
 
 
 def _how_good(row: Mapping[Any, Any]) -> str:
@@ -328,7 +350,8 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
 
         Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its match
         (the percentage of unrelated posts that score lower), its file and line, its title, and one line of it in which
-        **words and formulas of the query** are between asterisks. Posts no better than a random one are left out.
+        **words and formulas of the query** are between asterisks; a declaration of Lean has its signature instead, of a
+        long one the end. Posts no better than a random one are left out.
         """
         with _faults_reported():
             return tools.search(query, k, skip, weak, Filter(within, kind, since, until), max_tokens)

@@ -127,9 +127,9 @@ class SearchEngine(EngineReader, SharedArtifact):
             posts: dictionaries or a frame with an id (``docno`` or ``id``), a text (``html``, ``body``, ``text``,
                 ``contents``, ``markdown`` or ``latex``), and optionally a ``title`` and, for an answer to another
                 post, its id (``parent``) or title (``parent_title``); the path of a ``.jsonl`` file of such
-                dictionaries; or of a file or folder of notes in LaTeX, Markdown, HTML, text, reStructuredText, Org and
-                notebooks, which are split into statements and sections; or a list of folders and files, in which the
-                docnos of each folder begin with its name.
+                dictionaries; or of a file or folder of notes in LaTeX, Markdown, HTML, text, reStructuredText, Org,
+                notebooks and Lean, which are split into statements and sections; or a list of folders and files, in
+                which the docnos of each folder begin with its name.
             path: the folder of the engine.
             model: name or folder of a model; or a function that returns one for the number of posts.
             parser: the AMR parser.

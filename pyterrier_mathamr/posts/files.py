@@ -45,6 +45,7 @@ SUFFIXES = {
     ".ipynb": "notebook",
     ".rst": "rst",
     ".org": "org",
+    ".lean": "lean",
 }
 """The form of a file by its ending."""
 
@@ -64,8 +65,8 @@ _UNREAD_KINDS = (
     ("file of another markup", "save it as Markdown or LaTeX", ".lyx .typ .adoc .wiki .mediawiki .textile .nb"),
     ("file of JSON lines", "build or add it by itself", ".jsonl .ndjson"),
 )
-_EXCLUDED = ["node_modules/", "_build/", "templates/", "Templates/", "_templates/"]
-"""Folders that are left out unless a file of rules names them after ``!``."""
+_EXCLUDED = ["node_modules/", "lake-packages/", "lakefile.lean", "_build/", "templates/", "Templates/", "_templates/"]
+"""Files and folders that are left out unless a file of rules names them after ``!``."""
 _RULES = (".gitignore", ".mathamrignore")
 _STARS, _MOST_STARS, _LONGEST_PATTERN = re.compile(r"\*+"), 3, 500
 _UNREAD = {suffix: (kind, reason) for kind, reason, suffixes in _UNREAD_KINDS for suffix in suffixes.split()}

@@ -53,3 +53,8 @@ def source_html(source: str) -> str:
 def with_hidden(html: str) -> str:
     """Hide the source in HTML of our own, so that a post that is read of it keeps it."""
     return _WRITTEN.sub(lambda source: hidden(unescape(source[1])), html)
+
+
+def source_texts(html: str) -> list[str]:
+    """List the source in HTML of our own."""
+    return [unescape(source) for source in _WRITTEN.findall(html)]

@@ -189,6 +189,10 @@ class LatexFolder:
             self._digests[root] = _digest(f"{root}\0{texts}")
         return _digest(f"{name}\0{self._digests[root]}")
 
+    def having(self, text: str) -> list[str]:
+        """List the files that contain a text."""
+        return [name for name, file in self._files.items() if text in file.text]
+
     def own_digest(self, name: str) -> str:
         """Return a fingerprint of one file."""
         return _digest(self._files[name].text)

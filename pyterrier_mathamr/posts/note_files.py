@@ -5,11 +5,15 @@ r"""Files of notes as entries of a source, each read into the documents of its u
     folder ──files──▶ .tex ────latex_folder, latex_units──▶┐
                       .md ─────────────────────────────────┤
                       .rst .org .ipynb ──other_markups──▶ Markdown ──markdown_units──▶ units ──readers──▶ Document
+                      .lean ─────────lean──────────────────────────────────────────▶ units of Markdown
                       .html .txt ──────────────────────────────────────────────────▶ one whole unit
 
 The macros of a file, of the files that it includes, of ``macros.tex``, ``macros.sty`` or ``preamble.tex`` at the top of
 the folder and of ``--macros`` apply to each of its units. The docno of a whole file is its path with its ending; that
 of another unit has a fragment after it.
+
+A statement of a blueprint that names declarations of the folder (``\lean{Foo.bar}``) is no post of its own: its title
+and its text are in the posts of the declarations.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,9 +34,10 @@ from pyterrier_mathamr.store import row_fingerprint
 from .document import LONGEST_ID, LONGEST_POST, Document, Origin, ReadingOptions, SourceEntry, document_of, is_empty
 from .files import STYLES, SUFFIXES, Listing, UnopenedFileError, day_of, listed, path_text, read_text
 from .html import title_of_html
-from .kept_source import with_hidden
+from .kept_source import source_texts, with_hidden
 from .latex_document import UNCLOSED, cleaned, read_latex_parts
 from .latex_folder import FolderMacros, LatexFolder
+from .lean import lean_units
 from .markdown import FRONT_MATTER, read_markdown
 from .markdown_units import Notes, markdown_units, notes_of
 from .math_spans import replaced
@@ -64,6 +70,29 @@ _NOTES: Mapping[str, Callable[[str], Notes]] = {
 }
 
 
+@dataclass
+class _Blueprint:
+    r"""The files of LaTeX in a folder with ``\lean``, whose statements name declarations.
+
+    Attributes:
+        files: their paths.
+        declared: the declarations in the folder; empty without such files.
+        posts: of each file, once all were read.
+        statements: by the names of declarations, likewise.
+    """
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+    declared: frozenset[str] = frozenset()
+    posts: dict[str, list[Document | DocumentError]] = field(default_factory=dict)
+    statements: dict[str, Document] = field(default_factory=dict)
+
+    def named(self, post: Document) -> list[str]:
+        """List the declarations of the folder that a statement names."""
+        sources = (source for source in source_texts(post.html) if not source.startswith("\\"))
+        names = [name.strip() for source in sources for name in source.split(",")]
+        return [name for name in names if name in self.declared]
+
+
 class _Folder(NamedTuple):
     """The data shared by the entries of a folder."""
 
@@ -74,6 +103,7 @@ class _Folder(NamedTuple):
     options: str
     latex: LatexFolder
     prefix: str
+    blueprint: _Blueprint
 
 
 def read_macros(*paths: Path) -> tuple[Definitions, str]:
@@ -131,7 +161,9 @@ def note_entries(
     names = [name for name in files if name.lower().endswith((".tex", *STYLES))]
     latex = LatexFolder(names, texts.read, known, macros, only)
     options = options_digest(reading, digest)
-    folder = _Folder(path_text(path.absolute()), reading, known, macros, options, latex, "" if only else prefix)
+    root, prefix = path_text(path.absolute()), "" if only else prefix
+    blueprint = _Blueprint() if only or reading.whole_files else _blueprint(latex, files, texts)
+    folder = _Folder(root, reading, known, macros, options, latex, prefix, blueprint)
     if only:
         for name in latex.members(only) or [only]:
             yield _entry(folder, name, files[name], texts)
@@ -141,6 +173,15 @@ def note_entries(
                 yield _entry(folder, name, file, texts)
         yield from listing.left_out
         yield from listing.unread
+
+
+def _blueprint(latex: LatexFolder, files: Mapping[str, Path], texts: _Texts) -> _Blueprint:
+    forms = {name: SUFFIXES.get(path.suffix.lower()) for name, path in files.items()}
+    lean = [name for name, form in forms.items() if form == "lean"]
+    named = {name: files[name] for name in latex.having("\\lean{") if forms[name] == "latex"} if lean else {}
+    read = (texts.kept(name) for name in lean) if named else ()
+    units = (unit for text in read if isinstance(text, str) for unit in lean_units(text, whole=False))
+    return _Blueprint(named, frozenset(unit.fragment for unit in units))
 
 
 class _Texts:
@@ -199,9 +240,15 @@ def _entry(folder: _Folder, name: str, path: Path, texts: _Texts) -> SourceEntry
     if form == "latex":
         read: Callable[[], Iterable[Document | DocumentError]] = partial(_latex, folder, place, origin)
     else:
-        read = partial(_notes if form in _NOTES else _plain, folder, place, origin, form, text)
+        by = _lean if form == "lean" else _notes if form in _NOTES else _plain
+        read = partial(by, folder, place, origin, form, text)
     used = "" if form == "latex" else repr(sorted(folder.macros.used(text, name).items()))
-    digest = row_fingerprint({"file": text, "options": folder.options, "macros": used})
+    read_from = {"file": text, "options": folder.options, "macros": used}
+    if form == "lean" and folder.blueprint.files:
+        read_from["blueprint"] = repr([folder.latex.digest(each) for each in folder.blueprint.files])
+    elif name in folder.blueprint.files:
+        read_from["declared"] = repr(sorted(folder.blueprint.declared))
+    digest = row_fingerprint(read_from)
     own = folder.latex.own_digest(name) if form == "latex" else text
     return SourceEntry(place, folder.root, name, digest, read, row_fingerprint({"file": own}))
 
@@ -210,6 +257,29 @@ Parts = tuple[list[MathPost], dict[str, str]]
 
 
 def _latex(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | DocumentError]:
+    """Read the units of a file, except statements that are in the posts of declarations."""
+    if origin.file not in folder.blueprint.files:
+        return _statements(folder, place, origin)
+    joined = {post.docno for post in _read_blueprint(folder).statements.values()}
+    posts = folder.blueprint.posts[origin.file]
+    return (post for post in posts if isinstance(post, DocumentError) or post.docno not in joined)
+
+
+def _read_blueprint(folder: _Folder) -> _Blueprint:
+    """Read the files of a blueprint, once."""
+    blueprint = folder.blueprint
+    for name, path in blueprint.files.items() if not blueprint.posts else ():
+        place, origin = path_text(path), Origin(folder.root, name, date=day_of(path))
+        entry = SourceEntry(place, folder.root, name, 0, partial(_statements, folder, place, origin))
+        blueprint.posts[name] = list(entry.documents())
+        for post in blueprint.posts[name]:
+            if isinstance(post, Document):
+                for declaration in blueprint.named(post):
+                    blueprint.statements.setdefault(declaration, post)
+    return blueprint
+
+
+def _statements(folder: _Folder, place: str, origin: Origin) -> Iterator[Document | DocumentError]:
     document = folder.latex.document(origin.file)
     file = document.files[origin.file]
     if file.expanded.error:
@@ -235,15 +305,39 @@ def _notes(folder: _Folder, place: str, origin: Origin, form: str, text: str) ->
     notes = _NOTES[form](text)
     units, defined = markdown_units(origin.file, notes, whole=folder.reading.whole_files)
     in_front = collected(_macros_of_front_matter(text))
-    expander = _expander(folder, origin.file, defined._replace(macros=in_front.macros | defined.macros), text)
+    defined = defined._replace(macros=in_front.macros | defined.macros)
+    origin = origin._replace(date=notes.date or origin.date)
+    yield from _documents(units, folder.prefix, place, origin, _of_markdown(folder, origin.file, defined, text))
+
+
+def _of_markdown(folder: _Folder, file: str, defined: Definitions, text: str) -> Callable[[Sequence[str]], Parts]:
+    """Make the reader of the parts of a file of Markdown."""
+    expander = _expander(folder, file, defined, text)
 
     def read(parts: Sequence[str]) -> Parts:
         html, problems = read_markdown(*parts, expander=expander)
         bare = folder.reading.bare_formulas
         return [post_from_html(with_hidden(part), bare_formulas=bare) for part in html], problems
 
-    origin = origin._replace(date=notes.date or origin.date)
-    yield from _documents(units, folder.prefix, place, origin, read)
+    return read
+
+
+def _lean(folder: _Folder, place: str, origin: Origin, form: str, text: str) -> Iterator[Document | DocumentError]:
+    """Read the declarations of a file, each with the statement of a blueprint that names it."""
+    read = _of_markdown(folder, origin.file, Definitions({}, {}, []), text)
+    statements = _read_blueprint(folder).statements
+    if units := lean_units(text, whole=folder.reading.whole_files):  # none in a file that only imports
+        for post in _documents(units, folder.prefix, place, origin, read):
+            statement = statements.get(post.docno.partition("#")[2]) if isinstance(post, Document) else None
+            yield _with_statement(post, statement) if statement and isinstance(post, Document) else post
+
+
+def _with_statement(post: Document, statement: Document) -> Document:
+    """Give a declaration the title and text of its statement."""
+    html = (statement.title, post.html + with_hidden(statement.html), post.parent_title)
+    read = [post_from_html(part) for part in html]
+    title, body, above = (MathPost(of.text, tuple(PostFormula(each.latex) for each in of.formulas)) for of in read)
+    return document_of(post.docno, title, body, above, post.origin)
 
 
 def _expander(folder: _Folder, file: str, defined: Definitions, text: str) -> Expander:

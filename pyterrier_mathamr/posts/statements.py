@@ -410,7 +410,7 @@ def _fragments(kept: list[Draft], drafts: list[Draft], plain: Callable[[str], st
             name = slug(plain(draft.given))
         else:
             name = f"{above}{slug(draft.name)}-{counted[id(draft.under), draft.name]}"
-        names[id(draft)] = _short(" ".join(name.split()))
+        names[id(draft)] = short_fragment(" ".join(name.split()))
     taken: Counter[str] = Counter()
     for draft in sorted(kept, key=lambda draft: not draft.label):
         name = names[id(draft)]
@@ -422,7 +422,7 @@ def _fragments(kept: list[Draft], drafts: list[Draft], plain: Callable[[str], st
     return [names[id(draft)] for draft in kept]
 
 
-def _short(fragment: str) -> str:
+def short_fragment(fragment: str) -> str:
     """Cut a fragment that is too long, and make the cut one differ from others."""
     if len(fragment) <= LONGEST_FRAGMENT:
         return fragment

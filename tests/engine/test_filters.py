@@ -19,6 +19,7 @@ ORIGINS = {
     "analysis/deep/sums.tex#c": Origin("/n", "analysis/deep/sums.tex", 1, "", "Theorem", "2025-12-31"),
     "analysis2/x.md": Origin("/n", "analysis2/x.md", 1, "", "file", ""),
     "analysis:1": Origin("", "analysis:1", date="2026-01-01"),
+    "Order/Basic.lean#le": Origin("/n", "Order/Basic.lean", 3, "", "lemma", ""),
 }
 NOTES = {
     "analysis/limits.md": "# Limits\n\nThe limit of a series of rings $x^2$.",
@@ -44,7 +45,10 @@ def notes(tmp_path_factory) -> SearchEngine:
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
-        (EVERYTHING, ["a", "b", "c", "d", "analysis:1"]),
+        (EVERYTHING, ["a", "b", "c", "d", "analysis:1", "le"]),
+        (Filter("Order"), ["le"]),
+        (Filter("Order.Basic"), ["le"]),
+        (Filter("Order.Basic", kind="lemma"), ["le"]),
         (Filter("analysis/"), ["a", "b", "c"]),
         (Filter("./analysis"), ["a", "b", "c"]),
         (Filter("analysis/limits.md"), ["a", "b"]),
@@ -70,7 +74,7 @@ def test_posts_pass_by_folder_type_and_date(chosen, expected) -> None:
     [
         (Filter("anlysis/"), r"in='anlysis/' is not accepted; .* analysis/, .*analysis/deep/"),
         (Filter("analysis/lim"), "in='analysis/lim' is not accepted"),
-        (Filter(kind="lemma"), r"kind='lemma' is not accepted; give one of the types: .*theorem"),
+        (Filter(kind="limit"), r"kind='limit' is not accepted; give one of the types: .*theorem"),
         (Filter(kind="theroem"), r"kind='theroem' is not accepted; give theorem, or another of the types: "),
         (Filter(since="March"), "since='March' is not accepted; give a day, month or year such as 2026-03-01"),
         (Filter(until="2026-02-30"), "until='2026-02-30'"),
@@ -83,8 +87,8 @@ def test_an_unknown_value_is_an_error_that_lists_the_known_ones(chosen, message)
 
 
 def test_folders_and_types_are_listed() -> None:
-    assert folders_of(ORIGINS) == ["analysis/", "analysis/deep/", "analysis2/"]
-    assert kinds_of(ORIGINS) == ["Theorem", "file", "proof", "theorem"]
+    assert folders_of(ORIGINS) == ["Order/", "analysis/", "analysis/deep/", "analysis2/"]
+    assert kinds_of(ORIGINS) == ["Theorem", "file", "lemma", "proof", "theorem"]
 
 
 @pytest.mark.parametrize("scored", [5_000, 0])

@@ -23,6 +23,7 @@ def document(file: str = "sub/a b.md", line: int = 7, root: str = "/notes", kind
         ("obsidian://open?path={path}", "obsidian://open?path=%2Fnotes%2Fsub%2Fa%20b.md"),
         ("https://x.org/{file}#L{line}", "https://x.org/sub/a%20b.md#L7"),
         ("HTTP://x.org?q={docno}&n={line}", "HTTP://x.org?q=sub%2Fa%20b.md%23%5Ex&n=7"),
+        ("https://x.org/find/?pattern={name}#doc", "https://x.org/find/?pattern=%5Ex#doc"),
     ],
 )
 def test_a_link_has_the_values_of_the_post_percent_encoded(template, link) -> None:
@@ -32,6 +33,8 @@ def test_a_link_has_the_values_of_the_post_percent_encoded(template, link) -> No
 def test_a_whole_file_begins_at_its_first_line_and_a_record_has_a_link_only_by_its_docno(tmp_path) -> None:
     assert LinkTemplate("file:{path}:{line}").link(document(line=0)).endswith(":1")
     assert LinkTemplate("file:{path}").link(document(kind="")) == ""
+    assert LinkTemplate("https://x.org/{name}").link(Document("a.md", "", "", origin=Origin("/n", "a.md"))) == ""
+    assert LinkTemplate("https://x.org/{name}").link(document()._replace(docno="a.md")) == ""
     assert LinkTemplate("https://x.org/{docno}").link(document("q&a", kind="")) == "https://x.org/q%26a%23%5Ex"
     (tmp_path / "a.tex").write_text("x")  # a source that is one file
     found = LinkTemplate("file://{path}").link(document("part/b.tex", root=str(tmp_path / "a.tex")))
@@ -43,7 +46,7 @@ def test_a_whole_file_begins_at_its_first_line_and_a_record_has_a_link_only_by_i
     [
         "javascript:alert('{line}')", "JavaScript:{path}", " javascript:{path}", "java\nscript:{path}",
         "vbscript:{line}",
-        "data:text/html,{file}", "{path}", "{file}:x", "//x.org/{path}", "http://x.org/", "http://x.org/{name}",
+        "data:text/html,{file}", "{path}", "{file}:x", "//x.org/{path}", "http://x.org/", "http://x.org/{title}",
         "http://x.org/{path", "http://x.org/{}", "http://x .org/{path}", "",
     ],
 )  # fmt: skip

@@ -29,7 +29,9 @@ NOT_RUN = 12
 MANUAL = [
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("install", "library", "page", "query-syntax", "quickstart", "tutorial", "static-site")
+        for name in (
+            "install", "library", "lean", "page", "query-syntax", "quickstart", "tutorial", "static-site",
+        )  # fmt: skip
     ),
     *(ROOT / "docs" / f"{name}.md" for name in ("deployment", "questions", "benchmarks", "alternatives", "glossary")),
     *(PT_DOCS / f"{name}.rst" for name in ("pipelines", "arqmath", "formula-search")),

@@ -329,6 +329,19 @@ def test_data_of_a_blueprint_is_no_text() -> None:
     assert '<pre class="latex-source">Foo.bar</pre>' in document.html
 
 
+@pytest.mark.parametrize(
+    ("definition", "html"),
+    [
+        (r"\newcommand{\lean}[1]{}", '<pre class="latex-source">Foo.bar</pre>'),
+        (r"\def\lean#1{}", '<pre class="latex-source">Foo.bar</pre>'),
+        (r"\newcommand{\lean}{Lean}", "LeanFoo.bar"),
+    ],
+)
+def test_the_names_of_declarations_are_kept_where_a_blueprint_discards_them(definition, html) -> None:
+    (document,) = posts_of([{"id": "d", "latex": rf"{definition} A map. \lean{{Foo.bar}}"}])
+    assert html in document.html
+
+
 LONG = 200_000
 
 

@@ -201,8 +201,8 @@ class Answers:
     Args:
         engine: the engine that is searched.
         systems: shown side by side: ``blend``, ``bm25`` and ``mathamr``; the others are compared with the first.
-        link: a template of the address of a post, with ``{path}``, ``{file}``, ``{line}`` or ``{docno}``; by default
-            none.
+        link: a template of the address of a post, with ``{path}``, ``{file}``, ``{line}``, ``{name}`` or ``{docno}``;
+            by default none.
         title: the name of the collection; by default the name of the engine's folder.
         about: a sentence about the collection.
     """

@@ -1,0 +1,2 @@
+import Parity.Basic
+import Parity.Walk
