@@ -30,8 +30,15 @@ MANUAL = [
     *(
         ROOT / "docs" / f"{name}.md"
         for name in (
-            "install", "library", "lean", "page", "query-syntax", "quickstart", "tutorial", "static-site",
-        )  # fmt: skip
+            "install",
+            "library",
+            "lean",
+            "page",
+            "query-syntax",
+            "quickstart",
+            "tutorial",
+            "static-site",
+        )
     ),
     *(ROOT / "docs" / f"{name}.md" for name in ("deployment", "questions", "benchmarks", "alternatives", "glossary")),
     *(PT_DOCS / f"{name}.rst" for name in ("pipelines", "arqmath", "formula-search")),
