@@ -27,7 +27,7 @@ def test_search_answers_with_each_system_and_what_moved(client, engine) -> None:
 
 
 def test_each_part_of_a_question_has_one_color_in_question_and_answer(client) -> None:
-    answer = get(client, "/api/search", q="diverges $\\sum 1/n$ rings")
+    answer = get(client, "/api/search", q="diverges $\\sum 1/n$ rings", weak="1")
     harmonic = next(each for each in answer["systems"][1]["results"] if each["docno"] == "harmonic")
     words = next(each for each in answer["systems"][1]["results"] if each["docno"] == "words")
     assert 'class="formula part-0"' in answer["query_html"]

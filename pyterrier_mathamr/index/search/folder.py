@@ -107,7 +107,7 @@ class FolderSnapshot(StoredSnapshot, VectorParts, Backend):
         """Score some documents of each query exactly: float64 for each."""
         each = zip(queries.each(), numbers, strict=True)
         together = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
-        if len(numbers) < 2 or len(self.pieces(together, field)) > 1:
+        if len(numbers) < 2 or len(self.pieces(together, field)) != 1:
             return [exact_scores(self, query, self.pieces(own, field), field) for query, own in each]
         rows, offsets = self.stored(together, field)  # a few documents for each of many queries are read at once
         cuts = pairwise(np.cumsum([0, *map(len, numbers)]).tolist())

@@ -133,7 +133,7 @@ def _filter(body: dict[str, Any] | None) -> Any:
 
 def _condition(of: dict[str, Any]) -> Any:
     if "key" not in of:
-        return edge.HasIdCondition([UUID(name) for name in of["has_id"]]) if "has_id" in of else _filter(of)
+        return edge.HasIdCondition({UUID(name) for name in of["has_id"]}) if "has_id" in of else _filter(of)
     if of.get("range"):
         bounds = {name: value for name, value in of["range"].items() if value is not None}
         return edge.FieldCondition(of["key"], range=edge.RangeFloat(**bounds))
