@@ -27,6 +27,7 @@ FORMULAS = pd.DataFrame([{"qid": "1", "query": QUERY, "latex": FORMULA}])
 
 READS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     EngineSnapshot: {
+        "blend": lambda at: at.blend()(at.frame(QUERY)),
         "bm25": lambda at: at.bm25()(at.frame(QUERY)),
         "changed": lambda at: at.changed,
         "counts": lambda at: [at.counts(), str(at), len(at), [name in at for name in (POST, "new")]],
