@@ -38,12 +38,12 @@ from .transformers import IndexTransformer, Scoring
 
 
 class Pool:
-    """The documents of one query, by docno: those of the ranking that wait, best first, and those that were scored.
+    """The documents of one query by docno: those of its ranking still to score, best first, and those scored so far.
 
     Attributes:
-        waiting: documents of the ranking that were not scored yet.
-        frontier: neighbors that were not scored yet, with the negative score of the best document that they are near.
-        seen: documents that were scored, or that the index has no longer.
+        waiting: documents of the ranking that have not been scored yet.
+        frontier: neighbors that have not been scored yet, with the negative score of the best document near them.
+        seen: documents that have been scored, or that the index no longer has.
         numbers: the numbers of the scored documents in the index.
         scores: their scores.
         last: the documents scored in the last round.

@@ -197,7 +197,8 @@ def symmetric(rows: Rows, others: Rows, offsets: Numbers) -> ExactScores:
 
 def _by_rows(backend: Backend, rows: Rows, offsets: Numbers, numbers: Numbers, k: int) -> list[Numbers]:
     """Select the documents among which the nearest ``k`` of each of a block are, by float32 products of all rows."""
-    lengths, scores, greatest, longest = np.diff(offsets), [], 1.0, int(np.diff(offsets).max())
+    lengths, scores, greatest = np.diff(offsets), [], 1.0
+    longest = int(lengths.max())
     for start in range(0, len(numbers), _READ):
         others, ends = backend.rows(numbers[start : start + _READ])
         products = rows @ others.T  # [r of the block, r of the others]

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .lean_claims import claim_latex
+from .markdown import fence_around
 from .statements import Unit, short_fragment
 
 _LONGEST = 4_000  # characters of a signature, and of the fields after it; more are cut
@@ -429,7 +430,8 @@ class _File:
         words = " ".join(_HUMP.sub(" ", of.name).lower().split())
         claim = claim_latex(_type(of.head)) if of.kind in _CLAIMING else ""
         claim = f"$$\n{claim}\n$$" if claim else ""
-        text = "\n\n".join(filter(None, [fenced(code), claim, of.doc, words]))
+        fence = fence_around(code)
+        text = "\n\n".join(filter(None, [f"{fence}\n{code}\n{fence}", claim, of.doc, words]))
         section = tuple(title for _, title in self._sections)
         self.units.append(Unit(fragment, f"`{of.name.replace('`', chr(39))}`", text, of.kind, section, of.line))
 
@@ -448,12 +450,6 @@ def _name_of_instance(head: Sequence[LeanToken]) -> str:
     """Return roughly the name that Lean gives to an instance: ``instAddFoo`` for ``instance : Add Foo``."""
     names = [token.text.rpartition(".")[2] for token in _type(head) if token.kind == "name"]
     return "inst" + "".join(name for name in names if name[0].isupper() and len(name) > 1)[:60]
-
-
-def fenced(code: str) -> str:
-    """Write code between fences that it does not have."""
-    fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", code))])
-    return f"{fence}\n{code}\n{fence}"
 
 
 def lean_units(text: str, *, whole: bool) -> list[Unit]:

@@ -164,6 +164,11 @@ def _held(
             at = end
 
 
+def fence_around(code: str) -> str:
+    """Return a fence for a block of code: longer than any run of backquotes in it."""
+    return "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", code))])
+
+
 def _fenced(text: str) -> Iterator[tuple[int, int]]:
     """Find the code blocks between fences; one that nothing closes goes on to the end."""
     opened: re.Match[str] | None = None

@@ -19,6 +19,7 @@ from itertools import count
 
 from pyterrier_mathamr._common.records import parse_json
 
+from .markdown import fence_around
 from .markdown_units import ADMONITIONS, Notes, display_marks, notes_of
 from .post import DocumentError
 from .statements import kind_of, lead_of
@@ -236,7 +237,7 @@ def _rst_directive(source: list[str], i: int, directive: re.Match[str], lines: L
 
 
 def _add_code(block: list[str], number: int, lines: Lines) -> None:
-    fence = "`" * max([3, *(len(run) + 1 for line in block for run in re.findall(r"`+", line))])
+    fence = fence_around("\n".join(block))
     end = number + len(block)
     lines += [("", number), (fence, number), *zip(block, count(number)), (fence, end), ("", end)]
 

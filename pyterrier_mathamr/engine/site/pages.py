@@ -58,7 +58,7 @@ class Section(NamedTuple):
 
 
 def read_sections(folder: Path, output: Path) -> Iterator[Section]:
-    """Read the sections of all pages of a folder, in the order of their paths, but for those of ``output``."""
+    """Read the sections of all pages of a folder, in the order of their paths, except those in ``output``."""
     for path in sorted(folder.rglob("*.html")):
         place = path.relative_to(folder)
         hidden = any(part.startswith((".", "_")) for part in place.parts)

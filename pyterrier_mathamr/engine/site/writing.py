@@ -84,12 +84,12 @@ def write_site(folder: str | Path, output: str | Path | None = None, *, title: s
         raise SiteError(f"{folder} has no HTML pages with text")
     formulas, unread = _formulas(sections)
     home = "../" * len(output.relative_to(folder).parts)
-    words, first_words = _words(sections)
+    tokens = list(map(_tokens, sections))
+    words, first_words = _words(tokens)
     texts, first_sections = _texts(sections, home)
-    lengths = [len(_tokens(section)) for section in sections]
     packed = {file: _packed(value) for file, value in {"formulas": formulas, **words, **texts}.items()}
     build = f"{zlib.crc32(b''.join(packed.values())):x}"
-    about = {"build": build, "words": first_words, "texts": first_sections, "lengths": lengths}
+    about = {"build": build, "words": first_words, "texts": first_sections, "lengths": list(map(len, tokens))}
     front = [section for section in sections if section.page == "index.html"]
     name = title or (plain_text(front[0].title) if front else folder.name)
     new = output.with_name(f".{output.name}.new")
@@ -191,12 +191,12 @@ def _tokens(section: Section) -> list[str]:
     return words_of(PLACEHOLDER.sub(" ", text))
 
 
-def _words(sections: Iterable[Section]) -> tuple[dict[str, Any], list[str]]:
-    """Shard the words, each with its sections, in ascending order as distances, and its counts."""
+def _words(tokens: Iterable[list[str]]) -> tuple[dict[str, Any], list[str]]:
+    """Shard the words of all sections: each with its sections, ascending, as distances, and its counts in them."""
     found: dict[str, list[int]] = {}
     last: dict[str, int] = {}
-    for number, section in enumerate(sections):
-        for word, count in Counter(_tokens(section)).items():
+    for number, of_section in enumerate(tokens):
+        for word, count in Counter(of_section).items():
             found.setdefault(word, []).extend([number - last.get(word, 0), count])
             last[word] = number
     shards, firsts, size = list[dict[str, list[int]]](), list[str](), _SHARD
@@ -211,7 +211,7 @@ def _words(sections: Iterable[Section]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _texts(sections: Iterable[Section], home: str) -> tuple[dict[str, Any], list[int]]:
-    """Shard the texts of sections: address, titles, blocks, and the MathML of formulas, those of the title first."""
+    """Shard what a result shows of each section: address, titles, text, and formulas in MathML, the title's first."""
     shards, firsts, size = list[list[Any]](), list[int](), _SHARD
     for number, section in enumerate(sections):
         written = [
