@@ -1,13 +1,18 @@
 """A search engine: every post has a distinct word, and some a formula."""
 
+import atexit
+import shutil
+import tempfile
 from pathlib import Path
 
+import pandas as pd
 import torch
 
 from pyterrier_mathamr.amr.dependency.syntax import bundled_net
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.graph import GraphBuilder
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.graph import GraphBuilder, Vocabulary
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig
+from pyterrier_mathamr.model.networks import random_network
 
 open = SearchEngine
 DELETED = ["d1"]
@@ -19,8 +24,20 @@ QUERY = "series of a matrix own3 with $x_3^2$"
 
 torch.set_num_threads(1)  # others do not survive a fork
 bundled_net()  # loaded once instead of in every fork
-MathAMR.from_pretrained("mathamr-plus-mini").query_encoder()
-GraphBuilder()
+# A model that is read in a moment, since it is for each trial.
+MODEL = Path(tempfile.mkdtemp(prefix="model-"))
+MODEL.chmod(0o755)
+atexit.register(shutil.rmtree, MODEL, ignore_errors=True)
+
+
+def _save_small_model() -> None:
+    posts = pd.DataFrame({"docno": ["d"], "text": [f"{QUERY}. {' '.join(WORDS)}"]})
+    vocabulary = Vocabulary.build(GraphBuilder()(posts)["graph"], min_role_count=1)
+    config = MathAMRConfig(layers=1, hidden=16, projection=8, bases=4)
+    MathAMR(config, vocabulary, random_network(config, vocabulary).state_dict()).save(MODEL / "small")
+
+
+_save_small_model()
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
@@ -29,7 +46,7 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     if mode == "append":
         SearchEngine(path).add(posts)
     else:
-        options = {"model": "mathamr-plus-mini", "overwrite": mode == "overwrite", "verbose": False}
+        options = {"model": MODEL / "small", "overwrite": mode == "overwrite", "verbose": False}
         SearchEngine.build(posts, path, **options)
 
 

@@ -25,7 +25,7 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
         SearchEngine(path).update()
     else:
         _write(_texts(rows, seed))
-        options = {"model": "mathamr-plus-mini", "overwrite": mode == "overwrite", "verbose": False}
+        options = {"model": of_records.MODEL / "small", "overwrite": mode == "overwrite", "verbose": False}
         SearchEngine.build(NOTES, path, **options)
 
 

@@ -26,8 +26,8 @@ def trials(subject: Subject, options: argparse.Namespace) -> Iterator[tuple[str,
     """All sorts of trials of one artifact."""
     for action in subject.actions:
         yield f"kill: {action}", kills(subject, action, options.step, options.random_kills, options.seed)
-    yield from damage(subject, options.flips, options.seed).items()
-    yield "exchanged", exchanges(subject)
+    yield from damage(subject, options.flips, options.files, options.seed).items()
+    yield "exchanged", exchanges(subject, options.files, options.seed)
     yield "two writers", writers(subject)
     for action in subject.actions:
         yield f"full disk: {action}", full_disk(subject, action, (4_000, 1_000, 100, 0))
@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=1, help="kill before each so many operations on files")
     parser.add_argument("--random-kills", type=int, default=20, help="kills at random instants, for each action")
     parser.add_argument("--flips", type=int, default=100)
+    parser.add_argument("--files", type=int, default=1_000_000, help="truncate, remove and exchange at most so many")
     parser.add_argument("--appends", type=int, default=40)
     parser.add_argument("--open-files", type=int, default=256)
     parser.add_argument("--seed", type=int, default=0)

@@ -17,8 +17,8 @@ def _files(path: Path) -> list[Path]:
     return sorted(file for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
 
 
-def damage(subject: Subject, flips: int, seed: int = 0) -> dict[str, Tally]:
-    """Flip bits, truncate and remove files; read without and with ``verify()``.
+def damage(subject: Subject, flips: int, most_files: int, seed: int = 0) -> dict[str, Tally]:
+    """Flip bits, truncate and remove at most so many files; read without and with ``verify()``.
 
     Without it a flip may be read over, but never end in a hang, a crash or an error without a name; ``verify()`` finds
     each.
@@ -43,7 +43,7 @@ def damage(subject: Subject, flips: int, seed: int = 0) -> dict[str, Tally]:
         checked = in_child(partial(_verify, subject, path), before=_bounded)
         outcome = "silently wrong" if checked.how == "value" else "named" if checked.how == "named" else "unnamed"
         tallies["flips, verified"].add(outcome, f"{what}: {checked}")
-    for file in files:
+    for file in _some(files, most_files, chance):
         for sort in ("truncated", "removed"):
             size = (subject.folder / "bases" / base / file).stat().st_size
             for cut in {0, size // 2, size - 1} if sort == "truncated" else {0}:
@@ -57,8 +57,12 @@ def damage(subject: Subject, flips: int, seed: int = 0) -> dict[str, Tally]:
     return tallies
 
 
-def exchanges(subject: Subject) -> Tally:
-    """Put each file, and each artifact that an artifact consists of, in the place of that of another one.
+def _some(paths: list[Path], most: int, chance: random.Random) -> list[Path]:
+    return chance.sample(paths, min(most, len(paths)))
+
+
+def exchanges(subject: Subject, most: int, seed: int = 0) -> Tally:
+    """Put files, and artifacts that an artifact consists of, in the place of those of another one, at most so many.
 
     It may be read over, as a flip may; ``verify()`` finds each.
     """
@@ -68,7 +72,8 @@ def exchanges(subject: Subject) -> Tally:
     assert answer.how == "value", answer
     whole = subject.fresh("old")
     members = [meta.parent for meta in whole.rglob("pt_meta.json") if meta.parent != whole]
-    for place in [file.relative_to(whole) for file in (*_files(whole), *members)]:
+    places = [file.relative_to(whole) for file in (*_files(whole), *members)]
+    for place in _some(places, most, random.Random(seed)):
         path = subject.fresh("old")
         mine, theirs = path / place, other / place
         if not theirs.exists() or (mine.is_file() and mine.read_bytes() == theirs.read_bytes()):
