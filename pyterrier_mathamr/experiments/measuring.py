@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -269,13 +270,13 @@ def random_floor(qrels: pd.DataFrame, measures: list[Any] | None = None, *, draw
     """Measure random orders of each topic's judged documents: ``qid``, ``measure``, ``value``."""
     measures, random = measures or TASK1_MEASURES, np.random.default_rng(42)
     judged = qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
-    values = []
+    evaluator, sums = ir_measures.evaluator(measures, judged), defaultdict[tuple[str, str], float](float)
     for _ in range(draws):
         run = judged[["query_id", "doc_id"]].assign(score=random.permutation(len(judged)).astype(float))
-        found = ir_measures.iter_calc(measures, judged, run)
-        values.append(pd.Series({(metric.query_id, str(metric.measure)): metric.value for metric in found}))
+        for metric in evaluator.iter_calc(run):
+            sums[metric.query_id, str(metric.measure)] += metric.value
     names = pd.MultiIndex.from_product([qrels["qid"].drop_duplicates(), map(str, measures)])
-    mean = pd.Series(sum(values) / draws, name="value").reindex(names)
+    mean = (pd.Series(sums, name="value") / draws).reindex(names)
     table: pd.DataFrame = mean.rename_axis(["qid", "measure"]).reset_index()
     return table
 
