@@ -684,5 +684,7 @@ def test_every_page_is_accessible_at_all_levels(page, state) -> None:
         if SCREENSHOTS:
             page.screenshot(path=Path(SCREENSHOTS) / f"{state}-{width}-{theme}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if width == 768:
+            continue  # its layout is between the two others, and axe needs seconds
         found = page.evaluate(AXE)
         assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []
