@@ -248,6 +248,20 @@ def halves(
     click.echo(report.to_markdown())
 
 
+@main.command("formula-topics")
+@_common
+@click.option("--model", default="mathamr-plus-mini", show_default=True, help="Name or folder of a model.")
+@click.option("--systems", "systems", multiple=True, help="Names of systems of Task 2.")
+def formula_topics(folder: Path, years: str, workdir: Path, quiet: bool, model: str, systems: tuple[str, ...]) -> None:
+    """Measure formula search on FOLDER as its topics are written and with other letters."""
+    from .notation.formula_topics import SYSTEMS, run_formula_topics
+
+    report = run_formula_topics(
+        folder, years.split(","), workdir, model=model, systems=systems or SYSTEMS, verbose=not quiet
+    )
+    click.echo(report.to_markdown())
+
+
 @main.command()
 @click.argument("engine", type=FOLDER)
 @_common

@@ -1,6 +1,7 @@
 """Other letters and twins: what is renamed, what is changed, and the study on the sample."""
 
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pyterrier_mathamr.posts import BeirFolder
 from studies.__main__ import main
 from studies.formulas.patterns import tree_of
 from studies.notation.folders import Folder, Order, contrast, folders_of, outside, read_twins
+from studies.notation.formula_topics import renamed_topics, run_formula_topics
 from studies.notation.letters import canonical, fixed_letters, formulas_of, letters_of, renamed, renaming
 from studies.notation.measuring import share_above
 from studies.notation.twins import LEAST_NODES, changes, twin_of
@@ -175,3 +177,24 @@ def test_the_study_measures_bundled_systems_and_runs_of_others(tmp_path: Path) -
     assert shares.keys() >= {"BM25", "BM25, with structures of formulas", "mathamr-plus-mini", "Tangent and Patterns"}
     assert shares["mathamr-plus-mini, canonical letters"] > 0.9 > shares["mathamr-plus-mini"]
     assert shares["Patterns"] > 0.9 > shares["Tangent"]
+
+
+def test_a_formula_topic_has_the_same_other_letters_in_its_formula_and_its_question() -> None:
+    span = '<span class="math-container" id="{}">${}$</span>'
+    body = f"<p>If {span.format('q_1', 'n &lt; m')}, is {span.format('q_2', 'x_n^2')} bounded?</p>"
+    topics = pd.DataFrame({"qid": ["B.1"], "title": ["A bound"], "body": [body], "latex": ["x_n^2"]})
+    (other,) = renamed_topics(topics).to_dict("records")
+    x, n = re.fullmatch(r"(\w)_(\w)\^2", other["latex"]).groups()
+    assert {x, n}.isdisjoint("xn")
+    m = re.search(rf'id="q_1">\${n} &lt; (\w)\$</span>', other["body"])[1]
+    assert m not in {"m", x, n}
+    assert f'id="q_2">${x}_{n}^2$</span>' in other["body"]
+    assert other["title"] == "A bound"
+
+
+def test_formula_search_is_measured_with_other_letters(tmp_path: Path) -> None:
+    report = run_formula_topics(SAMPLE, ["sample"], tmp_path, systems=["Tangent", "Patterns"], verbose=False)
+    table = report.tables["Task 2"].set_index("name")
+    assert list(table.index) == ["Tangent", "Patterns"]
+    assert table["sample, renamed"].between(0.8, 1).all()
+    assert (table["sample, renamed"] != table["sample, as written"]).any()
