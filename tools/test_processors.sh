@@ -6,8 +6,8 @@
 #   OPENBLAS_CORETYPE       kernels of the matrix products of numpy, scipy and faiss (OpenBLAS)
 #   OMP_NUM_THREADS         threads of each of them; the other tests use all cores of this CPU
 #
-# The runs of one thread share the machine. Qdrant, whose engine these variables do not reach, processes and postings of
-# integers are left out.
+# The runs of one thread share the machine. Qdrant, whose engine these variables do not reach, tests of processes and
+# threads, and postings of integers are left out.
 #
 # Usage: tools/test_processors.sh PYTHON [PYTEST OPTIONS]
 set -uo pipefail
@@ -23,7 +23,8 @@ options=("$@")
 with() {
   local output="$outputs/${*// /-}"
   env "$@" "$python" -m pytest --quiet -p no:cacheprovider "${options[@]}" tests/model tests/index tests/fusion tests/systems \
-    --ignore tests/index/qdrant --ignore tests/index/sharded >"$output" 2>&1 || touch "$output.failed"
+    --ignore tests/index/qdrant --ignore tests/index/sharded --ignore tests/model/training/test_training_processes.py \
+    --ignore tests/model/test_queries_at_once.py >"$output" 2>&1 || touch "$output.failed"
   echo "== $*"
   tail -n 40 "$output"
 }
