@@ -448,7 +448,7 @@ def _without_headings(text: str, headings: Sequence[str]) -> str:
 
 
 def _formulas_of(found: Sequence[FoundFormula], title: MathPost) -> dict[str, Any]:
-    """The formulas of a post that were found: the best inside its sentence, unless the title shows it, and the others."""
+    """The formulas of a post that were found: the best, in the title or else in its sentence, and the others."""
     best, post, line = found[0], found[0].post, _short(_line(title), title)
     shown = {row.latex: _shown(row) for row in found}
     number = next((i for i, formula in enumerate(post.formulas) if formula.id == best.id), -1)
@@ -465,15 +465,10 @@ def _formulas_of(found: Sequence[FoundFormula], title: MathPost) -> dict[str, An
         kind, parts = shown[row.latex]
         return formula_span(row.latex, kind, parts=parts)
 
-    is_titled = any(title.formulas[int(m[1])].latex == best.latex for m in PLACEHOLDER.finditer(line))
-    if place >= 0:
-        snippet = written(_short(sentence, post), post, [best.latex])
-    else:  # in a heading
-        snippet = "" if is_titled else alone(best)
-    others = [
-        {"docno": row.id, "score": row.score, "html": alone(row), "latex": row.latex, "tier": row.tier}
-        for row in found[1:]
-    ]
+    titled = {title.formulas[int(m[1])].latex for m in PLACEHOLDER.finditer(line)}
+    snippet = written(_short(sentence, post), post, [best.latex]) if place >= 0 else ""
+    if place < 0 and best.latex not in titled:  # it is in the heading of a section
+        snippet = alone(best)
     return {
         "docno": best.id,
         "post_id": best.document.docno,
@@ -487,7 +482,10 @@ def _formulas_of(found: Sequence[FoundFormula], title: MathPost) -> dict[str, An
             for name, value in best.substitution.items()
             if name != value
         ],
-        "others": others,
+        "others": [
+            {"docno": row.id, "score": row.score, "html": alone(row), "latex": row.latex, "tier": row.tier}
+            for row in found[1:]
+        ],
     }
 
 
